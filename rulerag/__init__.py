@@ -1,0 +1,56 @@
+"""Retrieval-augmented generation that follows rules and shows why it answered.
+
+Every public name is resolved on first use, so that ``import rulerag`` loads neither torch nor
+Java.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "AmieMiner": "rulerag.mining.amie",
+    "Answer": "rulerag.types",
+    "Atom": "rulerag.rules",
+    "BM25Retriever": "rulerag.retrieval.bm25",
+    "Calendar": "rulerag.kg.calendar",
+    "Completion": "rulerag.types",
+    "Document": "rulerag.types",
+    "Fact": "rulerag.types",
+    "FactTable": "rulerag.kg.graph",
+    "GenerationRequest": "rulerag.types",
+    "KnowledgeGraph": "rulerag.kg.graph",
+    "LuceneRetriever": "rulerag.retrieval.lucene",
+    "MonoMiner": "rulerag.explanation.miners",
+    "ProbeEngine": "rulerag.explanation.probe",
+    "Query": "rulerag.types",
+    "Rule": "rulerag.rules",
+    "RuleBank": "rulerag.rules",
+    "RuleGuidedRetriever": "rulerag.retrieval.rule_guided",
+    "RuleQADataset": "rulerag.dataset",
+    "RuleRAGError": "rulerag.errors",
+    "RuleRAGPipeline": "rulerag.pipeline",
+    "ScoredDocument": "rulerag.types",
+    "SymbolicReader": "rulerag.generation.symbolic_reader",
+    "SymbolicRetriever": "rulerag.retrieval.symbolic",
+    "TLogicMiner": "rulerag.mining.tlogic",
+}
+
+__all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the module behind a public name."""
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'rulerag' has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,1 @@
+"""Metrics, the resumable experiment runner and its report."""

@@ -1,0 +1,1 @@
+"""Explanations of one answer by probing it with parts of its evidence removed."""

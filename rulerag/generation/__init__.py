@@ -1,0 +1,1 @@
+"""Readers: generators that answer from documents and rules."""

@@ -1,0 +1,1 @@
+"""Knowledge graphs: columns, loaders, labels, groundings, words."""

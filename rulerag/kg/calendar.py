@@ -1,0 +1,75 @@
+"""Calendars: how a graph's whole-number timestamps read as dates."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+
+from rulerag.errors import ConfigError, DataFormatError
+
+__all__ = ["Calendar"]
+
+_UNITS = ("hour", "day", "year", "step")
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """Maps timestamps to readable dates and back.
+
+    Args:
+        unit: what one timestamp step of 1 means: ``hour``, ``day``, ``year`` or ``step`` (no date).
+        origin: the date of timestamp 0: ``YYYY-MM-DD`` for hours and days, a year for years.
+        step: the distance of two neighbouring times in timestamps (24 for days told in hours).
+
+    Raises:
+        ConfigError: an unknown unit, or an origin that is no date.
+    """
+
+    unit: str = "step"
+    origin: str = "0"
+    step: int = 1
+
+    def __post_init__(self) -> None:
+        if self.unit not in _UNITS:
+            raise ConfigError(
+                f"unknown time unit {self.unit!r}", key="unit", hint=f"one of {', '.join(_UNITS)}"
+            )
+        if self.step < 1:
+            raise ConfigError(f"a step of {self.step} is not positive", key="step")
+        try:
+            self._origin()
+        except ValueError:
+            raise ConfigError(
+                f"{self.origin!r} is no date", key="origin", hint="write YYYY-MM-DD, or a year"
+            ) from None
+
+    def _origin(self) -> dt.datetime | int:
+        if self.unit in ("hour", "day"):
+            return dt.datetime.combine(dt.date.fromisoformat(self.origin), dt.time())
+        return int(self.origin)
+
+    def format(self, timestamp: int) -> str:
+        """The date in words: ``2014-06-23``, ``1987`` or the bare number."""
+        origin = self._origin()
+        if isinstance(origin, int):
+            return str(origin + timestamp)
+        hours = timestamp * (1 if self.unit == "hour" else 24)
+        moment = origin + dt.timedelta(hours=hours)
+        return moment.date().isoformat() if moment.hour == 0 else moment.isoformat(" ", "minutes")
+
+    def parse(self, text: str) -> int:
+        """The timestamp of a date in words, the reverse of :meth:`format`.
+
+        Raises:
+            DataFormatError: the text is no date of this calendar.
+        """
+        origin = self._origin()
+        try:
+            if isinstance(origin, int):
+                return int(text) - origin
+            hours = (dt.datetime.fromisoformat(text) - origin) // dt.timedelta(hours=1)
+        except ValueError:
+            raise DataFormatError(
+                f"{text!r} is no date of this graph", hint=f"for example {self.format(0)}"
+            ) from None
+        return hours if self.unit == "hour" else hours // 24

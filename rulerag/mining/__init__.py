@@ -1,0 +1,1 @@
+"""Mining Horn rules from a table of facts."""

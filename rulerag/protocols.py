@@ -1,0 +1,76 @@
+"""The seams of rulerag on one page: an object that fits one of these can take its place.
+
+Batch first: sequences go in, sequences of equal length come out, in order. One item is a batch
+of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from rulerag.rules import Rule, RuleBank
+from rulerag.types import Completion, GenerationRequest, Query, ScoredDocument
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from rulerag.kg.graph import FactTable
+
+__all__ = ["Encoder", "Generator", "Retriever", "RuleMiner", "RuleSelector"]
+
+
+@runtime_checkable
+class RuleMiner(Protocol):
+    """Finds rules in a table of facts."""
+
+    def mine(self, facts: FactTable) -> RuleBank:
+        """Return every rule that passes the miner's thresholds, with its counts."""
+        ...
+
+
+@runtime_checkable
+class RuleSelector(Protocol):
+    """Chooses the guiding rules of queries."""
+
+    def select(self, queries: Sequence[Query]) -> list[list[Rule]]:
+        """Return, for each query, its guiding rules, best first; a list may be empty."""
+        ...
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Maps texts to vectors."""
+
+    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return an array of shape (len(texts), dimension)."""
+        ...
+
+
+@runtime_checkable
+class Retriever(Protocol):
+    """Finds documents for queries."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the index and every setting that changes results."""
+        ...
+
+    def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
+        """Return, for each query, at most ``top_k`` documents, best first, ranks from 1."""
+        ...
+
+
+@runtime_checkable
+class Generator(Protocol):
+    """Answers queries from documents and rules."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the model and every setting that changes results."""
+        ...
+
+    def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
+        """Return one completion for each request, in order."""
+        ...

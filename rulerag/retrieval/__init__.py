@@ -1,0 +1,1 @@
+"""Retrievers, rule selection and the rule-guided union."""

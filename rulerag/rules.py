@@ -1,0 +1,308 @@
+"""Horn rules and the rule bank: one form for static and temporal rules, one JSON line each."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rulerag.errors import DataFormatError, UnknownNameError, did_you_mean
+from rulerag.io import fingerprint_object, read_jsonl, write_jsonl
+
+__all__ = ["Atom", "Rule", "RuleBank", "RuleQuality", "readable", "rule_text"]
+
+
+def readable(name: str) -> str:
+    """The readable form of a relation without a label of its own: underscores become spaces."""
+    return name.replace("_", " ").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """One atom of a rule, ``relation(subject, object)``; variables start with ``?``."""
+
+    relation: str
+    subject: str
+    object: str
+
+
+@dataclass(frozen=True, slots=True)
+class RuleQuality:
+    """The counts behind a rule; those that do not apply are None.
+
+    Static rules (AMIE, Galárraga et al. 2015): ``support`` is the number of head pairs that the
+    body predicts and the graph holds, ``head_coverage = support / |head|``, ``standard_confidence
+    = support / body_size``, ``pca_confidence = support / pca_body_size``, where ``pca_body_size``
+    counts the body's pairs whose functional end has some fact of the head relation.
+
+    Temporal rules (TLogic, Liu et al. 2022): ``support`` is TLogic's rule support, ``body_size``
+    its body support, ``confidence`` their ratio: how often a grounding of the body is followed by
+    the head at a strictly later time.
+    """
+
+    support: int | None = None
+    head_coverage: float | None = None
+    standard_confidence: float | None = None
+    pca_confidence: float | None = None
+    body_size: int | None = None
+    pca_body_size: int | None = None
+    confidence: float | None = None
+
+
+_NO_QUALITY = RuleQuality()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A Horn rule ``body => head`` with its counts.
+
+    In a temporal rule the body atoms hold in the order given, none later than the next, and all
+    strictly before the head.
+
+    Args:
+        head: the atom that the rule predicts.
+        body: one atom or more.
+        temporal: whether the atoms carry the time order above.
+        quality: the counts.
+        text: the rule in words (the paper's form); made from the relation names when empty.
+        miner: the name of what produced the rule.
+    """
+
+    head: Atom
+    body: tuple[Atom, ...]
+    temporal: bool = False
+    quality: RuleQuality = field(default=_NO_QUALITY, compare=False)
+    text: str = field(default="", compare=False)
+    miner: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.body:
+            raise DataFormatError(
+                f"the rule for {self.head.relation!r} has an empty body", hint="give one body atom"
+            )
+        if not self.text:
+            object.__setattr__(self, "text", rule_text(self))
+
+    @property
+    def id(self) -> str:
+        """A stable identifier made from the atoms, the same in every bank and process."""
+        parts = [str(self.temporal)]
+        for atom in (self.head, *self.body):
+            parts += [atom.relation, atom.subject, atom.object]
+        return "r" + hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:10]
+
+    @property
+    def ranking_confidence(self) -> float:
+        """The confidence that ranks rules: temporal confidence, else PCA, else standard, else 0."""
+        quality = self.quality
+        for value in (quality.confidence, quality.pca_confidence, quality.standard_confidence):
+            if value is not None:
+                return value
+        return 0.0
+
+    @property
+    def is_inverse(self) -> bool:
+        """Whether a one-atom body holds between the head's ends in the other direction."""
+        return len(self.body) == 1 and (
+            self.body[0].subject == self.head.object and self.body[0].object == self.head.subject
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The object written to ``rules.jsonl``."""
+        row: dict[str, Any] = {
+            "head": _atom_to_json(self.head),
+            "body": [_atom_to_json(atom) for atom in self.body],
+            "temporal": self.temporal,
+        }
+        row.update({f.name: getattr(self.quality, f.name) for f in fields(RuleQuality)})
+        row["text"] = self.text
+        row["miner"] = self.miner
+        return row
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Rule:
+        """Read the object of one ``rules.jsonl`` line.
+
+        Raises:
+            DataFormatError: a key is missing or has the wrong type; names the key.
+        """
+        if not isinstance(row.get("body"), list):
+            raise DataFormatError("expected a list of atoms", key="body")
+        quality = {}
+        for quality_field in fields(RuleQuality):
+            value = row.get(quality_field.name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+                raise DataFormatError("expected a number or null", key=quality_field.name)
+            quality[quality_field.name] = value
+        return cls(
+            head=_atom_from_json(row.get("head"), "head"),
+            body=tuple(_atom_from_json(atom, "body") for atom in row["body"]),
+            temporal=bool(row.get("temporal", False)),
+            quality=RuleQuality(**quality),
+            text=str(row.get("text") or ""),
+            miner=str(row.get("miner") or ""),
+        )
+
+
+def _atom_to_json(atom: Atom) -> dict[str, str]:
+    return {"relation": atom.relation, "subject": atom.subject, "object": atom.object}
+
+
+def _atom_from_json(value: Any, key: str) -> Atom:
+    if not isinstance(value, dict) or not all(
+        isinstance(value.get(part), str) for part in ("relation", "subject", "object")
+    ):
+        raise DataFormatError(
+            "expected an atom with the texts 'relation', 'subject' and 'object'", key=key
+        )
+    return Atom(value["relation"], value["subject"], value["object"])
+
+
+def rule_text(rule: Rule, label: Callable[[str], str] = readable) -> str:
+    """The rule in RuleRAG's words (arXiv:2410.22353, section 2).
+
+    ``[Entity 1, r1, Entity 2] leads to [Entity 1, r2, Entity 2]``; the head's ends are Entity 1
+    and Entity 2, further variables Entity 3, Entity 4 in order of appearance.
+    """
+    names = {rule.head.subject: "Entity 1", rule.head.object: "Entity 2"}
+    for atom in rule.body:
+        for variable in (atom.subject, atom.object):
+            if variable.startswith("?"):
+                names.setdefault(variable, f"Entity {len(names) + 1}")
+
+    def words(atom: Atom) -> str:
+        subject = names.get(atom.subject, atom.subject)
+        object_ = names.get(atom.object, atom.object)
+        return f"[{subject}, {label(atom.relation)}, {object_}]"
+
+    return f"{' and '.join(words(atom) for atom in rule.body)} leads to {words(rule.head)}"
+
+
+class RuleBank:
+    """An ordered set of rules, indexed by head relation and by id.
+
+    Two rules with the same atoms are the same rule; the first one given stays.
+
+    Args:
+        rules: the rules, in the order to keep.
+    """
+
+    def __init__(self, rules: Iterable[Rule] = ()) -> None:
+        self._by_id: dict[str, Rule] = {}
+        for rule in rules:
+            self._by_id.setdefault(rule.id, rule)
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self._by_id.values())
+
+    def __contains__(self, rule: object) -> bool:
+        return isinstance(rule, Rule) and rule.id in self._by_id
+
+    def __repr__(self) -> str:
+        return f"RuleBank({len(self)} rules for {len(self.head_relations)} head relations)"
+
+    def get(self, rule_id: str) -> Rule:
+        """The rule with this id.
+
+        Raises:
+            UnknownNameError: no rule has it.
+        """
+        try:
+            return self._by_id[rule_id]
+        except KeyError:
+            raise UnknownNameError(
+                f"no rule has the id {rule_id!r}", hint=did_you_mean(rule_id, self._by_id)
+            ) from None
+
+    @cached_property
+    def _by_head(self) -> dict[str, tuple[Rule, ...]]:
+        groups: dict[str, list[Rule]] = {}
+        for rule in self:
+            groups.setdefault(rule.head.relation, []).append(rule)
+        return {head: tuple(sorted(group, key=_rank_key)) for head, group in groups.items()}
+
+    @property
+    def head_relations(self) -> list[str]:
+        """The relations that some rule predicts, sorted."""
+        return sorted(self._by_head)
+
+    def for_head(self, relation: str) -> list[Rule]:
+        """The rules with this head relation, most confident first; empty when there is none.
+
+        Ties go to the larger support, then to the text in alphabetical order.
+        """
+        return list(self._by_head.get(relation, ()))
+
+    def filter(
+        self,
+        *,
+        min_confidence: float = 0.0,
+        min_support: int = 0,
+        max_body_atoms: int | None = None,
+        keep: Callable[[Rule], bool] | None = None,
+    ) -> RuleBank:
+        """The rules that pass every condition, in the same order.
+
+        Args:
+            min_confidence: least ranking confidence, a fraction.
+            min_support: least support, in facts.
+            max_body_atoms: longest body, in atoms.
+            keep: a further condition.
+        """
+        return RuleBank(
+            rule
+            for rule in self
+            if rule.ranking_confidence >= min_confidence
+            and (rule.quality.support or 0) >= min_support
+            and (max_body_atoms is None or len(rule.body) <= max_body_atoms)
+            and (keep is None or keep(rule))
+        )
+
+    def top(self, per_head: int) -> RuleBank:
+        """The most confident rules of every head relation, at most ``per_head`` of each."""
+        return RuleBank(r for head in self.head_relations for r in self.for_head(head)[:per_head])
+
+    def merge(self, *others: RuleBank) -> RuleBank:
+        """The union; where two banks hold the same rule, the earlier bank's counts stay."""
+        return RuleBank(rule for bank in (self, *others) for rule in bank)
+
+    def with_labels(self, label: Callable[[str], str]) -> RuleBank:
+        """The same rules with their text made from readable relation names."""
+        return RuleBank(replace(rule, text=rule_text(rule, label)) for rule in self)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A fingerprint of every rule and count, independent of the file it came from."""
+        return fingerprint_object([rule.to_json() for rule in self])
+
+    def save(self, path: str | Path) -> None:
+        """Write ``rules.jsonl``, one rule a line, atomically."""
+        write_jsonl(path, (rule.to_json() for rule in self))
+
+    @classmethod
+    def load(cls, path: str | Path) -> RuleBank:
+        """Read ``rules.jsonl``.
+
+        Raises:
+            DataError: the file cannot be read.
+            DataFormatError: a line is not a rule; names file, line and key.
+        """
+        rules = []
+        for number, row in enumerate(read_jsonl(path), start=1):
+            try:
+                rules.append(Rule.from_json(row))
+            except DataFormatError as error:
+                raise DataFormatError(
+                    error.message, path=path, line=number, key=error.key, hint=error.hint
+                ) from error
+        return cls(rules)
+
+
+def _rank_key(rule: Rule) -> tuple[float, int, str]:
+    return (-rule.ranking_confidence, -(rule.quality.support or 0), rule.text)

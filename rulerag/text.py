@@ -1,0 +1,109 @@
+"""Text as the field scores it: answer normalisation, tokens, containment, sentence spans."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+__all__ = [
+    "best_token_f1",
+    "contains_answer",
+    "contains_normalized",
+    "exact_match",
+    "normalize_answer",
+    "sentence_spans",
+    "token_f1",
+    "tokenize",
+    "word_spans",
+]
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_WORD = re.compile(r"\S+")
+# A sentence ends at . ! or ? followed by white space and something that can start a sentence.
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[A-Z0-9])")
+
+
+@lru_cache(maxsize=1 << 17)
+def normalize_answer(text: str) -> str:
+    """Normalise as SQuAD does: lower case, no punctuation, no articles, single spaces.
+
+    References:
+        Rajpurkar et al. 2016 (arXiv:1606.05250), official evaluation script v1.1. A text that
+        is nothing but articles keeps them: an entity named "A" must stay comparable.
+    """
+    bare = " ".join(text.lower().translate(_PUNCTUATION).split())
+    without = " ".join(_ARTICLES.sub(" ", bare).split())
+    return without or bare
+
+
+def tokenize(text: str) -> list[str]:
+    """Tokens of the normalised text, the unit of token F1 and of answer containment."""
+    return normalize_answer(text).split()
+
+
+def exact_match(prediction: str, answers: Iterable[str]) -> float:
+    """1.0 when the normalised prediction equals any normalised acceptable answer, else 0.0."""
+    wanted = normalize_answer(prediction)
+    return float(bool(wanted) and any(normalize_answer(a) == wanted for a in answers))
+
+
+def token_f1(prediction: str, answer: str) -> float:
+    """Bag-of-tokens F1 of one prediction against one answer, in [0, 1] (SQuAD)."""
+    predicted, expected = tokenize(prediction), tokenize(answer)
+    if not predicted or not expected:
+        return float(predicted == expected and bool(predicted))
+    remaining: dict[str, int] = {}
+    for token in expected:
+        remaining[token] = remaining.get(token, 0) + 1
+    common = 0
+    for token in predicted:
+        if remaining.get(token, 0) > 0:
+            remaining[token] -= 1
+            common += 1
+    if common == 0:
+        return 0.0
+    precision, recall = common / len(predicted), common / len(expected)
+    return 2 * precision * recall / (precision + recall)
+
+
+def best_token_f1(prediction: str, answers: Iterable[str]) -> float:
+    """The best token F1 over all acceptable answers; 0.0 without answers."""
+    return max((token_f1(prediction, a) for a in answers), default=0.0)
+
+
+def contains_normalized(normalized_text: str, normalized_answers: Sequence[str]) -> bool:
+    """Whether one of the normalised answers stands in the normalised text on token boundaries."""
+    padded = f" {normalized_text} "
+    return any(f" {answer} " in padded for answer in normalized_answers if answer)
+
+
+def contains_answer(text: str, answers: Iterable[str]) -> bool:
+    """Whether an acceptable answer stands in the text, normalised, on token boundaries.
+
+    This is the containment behind RuleRAG's Recall@k (arXiv:2410.22353, section 4.3).
+    """
+    return contains_normalized(normalize_answer(text), [normalize_answer(a) for a in answers])
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Character spans ``(start, end)`` of the sentences of a text, in order, white space trimmed."""
+    spans: list[tuple[int, int]] = []
+    start = 0
+    for match in [*_SENTENCE_END.finditer(text), None]:
+        end = match.start() if match else len(text)
+        if match:
+            end = match.start() + len(match.group().rstrip())
+        piece = text[start:end]
+        left = len(piece) - len(piece.lstrip())
+        if piece.strip():
+            spans.append((start + left, start + left + len(piece.strip())))
+        start = match.end() if match else end
+    return spans
+
+
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Character spans ``(start, end)`` of the white-space-delimited words of a text."""
+    return [match.span() for match in _WORD.finditer(text)]

@@ -1,0 +1,266 @@
+"""The records that travel through a pipeline: frozen, without behaviour beyond their JSON form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from rulerag.errors import DataFormatError
+from rulerag.rules import Rule
+
+__all__ = [
+    "Answer",
+    "Candidate",
+    "Completion",
+    "Document",
+    "Fact",
+    "GenerationRequest",
+    "Query",
+    "RuleHit",
+    "ScoredDocument",
+]
+
+
+class Fact(NamedTuple):
+    """One fact of a graph by its names; ``timestamp`` in the graph's own time unit, or None."""
+
+    subject: str
+    relation: str
+    object: str
+    timestamp: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A retrievable text and the facts that it states.
+
+    Args:
+        id: unique in its corpus.
+        text: what retrievers index and readers see.
+        facts: the facts stated; empty for text of unknown content.
+        title: an optional title (BEIR).
+    """
+
+    id: str
+    text: str
+    facts: tuple[Fact, ...] = ()
+    title: str = ""
+
+    @property
+    def timestamp(self) -> int | None:
+        """The latest time that the document speaks of; None when it is undated."""
+        times = [fact.timestamp for fact in self.facts if fact.timestamp is not None]
+        return max(times) if times else None
+
+    def to_json(self) -> dict[str, Any]:
+        """A BEIR corpus row; the facts stand in ``metadata``."""
+        return {
+            "_id": self.id,
+            "title": self.title,
+            "text": self.text,
+            "metadata": {"facts": [list(fact) for fact in self.facts]},
+        }
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Document:
+        """Read a BEIR corpus row.
+
+        Raises:
+            DataFormatError: a key is missing or has the wrong type.
+        """
+        identifier, text = _text(row, "_id"), _text(row, "text")
+        facts = (row.get("metadata") or {}).get("facts", [])
+        return cls(identifier, text, tuple(_fact(f) for f in facts), str(row.get("title") or ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question; ``subject`` and ``relation`` name its known parts where they are known.
+
+    Args:
+        id: unique in its query set.
+        text: the question in words.
+        subject: the entity asked about (a name of the graph), or empty.
+        relation: the relation asked for, or empty.
+        timestamp: the time asked about; None for static questions.
+        answers: every acceptable answer, in words; empty when unknown.
+    """
+
+    id: str
+    text: str
+    subject: str = ""
+    relation: str = ""
+    timestamp: int | None = None
+    answers: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """A BEIR query row; the structure stands in ``metadata``."""
+        metadata = {
+            "subject": self.subject,
+            "relation": self.relation,
+            "timestamp": self.timestamp,
+            "answers": list(self.answers),
+        }
+        return {"_id": self.id, "text": self.text, "metadata": metadata}
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Query:
+        """Read a BEIR query row.
+
+        Raises:
+            DataFormatError: a key is missing or has the wrong type.
+        """
+        metadata = row.get("metadata") or {}
+        timestamp = metadata.get("timestamp")
+        if timestamp is not None and not isinstance(timestamp, int):
+            raise DataFormatError("expected a whole number or null", key="timestamp")
+        return cls(
+            id=_text(row, "_id"),
+            text=_text(row, "text"),
+            subject=str(metadata.get("subject") or ""),
+            relation=str(metadata.get("relation") or ""),
+            timestamp=timestamp,
+            answers=tuple(str(a) for a in metadata.get("answers") or ()),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RuleHit:
+    """One search that found a document.
+
+    Args:
+        rule_id: the guiding rule of the search; None for the plain query.
+        rank: the document's rank in that search, from 1.
+        score: its score in that search, in the retriever's own unit.
+        atom: the body atom of the rule that the document grounds, from 0, where known.
+    """
+
+    rule_id: str | None
+    rank: int
+    score: float
+    atom: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredDocument:
+    """A retrieved document with its final rank (from 1) and every search that found it."""
+
+    document: Document
+    score: float
+    rank: int
+    found_by: tuple[RuleHit, ...] = ()
+
+    @property
+    def rule_ids(self) -> tuple[str, ...]:
+        """The ids of the rules that found the document, in order, without repeats."""
+        return tuple(dict.fromkeys(h.rule_id for h in self.found_by if h.rule_id is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationRequest:
+    """What a generator reads: structure, not a prompt."""
+
+    query: Query
+    documents: tuple[Document, ...] = ()
+    rules: tuple[Rule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One possible answer with its score and the documents that support it (by id)."""
+
+    text: str
+    score: float
+    document_ids: tuple[str, ...] = ()
+    rule_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a generator answers.
+
+    Args:
+        text: the answer; empty when the generator abstains.
+        score: its score (log-probability or the reader's own), where there is one.
+        candidates: the ranked alternatives, best first, where the generator has them.
+    """
+
+    text: str
+    score: float | None = None
+    candidates: tuple[Candidate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answered query with its evidence.
+
+    Args:
+        query: what was asked.
+        completion: what the generator said.
+        documents: the evidence, in the order that the generator saw.
+        rules: the guiding rules.
+        fingerprints: of the dataset, the rules and the components that made the answer.
+        union_size: documents found before the list was cut to its best, where they were counted.
+    """
+
+    query: Query
+    completion: Completion
+    documents: tuple[ScoredDocument, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
+    union_size: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The answer in words."""
+        return self.completion.text
+
+    def request(self) -> GenerationRequest:
+        """The request that produced the answer, for probing it again."""
+        documents = tuple(scored.document for scored in self.documents)
+        return GenerationRequest(self.query, documents, self.rules)
+
+    def to_json(self) -> dict[str, Any]:
+        """The object written to ``answers.jsonl``."""
+        return {
+            "query_id": self.query.id,
+            "query": self.query.text,
+            "answer": self.text,
+            "score": self.completion.score,
+            "answers": list(self.query.answers),
+            "documents": [
+                {
+                    "id": scored.document.id,
+                    "text": scored.document.text,
+                    "rank": scored.rank,
+                    "score": scored.score,
+                    "found_by": [
+                        {"rule": h.rule_id, "rank": h.rank, "score": h.score, "atom": h.atom}
+                        for h in scored.found_by
+                    ],
+                }
+                for scored in self.documents
+            ],
+            "rules": [{"id": rule.id, "text": rule.text} for rule in self.rules],
+            "union_size": self.union_size,
+            "fingerprints": dict(self.fingerprints),
+        }
+
+
+def _text(row: Mapping[str, Any], key: str) -> str:
+    value = row.get(key)
+    if not isinstance(value, str) or not value:
+        raise DataFormatError("expected a text that is not empty", key=key)
+    return value
+
+
+def _fact(value: Sequence[Any]) -> Fact:
+    if not isinstance(value, list) or len(value) not in (3, 4):
+        raise DataFormatError(
+            "expected [subject, relation, object] or [..., timestamp]", key="metadata.facts"
+        )
+    timestamp = value[3] if len(value) == 4 else None
+    if timestamp is not None and not isinstance(timestamp, int):
+        raise DataFormatError("expected a whole number or null as timestamp", key="metadata.facts")
+    return Fact(str(value[0]), str(value[1]), str(value[2]), timestamp)
