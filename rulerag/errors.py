@@ -182,7 +182,19 @@ class ExplanationError(RuleRAGError):
 
 
 class ProbeBudgetError(ExplanationError):
-    """The number of probes that the caller allowed is used up."""
+    """The number of probes that the caller allowed is used up.
+
+    Args:
+        message: what was wrong.
+        partial: what the explainer had found by then, where it can say so.
+        hint: what would work.
+    """
+
+    def __init__(
+        self, message: str, *, partial: object | None = None, hint: str | None = None
+    ) -> None:
+        self.partial = partial
+        super().__init__(message, hint=hint)
 
 
 class PredicateError(ExplanationError):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import hashlib
+import io
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from rulerag.errors import DataError, DataFormatError, OutputError
 
@@ -22,12 +25,15 @@ __all__ = [
     "prepare_folder",
     "read_json",
     "read_jsonl",
+    "read_records",
     "read_text",
     "to_json",
     "write_json",
     "write_jsonl",
     "write_text",
 ]
+
+T = TypeVar("T")
 
 
 def to_json(value: Any) -> str:
@@ -97,21 +103,17 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     target = Path(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+        handle, name = tempfile.mkstemp(
+            dir=target.parent, prefix=f".{target.name}.", suffix=".part"
+        )
     except OSError as error:
         raise OutputError(f"cannot be written ({error.strerror})", path=target) from error
     os.close(handle)
     temporary = Path(name)
     try:
-        binary = "b" in mode
-        encoding = None if binary else "utf-8"
-        newline = None if binary else "\n"
-        if target.suffix == ".gz":
-            text_mode = mode if binary else "wt"
-            file: IO[Any] = gzip.open(temporary, text_mode, encoding=encoding, newline=newline)
-        else:
-            file = open(temporary, mode, encoding=encoding, newline=newline)  # noqa: SIM115
-        with file:
+        with _open_for_writing(
+            temporary, binary="b" in mode, packed=target.suffix == ".gz"
+        ) as file:
             yield file
         umask = os.umask(0)
         os.umask(umask)
@@ -123,6 +125,35 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
         temporary.unlink(missing_ok=True)
 
 
+@contextmanager
+def _open_for_writing(path: Path, *, binary: bool, packed: bool) -> Iterator[IO[Any]]:
+    with ExitStack() as stack:
+        file: Any = stack.enter_context(open(path, "wb"))
+        if packed:  # no name and no time in the header: equal content makes equal files
+            file = stack.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0))
+        if not binary:
+            file = stack.enter_context(io.TextIOWrapper(file, encoding="utf-8", newline="\n"))
+        yield file
+
+
+def _read_bytes(path: str | Path) -> bytes:
+    source = Path(path)
+    try:
+        raw = source.read_bytes()
+        return gzip.decompress(raw) if source.suffix == ".gz" else raw
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise DataError(f"cannot be read ({reason})", path=source) from error
+
+
+def _decode(data: bytes, path: str | Path) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise DataFormatError("not UTF-8 text", path=path, line=line) from error
+
+
 def read_text(path: str | Path) -> str:
     """The text of a UTF-8 file (gzip by its name), with named errors.
 
@@ -130,17 +161,7 @@ def read_text(path: str | Path) -> str:
         DataError: the file is missing or unreadable.
         DataFormatError: the bytes are not UTF-8.
     """
-    source = Path(path)
-    try:
-        raw = source.read_bytes()
-        data = gzip.decompress(raw) if source.suffix == ".gz" else raw
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise DataFormatError("not UTF-8 text", path=source, line=line) from error
-    except (OSError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise DataError(f"cannot be read ({reason})", path=source) from error
+    return _decode(_read_bytes(path), path)
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -176,15 +197,23 @@ def read_jsonl(path: str | Path, *, partial_tail: bool = False) -> Iterator[dict
     Raises:
         DataFormatError: a line is not a JSON object; names the line.
     """
-    lines = read_text(path).split("\n")
-    for number, line in enumerate(lines, start=1):
+    for _, value in _numbered_objects(path, partial_tail=partial_tail):
+        yield value
+
+
+def _numbered_objects(
+    path: str | Path, *, partial_tail: bool = False
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects with their lines in the file, from 1."""
+    data = _read_bytes(path)
+    if partial_tail:
+        data = _without_partial_tail(data)
+    for number, line in enumerate(_decode(data, path).split("\n"), start=1):
         if not line.strip():
             continue
         try:
             value = json.loads(line)
         except json.JSONDecodeError as error:
-            if partial_tail and number == len(lines):
-                return
             raise DataFormatError(
                 f"not a JSON object ({error.msg})", path=path, line=number
             ) from error
@@ -192,7 +221,41 @@ def read_jsonl(path: str | Path, *, partial_tail: bool = False) -> Iterator[dict
             raise DataFormatError(
                 f"expected a JSON object, found {type(value).__name__}", path=path, line=number
             )
-        yield value
+        yield number, value
+
+
+def _without_partial_tail(data: bytes) -> bytes:
+    start = data.rfind(b"\n") + 1
+    try:
+        json.loads(data[start:].decode("utf-8"))
+    except ValueError:  # no JSON, or cut inside a letter of several bytes
+        return data[:start]
+    return data
+
+
+def read_records(path: str | Path, make: Callable[[dict[str, Any]], T]) -> list[T]:
+    """The records that ``make`` builds from the objects of a JSON-lines file.
+
+    Raises:
+        DataFormatError: a line is not JSON, or ``make`` refuses it; names file, line and key.
+    """
+    records: list[T] = []
+    number = 0
+    collecting = gc.isenabled()
+    gc.disable()  # else the cyclic collector walks every one of a million new records, repeatedly
+    try:
+        for number, row in _numbered_objects(path):  # noqa: B007 - the except clause reads it
+            records.append(make(row))
+    except DataFormatError as error:
+        if error.path is not None:
+            raise
+        raise DataFormatError(
+            error.message, path=path, line=number, key=error.key, hint=error.hint
+        ) from error
+    finally:
+        if collecting:
+            gc.enable()
+    return records
 
 
 def write_jsonl(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> int:

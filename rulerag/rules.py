@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rulerag.errors import DataFormatError, UnknownNameError, did_you_mean
-from rulerag.io import fingerprint_object, read_jsonl, write_jsonl
+from rulerag.io import fingerprint_object, read_records, write_jsonl
 
 __all__ = ["Atom", "Rule", "RuleBank", "RuleQuality", "readable", "rule_text"]
 
@@ -53,6 +54,8 @@ class RuleQuality:
 
 
 _NO_QUALITY = RuleQuality()
+_QUALITY = fields(RuleQuality)
+_WHOLE = frozenset({"support", "body_size", "pca_body_size"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,9 @@ class Rule:
         quality: the counts.
         text: the rule in words (the paper's form); made from the relation names when empty.
         miner: the name of what produced the rule.
+
+    Attributes:
+        id: a stable identifier made from the atoms, the same in every bank and process.
     """
 
     head: Atom
@@ -77,22 +83,22 @@ class Rule:
     quality: RuleQuality = field(default=_NO_QUALITY, compare=False)
     text: str = field(default="", compare=False)
     miner: str = field(default="", compare=False)
+    id: str = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.body:
             raise DataFormatError(
-                f"the rule for {self.head.relation!r} has an empty body", hint="give one body atom"
+                f"the rule for {self.head.relation!r} has an empty body",
+                key="body",
+                hint="give one body atom",
             )
         if not self.text:
             object.__setattr__(self, "text", rule_text(self))
-
-    @property
-    def id(self) -> str:
-        """A stable identifier made from the atoms, the same in every bank and process."""
         parts = [str(self.temporal)]
         for atom in (self.head, *self.body):
             parts += [atom.relation, atom.subject, atom.object]
-        return "r" + hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:10]
+        digest = hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
+        object.__setattr__(self, "id", "r" + digest[:10])
 
     @property
     def ranking_confidence(self) -> float:
@@ -117,7 +123,7 @@ class Rule:
             "body": [_atom_to_json(atom) for atom in self.body],
             "temporal": self.temporal,
         }
-        row.update({f.name: getattr(self.quality, f.name) for f in fields(RuleQuality)})
+        row.update({f.name: getattr(self.quality, f.name) for f in _QUALITY})
         row["text"] = self.text
         row["miner"] = self.miner
         return row
@@ -131,20 +137,28 @@ class Rule:
         """
         if not isinstance(row.get("body"), list):
             raise DataFormatError("expected a list of atoms", key="body")
-        quality = {}
-        for quality_field in fields(RuleQuality):
-            value = row.get(quality_field.name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-                raise DataFormatError("expected a number or null", key=quality_field.name)
-            quality[quality_field.name] = value
+        temporal = row.get("temporal", False)
+        if not isinstance(temporal, bool):
+            raise DataFormatError("expected true or false", key="temporal")
         return cls(
             head=_atom_from_json(row.get("head"), "head"),
             body=tuple(_atom_from_json(atom, "body") for atom in row["body"]),
-            temporal=bool(row.get("temporal", False)),
-            quality=RuleQuality(**quality),
+            temporal=temporal,
+            quality=RuleQuality(**{f.name: _count_from_json(row, f.name) for f in _QUALITY}),
             text=str(row.get("text") or ""),
             miner=str(row.get("miner") or ""),
         )
+
+
+def _count_from_json(row: Mapping[str, Any], key: str) -> Any:
+    value = row.get(key)
+    if value is None:
+        return None
+    kinds, words = (int, "whole number") if key in _WHOLE else (int | float, "number")
+    infinite = isinstance(value, float) and not math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, kinds) or infinite:
+        raise DataFormatError(f"expected a {words} or null", key=key)
+    return value
 
 
 def _atom_to_json(atom: Atom) -> dict[str, str]:
@@ -293,15 +307,7 @@ class RuleBank:
             DataError: the file cannot be read.
             DataFormatError: a line is not a rule; names file, line and key.
         """
-        rules = []
-        for number, row in enumerate(read_jsonl(path), start=1):
-            try:
-                rules.append(Rule.from_json(row))
-            except DataFormatError as error:
-                raise DataFormatError(
-                    error.message, path=path, line=number, key=error.key, hint=error.hint
-                ) from error
-        return cls(rules)
+        return cls(read_records(path, Rule.from_json))
 
 
 def _rank_key(rule: Rule) -> tuple[float, int, str]:

@@ -89,7 +89,7 @@ def contains_answer(text: str, answers: Iterable[str]) -> bool:
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Character spans ``(start, end)`` of the sentences of a text, in order, white space trimmed."""
+    """Character spans ``(start, end)`` of the sentences of a text, in order, trimmed."""
     spans: list[tuple[int, int]] = []
     start = 0
     for match in [*_SENTENCE_END.finditer(text), None]:

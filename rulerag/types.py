@@ -201,7 +201,8 @@ class Answer:
         documents: the evidence, in the order that the generator saw.
         rules: the guiding rules.
         fingerprints: of the dataset, the rules and the components that made the answer.
-        union_size: documents found before the list was cut to its best, where they were counted.
+        union: every document found before the list was cut to its best, in the same order; empty
+            where nothing was cut.
     """
 
     query: Query
@@ -209,7 +210,12 @@ class Answer:
     documents: tuple[ScoredDocument, ...] = ()
     rules: tuple[Rule, ...] = ()
     fingerprints: Mapping[str, str] = field(default_factory=dict)
-    union_size: int | None = None
+    union: tuple[ScoredDocument, ...] = ()
+
+    @property
+    def union_size(self) -> int:
+        """How many documents were found before the list was cut to its best."""
+        return len(self.union or self.documents)
 
     @property
     def text(self) -> str:

@@ -49,12 +49,23 @@ class Calendar:
         return int(self.origin)
 
     def format(self, timestamp: int) -> str:
-        """The date in words: ``2014-06-23``, ``1987`` or the bare number."""
+        """The date in words: ``2014-06-23``, ``1987`` or the bare number.
+
+        Raises:
+            DataFormatError: the timestamp lies beyond the years 1 to 9999.
+        """
         origin = self._origin()
         if isinstance(origin, int):
             return str(origin + timestamp)
-        hours = timestamp * (1 if self.unit == "hour" else 24)
-        moment = origin + dt.timedelta(hours=hours)
+        hours = int(timestamp) * (1 if self.unit == "hour" else 24)
+        try:
+            moment = origin + dt.timedelta(hours=hours)
+        except OverflowError:
+            raise DataFormatError(
+                f"the timestamp {timestamp} is no date when told in {self.unit}s from "
+                f"{self.origin}",
+                hint="give the graph another calendar",
+            ) from None
         return moment.date().isoformat() if moment.hour == 0 else moment.isoformat(" ", "minutes")
 
     def parse(self, text: str) -> int:
@@ -68,7 +79,7 @@ class Calendar:
             if isinstance(origin, int):
                 return int(text) - origin
             hours = (dt.datetime.fromisoformat(text) - origin) // dt.timedelta(hours=1)
-        except ValueError:
+        except (ValueError, TypeError):  # TypeError: a text with a time zone
             raise DataFormatError(
                 f"{text!r} is no date of this graph", hint=f"for example {self.format(0)}"
             ) from None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -10,76 +11,16 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.errors import DataFormatError, EmptyDataError, UnknownNameError, did_you_mean
+from rulerag.errors import DataFormatError, EmptyDataError
 from rulerag.io import fingerprint_object
 from rulerag.kg.calendar import Calendar
+from rulerag.kg.labels import entity_ladder, make_labels, relation_ladder
+from rulerag.kg.vocabulary import Vocabulary
 from rulerag.types import Fact
 
 __all__ = ["FactTable", "KnowledgeGraph", "Vocabulary"]
 
 Ints = npt.NDArray[np.int32]
-
-
-class Vocabulary:
-    """Names by id, ids by name, and one readable label for each name.
-
-    Args:
-        names: the raw names; position is the id.
-        labels: readable labels in the same order, unique; the names themselves when None.
-
-    Raises:
-        DataFormatError: a name or a label occurs twice.
-    """
-
-    def __init__(self, names: Sequence[str], labels: Sequence[str] | None = None) -> None:
-        self.names = list(names)
-        self.labels = list(labels) if labels is not None else self.names
-        self._ids = {name: i for i, name in enumerate(self.names)}
-        if len(self._ids) != len(self.names) or len(self.labels) != len(self.names):
-            twice = next((n for i, n in enumerate(self.names) if self._ids[n] != i), "")
-            raise DataFormatError(f"the name {twice!r} has two ids")
-        if labels is not None and len(set(self.labels)) != len(self.labels):
-            raise DataFormatError("two names share one label", hint="labels must be unique")
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._ids
-
-    def id(self, name: str) -> int:
-        """The id of a raw name, or of a label.
-
-        Raises:
-            UnknownNameError: neither; suggests close names.
-        """
-        found = self._ids.get(name)
-        if found is None:
-            found = self._label_ids.get(name)
-        if found is None:
-            raise UnknownNameError(
-                f"{name!r} is not in the graph", hint=did_you_mean(name, self.labels)
-            )
-        return found
-
-    def label(self, name: str) -> str:
-        """The readable label of a raw name; a name that is not here is returned as it is."""
-        found = self._ids.get(name)
-        return name if found is None else self.labels[found]
-
-    def name_of_label(self, label: str) -> str:
-        """The raw name behind a label.
-
-        Raises:
-            UnknownNameError: no name has it; suggests close labels.
-        """
-        return self.names[self.id(label)] if label not in self._label_ids else (
-            self.names[self._label_ids[label]]
-        )
-
-    @cached_property
-    def _label_ids(self) -> dict[str, int]:
-        return {label: i for i, label in enumerate(self.labels)}
 
 
 @dataclass(frozen=True)
@@ -189,7 +130,7 @@ class FactTable:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A fingerprint of the facts by name, independent of ids and files."""
+        """A fingerprint of names, ids and facts, independent of files, labels and calendar."""
         columns = [self.subject, self.relation, self.object]
         if self.timestamp is not None:
             columns.append(self.timestamp)
@@ -199,9 +140,25 @@ class FactTable:
 
 
 def _digest(array: npt.NDArray[np.int32]) -> str:
-    import hashlib
-
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+
+
+def _as_facts(split: str, rows: Iterable[Fact | tuple[str, ...]]) -> list[Fact]:
+    facts = []
+    for number, row in enumerate(rows):
+        fact = Fact(*row) if len(row) in (3, 4) else None
+        time = fact.timestamp if fact is not None else None
+        if (
+            fact is None
+            or not all(isinstance(name, str) and name for name in fact[:3])
+            or not (time is None or (isinstance(time, int | np.integer) and abs(time) < 2**31))
+        ):
+            raise DataFormatError(
+                f"fact {number} of {split} is no (subject, relation, object[, timestamp]): {row!r}",
+                hint="three names that are not empty, then a whole number for dated facts",
+            )
+        facts.append(fact)
+    return facts
 
 
 class KnowledgeGraph:
@@ -248,13 +205,16 @@ class KnowledgeGraph:
         Args:
             path: the folder (``train.txt`` …) or one file.
             layout: ``auto`` finds it from the files; or ``quadruples``, ``openke``, ``triples``,
-                ``intervals``.
-            labels: a file of readable labels, where the folder has none of its own.
+                ``intervals``, ``intervals-by-time``.
+            labels: a file or folder of readable labels, where the graph has none beside it.
             calendar: how timestamps read; recognised for the public graphs when None.
-            columns: the order of named triples, ``hrt`` or ``rht``; found when None.
+            columns: the order of named columns, ``hrt``, ``rht`` or ``htr``; found when None.
 
         Raises:
-            DataError: a file is missing; DataFormatError: a line or the layout is wrong.
+            DataError: a path is missing.
+            DataFormatError: a line or the layout is wrong; names file and line.
+            UnknownNameError: a fact uses an id that the vocabulary lacks.
+            EmptyDataError: there is no training fact.
         """
         from rulerag.kg.loaders import load_graph
 
@@ -270,32 +230,36 @@ class KnowledgeGraph:
         calendar: Calendar | None = None,
         name: str = "graph",
     ) -> KnowledgeGraph:
-        """Build a graph from facts by name; ids follow first appearance.
+        """Build a graph from facts by name; ids follow first appearance, labels are made.
+
+        Args:
+            train: the training facts.
+            valid: the validation facts.
+            test: the test facts.
+            calendar: how timestamps read.
+            name: what the graph is called.
 
         Raises:
-            DataFormatError: some facts are dated and others are not.
+            DataFormatError: some facts are dated and others are not, or a fact has another form.
         """
-        lists = {
-            split: [Fact(*fact) for fact in facts]  # type: ignore[arg-type]
-            for split, facts in (("train", train), ("valid", valid), ("test", test))
-        }
+        given = (("train", train), ("valid", valid), ("test", test))
+        lists = {split: _as_facts(split, facts) for split, facts in given}
         everything = [fact for facts in lists.values() for fact in facts]
         dated = {fact.timestamp is not None for fact in everything}
         if len(dated) > 1:
             raise DataFormatError("some facts are dated and others are not")
         ends = (end for fact in everything for end in (fact.subject, fact.object))
-        entities = Vocabulary(list(dict.fromkeys(ends)))
-        relations = Vocabulary(list(dict.fromkeys(fact.relation for fact in everything)))
+        entity_names = list(dict.fromkeys(ends))
+        relation_names = list(dict.fromkeys(fact.relation for fact in everything))
+        entities = Vocabulary(entity_names, make_labels(entity_names, entity_ladder))
+        relations = Vocabulary(relation_names, make_labels(relation_names, relation_ladder))
         calendar = calendar or Calendar()
         splits = {}
         for split, facts in lists.items():
             if not facts and split != "train":
                 continue
             ids = np.array(
-                [
-                    (entities.id(s), relations.id(r), entities.id(o), t or 0)
-                    for s, r, o, t in facts
-                ],
+                [(entities.id(s), relations.id(r), entities.id(o), t or 0) for s, r, o, t in facts],
                 dtype=np.int32,
             ).reshape(-1, 4)
             s, r, o, t = (np.ascontiguousarray(ids[:, c]) for c in range(4))
@@ -340,8 +304,15 @@ class KnowledgeGraph:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A fingerprint of all splits."""
-        return fingerprint_object({n: t.fingerprint for n, t in sorted(self.splits.items())})
+        """A fingerprint of all splits, and of the labels and the calendar that make its texts."""
+        calendar = self.calendar
+        return fingerprint_object(
+            {
+                "splits": {n: t.fingerprint for n, t in sorted(self.splits.items())},
+                "labels": [self.entities.labels, self.relations.labels],
+                "calendar": [calendar.unit, calendar.origin, calendar.step],
+            }
+        )
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name} {len(table):,}" for name, table in self.splits.items())

@@ -1,0 +1,1 @@
+"""Builders, experiments and speed benchmarks: they produce data and numbers for rulerag."""

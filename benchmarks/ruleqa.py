@@ -1,0 +1,302 @@
+"""Builds RuleQA from a knowledge graph (RuleRAG, arXiv:2410.22353, section 2).
+
+The corpus D linearises the training facts; queries come from test facts, popular and long-tail
+entities in balance; F_R and F_G come from two disjoint halves of the validation facts, with
+oracle documents found by entity and relation; the rule bank R is mined from the training facts.
+What the paper leaves open is an option of :class:`RuleQASettings` with a stated default.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.ruleqa_check import check_leakage
+from rulerag.console import guarded
+from rulerag.dataset import RuleQADataset
+from rulerag.errors import ConfigError, did_you_mean
+from rulerag.kg.graph import FactTable, KnowledgeGraph
+from rulerag.kg.grounding import TableIndex, ground
+from rulerag.kg.verbalization import Verbalizer
+from rulerag.rules import Rule, RuleBank
+from rulerag.types import Document, Query
+
+__all__ = ["BENCHMARKS", "RuleQASettings", "build", "main"]
+
+Answers = dict[tuple[str, str, int | None], list[str]]
+
+
+@dataclass(frozen=True)
+class RuleQASettings:
+    """The choices that the paper leaves open.
+
+    Args:
+        num_queries: size of the balanced query set; the paper's |Q|.
+        miner: ``tlogic`` for temporal graphs, ``amie`` for static ones.
+        max_atoms: longest rule, head included.
+        min_support: least support of a rule in R.
+        min_confidence: least confidence of a rule in R (PCA confidence for static rules).
+        oracle_rules: how many guiding rules of a query give oracle documents, most supported first.
+    """
+
+    num_queries: int
+    miner: str
+    max_atoms: int = 2
+    min_support: int = 2
+    min_confidence: float = 0.01
+    oracle_rules: int = 10
+
+
+BENCHMARKS = {
+    "ruleqa-i": RuleQASettings(1559, "tlogic"),
+    "ruleqa-y": RuleQASettings(1864, "tlogic"),
+    "ruleqa-w": RuleQASettings(2065, "tlogic"),
+    "ruleqa-f": RuleQASettings(1233, "amie", max_atoms=3, min_confidence=0.1),
+    "ruleqa-n": RuleQASettings(815, "amie", max_atoms=3, min_confidence=0.1),
+}
+
+
+def build(
+    name: str,
+    graph: KnowledgeGraph,
+    *,
+    seed: int = 0,
+    settings: RuleQASettings | None = None,
+    progress: bool = False,
+) -> RuleQADataset:
+    """Build one benchmark and prove that it does not leak.
+
+    Args:
+        name: one of :data:`BENCHMARKS`.
+        graph: its knowledge graph, with the splits train, valid and test.
+        seed: decides the balanced sample and the two halves of the validation facts.
+        settings: the open choices; the benchmark's own when None.
+        progress: show progress bars.
+
+    Raises:
+        ConfigError: an unknown name. EmptyDataError: a split is empty. DataError: it leaks.
+    """
+    if name not in BENCHMARKS:
+        raise ConfigError(
+            f"no benchmark is called {name!r}", key="name", hint=did_you_mean(name, BENCHMARKS)
+        )
+    settings = settings or BENCHMARKS[name]
+    words = Verbalizer(graph)
+    rules = _mine(graph, settings, progress)
+    corpus = words.corpus(graph.train)
+    random = np.random.default_rng(seed)
+    full = _queries("test", _answers(graph.test), words, graph)
+    train = _queries("valid", _answers(graph.valid), words, graph)
+    guided = [query for query in train if rules.for_head(query.relation)]
+    order = random.permutation(len(guided))
+    halves = order[: len(order) // 2], order[len(order) // 2 :]
+    oracle = _Oracle(graph, corpus, rules, settings.oracle_rules)
+    queries = {"test": full}
+    qrels = {"test": oracle.qrels(full)}
+    for split, half in zip(("f_r", "f_g"), halves, strict=True):
+        chosen = [guided[i] for i in sorted(half)]
+        qrels[split] = oracle.qrels(chosen)
+        # F_R is made of query-document pairs: a query without an oracle document gives none.
+        queries[split] = [q for q in chosen if split == "f_g" or q.id in qrels[split]]
+    dataset = RuleQADataset(
+        corpus=corpus,
+        queries=queries,
+        qrels=qrels,
+        rules=rules,
+        query_sets={"balanced": _balanced(full, graph, rules, settings.num_queries, random)},
+        labels={"entities": _labels(graph, "entities"), "relations": _labels(graph, "relations")},
+        calendar=asdict(graph.calendar) if graph.is_temporal else None,
+        name=name,
+        settings={**asdict(settings), "graph": graph.name, "graph_fingerprint": graph.fingerprint},
+        seed=seed,
+    )
+    check_leakage(dataset)
+    return dataset
+
+
+def _mine(graph: KnowledgeGraph, settings: RuleQASettings, progress: bool) -> RuleBank:
+    if settings.miner == "tlogic":
+        from rulerag.mining.tlogic import TLogicMiner
+
+        return TLogicMiner(
+            min_support=settings.min_support,
+            min_confidence=settings.min_confidence,
+            progress=progress,
+        ).mine(graph.train)
+    from rulerag.mining.amie import AmieMiner
+
+    bank = AmieMiner(
+        max_atoms=settings.max_atoms, min_pca_confidence=settings.min_confidence, progress=progress
+    ).mine(graph.train)
+    return bank.filter(min_support=settings.min_support)
+
+
+def _answers(facts: FactTable) -> Answers:
+    """Every asked (subject, relation, time) with all its objects, in the order of the facts."""
+    found: Answers = {}
+    for fact in facts:
+        objects = found.setdefault((fact.subject, fact.relation, fact.timestamp), [])
+        if fact.object not in objects:
+            objects.append(fact.object)
+    return found
+
+
+def _queries(
+    prefix: str, answers: Answers, words: Verbalizer, graph: KnowledgeGraph
+) -> list[Query]:
+    return [
+        Query(
+            id=f"{prefix}-{number:06d}",
+            text=words.query(subject, relation, time),
+            subject=subject,
+            relation=relation,
+            timestamp=time,
+            answers=tuple(graph.entities.label(name) for name in objects),
+        )
+        for number, ((subject, relation, time), objects) in enumerate(answers.items(), start=1)
+    ]
+
+
+def _labels(graph: KnowledgeGraph, kind: str) -> dict[str, str]:
+    """The labels that differ from their names."""
+    vocabulary = getattr(graph, kind)
+    pairs = zip(vocabulary.names, vocabulary.labels, strict=True)
+    return {name: label for name, label in pairs if name != label}
+
+
+def _balanced(
+    queries: Sequence[Query],
+    graph: KnowledgeGraph,
+    rules: RuleBank,
+    size: int,
+    random: np.random.Generator,
+) -> list[str]:
+    """Ids of a sample with equal parts of popular and long-tail subjects and answers.
+
+    An entity's popularity is its number of training facts. Queries with a guiding rule fall into
+    four cells: subject above or up to the median, best-known answer above or up to the median.
+    Each cell gives the same number of queries; what a small cell cannot give, the others do.
+    """
+    train = graph.train
+    ends = np.concatenate([train.subject, train.object])
+    popularity = np.bincount(ends, minlength=len(graph.entities))
+    guided = [query for query in queries if rules.for_head(query.relation)]
+    ids = graph.entities.id
+    subject = np.array([popularity[ids(query.subject)] for query in guided])
+    answer = np.array([max(popularity[ids(a)] for a in query.answers) for query in guided])
+    cell = 2 * (subject > np.median(subject)) + (answer > np.median(answer))
+    pools = [random.permutation(np.flatnonzero(cell == c)).tolist() for c in range(4)]
+    chosen: list[int] = []
+    while len(chosen) < min(size, len(guided)):
+        for pool in pools:
+            if pool and len(chosen) < size:
+                chosen.append(pool.pop())
+    return [guided[i].id for i in sorted(chosen)]
+
+
+class _Oracle:
+    """Finds the documents that ground a guiding rule of a query for an acceptable answer."""
+
+    def __init__(
+        self, graph: KnowledgeGraph, corpus: Sequence[Document], rules: RuleBank, per_query: int
+    ) -> None:
+        self.graph = graph
+        self.document_of = self._documents(graph.train, corpus)
+        self.index = TableIndex(graph.train)
+        self.guides = {
+            head: sorted(rules.for_head(head), key=lambda r: -(r.quality.support or 0))[:per_query]
+            for head in rules.head_relations
+        }
+
+    @staticmethod
+    def _documents(train: FactTable, corpus: Sequence[Document]) -> list[str]:
+        by_fact = {fact: document.id for document in corpus for fact in document.facts}
+        return [by_fact[fact] for fact in train]
+
+    def qrels(self, queries: Iterable[Query]) -> dict[str, dict[str, int]]:
+        """Query id → document id → 1; queries without an oracle document are left out."""
+        found = {}
+        for query in queries:
+            rows = self._rows(query)
+            if rows:
+                found[query.id] = {self.document_of[row]: 1 for row in sorted(rows)}
+        return found
+
+    def _rows(self, query: Query) -> set[int]:
+        rules = self.guides.get(query.relation, [])
+        entities, relations = self.graph.entities, self.graph.relations
+        wanted = {entities.id(answer) for answer in query.answers}
+        around = self.index.neighbours(entities.id(query.subject))
+        direct = [rule for rule in rules if len(rule.body) == 1]
+        asked = [relations.id(r.body[0].relation) + len(relations) * r.is_inverse for r in direct]
+        keep = np.isin(around.relation, asked) & np.isin(around.other, list(wanted))
+        if around.timestamp is not None and query.timestamp is not None:
+            keep &= around.timestamp < query.timestamp
+        rows = set(around.row[keep].tolist())
+        names = {entities.names[i] for i in wanted}
+        for rule in rules:
+            if len(rule.body) > 1:
+                rows |= self._chained(rule, query, names)
+        return rows
+
+    def _chained(self, rule: Rule, query: Query, names: set[str]) -> set[int]:
+        found = ground(rule, query.subject, self.index, query.timestamp)
+        return {row for grounding in found if grounding.answer in names for row in grounding.rows}
+
+
+def _build_command(arguments: argparse.Namespace) -> None:
+    graph = KnowledgeGraph.load(arguments.kg)
+    settings = BENCHMARKS.get(arguments.name)
+    if settings is not None and arguments.num_queries is not None:
+        settings = replace(settings, num_queries=arguments.num_queries)
+    dataset = build(
+        arguments.name, graph, seed=arguments.seed, settings=settings, progress=sys.stderr.isatty()
+    )
+    dataset.save(arguments.out)
+    counts = dataset.manifest["counts"]
+    queries = counts["queries"]
+    sys.stdout.write(
+        f"{dataset.name}: |R| {counts['rules']:,}  |D| {counts['documents']:,}  "
+        f"|F_R| {counts['judgements']['f_r']:,} pairs of {queries['f_r']:,} queries  "
+        f"|F_G| {sum(len(q.answers) for q in dataset.query_set('f_g')):,}  "
+        f"|Q| {counts['query_sets']['balanced']:,} balanced, {queries['test']:,} full\n"
+        f"written to {arguments.out}, fingerprint {dataset.fingerprint}\n"
+    )
+
+
+def _check_command(arguments: argparse.Namespace) -> None:
+    dataset = RuleQADataset.load(Path(arguments.folder))
+    for line in check_leakage(dataset):
+        sys.stdout.write(f"ok  {line}\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line: ``build`` and ``check``."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.ruleqa",
+        description="Build a RuleQA benchmark from a knowledge graph, or check a built one.",
+        epilog="example: python -m benchmarks.ruleqa build --name ruleqa-i "
+        "--kg ../shared/data/icews14 --out runs/ruleqa-i",
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    make = commands.add_parser("build", help="build one benchmark", epilog=parser.epilog)
+    make.add_argument("--name", required=True, help=f"one of {', '.join(BENCHMARKS)}")
+    make.add_argument("--kg", required=True, type=Path, help="the graph folder")
+    make.add_argument("--out", required=True, type=Path, help="the dataset folder to write")
+    make.add_argument("--seed", type=int, default=0, help="decides samples and halves (0)")
+    make.add_argument("--num-queries", type=int, help="size of the balanced set (the paper's |Q|)")
+    make.set_defaults(run=_build_command)
+    check = commands.add_parser("check", help="prove that a built benchmark does not leak")
+    check.add_argument("folder", help="the dataset folder")
+    check.set_defaults(run=_check_command)
+    arguments = parser.parse_args(argv)
+    return guarded(lambda: arguments.run(arguments))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,237 @@
+"""Metrics of answers and of retrieval, each with its direction and range as data.
+
+This module knows answers, documents and judgements; it knows no benchmark, file or model.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from rulerag.errors import UnknownNameError, did_you_mean
+from rulerag.text import best_token_f1, exact_match, normalize_answer
+from rulerag.types import Answer, Document
+
+__all__ = [
+    "CUTOFFS",
+    "AnswerMatcher",
+    "Metric",
+    "answer_metrics",
+    "mean_metrics",
+    "metric",
+    "qrels_metrics",
+]
+
+CUTOFFS = (1, 2, 5, 10)
+_RULERAG = "RuleRAG, arXiv:2410.22353, section 4.3"
+_SQUAD = "SQuAD, arXiv:1606.05250, section 6.1"
+_TREC = "trec_eval, through ir_measures; averaged over the queries that have judgements"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """What a metric's number means.
+
+    Args:
+        name: its key in ``metrics.json``.
+        title: its heading in tables.
+        description: what one value says.
+        reference: where it is defined.
+        higher_is_better: the direction; None for a count that is neither good nor bad.
+        low: the least possible value.
+        high: the largest possible value.
+    """
+
+    name: str
+    title: str
+    description: str
+    reference: str
+    higher_is_better: bool | None = True
+    low: float = 0.0
+    high: float = 1.0
+
+    @property
+    def is_fraction(self) -> bool:
+        """Whether the values are fractions, which tables print as per cent."""
+        return (self.low, self.high) == (0.0, 1.0)
+
+
+_METRICS = {
+    metric.name: metric
+    for metric in (
+        Metric(
+            "answer_recall@k",
+            "R@k",
+            "an acceptable answer stands, normalised and on token boundaries, in the text of one "
+            "of the first k documents",
+            _RULERAG,
+        ),
+        Metric(
+            "answer_recall@k_union",
+            "R@k union",
+            "the same over the whole union of every rule's first k documents, however many",
+            _RULERAG,
+        ),
+        Metric(
+            "documents_per_query",
+            "docs",
+            "documents that the reader saw",
+            "a count",
+            higher_is_better=None,
+            high=math.inf,
+        ),
+        Metric(
+            "documents_per_query_union",
+            "docs union",
+            "documents in the whole union, before it was cut to the best",
+            "a count",
+            higher_is_better=None,
+            high=math.inf,
+        ),
+        Metric("exact_match", "EM", "the normalised answer equals an acceptable one", _SQUAD),
+        Metric("token_f1", "F1", "token overlap with the closest acceptable answer", _SQUAD),
+        Metric("recall@k", "recall@k", "share of the judged documents in the first k", _TREC),
+        Metric("mrr@k", "MRR@k", "one over the rank of the first judged document, or 0", _TREC),
+        Metric("ndcg@k", "nDCG@k", "discounted gain of the first k over the best possible", _TREC),
+    )
+}
+
+
+def metric(name: str) -> Metric:
+    """What the metric of a key of ``metrics.json`` means, ``answer_recall@10`` for example.
+
+    Raises:
+        UnknownNameError: no metric has this name; suggests close ones.
+    """
+    general = re.sub(r"@\d+", "@k", name)
+    if general not in _METRICS:
+        raise UnknownNameError(f"unknown metric {name!r}", hint=did_you_mean(general, _METRICS))
+    found = _METRICS[general]
+    cutoff = "".join(re.findall(r"@(\d+)", name))
+    return replace(
+        found,
+        name=name,
+        title=found.title.replace("@k", f"@{cutoff}"),
+        description=found.description.replace("first k", f"first {cutoff}"),
+    )
+
+
+class AnswerMatcher:
+    """Finds answers in documents; the normalised text of a document is kept by its id.
+
+    One matcher serves one corpus: ids must keep their text.
+    """
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+
+    def first_rank(self, documents: Iterable[Document], answers: Iterable[str]) -> int | None:
+        """The rank, from 1, of the first document that holds an answer; None without one."""
+        wanted = _padded_answers(tuple(answers))
+        if not wanted:
+            return None
+        texts = self._texts
+        for rank, document in enumerate(documents, start=1):
+            text = texts.get(document.id)
+            if text is None:
+                text = texts[document.id] = f" {_normalize_text(document.text)} "
+            for answer in wanted:
+                if answer in text:
+                    return rank
+        return None
+
+
+# A corpus would push the short answers, which come again and again, out of the shared cache.
+_normalize_text = normalize_answer.__wrapped__
+
+
+@lru_cache(maxsize=1 << 14)
+def _padded_answers(answers: tuple[str, ...]) -> tuple[str, ...]:
+    """Answers as they stand inside a normalised text; those without a token are left out."""
+    normalized = dict.fromkeys(normalize_answer(answer) for answer in answers)
+    return tuple(f" {answer} " for answer in normalized if answer)
+
+
+def answer_metrics(
+    answer: Answer,
+    *,
+    top_k: int = 10,
+    cutoffs: Iterable[int] = CUTOFFS,
+    matcher: AnswerMatcher | None = None,
+) -> dict[str, float]:
+    """The metrics of one answer, all in [0, 1] but the two counts of documents.
+
+    Args:
+        answer: with its documents, and with the untrimmed union where there was one.
+        top_k: how many documents each search was asked for; it names the union's recall.
+        cutoffs: the k of answer recall; those above ``top_k`` are left out, ``top_k`` is added.
+        matcher: one for a whole run, which makes it fast.
+    """
+    matcher = matcher or AnswerMatcher()
+    answers = answer.query.answers
+    rank = matcher.first_rank((scored.document for scored in answer.documents), answers)
+    union = rank is not None or (
+        matcher.first_rank((scored.document for scored in answer.union), answers) is not None
+    )
+    found = math.inf if rank is None else rank
+    values = {
+        f"answer_recall@{k}": float(found <= k)
+        for k in sorted({*(k for k in cutoffs if k < top_k), top_k})
+    }
+    values[f"answer_recall@{top_k}_union"] = float(union)
+    values["documents_per_query"] = float(len(answer.documents))
+    values["documents_per_query_union"] = float(answer.union_size)
+    values["exact_match"] = exact_match(answer.text, answers)
+    values["token_f1"] = best_token_f1(answer.text, answers)
+    return values
+
+
+def mean_metrics(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of every metric over the queries; exact sums, so that order does not matter.
+
+    Raises:
+        UnknownNameError: a row lacks a metric that the first row has.
+    """
+    means = {}
+    for name in rows[0] if rows else ():
+        try:
+            means[name] = math.fsum(row[name] for row in rows) / len(rows)
+        except KeyError:
+            raise UnknownNameError(f"a row has no value for the metric {name!r}") from None
+    return means
+
+
+def qrels_metrics(
+    qrels: Mapping[str, Mapping[str, int]],
+    rankings: Mapping[str, Sequence[str]],
+    *,
+    top_k: int = 10,
+) -> dict[str, float]:
+    """``recall@k``, ``mrr@k`` and ``ndcg@k`` over the judged queries; empty without judgements.
+
+    Args:
+        qrels: query id → document id → grade.
+        rankings: query id → document ids, best first; a judged query without one counts as 0.
+        top_k: the k.
+    """
+    if not any(qrels.values()):
+        return {}
+    import ir_measures
+
+    measures = {
+        f"recall@{top_k}": ir_measures.R @ top_k,
+        f"mrr@{top_k}": ir_measures.RR @ top_k,
+        f"ndcg@{top_k}": ir_measures.nDCG @ top_k,
+    }
+    # Tools order a run by score: a score made from the rank keeps the order that the reader saw.
+    run = {
+        query: {document: -float(rank) for rank, document in enumerate(documents[:top_k])}
+        for query, documents in rankings.items()
+        if query in qrels
+    }
+    judged = {query: dict(grades) for query, grades in qrels.items() if grades}
+    found = ir_measures.calc_aggregate(list(measures.values()), judged, run)
+    return {name: float(found[measure]) for name, measure in measures.items()}

@@ -1,0 +1,122 @@
+"""A reader without a model: fires the guiding rules on the facts inside the documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rulerag.errors import ConfigError
+from rulerag.io import fingerprint_object
+from rulerag.kg.evidence import EvidenceModel, noisy_or
+from rulerag.kg.grounding import FactIndex, ground
+from rulerag.rules import Atom, Rule, RuleQuality
+from rulerag.types import Candidate, Completion, Fact, GenerationRequest
+
+__all__ = ["SymbolicReader"]
+
+
+class _Support:
+    """What speaks for one candidate answer."""
+
+    def __init__(self) -> None:
+        self.weights: list[float] = []
+        self.documents: dict[str, None] = {}
+        self.rules: dict[str, None] = {}
+        self.latest = -1
+        self.first_place = 1 << 30
+
+
+class SymbolicReader:
+    """Answers from the facts inside the retrieved documents. Deterministic, no model.
+
+    Every guiding rule is executed from the query's subject on the documents' facts from before
+    the query's time. A grounding weighs ``confidence * recency`` (see
+    :class:`~rulerag.kg.evidence.EvidenceModel`), divided by ``place ** rank_discount``, where
+    ``place`` is the best place (from 1) of its documents in the list. Weights of one answer are
+    joined by noisy-or; ties go to the more recent fact, then to the earlier document, then to the
+    answer first in alphabetical order. Without guiding rules the reader takes facts of the asked
+    relation itself. Where nothing fires it abstains with an empty answer.
+
+    Args:
+        labels: the readable form of entity names; names themselves where one is missing.
+        evidence: how groundings are weighted.
+        rank_discount: how much the order of the documents counts; 0 ignores it.
+        direct_confidence: the confidence of reading a fact of the asked relation without a rule.
+        max_candidates: how many ranked candidates a completion carries.
+
+    Raises:
+        ConfigError: a negative discount, or a confidence outside (0, 1].
+    """
+
+    def __init__(
+        self,
+        *,
+        labels: Mapping[str, str] | None = None,
+        evidence: EvidenceModel | None = None,
+        rank_discount: float = 0.0,
+        direct_confidence: float = 0.5,
+        max_candidates: int = 10,
+    ) -> None:
+        if rank_discount < 0:
+            raise ConfigError(f"{rank_discount} is below 0", key="rank_discount")
+        if not 0 < direct_confidence <= 1:
+            raise ConfigError(f"{direct_confidence} is not in (0, 1]", key="direct_confidence")
+        self.labels = labels or {}
+        self.evidence = evidence or EvidenceModel()
+        self.rank_discount = rank_discount
+        self.direct_confidence = direct_confidence
+        self.max_candidates = max_candidates
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the reader and every setting that changes answers."""
+        settings = [self.evidence.settings(), self.rank_discount, self.direct_confidence]
+        return fingerprint_object(["symbolic-reader", *settings, self.max_candidates])
+
+    def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
+        """Return one completion for each request, in order."""
+        return [self._read(request) for request in requests]
+
+    def _read(self, request: GenerationRequest) -> Completion:
+        facts: list[Fact] = []
+        owner: list[int] = []
+        for place, document in enumerate(request.documents):
+            facts.extend(document.facts)
+            owner.extend([place] * len(document.facts))
+        index = FactIndex(facts)
+        relations = {fact.relation for fact in facts}
+        query = request.query
+        supports: dict[str, _Support] = {}
+        for rule in request.rules or (self._direct(query.relation),):
+            if any(atom.relation not in relations for atom in rule.body):
+                continue
+            for grounding in ground(rule, query.subject, index, query.timestamp):
+                places = sorted({owner[row] for row in grounding.rows})
+                weight = self.evidence.weight(rule, query.timestamp, grounding.latest)
+                support = supports.setdefault(grounding.answer, _Support())
+                support.weights.append(weight / (places[0] + 1) ** self.rank_discount)
+                support.documents.update((request.documents[p].id, None) for p in places)
+                support.first_place = min(support.first_place, places[0])
+                if grounding.latest is not None:
+                    support.latest = max(support.latest, grounding.latest)
+                if request.rules:
+                    support.rules[rule.id] = None
+        return self._complete(supports)
+
+    def _complete(self, supports: Mapping[str, _Support]) -> Completion:
+        ranked = sorted(
+            ((noisy_or(s.weights), name, s) for name, s in supports.items()),
+            key=lambda item: (-item[0], -item[2].latest, item[2].first_place, item[1]),
+        )
+        candidates = tuple(
+            Candidate(self.labels.get(name, name), score, tuple(s.documents), tuple(s.rules))
+            for score, name, s in ranked[: self.max_candidates]
+        )
+        if not candidates:
+            return Completion("")
+        return Completion(candidates[0].text, candidates[0].score, candidates)
+
+    def _direct(self, relation: str) -> Rule:
+        """Reading a stated fact of the asked relation, written as a rule of that relation."""
+        quality = RuleQuality(confidence=self.direct_confidence)
+        head = Atom(relation, "?x", "?y")
+        return Rule(head, (head,), quality=quality, text=relation or "?", miner="direct")

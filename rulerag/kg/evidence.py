@@ -1,0 +1,78 @@
+"""How much a fired rule says: smoothed confidence, faded by age, joined by noisy-or."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from rulerag.errors import ConfigError
+from rulerag.rules import Rule
+
+__all__ = ["EvidenceModel", "noisy_or"]
+
+# A weight of exactly 1 would end a noisy-or: every later piece of evidence would be lost in it.
+_ALMOST_ONE = 1.0 - 1e-6
+
+
+class EvidenceModel:
+    """Weights the groundings of rules, shared by the symbolic retriever and reader.
+
+    The weight of one grounding is ``support / (body_size + prior) * exp(-decay * age)``: the
+    rule's confidence, lowered when it rests on few cases (TLogic, arXiv:2112.08025, section 3,
+    smooths by the same added constant), and faded by the age of the grounding's latest fact.
+
+    Args:
+        prior: cases added to the body of every rule; 0 is the bare confidence.
+        decay: fading per time step of the graph; 0 keeps old facts at full weight.
+        time_step: the distance of two neighbouring times in timestamps (24 for days in hours).
+
+    Raises:
+        ConfigError: a negative prior or decay, or a time step below 1.
+    """
+
+    def __init__(self, *, prior: float = 5.0, decay: float = 0.0, time_step: int = 1) -> None:
+        limits = (("prior", prior, 0), ("decay", decay, 0), ("time_step", time_step, 1))
+        for key, value, least in limits:
+            if value < least:
+                raise ConfigError(f"{value} is below {least}", key=key)
+        self.prior = prior
+        self.decay = decay
+        self.time_step = time_step
+
+    def settings(self) -> dict[str, float]:
+        """The settings that change results, for fingerprints."""
+        return {"prior": self.prior, "decay": self.decay, "time_step": self.time_step}
+
+    def confidence(self, rule: Rule) -> float:
+        """The smoothed confidence of a rule, a fraction; its ranking confidence without counts."""
+        quality = rule.quality
+        body = quality.body_size if rule.temporal else (quality.pca_body_size or quality.body_size)
+        if quality.support is None or body is None:
+            return rule.ranking_confidence
+        return quality.support / (body + self.prior)
+
+    def fade(self, age: npt.NDArray[np.int64] | int) -> npt.NDArray[np.float64]:
+        """The factor ``exp(-decay * age)`` for ages in timestamps, of the same shape."""
+        return np.exp(-self.decay * np.asarray(age, dtype=np.float64) / self.time_step)
+
+    def weight(self, rule: Rule, now: int | None, latest: int | None) -> float:
+        """The weight of one grounding whose latest fact is from ``latest``, asked at ``now``."""
+        confidence = self.confidence(rule)
+        if now is None or latest is None:
+            return confidence
+        return confidence * float(self.fade(now - latest))
+
+
+def noisy_or(weights: Iterable[float]) -> float:
+    """The chance that at least one of several independent pieces of evidence holds."""
+    missing = 1.0
+    for weight in weights:
+        missing *= 1.0 - min(weight, _ALMOST_ONE)
+    return 1.0 - missing
+
+
+def noisy_or_exponents(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """``-log(1 - w)`` for each weight: noisy-or becomes a sum of these, same order of results."""
+    return -np.log1p(-np.minimum(weights, _ALMOST_ONE))

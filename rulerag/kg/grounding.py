@@ -1,0 +1,211 @@
+"""Bindings of a rule body from a bound subject: the one join behind support, retrieval, reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rulerag.kg.graph import FactTable
+from rulerag.rules import Atom, Rule
+from rulerag.types import Fact
+
+__all__ = ["FactIndex", "Grounding", "Neighbours", "TableIndex", "ground"]
+
+Longs = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Grounding:
+    """One way to satisfy a rule's body from a bound subject.
+
+    Args:
+        answer: what the head's object is bound to.
+        rows: the row of the fact behind each body atom, in body order.
+        latest: the latest timestamp of these facts; None for undated facts.
+    """
+
+    answer: str
+    rows: tuple[int, ...]
+    latest: int | None
+
+
+class Row(NamedTuple):
+    """One fact met while grounding: its ends, its time and where it stands."""
+
+    subject: str
+    object: str
+    timestamp: int | None
+    row: int
+
+
+class FactIndex:
+    """Facts by (relation, subject) and (relation, object), for lists up to some thousands.
+
+    Args:
+        facts: the facts; their position is their row.
+    """
+
+    def __init__(self, facts: Iterable[Fact]) -> None:
+        self._by_subject: dict[tuple[str, str], list[Row]] = {}
+        self._by_object: dict[tuple[str, str], list[Row]] = {}
+        for number, fact in enumerate(facts):
+            row = Row(fact.subject, fact.object, fact.timestamp, number)
+            self._by_subject.setdefault((fact.relation, fact.subject), []).append(row)
+            self._by_object.setdefault((fact.relation, fact.object), []).append(row)
+
+    def match(self, relation: str, subject: str | None, object_: str | None) -> Iterator[Row]:
+        """The facts of a relation with the given ends; at least one end must be given."""
+        if subject is not None:
+            for row in self._by_subject.get((relation, subject), ()):
+                if object_ is None or row.object == object_:
+                    yield row
+        elif object_ is not None:
+            yield from self._by_object.get((relation, object_), ())
+
+
+class Neighbours(NamedTuple):
+    """The facts around one entity, as columns of shape (n,).
+
+    ``relation`` is the relation id where the entity is the subject, and the id plus the number
+    of relations where it is the object; ``other`` is the fact's other end.
+    """
+
+    relation: Longs
+    other: Longs
+    timestamp: Longs | None
+    row: Longs
+
+
+class TableIndex:
+    """Facts of a table by entity, as columns; serves tables of millions of rows.
+
+    Args:
+        facts: the table to index.
+    """
+
+    def __init__(self, facts: FactTable) -> None:
+        self.facts = facts
+        n = len(facts.relations)
+        rows = np.arange(len(facts))
+        anchor = np.concatenate([facts.subject, facts.object])
+        order = np.argsort(anchor, kind="stable")
+        self._bounds = np.searchsorted(anchor[order], np.arange(len(facts.entities) + 1))
+        relation = facts.relation.astype(np.int64)
+        self._relation = np.concatenate([relation, relation + n])[order]
+        self._other = np.concatenate([facts.object, facts.subject]).astype(np.int64)[order]
+        self._row = np.concatenate([rows, rows])[order]
+        self._time = None
+        if facts.timestamp is not None:
+            self._time = np.concatenate([facts.timestamp, facts.timestamp]).astype(np.int64)[order]
+
+    def neighbours(self, entity: int) -> Neighbours:
+        """Every fact that the entity takes part in, seen from it (a loop is seen twice)."""
+        part = slice(self._bounds[entity], self._bounds[entity + 1])
+        time = None if self._time is None else self._time[part]
+        return Neighbours(self._relation[part], self._other[part], time, self._row[part])
+
+    def match(self, relation: str, subject: str | None, object_: str | None) -> Iterator[Row]:
+        """The facts of a relation with the given ends; at least one end must be given."""
+        facts = self.facts
+        anchor = subject if subject is not None else object_
+        if anchor is None or anchor not in facts.entities or relation not in facts.relations:
+            return
+        around = self.neighbours(facts.entities.id(anchor))
+        wanted = facts.relations.id(relation) + (0 if subject is not None else len(facts.relations))
+        for i in np.flatnonzero(around.relation == wanted):
+            fact = facts.fact(int(around.row[i]))
+            if object_ is None or fact.object == object_:
+                yield Row(fact.subject, fact.object, fact.timestamp, int(around.row[i]))
+
+
+def ground(
+    rule: Rule, subject: str, index: FactIndex | TableIndex, before: int | None = None
+) -> list[Grounding]:
+    """Every grounding of a rule's body whose head subject is bound, in the order of the facts.
+
+    Two variables may be bound to the same entity. In a temporal rule the body facts follow one
+    another without going back in time, and all lie strictly before ``before``.
+
+    Args:
+        rule: the rule; its body must be connected to the head's subject.
+        subject: what the head's subject is bound to.
+        index: the facts.
+        before: the time asked about; None allows every time.
+    """
+    found: list[Grounding] = []
+    order = _plan(rule)
+    ground_rows: dict[int, Row] = {}
+
+    def extend(step: int, bound: Mapping[str, str]) -> None:
+        if step == len(order):
+            rows = tuple(ground_rows[i].row for i in range(len(rule.body)))
+            times = [r.timestamp for r in ground_rows.values() if r.timestamp is not None]
+            answer = bound.get(rule.head.object)
+            if answer is None and not rule.head.object.startswith("?"):
+                answer = rule.head.object
+            if answer is not None:
+                found.append(Grounding(answer, rows, max(times) if times else None))
+            return
+        number = order[step]
+        atom = rule.body[number]
+        ends = _value(atom.subject, bound), _value(atom.object, bound)
+        for row in index.match(atom.relation, *ends):
+            # r(?x, ?x) matches loops only: one variable cannot stand for two entities.
+            if atom.subject == atom.object and row.subject != row.object:
+                continue
+            if not _in_time(rule, ground_rows, number, row, before):
+                continue
+            ground_rows[number] = row
+            extend(step + 1, {**bound, atom.subject: row.subject, atom.object: row.object})
+            del ground_rows[number]
+
+    start = {rule.head.subject: subject} if rule.head.subject.startswith("?") else {}
+    if start or rule.head.subject == subject:
+        extend(0, start)
+    return found
+
+
+def _value(term: str, bound: Mapping[str, str]) -> str | None:
+    return bound.get(term) if term.startswith("?") else term
+
+
+def _plan(rule: Rule) -> list[int]:
+    """Body atoms in an order in which each shares a bound term with what came before."""
+    bound = {rule.head.subject}
+    left = list(range(len(rule.body)))
+    order: list[int] = []
+    while left:
+        ready = [i for i in left if _touches(rule.body[i], bound)]
+        number = ready[0] if ready else left[0]
+        left.remove(number)
+        order.append(number)
+        bound |= {rule.body[number].subject, rule.body[number].object}
+    return order
+
+
+def _touches(atom: Atom, bound: set[str]) -> bool:
+    return any(term in bound or not term.startswith("?") for term in (atom.subject, atom.object))
+
+
+def _in_time(
+    rule: Rule, rows: Mapping[int, Row], number: int, row: Row, before: int | None
+) -> bool:
+    """Whether a fact keeps the body's time order and lies before the time asked about."""
+    if row.timestamp is None:
+        return True
+    if before is not None and row.timestamp >= before:
+        return False
+    if not rule.temporal:
+        return True
+    for other, placed in rows.items():
+        if placed.timestamp is None:
+            continue
+        if other < number and placed.timestamp > row.timestamp:
+            return False
+        if other > number and placed.timestamp < row.timestamp:
+            return False
+    return True

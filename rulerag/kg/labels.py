@@ -1,0 +1,193 @@
+"""Readable labels for raw names: what texts show, unique and reversible.
+
+A name offers a *ladder* of labels from short to exact: ``concept_city_ottawa`` offers ``ottawa``
+and ``ottawa (city)``. Every name stands on its first rung, and names that share a label climb
+together until they differ, so a label is as short as the graph allows. Labels are kept apart as
+answers are compared (:func:`rulerag.text.normalize_answer`), not only letter by letter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from urllib.parse import unquote
+
+from rulerag.kg.words import split_words
+from rulerag.text import normalize_answer
+
+__all__ = [
+    "Ladder",
+    "entity_label",
+    "entity_ladder",
+    "make_labels",
+    "relation_label",
+    "relation_ladder",
+    "unique_labels",
+]
+
+Ladder = tuple[str, ...]
+
+_ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})")
+_NELL = re.compile(r"^concept[:_]([a-z]+)[:_](.*[^_].*)$")
+_NELL_NUMBER = re.compile(r"^n(?=\d)")  # NELL puts an n before names that start with a digit
+_COORDINATES = re.compile(r"^(-?\d+\.\d+),(-?\d+\.\d+)$")
+_URI = re.compile(r"^https?://.*[/#]([^/#]+)$")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def entity_ladder(name: str) -> Ladder:
+    r"""The labels that an entity's raw name offers, short to exact.
+
+    Knows underscores, ``<…>`` and ``\u0022`` escapes (YAGO), ``concept_category_name`` and
+    coordinates (NELL), and URIs.
+    """
+    if found := _NELL.match(name):
+        category, rest = found.groups()
+        label = _clean(_NELL_NUMBER.sub("", rest))
+        return label, f"{label} ({split_words(category)})"
+    if found := _COORDINATES.match(name):
+        return (", ".join(_short_decimal(part) for part in found.groups()), name)
+    if found := _URI.match(name):
+        return _clean(unquote(found[1])), name
+    return (_clean(name),)
+
+
+def relation_ladder(name: str) -> Ladder:
+    """The labels that a relation's raw name offers, short to exact.
+
+    Knows what :func:`entity_ladder` knows, words written together (``wasBornIn``,
+    ``concept:agentbelongstoorganization``) and Freebase paths, of which the properties are read
+    first (``place of birth``), then the type in front of them, then the whole path.
+    """
+    if name.startswith("/"):
+        return _freebase_ladder(name)
+    if name.startswith("concept:"):
+        return (split_words(_clean(name.removeprefix("concept:"))), name)
+    if found := _URI.match(name):
+        return _camel_words(_clean(unquote(found[1]))), name
+    return (_camel_words(_clean(name)),)
+
+
+def entity_label(name: str) -> str:
+    """The shortest label of an entity name, without regard to other names."""
+    return entity_ladder(name)[0]
+
+
+def relation_label(name: str) -> str:
+    """The shortest label of a relation name, without regard to other names."""
+    return relation_ladder(name)[0]
+
+
+def make_labels(
+    names: Sequence[str],
+    ladder: Callable[[str], Ladder] = entity_ladder,
+    given: Mapping[str, Ladder] | None = None,
+) -> list[str]:
+    """One label for each name, unique and reversible; position is the id.
+
+    Args:
+        names: the raw names, each once.
+        ladder: what a name offers by itself.
+        given: labels from a file, which go before the name's own.
+    """
+    ladders = []
+    for name in names:
+        own = (given or {}).get(name) or ladder(name)
+        ladders.append(tuple(rung for rung in own if rung) or (name,))
+    return unique_labels(names, ladders)
+
+
+def unique_labels(names: Sequence[str], ladders: Sequence[Ladder]) -> list[str]:
+    """Climb the ladders until no two labels are equal after answer normalisation.
+
+    No label is the raw name of another. Names whose ladders end before they differ are numbered
+    in the order of their ids: ``Kiss``, ``Kiss (2)``.
+
+    Args:
+        names: the raw names, each once.
+        ladders: the labels that each name offers, at least one.
+    """
+    own = {name: i for i, name in enumerate(names)}
+    rung = [0] * len(names)
+    labels = [ladder[0] for ladder in ladders]
+    keys = [_key(label) for label in labels]
+    pending: Sequence[int] = range(len(names))
+    while pending:
+        groups: dict[str, list[int]] = {}
+        for i, key in enumerate(keys):
+            groups.setdefault(key, []).append(i)
+        clashes = {i for i in pending if own.get(labels[i], i) != i}
+        clashes.update(i for group in groups.values() if len(group) > 1 for i in group)
+        pending = sorted(i for i in clashes if rung[i] + 1 < len(ladders[i]))
+        for i in pending:
+            rung[i] += 1
+            labels[i] = ladders[i][rung[i]]
+            keys[i] = _key(labels[i])
+    _number(labels, keys, own)
+    return labels
+
+
+def _number(labels: list[str], keys: list[str], own: Mapping[str, int]) -> None:
+    """Tell apart what no ladder told apart, in place."""
+    taken = set(keys)
+    seen: set[str] = set()
+    numbers: dict[str, int] = {}
+    for i, label in enumerate(labels):
+        if keys[i] not in seen and own.get(label, i) == i:
+            seen.add(keys[i])
+            continue
+        number = numbers.get(keys[i], 1) + 1
+        while _key(f"{label} ({number})") in taken or f"{label} ({number})" in own:
+            number += 1
+        numbers[keys[i]] = number
+        labels[i] = f"{label} ({number})"
+        taken.add(_key(labels[i]))
+
+
+def _key(label: str) -> str:
+    # Not through the cache of normalize_answer: a large vocabulary would push all answers out.
+    return normalize_answer.__wrapped__(label) or label
+
+
+def _clean(name: str) -> str:
+    """The name without brackets, escapes and underscores; single spaces, no U+00A0."""
+    if name.startswith("<") and name.endswith(">"):
+        name = name[1:-1]
+    if "\\u" in name:
+        name = _ESCAPE.sub(lambda match: chr(int(match[1], 16)), name)
+    return " ".join(name.replace("_", " ").split())
+
+
+def _short_decimal(number: str) -> str:
+    return number.rstrip("0").rstrip(".")
+
+
+def _camel_words(text: str) -> str:
+    """``wasBornIn`` as ``was born in``; words in capitals stay."""
+    words = _CAMEL.sub(" ", text).split(" ")
+    if len(words) == len(text.split(" ")):
+        return text
+    return " ".join(word if len(word) > 1 and word.isupper() else word.lower() for word in words)
+
+
+def _freebase_ladder(name: str) -> Ladder:
+    """``/film/film/country``: ``country``, ``country (film)``, …, at last the whole path.
+
+    A compound path has two hops; the second one's type tells apart what the first does not.
+    """
+    hops = [hop.strip("/").split("/") for hop in name.split("./")]
+    short = _without_repeats(" ".join(_clean(hop[-1]) for hop in hops))
+    types = [_clean(hop[-2]) for hop in hops if len(hop) > 1]
+    domain = _clean(hops[0][0])
+    rungs = [short]
+    if types:
+        rungs += [f"{short} ({types[0]})", f"{short} ({', '.join(types)})"]
+        rungs.append(f"{short} ({domain}, {', '.join(types)})")
+    return (*dict.fromkeys(rungs), name)
+
+
+def _without_repeats(text: str) -> str:
+    """``religions religion`` as ``religion``, ``award award`` as ``award``."""
+    words = text.split(" ")
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    return " ".join(word for word, after in pairs if word not in (after, f"{after}s"))

@@ -1,0 +1,168 @@
+"""Worlds on disk: a graph folder like any other, and the truth beside it.
+
+``train.txt``, ``valid.txt`` and ``test.txt`` hold ``subject TAB relation TAB object [TAB date]``.
+``truth.json`` names facts by their line, from 1, and the SHA-256 of each file that it speaks of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rulerag.errors import DataError, DataFormatError, FingerprintError
+from rulerag.io import atomic_write, fingerprint_file, prepare_folder, read_json, to_json
+from rulerag.kg.graph import FactTable, KnowledgeGraph
+from rulerag.kg.world_parts import QUERY_KINDS, PlantedRule
+from rulerag.kg.world_schema import WORLD_CALENDAR
+from rulerag.kg.worlds import QueryTruth, World
+from rulerag.rules import Rule
+
+__all__ = ["load_world", "save_world"]
+
+_TRUTH = "truth.json"
+_FORMAT = 1
+_CHUNK = 1 << 18  # facts written at a time
+
+
+def save_world(world: World, folder: str | Path) -> None:
+    """Write a world; see :meth:`rulerag.kg.worlds.World.save`."""
+    target = prepare_folder(folder)
+    # Without its truth a folder is still a graph; a truth beside other facts would be wrong.
+    (target / _TRUTH).unlink(missing_ok=True)
+    for split, table in world.graph.splits.items():
+        with atomic_write(target / f"{split}.txt") as file:
+            for text in _lines(table):
+                file.write(text)
+    head = {
+        "format": _FORMAT,
+        "kind": world.kind,
+        "seed": world.seed,
+        "max_body_atoms": world.max_body_atoms,
+        "sha256": {
+            f"{split}.txt": fingerprint_file(target / f"{split}.txt")
+            for split in world.graph.splits
+        },
+    }
+    with atomic_write(target / _TRUTH) as file:
+        file.write(to_json(head)[:-1] + ',\n"rules": [\n')
+        rules = ({"planted": p.confidence, **p.rule.to_json()} for p in world.planted)
+        file.write(",\n".join(to_json(rule) for rule in rules) + '\n],\n"queries": {\n')
+        for place, (split, truth) in enumerate(world.truth.items()):
+            file.write(f'{"," if place else ""}"{split}": [\n')
+            for start in range(0, len(truth.row), _CHUNK):
+                rows = (to_json(row) for row in _queries(truth, slice(start, start + _CHUNK)))
+                file.write((",\n" if start else "") + ",\n".join(rows))
+            file.write("\n]\n")
+        file.write("}}\n")
+
+
+def load_world(folder: str | Path) -> World:
+    """Read a world; see :meth:`rulerag.kg.worlds.World.load`."""
+    source = Path(folder)
+    path = source / _TRUTH
+    if source.is_dir() and not path.exists():
+        raise DataError(
+            "no truth.json here", path=source, hint="give a folder that World.save wrote"
+        )
+    content = read_json(path)
+    try:
+        if content["format"] != _FORMAT:
+            raise DataFormatError(f"format {content['format']!r} is unknown", key="format")
+        _check_files(source, content["sha256"])
+        kind = str(content["kind"])
+        dated = kind == "temporal"
+        graph = KnowledgeGraph.load(
+            source,
+            layout="quadruples" if dated else "triples",
+            calendar=WORLD_CALENDAR if dated else None,
+            columns="hrt",
+        )
+        planted = [
+            PlantedRule(Rule.from_json(row), float(row["planted"])) for row in content["rules"]
+        ]
+        truth = {
+            split: _truth(rows, graph.split(split), len(graph.train), len(planted))
+            for split, rows in content["queries"].items()
+        }
+        return World(
+            graph,
+            planted,
+            truth,
+            kind=kind,
+            seed=int(content["seed"]),
+            max_body_atoms=int(content["max_body_atoms"]),
+        )
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise DataFormatError(
+            f"not the truth of a world ({type(error).__name__}: {error})",
+            path=path,
+            hint="save the world again",
+        ) from error
+    except DataFormatError as error:
+        if error.path is not None:
+            raise
+        raise DataFormatError(error.message, path=path, key=error.key) from error
+
+
+def _lines(table: FactTable) -> Iterator[str]:
+    """The lines of a table of facts, a chunk at a time."""
+    entities, relations = table.entities.names, table.relations.names
+    for start in range(0, len(table), _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        columns = [
+            [entities[i] for i in table.subject[rows].tolist()],
+            [relations[i] for i in table.relation[rows].tolist()],
+            [entities[i] for i in table.object[rows].tolist()],
+        ]
+        if table.timestamp is not None:
+            days, place = np.unique(table.timestamp[rows], return_inverse=True)
+            texts = [table.calendar.format(day) for day in days.tolist()]
+            columns.append([texts[i] for i in place.tolist()])
+        yield "\n".join(map("\t".join, zip(*columns, strict=True))) + "\n"
+
+
+def _queries(truth: QueryTruth, places: slice) -> Iterator[dict[str, Any]]:
+    columns = (truth.row, truth.kind, truth.rule, truth.support)
+    for row, kind, rules, supports in zip(*(c[places].tolist() for c in columns), strict=True):
+        ways = [
+            {"rule": rule, "train_lines": [r + 1 for r in rows if r >= 0]}
+            for rule, rows in zip(rules, supports, strict=True)
+            if rule >= 0
+        ]
+        yield {"line": row + 1, "kind": QUERY_KINDS[kind], "supports": ways}
+
+
+def _check_files(folder: Path, stated: dict[str, str]) -> None:
+    for name, wanted in stated.items():
+        if fingerprint_file(folder / name) != wanted:
+            raise FingerprintError(
+                "the facts are not those that truth.json speaks of",
+                path=folder / name,
+                hint="restore the file or generate the world again",
+            )
+
+
+def _truth(
+    rows: list[dict[str, Any]], held_out: FactTable, num_train: int, num_rules: int
+) -> QueryTruth:
+    rule = np.full((len(rows), 2), -1, dtype=np.int32)
+    support = np.full((len(rows), 2, 2), -1, dtype=np.int64)
+    for place, row in enumerate(rows):
+        for way, found in enumerate(row["supports"]):
+            rule[place, way] = found["rule"]
+            for atom, line in enumerate(found["train_lines"]):
+                support[place, way, atom] = line - 1
+    lines = np.array([row["line"] for row in rows], dtype=np.int64)
+    kinds = np.array([QUERY_KINDS.index(row["kind"]) for row in rows], dtype=np.int8)
+    fits = (
+        len(held_out) == len(rows)
+        and bool(((lines >= 1) & (lines <= len(held_out))).all())
+        and bool((support < num_train).all())
+        and bool((rule < num_rules).all())
+    )
+    if not fits:
+        raise DataFormatError("a query speaks of a line or a rule that is not there", key="queries")
+    return QueryTruth(lines - 1, kinds, rule, support)

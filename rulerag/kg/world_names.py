@@ -1,0 +1,161 @@
+"""Ever-new readable names: people, cities, countries, organisations and works, without end.
+
+A name is made of words, a word of syllables and an ending, and each role of a word (first name,
+city, ...) has endings of its own, none of which ends another. So no word serves two roles, every
+name of one kind has the same number of words, and **no name stands inside another name** on token
+boundaries: finding an answer in a text is never an accident of spelling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+
+from rulerag.errors import ConfigError, did_you_mean
+
+__all__ = ["ENTITY_KINDS", "NameMaker"]
+
+ENTITY_KINDS = ("person", "city", "country", "organisation", "work")
+
+Longs = npt.NDArray[np.int64]
+
+# Every syllable is consonants, one vowel and at most one closing l, n or r; no opening starts
+# with two of those, so a word splits into its syllables in one way only.
+_OPENINGS = "b br d dr f g h j k kr l m n p r s st t tr v z".split()
+_VOWELS = "a e i o u".split()
+_CLOSINGS = ["", "l", "n", "r"]
+
+_ENDINGS = {
+    "first": "ka na mi lo ris thea dan jo beth vi".split(),
+    "last": "wick sson mann zky dez quist kova by tzer shaw".split(),
+    "city": "mora burg stad haven ford dale vik minster port mere".split(),
+    "country": "land stan garde goria sia thal".split(),
+    "firm": "tek dyne soft gen lux nix plex sys".split(),
+    "noun": "light song fall wood gate stone mark tide".split(),
+}
+
+_FIRMS = """
+    Institute Foundation Academy Laboratories Press Works Society Guild Observatory Theatre
+    Orchestra Museum Archive Bank Airways Railways Shipyard Brewery Pictures Records
+""".split()  # noqa: SIM905 (a quoted list of words reads worse)
+_ADJECTIVES = """
+    Silent Hollow Golden Crimson Distant Broken Hidden Restless Patient Frozen Burning Gentle
+    Wandering Forgotten Second Northern Paper Glass Iron Amber Bitter Quiet Drowned Endless
+    Last Little Secret Winter Midnight Painted
+""".split()  # noqa: SIM905
+_NOUNS = """
+    Harbour Garden Mirror Orchard Lantern Bridge Voyage Letter Summer River Tower Clock Window
+    Forest Island Shadow Feather Compass Market Kitchen Ladder Anchor Violin Candle Meadow
+    Chapel Engine Valley Horizon Staircase
+""".split()  # noqa: SIM905
+
+
+@dataclass(frozen=True)
+class _Level:
+    """A block of names of one length: every part picks one of its words, independently."""
+
+    parts: tuple[tuple[Sequence[str], ...], ...]
+
+    @cached_property
+    def capacity(self) -> int:
+        """How many different names there are."""
+        total = 1
+        for part in self.parts:
+            for table in part:
+                total *= len(table)
+        return total
+
+    def spell(self, index: Longs) -> list[str]:
+        """The names of indices below the capacity."""
+        columns: list[list[str]] = []
+        rest = index
+        for part in reversed(self.parts):
+            pieces: list[list[str]] = []
+            for table in reversed(part):
+                rest, digit = np.divmod(rest, len(table))
+                pieces.append([table[d] for d in digit.tolist()])
+            pieces.reverse()
+            joined = pieces[0] if len(pieces) == 1 else map("".join, zip(*pieces, strict=True))
+            columns.append([word[:1].upper() + word[1:] for word in joined])
+        columns.reverse()
+        if len(columns) == 1:
+            return columns[0]
+        return list(map(" ".join, zip(*columns, strict=True)))
+
+
+class NameMaker:
+    """Spells the i-th name of a kind; a different seed spells other names.
+
+    Names are unique, also after :func:`rulerag.text.normalize_answer`, and none contains another.
+    Short names come first; when they run out, the words grow by a syllable. Indices below 2**31
+    are spelt.
+
+    Args:
+        seed: chooses the order of the names, from 0.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+
+    def names(self, kind: str, index: npt.ArrayLike) -> list[str]:
+        """The names of a kind at these indices.
+
+        Args:
+            kind: one of :data:`ENTITY_KINDS`.
+            index: whole numbers from 0, of shape (n,).
+
+        Raises:
+            ConfigError: the kind is unknown.
+        """
+        if kind not in ENTITY_KINDS:
+            raise ConfigError(
+                f"no names are made for the kind {kind!r}", hint=did_you_mean(kind, ENTITY_KINDS)
+            )
+        places = np.asarray(index, dtype=np.int64).reshape(-1)
+        spelt = np.empty(len(places), dtype=object)
+        start = 0
+        for depth, level in enumerate(_LEVELS[kind]):
+            here = np.flatnonzero((places >= start) & (places < start + level.capacity))
+            if len(here):
+                mixed = self._mix(places[here] - start, level.capacity, kind, depth)
+                spelt[here] = level.spell(mixed)
+            start += level.capacity
+        prefix = "The " if kind == "work" else ""
+        return [prefix + name for name in spelt.tolist()]
+
+    def _mix(self, index: Longs, capacity: int, kind: str, depth: int) -> Longs:
+        """A permutation of ``range(capacity)`` chosen by the seed, so that neighbours differ."""
+        rng = np.random.default_rng([self.seed, ENTITY_KINDS.index(kind), depth])
+        bound = min(capacity, 2**31)  # the product below stays under 2**62
+        step = int(rng.integers(bound // 3, bound))
+        while np.gcd(step, capacity) != 1:
+            step = int(rng.integers(bound // 3, bound))
+        shift = int(rng.integers(0, min(capacity, 2**61)))
+        return (index * step % capacity + shift) % capacity
+
+
+_SYLLABLES = ["".join(letters) for letters in product(_OPENINGS, _VOWELS, _CLOSINGS)]
+
+
+def _word(role: str, syllables: int) -> tuple[Sequence[str], ...]:
+    return (*[_SYLLABLES] * syllables, _ENDINGS[role])
+
+
+_LEVELS: dict[str, tuple[_Level, ...]] = {
+    "person": (
+        _Level((_word("first", 1), _word("last", 1))),
+        _Level((_word("first", 1), _word("last", 2))),
+    ),
+    "city": tuple(_Level((_word("city", n),)) for n in (1, 2, 3, 4)),
+    "country": tuple(_Level((_word("country", n),)) for n in (1, 2, 3, 4)),
+    "organisation": tuple(_Level((_word("firm", n), (_FIRMS,))) for n in (1, 2, 3, 4)),
+    "work": (
+        _Level(((_ADJECTIVES,), (_NOUNS,))),
+        *(_Level(((_ADJECTIVES,), _word("noun", n))) for n in (1, 2, 3, 4)),
+    ),
+}

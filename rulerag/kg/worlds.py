@@ -1,0 +1,357 @@
+"""Generated worlds: readable graphs of any size that know their own truth.
+
+A world is a :class:`~rulerag.kg.graph.KnowledgeGraph` about invented people, places, organisations
+and works, in which rules of known confidence were planted. It knows every rule, and for every
+held-out fact the training facts that lead to it. Demo, tests and benchmarks use it in place of
+data that nobody can check by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+
+from rulerag.errors import ConfigError, did_you_mean
+from rulerag.kg.calendar import Calendar
+from rulerag.kg.graph import FactTable, KnowledgeGraph, Vocabulary
+from rulerag.kg.world_draft import Draft, DraftColumns
+from rulerag.kg.world_names import NameMaker
+from rulerag.kg.world_parts import QUERY_KINDS, PlantedRule, plant
+from rulerag.kg.world_plan import WorldPlan
+from rulerag.kg.world_schema import SCHEMAS, WORLD_CALENDAR
+from rulerag.rules import Rule, RuleBank, readable
+from rulerag.types import Fact
+
+__all__ = ["QUERY_KINDS", "PlantedRule", "QueryTruth", "World", "WorldQueries", "WorldQuery"]
+
+Longs = npt.NDArray[np.int64]
+
+_SPLITS = ("train", "valid", "test")
+_LEAST, _MOST = 100, 100_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class WorldQuery:
+    """A held-out fact to be asked for, with all that leads to it.
+
+    Args:
+        fact: the held-out fact; its object is the answer.
+        kind: ``plain`` (one rule leads to it), ``conflict`` (a weaker rule of the same head leads
+            elsewhere), ``agree`` (two rules lead to it), ``chain`` (a rule of two atoms), ``echo``
+            (the same fact on an earlier day), ``tail`` (nothing leads to it).
+        rules: the rules that lead to the answer, most confident first.
+        supports: for each of these rules the training facts of its body, in the body's order.
+            There are no other ways to the answer.
+    """
+
+    fact: Fact
+    kind: str
+    rules: tuple[Rule, ...] = ()
+    supports: tuple[tuple[Fact, ...], ...] = ()
+
+    @property
+    def rule(self) -> Rule | None:
+        """The most confident rule that leads to the answer; None in the long tail."""
+        return self.rules[0] if self.rules else None
+
+
+@dataclass(frozen=True)
+class QueryTruth:
+    """The truth about the held-out facts of one split, as columns; row i is one query.
+
+    Args:
+        row: int64 array of shape (q,), rows of the split's table.
+        kind: int8 array of shape (q,), positions in :data:`QUERY_KINDS`.
+        rule: int32 array of shape (q, 2), positions in the planted rules; -1 for none.
+        support: int64 array of shape (q, 2, 2), rows of the training table for each rule and body
+            atom; -1 for none.
+    """
+
+    row: Longs
+    kind: npt.NDArray[np.int8]
+    rule: npt.NDArray[np.int32]
+    support: Longs
+
+
+class WorldQueries(Sequence[WorldQuery]):
+    """The queries of one split, in the order of its facts; each is made when it is asked for."""
+
+    def __init__(
+        self, truth: QueryTruth, rules: Sequence[Rule], train: FactTable, held_out: FactTable
+    ) -> None:
+        self.truth = truth
+        self._rules = rules
+        self._train = train
+        self._held_out = held_out
+
+    def __len__(self) -> int:
+        return len(self.truth.row)
+
+    @overload
+    def __getitem__(self, place: int) -> WorldQuery: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[WorldQuery]: ...
+    def __getitem__(self, place: int | slice) -> WorldQuery | list[WorldQuery]:
+        if isinstance(place, slice):
+            return [self[i] for i in range(len(self))[place]]
+        numbers = [n for n in self.truth.rule[place].tolist() if n >= 0]
+        supports = self.truth.support[place].tolist()
+        return WorldQuery(
+            self._held_out.fact(int(self.truth.row[place])),
+            QUERY_KINDS[self.truth.kind[place]],
+            tuple(self._rules[n] for n in numbers),
+            tuple(
+                tuple(self._train.fact(row) for row in rows if row >= 0)
+                for rows in supports[: len(numbers)]
+            ),
+        )
+
+
+class World:
+    """A generated graph and its truth; see :meth:`generate`.
+
+    Args:
+        graph: the facts, in the splits train, valid and test.
+        planted: the rules that the world was made with, one-atom rules first.
+        truth: by split, what leads to each held-out fact.
+        kind: ``static`` or ``temporal``.
+        seed: the seed that made it.
+        max_body_atoms: the longest planted rule body that was allowed, in atoms.
+    """
+
+    def __init__(
+        self,
+        graph: KnowledgeGraph,
+        planted: Iterable[PlantedRule],
+        truth: dict[str, QueryTruth],
+        *,
+        kind: str,
+        seed: int,
+        max_body_atoms: int = 2,
+    ) -> None:
+        self.graph = graph
+        self.planted = tuple(planted)
+        self.truth = truth
+        self.kind = kind
+        self.seed = seed
+        self.max_body_atoms = max_body_atoms
+
+    @classmethod
+    def generate(
+        cls,
+        num_facts: int = 4000,
+        *,
+        kind: str = "temporal",
+        seed: int = 0,
+        max_body_atoms: int = 2,
+    ) -> World:
+        """Make a world: the same arguments give the same world everywhere, whatever else runs.
+
+        From 500 facts on, every one-atom rule that the training facts hold with a confidence of
+        0.3 and a support of 20 is a planted one, and every planted rule is held with its planted
+        confidence up to 0.02: by construction, since no two entities share two relations unless a
+        rule says so. Smaller worlds hold the same rules with less support. A larger world has more
+        rules (5,000 facts hold all), then more of everything. Rules of two atoms may also hold by
+        accident, as they do anywhere.
+
+        Planted confidence means PCA confidence in a static world (the subjects of held-out facts
+        have no other fact of that relation) and temporal confidence in a dated one, over the
+        training facts. Dated worlds run from 2020-01-01 to 2021-12-31; the last two months are
+        validation and test. Static and dated worlds of one seed draw on the same names.
+
+        Args:
+            num_facts: facts of all splits together, exactly; 100 or more.
+            kind: ``static`` or ``temporal``.
+            seed: any whole number from 0.
+            max_body_atoms: 1 leaves the rule of two atoms out.
+
+        Raises:
+            ConfigError: an argument out of range.
+        """
+        _check(num_facts, kind, seed, max_body_atoms)
+        plan = WorldPlan.solve(int(num_facts), kind, max_body_atoms)
+        rng = np.random.default_rng([seed, list(SCHEMAS).index(kind)])
+        draft = Draft(plan.pools, rng)
+        planted = plant(draft, plan)
+        columns = draft.finish()
+        graph, rows = _graph(draft, columns, plan, NameMaker(seed))
+        truth = {
+            split: _truth(columns, rows, number)
+            for number, split in enumerate(_SPLITS)
+            if split != "train"
+        }
+        return cls(graph, planted, truth, kind=kind, seed=seed, max_body_atoms=max_body_atoms)
+
+    @property
+    def num_facts(self) -> int:
+        """Facts of all splits."""
+        return sum(len(table) for table in self.graph.splits.values())
+
+    @property
+    def rules(self) -> RuleBank:
+        """The planted rules with their exact counts over the training facts."""
+        return RuleBank(planted.rule for planted in self.planted)
+
+    @cached_property
+    def queries(self) -> WorldQueries:
+        """One query for every test fact."""
+        return self.queries_of("test")
+
+    def queries_of(self, split: str) -> WorldQueries:
+        """One query for every fact of ``test`` or ``valid``.
+
+        Raises:
+            ConfigError: the split holds no queries.
+        """
+        if split not in self.truth:
+            raise ConfigError(
+                f"the split {split!r} holds no queries", hint=did_you_mean(split, self.truth)
+            )
+        rules = [planted.rule for planted in self.planted]
+        return WorldQueries(self.truth[split], rules, self.graph.train, self.graph.split(split))
+
+    def find(self, subject: str, relation: str, timestamp: int | None = None) -> WorldQuery | None:
+        """The query about a subject, a relation and a time; None when nothing is held out there.
+
+        Every subject is asked at most once for each relation, so there is at most one.
+        """
+        place = self._places.get((subject, relation, timestamp))
+        return None if place is None else self.queries_of(place[0])[place[1]]
+
+    @cached_property
+    def _places(self) -> dict[tuple[str, str, int | None], tuple[str, int]]:
+        places = {}
+        for split, truth in self.truth.items():
+            table = self.graph.split(split)
+            for place, row in enumerate(truth.row.tolist()):
+                fact = table.fact(row)
+                places[fact.subject, fact.relation, fact.timestamp] = (split, place)
+        return places
+
+    def save(self, folder: str | Path) -> None:
+        """Write the graph (``train.txt`` …, readable names) and its truth (``truth.json``).
+
+        Raises:
+            OutputError: the folder cannot be written.
+        """
+        from rulerag.kg.world_files import save_world
+
+        save_world(self, folder)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> World:
+        """Read a saved world.
+
+        Raises:
+            DataError: a file is missing or unreadable.
+            DataFormatError: ``truth.json`` is not what :meth:`save` writes.
+            FingerprintError: the facts were changed after the truth was written.
+        """
+        from rulerag.kg.world_files import load_world
+
+        return load_world(folder)
+
+    def __repr__(self) -> str:
+        return (
+            f"World({self.kind}, seed {self.seed}, {self.num_facts:,} facts, "
+            f"{len(self.graph.entities):,} entities, {len(self.planted)} planted rules, "
+            f"{len(self.queries):,} test queries)"
+        )
+
+
+def _check(num_facts: int, kind: str, seed: int, max_body_atoms: int) -> None:
+    if kind not in SCHEMAS:
+        raise ConfigError(
+            f"there is no kind of world {kind!r}", key="kind", hint=did_you_mean(kind, SCHEMAS)
+        )
+    _check_whole(num_facts, "num_facts", _LEAST, _MOST)
+    _check_whole(seed, "seed", 0, None)
+    _check_whole(max_body_atoms, "max_body_atoms", 1, 2)
+
+
+def _check_whole(value: int, key: str, least: int, most: int | None) -> None:
+    span = f"{least:,} or more" if most is None else f"{least:,} to {most:,}"
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ConfigError(f"{value!r} is no whole number", key=key, hint=span)
+    if value < least or (most is not None and value > most):
+        raise ConfigError(f"{value:,} is out of range", key=key, hint=span)
+
+
+def _graph(
+    draft: Draft, columns: DraftColumns, plan: WorldPlan, maker: NameMaker
+) -> tuple[KnowledgeGraph, Longs]:
+    """The graph, and for every drafted fact its row in the table of its split."""
+    rows = np.empty(len(columns.subject), dtype=np.int64)
+    facts: list[Longs] = []
+    for number in range(len(_SPLITS)):
+        chosen = draft.rng.permutation(np.flatnonzero(columns.split == number))
+        if plan.dated:
+            chosen = chosen[np.argsort(columns.time[chosen], kind="stable")]
+        rows[chosen] = np.arange(len(chosen))
+        facts.append(chosen)
+    order = np.concatenate(facts)
+    # Ids follow first appearance, as they do when the saved files are read again.
+    ends = np.stack([columns.subject[order], columns.object[order]], axis=1).reshape(-1)
+    used, ids = _by_appearance(ends, sum(draft.pools.values()))
+    entities = Vocabulary(_names(used, draft, maker))
+    named, relation_ids = _by_appearance(columns.relation[order], len(draft.relations))
+    raw = list(draft.relations)
+    names = [raw[i] for i in named.tolist()]
+    relations = Vocabulary(names, [readable(name) for name in names])
+    calendar = WORLD_CALENDAR if plan.dated else Calendar()
+    splits = {
+        split: FactTable(
+            entities,
+            relations,
+            ids[columns.subject[chosen]],
+            relation_ids[columns.relation[chosen]],
+            ids[columns.object[chosen]],
+            columns.time[chosen] if plan.dated else None,
+            calendar,
+            split,
+        )
+        for split, chosen in zip(_SPLITS, facts, strict=True)
+    }
+    return KnowledgeGraph(entities, relations, splits, calendar=calendar, name="world"), rows
+
+
+def _by_appearance(
+    values: npt.NDArray[np.integer], size: int
+) -> tuple[Longs, npt.NDArray[np.int32]]:
+    """The values in the order of their first appearance, and the new id of every value."""
+    first = np.full(size, len(values), dtype=np.int64)
+    first[values[::-1]] = np.arange(len(values) - 1, -1, -1)
+    used = np.argsort(first, kind="stable")[: int((first < len(values)).sum())]
+    ids = np.full(size, -1, dtype=np.int32)
+    ids[used] = np.arange(len(used), dtype=np.int32)
+    return used, ids
+
+
+def _names(used: Longs, draft: Draft, maker: NameMaker) -> list[str]:
+    names = np.empty(len(used), dtype=object)
+    for kind, size in draft.pools.items():
+        start = draft.start[kind]
+        here = np.flatnonzero((used >= start) & (used < start + size))
+        if len(here):
+            names[here] = maker.names(kind, used[here] - start)
+    spelt: list[str] = names.tolist()
+    return spelt
+
+
+def _truth(columns: DraftColumns, rows: Longs, split: int) -> QueryTruth:
+    """The queries whose fact is in a split, in the order of its table."""
+    here = np.flatnonzero(columns.split[columns.asked] == split)
+    here = here[np.argsort(rows[columns.asked[here]])]
+    support = columns.support[here]
+    return QueryTruth(
+        rows[columns.asked[here]],
+        columns.kind[here],
+        columns.rule[here],
+        np.where(support >= 0, rows[support], -1),
+    )

@@ -1,0 +1,154 @@
+"""Sorted columns of a static graph, as the joins of AMIE's rules need them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from rulerag.errors import MiningError
+
+if TYPE_CHECKING:
+    from rulerag.kg.graph import FactTable
+
+__all__ = ["DirectedIndex", "Ints", "Longs"]
+
+Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class DirectedIndex:
+    """Every fact in both directions, sorted by relation and by entity.
+
+    A *directed relation* ``d`` is a relation (``d < R``) or its inverse (``d - R``), so a body is
+    a path of directed relations and an inverse head is a head. Duplicate facts count once.
+
+    Args:
+        num_entities: N.
+        num_relations: R; there are 2 R directed relations.
+        source: int32 array of shape (2 F,), where a directed fact starts; sorted by ``(relation,
+            source, target)``, as are the next two.
+        relation: int32 array of shape (2 F,), directed relation ids.
+        target: int32 array of shape (2 F,), where it ends.
+    """
+
+    num_entities: int
+    num_relations: int
+    source: Ints
+    relation: Ints
+    target: Ints
+
+    @classmethod
+    def build(cls, facts: FactTable) -> DirectedIndex:
+        """Index the distinct triples of a table.
+
+        Raises:
+            MiningError: the graph's ids do not fit 64-bit codes.
+        """
+        entities, relations = max(len(facts.entities), 1), max(len(facts.relations), 1)
+        if 2 * relations * entities * entities >= 2**63:
+            raise MiningError(
+                f"{entities:,} entities and {relations:,} relations are too many for this miner"
+            )
+        s, r, o = (
+            np.asarray(column, dtype=np.int64)
+            for column in (facts.subject, facts.relation, facts.object)
+        )
+        forward = np.unique((r * entities + s) * entities + o)
+        r, ends = np.divmod(forward, entities * entities)
+        s, o = np.divmod(ends, entities)
+        backward = np.sort(((r + relations) * entities + o) * entities + s)
+        codes = np.concatenate([forward, backward])
+        relation, ends = np.divmod(codes, entities * entities)
+        source, target = np.divmod(ends, entities)
+        return cls(
+            entities,
+            relations,
+            source.astype(np.int32),
+            relation.astype(np.int32),
+            target.astype(np.int32),
+        )
+
+    @property
+    def num_facts(self) -> int:
+        """Distinct facts, F."""
+        return len(self.source) // 2
+
+    def inverse(self, directed: npt.NDArray[np.integer]) -> Longs:
+        """The same relations read from their other ends."""
+        wide = directed.astype(np.int64)
+        return np.where(
+            wide < self.num_relations, wide + self.num_relations, wide - self.num_relations
+        )
+
+    @cached_property
+    def relation_bounds(self) -> Longs:
+        """int64 array of shape (2 R + 1,): directed facts of ``d`` are ``bounds[d]:bounds[d + 1]``."""
+        return np.searchsorted(self.relation, np.arange(2 * self.num_relations + 1))
+
+    @cached_property
+    def head_size(self) -> Longs:
+        """int64 array of shape (R,): distinct facts of each relation."""
+        return np.diff(self.relation_bounds)[: self.num_relations]
+
+    # --- by relation: one group per (directed relation, source) with facts -----------------------
+
+    @cached_property
+    def group_starts(self) -> Longs:
+        """int64 array of shape (G + 1,): the facts of group ``g``."""
+        return _run_starts(self.relation, self.source)
+
+    @cached_property
+    def group_bounds(self) -> Longs:
+        """int64 array of shape (2 R + 1,): the groups of each directed relation."""
+        return np.searchsorted(self.group_relation, np.arange(2 * self.num_relations + 1))
+
+    @cached_property
+    def group_source(self) -> Ints:
+        """int32 array of shape (G,): the entity that a group starts from; ascending in a relation."""
+        return self.source[self.group_starts[:-1]]
+
+    @cached_property
+    def group_relation(self) -> Ints:
+        """int32 array of shape (G,): the directed relation of a group."""
+        return self.relation[self.group_starts[:-1]]
+
+    # --- by entity: one pair per (source, target) that some relation joins -----------------------
+
+    @cached_property
+    def _by_entity(self) -> Longs:
+        codes = self.source.astype(np.int64) * self.num_entities + self.target
+        return np.argsort(codes, kind="stable")  # stable: relations stay ascending within a pair
+
+    @cached_property
+    def pair_relation(self) -> Ints:
+        """int32 array of shape (2 F,): directed relations, sorted by ``(source, target)``."""
+        return self.relation[self._by_entity]
+
+    @cached_property
+    def pair_starts(self) -> Longs:
+        """int64 array of shape (P + 1,): the directed relations of pair ``p``."""
+        return _run_starts(self.source[self._by_entity], self.target[self._by_entity])
+
+    @cached_property
+    def pair_target(self) -> Ints:
+        """int32 array of shape (P,): the neighbour; ascending within an entity."""
+        return self.target[self._by_entity][self.pair_starts[:-1]]
+
+    @cached_property
+    def entity_bounds(self) -> Longs:
+        """int64 array of shape (N + 1,): the pairs of each entity."""
+        sources = self.source[self._by_entity][self.pair_starts[:-1]]
+        return np.searchsorted(sources, np.arange(self.num_entities + 1))
+
+
+def _run_starts(first: Ints, second: Ints) -> Longs:
+    """Where runs of equal ``(first, second)`` start, and the length of the arrays at the end."""
+    if not len(first):
+        return np.zeros(1, dtype=np.int64)
+    changes = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
+    return np.concatenate([[0], np.flatnonzero(changes) + 1, [len(first)]])

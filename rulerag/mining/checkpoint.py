@@ -1,0 +1,62 @@
+"""Finished parts of a long run on disk, so that an interrupted one resumes."""
+
+from __future__ import annotations
+
+import logging
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from rulerag.io import atomic_write, prepare_folder
+
+__all__ = ["Checkpoint"]
+
+Longs = npt.NDArray[np.int64]
+Arrays = tuple[Longs, Longs]
+
+logger = logging.getLogger(__name__)
+
+
+class Checkpoint:
+    """A folder of finished relations, for one graph and one setting only.
+
+    Args:
+        folder: where to keep them.
+        fingerprint: names the graph and every setting that changes results; another fingerprint
+            uses another folder inside, so a changed setting never reads old counts.
+
+    Raises:
+        OutputError: the folder cannot be written.
+    """
+
+    def __init__(self, folder: str | Path, fingerprint: str) -> None:
+        self._folder = prepare_folder(Path(folder) / fingerprint)
+
+    def wrap(self, stage: str, function: Callable[[int], Arrays]) -> Callable[[int], Arrays]:
+        """The function, with results that are read from the folder when they are there."""
+
+        def run(item: int) -> Arrays:
+            path = self._folder / f"{stage}-{item}.npz"
+            found = _read(path)
+            if found is not None:
+                return found
+            first, second = function(item)
+            with atomic_write(path, "wb") as file:
+                np.savez(file, first=first, second=second)
+            return first, second
+
+        return run
+
+
+def _read(path: Path) -> Arrays | None:
+    if not path.exists():
+        return None
+    try:
+        with np.load(path) as arrays:
+            return arrays["first"], arrays["second"]
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        logger.warning("%s is damaged and is counted anew", path)
+        return None

@@ -1,0 +1,211 @@
+"""TLogic's rules as JSON: relation id → list of rules.
+
+Liu et al. 2022 (arXiv:2112.08025), section 4.1. A body is a walk X0, X1, … from the head's first
+argument to its second, in time order; ``var_constraints`` lists the places of a walk that hold the
+same entity. Relation ids are the graph's; an id from the number of relations on is an inverse.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rulerag.errors import ConfigError, DataFormatError
+from rulerag.io import atomic_write, read_text
+from rulerag.rules import Atom, Rule, RuleBank, RuleQuality, rule_text
+
+if TYPE_CHECKING:
+    from rulerag.kg.graph import KnowledgeGraph, Vocabulary
+
+__all__ = ["load_tlogic", "save_tlogic"]
+
+_BETWEEN = ("?z", "?w", "?v", "?u")
+
+
+def save_tlogic(bank: RuleBank, path: str | Path, graph: KnowledgeGraph) -> None:
+    """Write temporal rules as TLogic does.
+
+    A rule whose body walks from ``?y`` to ``?x`` of the head is a rule for the inverse head.
+
+    Args:
+        bank: temporal rules whose bodies are walks between the head's arguments.
+        path: the file.
+        graph: gives the relation ids.
+
+    Raises:
+        DataFormatError: a rule is static, is no such walk, or has no confidence.
+        UnknownNameError: a relation that the graph does not hold.
+        OutputError: the file cannot be written.
+    """
+    by_head: dict[int, list[dict[str, Any]]] = {}
+    for rule in bank:
+        row = _rule_to_tlogic(rule, graph.relations)
+        by_head.setdefault(row["head_rel"], []).append(row)
+    with atomic_write(path) as file:
+        json.dump({str(head): by_head[head] for head in sorted(by_head)}, file)
+
+
+def load_tlogic(path: str | Path, graph: KnowledgeGraph) -> RuleBank:
+    """Read rules that TLogic wrote, in the order of the file.
+
+    The walk always starts at ``?x``, so a rule for an inverse head has the head
+    ``relation(?y, ?x)``.
+
+    Args:
+        path: the file.
+        graph: gives the relations of ids, and readable names to the rules' texts.
+
+    Raises:
+        DataError: the file cannot be read.
+        DataFormatError: it is not TLogic's JSON, or a rule is wrong; names the file, and the line
+            or the rule.
+    """
+    text = read_text(path)
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise DataFormatError(f"not JSON ({error.msg})", path=path, line=error.lineno) from error
+    if not isinstance(content, dict):
+        raise DataFormatError("expected an object of relation ids", path=path)
+    rules = []
+    for head, rows in content.items():
+        if not isinstance(rows, list):
+            raise DataFormatError("expected a list of rules", path=path, key=head)
+        for number, row in enumerate(rows):
+            try:
+                rules.append(_rule_from_tlogic(row, graph.relations))
+            except DataFormatError as error:
+                key = f"{head}[{number}]" + (f".{error.key}" if error.key else "")
+                raise DataFormatError(error.message, path=path, key=key, hint=error.hint) from error
+    return RuleBank(rules)
+
+
+def _rule_from_tlogic(row: Any, relations: Vocabulary) -> Rule:
+    if not isinstance(row, dict):
+        raise DataFormatError("expected a rule")
+    body_ids = row.get("body_rels")
+    if not isinstance(body_ids, list) or not body_ids:
+        raise DataFormatError("expected a list of relation ids", key="body_rels")
+    length = len(body_ids)
+    places = _places(row.get("var_constraints", []), length)
+    further = (*_BETWEEN, *(f"?v{n}" for n in range(1, length)))
+    names = {places[0]: "?x"}
+    names.setdefault(places[length], "?y")
+    for place in places:
+        if place not in names:
+            names[place] = further[len(names) - 2 if "?y" in names.values() else len(names) - 1]
+    walk = [names[place] for place in places]
+    head = _atom(row.get("head_rel"), walk[0], walk[-1], relations, "head_rel")
+    body = tuple(
+        _atom(relation, walk[i], walk[i + 1], relations, "body_rels")
+        for i, relation in enumerate(body_ids)
+    )
+    quality = RuleQuality(
+        support=_whole(row, "rule_supp"),
+        body_size=_whole(row, "body_supp"),
+        confidence=_fraction(row, "conf"),
+    )
+    bare = Rule(head, body, True, text=" ")
+    text = rule_text(bare, relations.label)
+    return Rule(head, body, True, quality=quality, text=text, miner="tlogic")
+
+
+def _places(constraints: Any, length: int) -> list[int]:
+    """For each place of the walk the first place with the same entity."""
+    places = list(range(length + 1))
+    if not isinstance(constraints, list):
+        raise DataFormatError("expected a list of lists of places", key="var_constraints")
+    for group in constraints:
+        if not isinstance(group, list) or not all(
+            type(place) is int and 0 <= place <= length for place in group
+        ):
+            raise DataFormatError(
+                f"expected places from 0 to {length}, found {group!r}", key="var_constraints"
+            )
+        for place in group:
+            places[place] = min(group)
+    return places
+
+
+def _atom(relation: Any, start: str, end: str, relations: Vocabulary, key: str) -> Atom:
+    count = len(relations)
+    if type(relation) is not int or not 0 <= relation < 2 * count:
+        raise DataFormatError(
+            f"{relation!r} is no relation id of this graph",
+            key=key,
+            hint=f"ids are 0 to {count - 1}, their inverses {count} to {2 * count - 1}",
+        )
+    if relation < count:
+        return Atom(relations.names[relation], start, end)
+    return Atom(relations.names[relation - count], end, start)
+
+
+def _whole(row: dict[str, Any], key: str) -> int:
+    value = row.get(key)
+    if type(value) is not int or value < 0:
+        raise DataFormatError(f"expected a whole number, found {value!r}", key=key)
+    return value
+
+
+def _fraction(row: dict[str, Any], key: str) -> float:
+    value = row.get(key)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
+        raise DataFormatError(f"expected a number from 0 to 1, found {value!r}", key=key)
+    return float(value)
+
+
+def _rule_to_tlogic(rule: Rule, relations: Vocabulary) -> dict[str, Any]:
+    if not rule.temporal:
+        raise DataFormatError(
+            f"the rule {rule.text!r} is static and TLogic's format holds temporal rules",
+            hint="use the format jsonl, amie or anyburl",
+        )
+    quality = rule.quality
+    if quality.confidence is None or quality.support is None or quality.body_size is None:
+        raise DataFormatError(
+            f"the rule {rule.text!r} has no temporal confidence, rule support or body support",
+            hint="use the format jsonl",
+        )
+    head = rule.head
+    # Both ends fit a body of one atom; a head relation(?y, ?x) tells that it is an inverse head.
+    ends = [(head.subject, head.object, 0), (head.object, head.subject, len(relations))]
+    if (head.subject, head.object) == ("?y", "?x"):
+        ends.reverse()
+    for start, end, shift in ends:
+        walk = _walk(rule, start, end, relations)
+        if walk is not None:
+            break
+    else:
+        raise DataFormatError(
+            f"the rule {rule.text!r} is no walk between the head's arguments",
+            hint="TLogic's format holds walks only; use the format jsonl",
+        )
+    body, places = walk
+    groups = [[i for i, p in enumerate(places) if p == place] for place in dict.fromkeys(places)]
+    return {
+        "head_rel": relations.id(head.relation) + shift,
+        "body_rels": body,
+        "var_constraints": [group for group in groups if len(group) > 1],
+        "conf": quality.confidence,
+        "rule_supp": quality.support,
+        "body_supp": quality.body_size,
+    }
+
+
+def _walk(
+    rule: Rule, start: str, end: str, relations: Vocabulary
+) -> tuple[list[int], list[str]] | None:
+    """Directed relation ids and variables of the body read as a walk; None when it is none."""
+    body, places = [], [start]
+    for atom in rule.body:
+        relation = relations.id(atom.relation)
+        if atom.subject == places[-1]:
+            body.append(relation)
+            places.append(atom.object)
+        elif atom.object == places[-1]:
+            body.append(relation + len(relations))
+            places.append(atom.subject)
+        else:
+            return None
+    return (body, places) if places[-1] == end else None

@@ -1,0 +1,365 @@
+"""Ordered maps over items: here, in a pool of processes, or on a Ray cluster.
+
+The three backends agree: results come in the order of the items, as they are ready, and an error
+names the item that it comes from. Functions, items and results travel between processes, so that
+they must be picklable: functions stand at the top level of a module, and a script that starts a
+pool keeps its work behind ``if __name__ == "__main__":``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import os
+import pickle
+import signal
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from rulerag.errors import ConfigError, MissingDependencyError, RuleRAGError, did_you_mean
+
+__all__ = ["Backend", "ProcessBackend", "RayBackend", "SerialBackend", "backend"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+Initializer = Callable[..., object]
+# Chunks in flight for each worker: enough to keep all busy, few enough to hold memory down.
+_AHEAD = 4
+
+
+@runtime_checkable
+class Backend(Protocol):
+    """Maps a function over items, in order."""
+
+    @property
+    def workers(self) -> int:
+        """How many items are worked on at a time."""
+        ...
+
+    def map(
+        self,
+        function: Callable[[T], R],
+        items: Iterable[T],
+        *,
+        initializer: Initializer | None = None,
+        initargs: tuple[Any, ...] = (),
+        chunk_size: int = 1,
+    ) -> Iterator[R]:
+        """Yield ``function(item)`` for every item, in the order of the items.
+
+        Args:
+            function: what to do with one item.
+            items: the items; taken as workers become free, so that the iterable may be endless.
+            initializer: called once in every worker before its first item.
+            initargs: its arguments.
+            chunk_size: items that travel together; larger where an item is a matter of
+                milliseconds.
+
+        Raises:
+            Exception: the error that ``function`` raised, its message or notes naming the item.
+        """
+        ...
+
+
+class SerialBackend:
+    """Works here, one item after the other."""
+
+    workers = 1
+
+    def map(
+        self,
+        function: Callable[[T], R],
+        items: Iterable[T],
+        *,
+        initializer: Initializer | None = None,
+        initargs: tuple[Any, ...] = (),
+        chunk_size: int = 1,
+    ) -> Iterator[R]:
+        """See :meth:`Backend.map`."""
+        if initializer is not None:
+            initializer(*initargs)
+        for number, item in enumerate(items):
+            try:
+                result = function(item)
+            except Exception as error:
+                _name_item(error, number, item)
+                raise
+            yield result
+
+
+class ProcessBackend:
+    """Works in a pool of fresh processes on this machine.
+
+    Processes are spawned, not forked: JVM, FAISS and thread pools do not survive a fork.
+
+    Args:
+        workers: how many processes; all cores when None.
+
+    Raises:
+        ConfigError: fewer than one worker.
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = _worker_count(workers)
+
+    def map(
+        self,
+        function: Callable[[T], R],
+        items: Iterable[T],
+        *,
+        initializer: Initializer | None = None,
+        initargs: tuple[Any, ...] = (),
+        chunk_size: int = 1,
+    ) -> Iterator[R]:
+        """See :meth:`Backend.map`."""
+        _check_picklable(function)
+        executor = ProcessPoolExecutor(
+            self.workers,
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_start_worker,
+            initargs=(initializer, initargs),
+        )
+        waiting: deque[tuple[int, list[Any], Future[Any]]] = deque()
+        chunks = _chunks(items, chunk_size)
+        done = False
+        try:
+            while True:
+                for start, chunk in islice(chunks, self.workers * _AHEAD - len(waiting)):
+                    waiting.append((start, chunk, executor.submit(_run_chunk, function, chunk)))
+                if not waiting:
+                    break
+                start, chunk, future = waiting.popleft()
+                yield from _results(_outcomes(future, start, chunk), start, chunk)
+            done = True
+        except BrokenProcessPool as error:
+            raise RuleRAGError(
+                f"a worker process died at or after item {start} ({_short(chunk[0])})",
+                hint="it may have run out of memory: try fewer workers",
+            ) from error
+        finally:
+            # After an error or Ctrl-C the rest is not wanted: do not wait for running items.
+            processes = list((getattr(executor, "_processes", None) or {}).values())
+            executor.shutdown(wait=done, cancel_futures=True)
+            if not done:
+                for process in processes:
+                    process.terminate()
+
+
+class RayBackend:
+    """Works on a Ray cluster, one actor for each worker.
+
+    Args:
+        workers: how many actors, each on one CPU; every CPU of the cluster but one when None.
+        address: the cluster's address; a local one is started when None.
+
+    Raises:
+        ConfigError: fewer than one worker.
+        MissingDependencyError: ray is not installed.
+    """
+
+    def __init__(self, workers: int | None = None, *, address: str | None = None) -> None:
+        try:
+            self._ray = importlib.import_module("ray")
+        except ImportError as error:
+            raise MissingDependencyError("ray", extra="ray") from error
+        if workers is not None:
+            _worker_count(workers)
+        if not self._ray.is_initialized():
+            # A local Ray counts the cores itself; more workers than that would wait forever.
+            local = {"num_cpus": workers} if workers and address is None else {}
+            self._ray.init(address=address, log_to_driver=False, include_dashboard=False, **local)
+        cpus = int(self._ray.cluster_resources().get("CPU", 1))
+        self.workers = workers or max(1, cpus - 1)
+        if self.workers > cpus:
+            raise ConfigError(
+                f"{workers} workers on a Ray cluster of {cpus} CPUs would wait forever",
+                key="workers",
+                hint=f"give {cpus} or fewer",
+            )
+
+    def map(
+        self,
+        function: Callable[[T], R],
+        items: Iterable[T],
+        *,
+        initializer: Initializer | None = None,
+        initargs: tuple[Any, ...] = (),
+        chunk_size: int = 1,
+    ) -> Iterator[R]:
+        """See :meth:`Backend.map`."""
+        _check_picklable(function)
+        # A lost node is no lost run: its items are done again elsewhere, a few times.
+        options = {"num_cpus": 1, "max_restarts": 3, "max_task_retries": 3}
+        actor = self._ray.remote(**options)(_RayWorker)
+        actors = [actor.remote(initializer, initargs) for _ in range(self.workers)]
+        shared = self._ray.put(function)
+        waiting: deque[tuple[int, list[Any], Any]] = deque()
+        chunks = _chunks(items, chunk_size)
+        turn = 0
+        try:
+            while True:
+                for start, chunk in islice(chunks, self.workers * _AHEAD - len(waiting)):
+                    future = actors[turn % self.workers].run.remote(shared, chunk)
+                    waiting.append((start, chunk, future))
+                    turn += 1
+                if not waiting:
+                    break
+                start, chunk, future = waiting.popleft()
+                yield from _results(self._ray.get(future), start, chunk)
+        except self._ray.exceptions.RayActorError as error:
+            raise RuleRAGError(
+                f"a Ray worker died at or after item {start} ({_short(chunk[0])})",
+                hint="it may have run out of memory: try fewer workers",
+            ) from error
+        finally:
+            for handle in actors:
+                self._ray.kill(handle)
+
+
+_BACKENDS: dict[str, Callable[[int | None], Backend]] = {
+    "process": ProcessBackend,
+    "ray": RayBackend,
+    "serial": lambda workers: SerialBackend(),
+}
+
+
+def backend(name: str = "serial", workers: int | None = None) -> Backend:
+    """The backend of a name.
+
+    Args:
+        name: ``serial``, ``process`` or ``ray``.
+        workers: how many; every core when None (one in the serial backend, always).
+
+    Raises:
+        ConfigError: an unknown name, or fewer than one worker.
+        MissingDependencyError: ray is not installed.
+    """
+    if name not in _BACKENDS:
+        raise ConfigError(f"unknown backend {name!r}", hint=did_you_mean(name, _BACKENDS))
+    return _BACKENDS[name](workers)
+
+
+class _RayWorker:
+    def __init__(self, initializer: Initializer | None, initargs: tuple[Any, ...]) -> None:
+        _initialize(initializer, initargs)
+
+    def run(self, function: Callable[[Any], Any], chunk: list[Any]) -> list[tuple[bool, Any]]:
+        return _run_chunk(function, chunk)
+
+
+# What the initializer of this worker raised. It is told with the first item: an error here would
+# only break the pool, without a word on why.
+_failed_start: Exception | None = None
+
+
+def _start_worker(initializer: Initializer | None, initargs: tuple[Any, ...]) -> None:
+    # Ctrl-C reaches the whole process group; only the parent shall speak.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _initialize(initializer, initargs)
+
+
+def _initialize(initializer: Initializer | None, initargs: tuple[Any, ...]) -> None:
+    global _failed_start
+    _failed_start = None
+    if initializer is not None:
+        try:
+            initializer(*initargs)
+        except Exception as error:  # noqa: BLE001 - raised where map was called
+            _failed_start = _portable(error)
+
+
+def _outcomes(future: Future[Any], start: int, chunk: list[Any]) -> list[tuple[bool, Any]]:
+    try:
+        return future.result()  # type: ignore[no-any-return]
+    except BrokenProcessPool:
+        raise
+    except Exception as error:
+        _name_item(error, start, chunk[0])  # an item or a result that cannot be pickled
+        raise
+
+
+def _run_chunk(function: Callable[[Any], Any], chunk: list[Any]) -> list[tuple[bool, Any]]:
+    """Outcomes ``(succeeded, result or error)`` up to the first error, all picklable."""
+    if _failed_start is not None:
+        return [(False, _failed_start)]
+    outcomes: list[tuple[bool, Any]] = []
+    for item in chunk:
+        try:
+            outcomes.append((True, function(item)))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is raised where map was called
+            outcomes.append((False, _portable(error)))
+            break
+    return outcomes
+
+
+def _portable(error: Exception) -> Exception:
+    """The error with its traceback as a note; a stand-in where it cannot travel."""
+    error.add_note("in a worker:\n" + "".join(traceback.format_exception(error)).rstrip())
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # noqa: BLE001 - an exception class may fail to pickle in any way
+        stand_in = RuleRAGError(f"{type(error).__name__}: {error}")
+        stand_in.__notes__ = error.__notes__
+        return stand_in
+    return error
+
+
+def _results(outcomes: list[tuple[bool, Any]], start: int, chunk: list[Any]) -> Iterator[Any]:
+    for offset, (succeeded, value) in enumerate(outcomes):
+        if not succeeded:
+            _name_item(value, start + offset, chunk[offset])
+            raise value
+        yield value
+
+
+def _name_item(error: Exception, number: int, item: object) -> None:
+    """Say in the error which item it comes from: in the message where it is one of ours."""
+    place = f"while working on item {number} ({_short(item)})"
+    if isinstance(error, RuleRAGError):
+        error.message = f"{error.message} ({place})"
+        error.args = (str(error),)
+    else:
+        error.add_note(place)
+
+
+def _short(item: object, limit: int = 80) -> str:
+    text = repr(item)
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def _chunks(items: Iterable[T], size: int) -> Iterator[tuple[int, list[T]]]:
+    if size < 1:
+        raise ConfigError(f"{size} items in a chunk", key="chunk_size", hint="give 1 or more")
+    iterator, start = iter(items), 0
+    while chunk := list(islice(iterator, size)):
+        yield start, chunk
+        start += len(chunk)
+
+
+def _worker_count(workers: int | None) -> int:
+    count = workers if workers is not None else _cores()
+    if count < 1:
+        raise ConfigError(f"{count} workers cannot work", key="workers", hint="give 1 or more")
+    return count
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):  # the cores that this process may use, where known
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _check_picklable(function: Callable[..., object]) -> None:
+    try:
+        pickle.dumps(function)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ConfigError(
+            f"{_short(function)} cannot be sent to another process ({error})",
+            hint="define it at the top level of a module, or use the serial backend",
+        ) from error

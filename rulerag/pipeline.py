@@ -1,0 +1,132 @@
+"""The pipeline: select guiding rules, retrieve, generate; answers that hold their evidence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+from rulerag.errors import ConfigError, RetrievalError
+from rulerag.protocols import Generator, Retriever, RuleSelector
+from rulerag.rules import Rule
+from rulerag.types import Answer, GenerationRequest, Query, ScoredDocument
+
+__all__ = ["RuleRAGPipeline", "UnionRetriever"]
+
+_READER_RULES = ("none", "selected", "found")
+
+
+@runtime_checkable
+class UnionRetriever(Protocol):
+    """A retriever that also tells the whole union its best documents were taken from."""
+
+    def retrieve_union(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
+        """Return, for each query, the union of every rule's ``top_k`` documents."""
+        ...
+
+
+class RuleRAGPipeline:
+    """Answers queries with documents and rules (RuleRAG, arXiv:2410.22353, section 3).
+
+    Args:
+        retriever: finds documents; one that is a :class:`UnionRetriever` also reports its union.
+        generator: reads them.
+        selector: chooses the guiding rules that the generator sees; None for plain RAG.
+        top_k: how many documents the generator sees.
+        reader_rules: which rules it sees: ``selected`` (all guiding rules, the paper's),
+            ``found`` (those that found at least one of the documents), or ``none``.
+        keep_union: also compute the untrimmed union, for the paper's recall.
+        fingerprints: of the data, copied into every answer.
+
+    Raises:
+        ConfigError: ``top_k`` below 1 or an unknown ``reader_rules``.
+    """
+
+    def __init__(
+        self,
+        retriever: Retriever,
+        generator: Generator,
+        *,
+        selector: RuleSelector | None = None,
+        top_k: int = 10,
+        reader_rules: str = "selected",
+        keep_union: bool = True,
+        fingerprints: Mapping[str, str] | None = None,
+    ) -> None:
+        if top_k < 1:
+            raise ConfigError(f"{top_k} is below 1", key="top_k", hint="say 10")
+        if reader_rules not in _READER_RULES:
+            raise ConfigError(
+                f"unknown choice {reader_rules!r}",
+                key="reader_rules",
+                hint=f"one of {', '.join(_READER_RULES)}",
+            )
+        self.retriever = retriever
+        self.generator = generator
+        self.selector = selector
+        self.top_k = top_k
+        self.reader_rules = reader_rules
+        self.keep_union = keep_union
+        self.fingerprints = {
+            **(fingerprints or {}),
+            "retriever": retriever.fingerprint,
+            "generator": generator.fingerprint,
+        }
+        self.seconds = {"retrieve": 0.0, "generate": 0.0}
+
+    def answer(
+        self,
+        queries: Sequence[Query],
+        *,
+        retrieved: Sequence[Sequence[ScoredDocument]] | None = None,
+    ) -> list[Answer]:
+        """Answer queries in order.
+
+        Args:
+            queries: what is asked.
+            retrieved: documents from a saved run, one list a query, to start at the generator.
+
+        Raises:
+            RetrievalError: ``retrieved`` has another length than ``queries``.
+        """
+        if retrieved is not None and len(retrieved) != len(queries):
+            raise RetrievalError(
+                f"a saved run of {len(retrieved)} lists does not fit {len(queries)} queries"
+            )
+        started = time.perf_counter()
+        unions: Sequence[Sequence[ScoredDocument]] = [()] * len(queries)
+        if retrieved is None:
+            retrieved = self.retriever.retrieve(queries, self.top_k)
+            if self.keep_union and isinstance(self.retriever, UnionRetriever):
+                unions = self.retriever.retrieve_union(queries, self.top_k)
+        else:
+            retrieved = [list(documents)[: self.top_k] for documents in retrieved]
+        rules = self._rules(queries, retrieved)
+        self.seconds["retrieve"] += time.perf_counter() - started
+        started = time.perf_counter()
+        requests = [
+            GenerationRequest(query, tuple(scored.document for scored in documents), tuple(chosen))
+            for query, documents, chosen in zip(queries, retrieved, rules, strict=True)
+        ]
+        completions = self.generator.generate(requests)
+        self.seconds["generate"] += time.perf_counter() - started
+        return [
+            Answer(query, completion, tuple(docs), tuple(chosen), self.fingerprints, tuple(union))
+            for query, completion, docs, chosen, union in zip(
+                queries, completions, retrieved, rules, unions, strict=True
+            )
+        ]
+
+    def _rules(
+        self, queries: Sequence[Query], retrieved: Sequence[Sequence[ScoredDocument]]
+    ) -> list[list[Rule]]:
+        if self.selector is None or self.reader_rules == "none":
+            return [[] for _ in queries]
+        selected = self.selector.select(queries)
+        if self.reader_rules == "selected":
+            return selected
+        kept = []
+        for rules, documents in zip(selected, retrieved, strict=True):
+            found = {rule_id for scored in documents for rule_id in scored.rule_ids}
+            kept.append([rule for rule in rules if rule.id in found])
+        return kept

@@ -1,0 +1,126 @@
+"""Index folders: built aside and moved into place whole, with a manifest that names the corpus."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rulerag.errors import DataError, FingerprintError, OutputError, RetrievalError
+from rulerag.io import prepare_folder, read_json, write_json
+
+__all__ = ["MANIFEST", "check_manifest", "new_index_folder"]
+
+MANIFEST = "manifest.json"
+_LAYOUT = 1
+
+
+@contextmanager
+def new_index_folder(
+    path: str | Path, kind: str, *, corpus: str, settings: Mapping[str, Any], num_documents: int
+) -> Iterator[Path]:
+    """Give a working folder that takes the name ``path`` only when the block ends well.
+
+    An index that stood there before is replaced; anything else is left alone. An interrupted or
+    failed build leaves no trace.
+
+    Args:
+        path: where the index shall stand.
+        kind: the kind of index, written to the manifest.
+        corpus: the fingerprint of the indexed corpus.
+        settings: what a reader of the index must know, as JSON values.
+        num_documents: documents in the index.
+
+    Raises:
+        OutputError: the place is taken by something that is no index, or cannot be written.
+    """
+    target = Path(path)
+    if target.exists() and not _replaceable(target):
+        raise OutputError(
+            "exists and is no index of rulerag", path=target, hint="choose a new or empty folder"
+        )
+    parent = prepare_folder(target.absolute().parent)
+    working = Path(tempfile.mkdtemp(dir=parent, prefix=f".{target.name}.", suffix=".part"))
+    try:
+        yield working
+        manifest = {
+            "kind": kind,
+            "layout": _LAYOUT,
+            "corpus_fingerprint": corpus,
+            "num_documents": num_documents,
+            "settings": dict(settings),
+        }
+        write_json(working / MANIFEST, manifest)
+        working.chmod(0o755)  # mkdtemp makes private folders; an index is a shared one
+        _move_into_place(working, target)
+    except OSError as error:
+        raise OutputError(f"cannot be written ({error.strerror})", path=target) from error
+    finally:
+        shutil.rmtree(working, ignore_errors=True)
+
+
+def _replaceable(target: Path) -> bool:
+    return target.is_dir() and ((target / MANIFEST).is_file() or not any(target.iterdir()))
+
+
+def _move_into_place(working: Path, target: Path) -> None:
+    if not target.exists():
+        working.rename(target)
+        return
+    # A folder cannot be replaced in one step: the old one steps aside first.
+    aside = working.with_suffix(".old")
+    target.rename(aside)
+    try:
+        working.rename(target)
+    except OSError:
+        aside.rename(target)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def check_manifest(path: str | Path, kind: str, *, corpus: str) -> dict[str, Any]:
+    """Read an index folder's settings and make sure that the index is of this corpus.
+
+    Args:
+        path: the index folder.
+        kind: the kind of index that is wanted.
+        corpus: the fingerprint of the documents that go with it.
+
+    Returns:
+        The settings that the index was built with.
+
+    Raises:
+        RetrievalError: the folder is no index of this kind, or its manifest is damaged.
+        FingerprintError: the index was built from another corpus.
+    """
+    folder = Path(path)
+    hint = f"build it anew: rulerag index CORPUS --retriever {kind} --out DIR"
+    if not (folder / MANIFEST).is_file():
+        raise RetrievalError(
+            f"{folder}: no {kind} index here (no {MANIFEST})", path=None, hint=hint
+        )
+    try:
+        manifest = read_json(folder / MANIFEST)
+    except DataError as error:
+        raise RetrievalError(f"the manifest is damaged: {error}", hint=hint) from error
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("settings"), dict):
+        raise RetrievalError("the manifest is damaged", path=folder / MANIFEST, hint=hint)
+    if manifest.get("kind") != kind or manifest.get("layout") != _LAYOUT:
+        raise RetrievalError(
+            f"holds an index of kind {manifest.get('kind')!r}, layout {manifest.get('layout')!r}; "
+            f"kind {kind!r}, layout {_LAYOUT} is wanted",
+            path=folder,
+            hint=hint,
+        )
+    if manifest.get("corpus_fingerprint") != corpus:
+        raise FingerprintError(
+            f"the index was built from another corpus "
+            f"({manifest.get('corpus_fingerprint')}, the documents given are {corpus})",
+            path=folder,
+            hint=hint,
+        )
+    settings: dict[str, Any] = manifest["settings"]
+    return settings

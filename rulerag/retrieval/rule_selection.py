@@ -1,0 +1,71 @@
+"""Rule selection: which rules of a bank guide a query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from rulerag.errors import ConfigError
+from rulerag.io import fingerprint_object
+from rulerag.rules import Rule, RuleBank
+from rulerag.types import Query
+
+__all__ = ["HeadRelationSelector"]
+
+
+class HeadRelationSelector:
+    """Guides a query by the rules whose head is the relation that it asks for.
+
+    ``R_q = {r in R : head relation of r = relation of q}``, most confident first; ties by larger
+    support, then by text. A query whose relation no rule predicts, or whose relation is unknown,
+    gets none.
+
+    Args:
+        bank: the rule bank R.
+        max_rules: how many rules guide one query at most; all when None.
+        min_confidence: least confidence of a guiding rule, a fraction.
+        min_support: least support of a guiding rule, in facts.
+
+    Raises:
+        ConfigError: an option is out of range.
+
+    References:
+        RuleRAG (arXiv:2410.22353), section 3.1.
+    """
+
+    def __init__(
+        self,
+        bank: RuleBank,
+        *,
+        max_rules: int | None = None,
+        min_confidence: float = 0.0,
+        min_support: int = 0,
+    ) -> None:
+        if max_rules is not None and max_rules < 0:
+            raise ConfigError(f"{max_rules} is negative", key="max_rules", hint="0 or more")
+        if not 0 <= min_confidence <= 1:
+            raise ConfigError(
+                f"{min_confidence} is out of range", key="min_confidence", hint="from 0 to 1"
+            )
+        if min_support < 0:
+            raise ConfigError(f"{min_support} is negative", key="min_support", hint="0 or more")
+        self.bank = bank.filter(min_confidence=min_confidence, min_support=min_support)
+        self.max_rules = max_rules
+        self._chosen: dict[str, list[Rule]] = {}
+
+    def __repr__(self) -> str:
+        return f"HeadRelationSelector({self.bank!r}, max_rules={self.max_rules})"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names the rules to choose from and how many are taken."""
+        return fingerprint_object(["head-relation", self.bank.fingerprint, self.max_rules])
+
+    def select(self, queries: Sequence[Query]) -> list[list[Rule]]:
+        """Return, for each query, its guiding rules, best first; a list may be empty."""
+        return [list(self._for(query.relation)) for query in queries]
+
+    def _for(self, relation: str) -> list[Rule]:
+        if relation not in self._chosen:
+            self._chosen[relation] = self.bank.for_head(relation)[: self.max_rules]
+        return self._chosen[relation]

@@ -1,0 +1,105 @@
+"""What every test may ask for: data folders by name, and graphs small enough to count by hand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from rulerag.kg.calendar import Calendar
+from rulerag.kg.graph import KnowledgeGraph
+from rulerag.types import Fact
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# The same examples in every run, and no deadline: a busy machine must not fail a test.
+settings.register_profile("rulerag", deadline=None, derandomize=True)
+settings.load_profile("rulerag")
+
+
+def _finder(kind: str, variable: str, fallback: Path) -> Callable[[str], Path]:
+    base = Path(os.environ.get(variable) or fallback)
+
+    def find(name: str) -> Path:
+        folder = base / name
+        if not folder.exists():
+            pytest.skip(f"{kind} folder '{name}' is not here (set {variable})")
+        return folder
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def graph_folder() -> Callable[[str], Path]:
+    """A function from a name such as ``icews14`` to its folder; skips, by name, when missing."""
+    return _finder("data", "RULERAG_DATA", ROOT.parent / "shared" / "data")
+
+
+@pytest.fixture(scope="session")
+def reference_folder() -> Callable[[str], Path]:
+    """A function from a name such as ``amie`` to the published results; skips when missing."""
+    return _finder("reference", "RULERAG_REFERENCE", ROOT.parent / "shared" / "reference")
+
+
+@pytest.fixture(scope="session")
+def toy_graph() -> KnowledgeGraph:
+    """Ten static training facts, two validation and two test facts, six people and three towns.
+
+    Counts of three rules over the training facts, by hand (support, body pairs, PCA body pairs;
+    ``lives_in`` has 4 facts, ``married_to`` 3, ``born_in`` 3):
+
+    * ``born_in(x, y) => lives_in(x, y)``: 2, 3, 3 (ann and bob stay, cid moves to york; each has
+      some ``lives_in`` fact), so head coverage 1/2, standard and PCA confidence 2/3;
+    * ``lives_in(x, y) => born_in(x, y)``: 2, 4, 3 (dee, born nowhere here, is not counted against
+      it), so head coverage 2/3, standard confidence 1/2, PCA confidence 2/3;
+    * ``married_to(y, x) => married_to(x, y)``: 2, 3, 2 (ann and bob both ways; cid to dee one
+      way, and dee has no ``married_to`` fact), so head coverage 2/3, standard confidence 2/3,
+      PCA confidence 1.
+    """
+    train = [
+        ("ann", "born_in", "bath"),
+        ("bob", "born_in", "bath"),
+        ("cid", "born_in", "ely"),
+        ("ann", "lives_in", "bath"),
+        ("bob", "lives_in", "bath"),
+        ("cid", "lives_in", "york"),
+        ("dee", "lives_in", "york"),
+        ("ann", "married_to", "bob"),
+        ("bob", "married_to", "ann"),
+        ("cid", "married_to", "dee"),
+    ]
+    valid = [("dee", "married_to", "cid"), ("eve", "born_in", "ely")]
+    test = [("eve", "lives_in", "ely"), ("fay", "born_in", "york")]
+    return KnowledgeGraph.from_facts(train, valid=valid, test=test, name="toy")
+
+
+@pytest.fixture(scope="session")
+def toy_temporal_graph() -> KnowledgeGraph:
+    """Ten dated training facts (days 0 to 6), two validation and two test facts, three countries.
+
+    Day 0 is 2014-01-01. Relations in train: ``criticise`` 4 facts, ``visit`` 4, ``praise`` 2.
+    The rule ``visit(x, y) at t <- criticise(x, y) before t`` has body support 4 and support 2: the
+    criticism of day 0 (italy, france) is followed by the visit of day 2, that of day 3 (italy,
+    spain) by the visit of day 6; that of day 1 (france, italy) comes after its only visit, on
+    day 0; that of day 5 (spain, france) is never followed. Both visits and the criticism before
+    each occur once, so counting groundings and counting pairs agree.
+    """
+    train = [
+        Fact("italy", "criticise", "france", 0),
+        Fact("france", "visit", "italy", 0),
+        Fact("france", "criticise", "italy", 1),
+        Fact("italy", "praise", "spain", 1),
+        Fact("italy", "visit", "france", 2),
+        Fact("italy", "criticise", "spain", 3),
+        Fact("spain", "praise", "italy", 4),
+        Fact("spain", "criticise", "france", 5),
+        Fact("france", "visit", "spain", 5),
+        Fact("italy", "visit", "spain", 6),
+    ]
+    valid = [Fact("spain", "visit", "france", 7), Fact("france", "praise", "italy", 7)]
+    test = [Fact("france", "visit", "italy", 8), Fact("spain", "criticise", "italy", 9)]
+    calendar = Calendar(unit="day", origin="2014-01-01")
+    return KnowledgeGraph.from_facts(train, valid=valid, test=test, calendar=calendar, name="toy")

@@ -1,0 +1,132 @@
+"""The symbolic retriever: groundings, order, time, provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from rulerag.errors import ConfigError, EmptyDataError
+from rulerag.kg.evidence import EvidenceModel
+from rulerag.retrieval.symbolic import SymbolicRetriever
+from rulerag.rules import Atom, Rule, RuleQuality
+from rulerag.types import Document, Fact, Query
+
+
+def rule(body: str, *, support: int, size: int, inverse: bool = False) -> Rule:
+    ends = ("?y", "?x") if inverse else ("?x", "?y")
+    quality = RuleQuality(support=support, body_size=size, confidence=support / size)
+    return Rule(Atom("meets", "?x", "?y"), (Atom(body, *ends),), temporal=True, quality=quality)
+
+
+CALLS = rule("calls", support=8, size=10)
+INVITED = rule("invites", support=5, size=10, inverse=True)
+
+
+class Fixed:
+    """Selects the same rules for every query."""
+
+    def __init__(self, *rules: Rule) -> None:
+        self.rules = rules
+
+    def select(self, queries: Sequence[Query]) -> list[list[Rule]]:
+        return [list(self.rules) for _ in queries]
+
+
+FACTS = [
+    Fact("ann", "calls", "bob", 1),
+    Fact("ann", "calls", "bob", 4),
+    Fact("ann", "calls", "cid", 2),
+    Fact("dan", "invites", "ann", 3),
+    Fact("ann", "calls", "eve", 9),
+    Fact("ann", "likes", "fay", 1),
+]
+DOCUMENTS = [
+    Document(f"d{i}", f"Time {f.timestamp} {f.subject} {f.relation} {f.object}.", (f,))
+    for i, f in enumerate(FACTS)
+]
+QUERY = Query("q", "Time 9 what does ann meets ?", "ann", "meets", 9, ("bob",))
+
+
+def retriever(**options: object) -> SymbolicRetriever:
+    evidence = EvidenceModel(prior=0)
+    return SymbolicRetriever(DOCUMENTS, Fixed(CALLS, INVITED), evidence=evidence, **options)  # type: ignore[arg-type]
+
+
+def ids(documents: Sequence[object]) -> list[str]:
+    return [scored.document.id for scored in documents]  # type: ignore[attr-defined]
+
+
+def test_one_document_per_answer_first_most_recent_first() -> None:
+    (found,) = retriever().retrieve([QUERY], 10)
+    # bob is called twice (noisy-or 0.96), cid once (0.8), dan invited (0.5); then bob's older call.
+    assert ids(found) == ["d1", "d2", "d3", "d0"]
+    assert [scored.rank for scored in found] == [1, 2, 3, 4]
+    assert found[0].score == pytest.approx(0.96)
+    scores = [scored.score for scored in found]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_never_a_fact_from_the_query_time_or_later() -> None:
+    (found,) = retriever().retrieve([QUERY], 10)
+    assert all((scored.document.timestamp or 0) < 9 for scored in found)
+    (late,) = retriever().retrieve([Query("q", "t", "ann", "meets", 10)], 10)
+    assert "d4" in ids(late)
+
+
+def test_every_document_names_the_rule_that_found_it() -> None:
+    (found,) = retriever().retrieve([QUERY], 10)
+    by_id = {scored.document.id: scored for scored in found}
+    assert by_id["d3"].rule_ids == (INVITED.id,)
+    (hit,) = by_id["d0"].found_by
+    assert (hit.rule_id, hit.rank, hit.atom) == (CALLS.id, 3, 0)
+    assert hit.score == pytest.approx(0.8)
+
+
+def test_recent_order() -> None:
+    (found,) = retriever(order="recent").retrieve([QUERY], 10)
+    assert ids(found) == ["d1", "d3", "d2", "d0"]
+
+
+def test_top_k_is_a_prefix_and_the_union_holds_each_rules_best() -> None:
+    subject = retriever()
+    (long,) = subject.retrieve([QUERY], 10)
+    (short,) = subject.retrieve([QUERY], 2)
+    assert ids(short) == ids(long)[:2]
+    (union,) = subject.retrieve_union([QUERY], 1)
+    assert sorted(ids(union)) == ["d1", "d3"]
+
+
+def test_chains_return_every_document_of_the_grounding_with_its_atom() -> None:
+    facts = [Fact("ann", "born in", "Velm"), Fact("Velm", "city of", "Orland")]
+    documents = [Document(f"d{i}", " ".join(f[:3]), (f,)) for i, f in enumerate(facts)]
+    chain = Rule(
+        Atom("citizen of", "?x", "?y"),
+        (Atom("born in", "?x", "?z"), Atom("city of", "?z", "?y")),
+        quality=RuleQuality(support=9, pca_body_size=10, pca_confidence=0.9),
+    )
+    (found,) = SymbolicRetriever(documents, Fixed(chain)).retrieve(
+        [Query("q", "what does ann citizen of ?", "ann", "citizen of")], 10
+    )
+    assert {(s.document.id, s.found_by[0].atom) for s in found} == {("d0", 0), ("d1", 1)}
+
+
+def test_nothing_to_find() -> None:
+    subject = retriever()
+    assert subject.retrieve([], 10) == []
+    assert subject.retrieve([Query("q", "t", "nobody", "meets", 9)], 10) == [[]]
+    assert SymbolicRetriever(DOCUMENTS, Fixed()).retrieve([QUERY], 10) == [[]]
+
+
+def test_bad_input() -> None:
+    with pytest.raises(EmptyDataError, match="no document states a fact"):
+        SymbolicRetriever([Document("d", "text")], Fixed())
+    with pytest.raises(ConfigError, match="order"):
+        retriever(order="random")
+    with pytest.raises(ConfigError, match="top_k"):
+        retriever().retrieve([QUERY], 0)
+
+
+def test_fingerprint_tells_settings_apart() -> None:
+    assert retriever().fingerprint == retriever().fingerprint
+    assert retriever().fingerprint != retriever(order="recent").fingerprint

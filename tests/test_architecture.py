@@ -1,0 +1,194 @@
+"""The house rules that a linter cannot keep: sizes, light imports, one package, pins that fit."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import rulerag
+
+ROOT = Path(__file__).resolve().parent.parent
+FILE_BUDGET = 400
+FUNCTION_BUDGET = 40
+FOLDERS = ("rulerag", "benchmarks", "training", "tests")
+
+# Never loaded by an import, only by the call that needs it.
+ALWAYS_LAZY = {
+    "bm25s",
+    "datasets",
+    "faiss",
+    "jnius",
+    "nicegui",
+    "openai",
+    "plotly",
+    "pymilvus",
+    "pyserini",
+    "ray",
+    "sentence_transformers",
+    "torch",
+    "transformers",
+}
+
+
+@cache
+def sources() -> tuple[Path, ...]:
+    """Every Python file that git knows or would know; without git, every one outside `.venv`."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.py"]
+    listing = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+    if listing.returncode == 0:
+        names = [ROOT / name for name in listing.stdout.decode().split("\0") if name]
+    else:
+        names = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
+    found = tuple(sorted(path for path in names if path.is_file()))
+    assert len(found) > 20, "the listing itself is broken"
+    return found
+
+
+def test_no_file_is_over_its_budget() -> None:
+    lengths = {path: path.read_text(encoding="utf-8").count("\n") for path in sources()}
+    too_long = {str(p.relative_to(ROOT)): n for p, n in lengths.items() if n > FILE_BUDGET}
+    assert not too_long, f"split these by concept: {too_long}"
+
+
+def _length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of a function from its `def`, without its docstring."""
+    lines = (function.end_lineno or function.lineno) - function.lineno + 1
+    if ast.get_docstring(function, clean=False) is not None:
+        text = function.body[0]
+        lines -= (text.end_lineno or text.lineno) - text.lineno + 1
+    return lines
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_functions_are_short(folder: str) -> None:
+    lengths = sorted(
+        (_length(node), f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
+        for path in sources()
+        if path.relative_to(ROOT).parts[0] == folder
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    at_95 = lengths[int(0.95 * len(lengths))][0] if lengths else 0
+    assert at_95 <= FUNCTION_BUDGET, f"the longest: {lengths[-5:]}"
+
+
+def test_every_module_says_what_it_is() -> None:
+    silent = [
+        str(path.relative_to(ROOT))
+        for path in sources()
+        if path.relative_to(ROOT).parts[0] != "tests"
+        and not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert silent == []
+
+
+# --- light imports -----------------------------------------------------------------------------
+
+
+def _loaded_after(code: str) -> set[str]:
+    """Top-level modules of a fresh interpreter after running the code in it."""
+    report = "; import json, sys; print(json.dumps(sorted({m.split('.')[0] for m in sys.modules})))"
+    run = subprocess.run(
+        [sys.executable, "-c", code + report],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    return set(json.loads(run.stdout.splitlines()[-1]))
+
+
+def test_importing_rulerag_loads_nothing_heavy() -> None:
+    loaded = _loaded_after("import rulerag")
+    assert "rulerag" in loaded
+    heavy = ALWAYS_LAZY | {"jnius_config", "numba", "numpy", "pandas", "polars", "scipy", "sklearn"}
+    assert loaded & heavy == set()
+
+
+def test_no_module_of_rulerag_loads_a_lazy_library_by_being_imported() -> None:
+    modules = [
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for path in sources()
+        if path.relative_to(ROOT).parts[0] == "rulerag" and path.stem != "__main__"
+    ]
+    loaded = _loaded_after("import " + ", ".join(modules))
+    assert loaded & ALWAYS_LAZY == set()
+
+
+# --- the package -------------------------------------------------------------------------------
+
+
+def _project() -> dict[str, object]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_the_wheel_holds_rulerag_and_nothing_else(tmp_path: Path) -> None:
+    from hatchling.builders.wheel import WheelBuilder
+
+    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        (entry_points,) = (n for n in names if n.endswith("entry_points.txt"))
+        assert "rulerag = rulerag.cli:main" in archive.read(entry_points).decode()
+    packaged = {name.split("/")[0] for name in names}
+    assert packaged == {"rulerag", f"rulerag-{rulerag.__version__}.dist-info"}
+    assert {"rulerag/py.typed", "rulerag/kg/graph.py"} <= set(names)
+
+
+def test_the_version_is_said_twice_and_equal() -> None:
+    assert _project()["version"] == rulerag.__version__
+
+
+def _requirements() -> dict[str, list[Requirement]]:
+    project = _project()
+    groups = {"core": project["dependencies"], **project["optional-dependencies"]}  # type: ignore[dict-item]
+    return {name: [Requirement(line) for line in lines] for name, lines in groups.items()}
+
+
+def _pins() -> dict[str, str]:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    lines = [line for line in lines if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+", line) for line in lines), (
+        "exact pins only: no host, no path, no build of one machine"
+    )
+    return {canonicalize_name(name): version for name, version in (x.split("==") for x in lines)}
+
+
+def test_every_dependency_has_a_pin_inside_its_range() -> None:
+    pins = _pins()
+    for group, requirements in _requirements().items():
+        for requirement in requirements:
+            if requirement.name == "rulerag":
+                continue
+            pin = pins.get(canonicalize_name(requirement.name))
+            assert pin is not None, f"{requirement.name} ({group}) has no pin"
+            assert requirement.specifier, f"{requirement.name} ({group}) has no range"
+            assert requirement.specifier.contains(pin), f"{requirement} excludes its pin {pin}"
+
+
+def test_all_names_every_extra_that_a_user_can_ask_for() -> None:
+    groups = _requirements()
+    (everything,) = groups["all"]
+    assert everything.extras == set(groups) - {"core", "all", "test", "dev"}
+
+
+def test_the_demo_needs_some_core_dependencies_in_the_same_ranges_and_no_heavy_one() -> None:
+    lines = (ROOT / "requirements" / "demo.txt").read_text(encoding="utf-8").splitlines()
+    demo = {line for line in lines if line and not line.startswith("#")}
+    assert demo < {str(requirement) for requirement in _requirements()["core"]}
+    heavy = {"torch", "transformers", "sentence-transformers", "datasets", "faiss-cpu", "openai"}
+    assert {Requirement(line).name for line in demo}.isdisjoint(heavy)

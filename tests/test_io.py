@@ -1,0 +1,282 @@
+"""Files: nothing half written, every bad byte and line named."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rulerag.errors import DataError, DataFormatError, OutputError
+from rulerag.io import (
+    atomic_write,
+    cache_folder,
+    fingerprint_file,
+    fingerprint_object,
+    prepare_folder,
+    read_json,
+    read_jsonl,
+    read_records,
+    read_text,
+    to_json,
+    write_json,
+    write_jsonl,
+    write_text,
+)
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+ROWS = st.lists(st.dictionaries(st.text(), JSON_VALUES, max_size=4), max_size=6)
+
+
+def _leftovers(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name.endswith(".part"))
+
+
+# --- atomic writes -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["out.txt", "out.txt.gz"])
+@pytest.mark.parametrize("stop", [ValueError("half way"), KeyboardInterrupt()])
+def test_an_interrupted_write_leaves_the_old_file_untouched(
+    tmp_path: Path, name: str, stop: BaseException
+) -> None:
+    target = tmp_path / name
+    write_text(target, "the old one\n")
+    before = target.read_bytes()
+    with pytest.raises(type(stop)), atomic_write(target) as file:
+        file.write("half of the new one")
+        raise stop
+    assert target.read_bytes() == before
+    assert _leftovers(tmp_path) == []
+
+
+def test_an_interrupted_first_write_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="half way"), atomic_write(tmp_path / "new.txt") as file:
+        file.write("half")
+        raise ValueError("half way")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_name_appears_only_when_the_block_ends(tmp_path: Path) -> None:
+    target = tmp_path / "deep" / "er" / "out.txt"
+    with atomic_write(target) as file:
+        file.write("all of it")
+        file.flush()
+        assert not target.exists()
+    assert target.read_text(encoding="utf-8") == "all of it"
+
+
+def test_a_row_that_cannot_be_written_keeps_the_old_lines(tmp_path: Path) -> None:
+    target = tmp_path / "rows.jsonl"
+    write_jsonl(target, [{"a": 1}])
+    with pytest.raises(TypeError):
+        write_jsonl(target, [{"a": 2}, {"a": object()}])
+    assert list(read_jsonl(target)) == [{"a": 1}]
+
+
+def test_written_files_are_shared_as_the_umask_says(tmp_path: Path) -> None:
+    old = os.umask(0o027)
+    try:
+        write_text(tmp_path / "out.txt", "x")
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE((tmp_path / "out.txt").stat().st_mode) == 0o640
+
+
+def test_text_is_utf8_with_line_feeds_and_bytes_stay_bytes(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", "é\r\nß\n")
+    assert (tmp_path / "a.txt").read_bytes() == "é\r\nß\n".encode()
+    with atomic_write(tmp_path / "b.bin", "wb") as file:
+        file.write(b"\xff\r\n")
+    assert (tmp_path / "b.bin").read_bytes() == b"\xff\r\n"
+
+
+def test_gzip_by_name_both_ways_and_equal_content_makes_equal_files(tmp_path: Path) -> None:
+    text = "subject\trelation\tobject\n" * 50
+    write_text(tmp_path / "one.tsv.gz", text)
+    write_text(tmp_path / "two.tsv.gz", text)
+    packed = (tmp_path / "one.tsv.gz").read_bytes()
+    assert gzip.decompress(packed).decode() == text == read_text(tmp_path / "one.tsv.gz")
+    assert len(packed) < len(text) / 4
+    assert packed == (tmp_path / "two.tsv.gz").read_bytes()
+
+
+@pytest.mark.parametrize("write", [write_text, write_json], ids=["text", "json"])
+def test_a_file_where_a_folder_should_be_is_an_output_error(tmp_path: Path, write: object) -> None:
+    (tmp_path / "file").write_text("x")
+    target = tmp_path / "file" / "out.json"
+    with pytest.raises(OutputError, match="cannot be written") as caught:
+        write(target, "x")  # type: ignore[operator]
+    assert caught.value.path == target
+
+
+def test_prepare_folder_makes_parents_and_names_what_it_cannot_write(tmp_path: Path) -> None:
+    assert prepare_folder(tmp_path / "a" / "b").is_dir()
+    assert list((tmp_path / "a" / "b").iterdir()) == []
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(OutputError, match=r"file: cannot be written \(File exists\)"):
+        prepare_folder(tmp_path / "file")
+
+
+def test_the_cache_folder_follows_its_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RULERAG_CACHE", str(tmp_path / "cache"))
+    assert cache_folder("index", "v1") == tmp_path / "cache" / "index" / "v1"
+    assert (tmp_path / "cache" / "index" / "v1").is_dir()
+    monkeypatch.delenv("RULERAG_CACHE")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / ".cache" / "rulerag"
+
+
+# --- reading -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+def test_bytes_that_are_not_utf8_name_file_and_line(tmp_path: Path, packed: bool) -> None:
+    path = tmp_path / ("names.tsv.gz" if packed else "names.tsv")
+    raw = "Müller\tid\n".encode() + b"ok\n" + b"M\xfcller\tid\n"
+    path.write_bytes(gzip.compress(raw) if packed else raw)
+    with pytest.raises(DataFormatError, match="not UTF-8") as caught:
+        read_text(path)
+    assert (caught.value.path, caught.value.line) == (path, 3)
+
+
+def test_a_missing_file_a_folder_and_a_broken_archive_are_data_errors(tmp_path: Path) -> None:
+    packed = gzip.compress(b"some text that is long enough to be cut\n" * 40)
+    (tmp_path / "cut.gz").write_bytes(packed[:-12])
+    (tmp_path / "plain.gz").write_bytes(b"never compressed")
+    (tmp_path / "mixed.gz").write_bytes(packed[:12] + b"\xff" * 20 + packed[32:])
+    for name in ("missing.txt", "", "cut.gz", "plain.gz", "mixed.gz"):
+        with pytest.raises(DataError, match="cannot be read") as caught:
+            read_text(tmp_path / name)
+        assert caught.value.path == tmp_path / name
+
+
+def test_json_round_trip_and_the_line_of_a_mistake(tmp_path: Path) -> None:
+    path = tmp_path / "manifest.json"
+    write_json(path, {"name": "Müller", "counts": [1, 2]})
+    assert "Müller" in path.read_text(encoding="utf-8")
+    assert read_json(path) == {"name": "Müller", "counts": [1, 2]}
+    path.write_text('{\n  "name": "x",\n  "counts": [1, 2\n}\n')
+    with pytest.raises(DataFormatError, match="not JSON") as caught:
+        read_json(path)
+    assert (caught.value.path, caught.value.line) == (path, 4)
+
+
+@given(rows=ROWS)
+def test_what_is_written_as_jsonl_is_read_back(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, object]]
+) -> None:
+    for name in ("rows.jsonl", "rows.jsonl.gz"):
+        path = tmp_path_factory.mktemp("jsonl") / name
+        assert write_jsonl(path, rows) == len(rows)
+        assert list(read_jsonl(path)) == rows
+        assert read_text(path).count("\n") == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"a": 1', "not a JSON object"),
+        ("nothing like it", "not a JSON object"),
+        ("[1, 2]", "expected a JSON object, found list"),
+        ("null", "expected a JSON object, found NoneType"),
+    ],
+)
+def test_a_broken_line_is_named_by_its_place_in_the_file(
+    tmp_path: Path, line: str, message: str
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"a": 1}\n\n   \n' + line + '\n{"a": 2}\n')
+    with pytest.raises(DataFormatError, match=message) as caught:
+        list(read_jsonl(path))
+    assert (caught.value.path, caught.value.line) == (path, 4)
+    with pytest.raises(DataFormatError, match=message):  # a finished line is never forgiven
+        list(read_jsonl(path, partial_tail=True))
+
+
+def test_a_separator_inside_a_text_does_not_end_a_line(tmp_path: Path) -> None:
+    rows = [{"text": "one\u2028two\x85three\rfour"}, {"text": "five"}]
+    write_jsonl(tmp_path / "rows.jsonl", rows)
+    assert list(read_jsonl(tmp_path / "rows.jsonl")) == rows
+
+
+def test_a_partial_tail_is_forgiven_on_request_wherever_it_was_cut(tmp_path: Path) -> None:
+    whole = [{"id": "q1", "answer": "Åland"}, {"id": "q2", "answer": "Côte d'Ivoire"}]
+    lines = [(to_json(row) + "\n").encode() for row in whole]
+    path = tmp_path / "answers.jsonl"
+    for cut in range(1, len(lines[1]) - 1):  # every byte, also inside a letter of two bytes
+        path.write_bytes(lines[0] + lines[1][:cut])
+        assert list(read_jsonl(path, partial_tail=True)) == whole[:1], cut
+        with pytest.raises(DataFormatError) as caught:
+            list(read_jsonl(path))
+        assert caught.value.line == 2
+    path.write_bytes(lines[0] + lines[1][:-1])  # all but the line feed: the row is whole
+    assert list(read_jsonl(path, partial_tail=True)) == whole
+
+
+def test_records_name_file_line_and_key_of_what_is_refused(tmp_path: Path) -> None:
+    def make(row: dict[str, object]) -> object:
+        if "id" not in row:
+            raise DataFormatError("expected a text", key="id", hint="name it")
+        return row["id"]
+
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"id": 1}\n\n{"id": 2}\n')
+    assert read_records(path, make) == [1, 2]
+    path.write_text('{"id": 1}\n\n{"name": 2}\n')
+    with pytest.raises(DataFormatError) as caught:
+        read_records(path, make)
+    error = caught.value
+    assert (error.path, error.line, error.key, error.hint) == (path, 3, "id", "name it")
+
+
+# --- fingerprints ------------------------------------------------------------------------------
+
+
+@given(value=JSON_VALUES)
+def test_an_object_fingerprint_is_short_and_survives_a_round_trip(value: object) -> None:
+    found = fingerprint_object(value)
+    assert len(found) == 16
+    assert set(found) <= set("0123456789abcdef")
+    assert fingerprint_object(json.loads(to_json(value))) == found
+
+
+def test_an_object_fingerprint_ignores_key_order_and_sees_every_value() -> None:
+    assert fingerprint_object({"a": 1, "b": [2, 3]}) == fingerprint_object({"b": [2, 3], "a": 1})
+    different = [
+        {"a": 1},
+        {"a": "1"},
+        {"a": None},
+        {"a": [1]},
+        {"b": 1},
+        [],
+        {},
+        "",
+        [1, 2],
+        [2, 1],
+    ]
+    assert len({fingerprint_object(value) for value in different}) == len(different)
+
+
+def test_a_file_fingerprint_is_the_sha256_of_its_bytes(tmp_path: Path) -> None:
+    raw = os.urandom((1 << 20) + 17)  # longer than one block
+    (tmp_path / "raw").write_bytes(raw)
+    assert fingerprint_file(tmp_path / "raw") == hashlib.sha256(raw).hexdigest()
+    with pytest.raises(DataError, match="cannot be read"):
+        fingerprint_file(tmp_path / "missing")
+
+
+def test_to_json_is_one_line_in_the_given_order() -> None:
+    assert to_json({"b": "ß\n", "a": [1, None]}) == '{"b": "ß\\n", "a": [1, null]}'
