@@ -22,13 +22,12 @@ from rulerag.dataset import RuleQADataset
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.kg.graph import FactTable, KnowledgeGraph
 from rulerag.kg.grounding import TableIndex, ground
+from rulerag.kg.questions import graph_labels, queries_from_facts
 from rulerag.kg.verbalization import Verbalizer
 from rulerag.rules import Rule, RuleBank
 from rulerag.types import Document, Query
 
 __all__ = ["BENCHMARKS", "RuleQASettings", "build", "main"]
-
-Answers = dict[tuple[str, str, int | None], list[str]]
 
 
 @dataclass(frozen=True)
@@ -90,8 +89,8 @@ def build(
     rules = _mine(graph, settings, progress)
     corpus = words.corpus(graph.train)
     random = np.random.default_rng(seed)
-    full = _queries("test", _answers(graph.test), words, graph)
-    train = _queries("valid", _answers(graph.valid), words, graph)
+    full = queries_from_facts(graph.test, words, "test")
+    train = queries_from_facts(graph.valid, words, "valid")
     guided = [query for query in train if rules.for_head(query.relation)]
     order = random.permutation(len(guided))
     halves = order[: len(order) // 2], order[len(order) // 2 :]
@@ -109,7 +108,7 @@ def build(
         qrels=qrels,
         rules=rules,
         query_sets={"balanced": _balanced(full, graph, rules, settings.num_queries, random)},
-        labels={"entities": _labels(graph, "entities"), "relations": _labels(graph, "relations")},
+        labels=graph_labels(graph),
         calendar=asdict(graph.calendar) if graph.is_temporal else None,
         name=name,
         settings={**asdict(settings), "graph": graph.name, "graph_fingerprint": graph.fingerprint},
@@ -134,39 +133,6 @@ def _mine(graph: KnowledgeGraph, settings: RuleQASettings, progress: bool) -> Ru
         max_atoms=settings.max_atoms, min_pca_confidence=settings.min_confidence, progress=progress
     ).mine(graph.train)
     return bank.filter(min_support=settings.min_support)
-
-
-def _answers(facts: FactTable) -> Answers:
-    """Every asked (subject, relation, time) with all its objects, in the order of the facts."""
-    found: Answers = {}
-    for fact in facts:
-        objects = found.setdefault((fact.subject, fact.relation, fact.timestamp), [])
-        if fact.object not in objects:
-            objects.append(fact.object)
-    return found
-
-
-def _queries(
-    prefix: str, answers: Answers, words: Verbalizer, graph: KnowledgeGraph
-) -> list[Query]:
-    return [
-        Query(
-            id=f"{prefix}-{number:06d}",
-            text=words.query(subject, relation, time),
-            subject=subject,
-            relation=relation,
-            timestamp=time,
-            answers=tuple(graph.entities.label(name) for name in objects),
-        )
-        for number, ((subject, relation, time), objects) in enumerate(answers.items(), start=1)
-    ]
-
-
-def _labels(graph: KnowledgeGraph, kind: str) -> dict[str, str]:
-    """The labels that differ from their names."""
-    vocabulary = getattr(graph, kind)
-    pairs = zip(vocabulary.names, vocabulary.labels, strict=True)
-    return {name: label for name, label in pairs if name != label}
 
 
 def _balanced(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from rulerag.kg.calendar import Calendar
 from rulerag.kg.graph import KnowledgeGraph
@@ -42,6 +45,44 @@ def graph_folder() -> Callable[[str], Path]:
 def reference_folder() -> Callable[[str], Path]:
     """A function from a name such as ``amie`` to the published results; skips when missing."""
     return _finder("reference", "RULERAG_REFERENCE", ROOT.parent / "shared" / "reference")
+
+
+def _with_all_they_need(requirements: list[Requirement]) -> set[str]:
+    """The distributions of some requirements and of everything that these require in turn."""
+    found: set[str] = set()
+    waiting = list(requirements)
+    while waiting:
+        requirement = waiting.pop()
+        name = canonicalize_name(requirement.name)
+        if name in found or (requirement.marker and not requirement.marker.evaluate({"extra": ""})):
+            continue
+        found.add(name)
+        try:
+            waiting += map(Requirement, requires(name) or ())
+        except PackageNotFoundError:
+            continue  # the import that misses it will say so
+    return found
+
+
+@pytest.fixture(scope="session")
+def lean_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Environment variables for a subprocess in which only the demo's packages can be imported.
+
+    Every other installed package (torch, transformers, faiss, the test tools) raises
+    ``ModuleNotFoundError``, as it would after `make demo` in an empty clone.
+    """
+    lines = (ROOT / "requirements" / "demo.txt").read_text(encoding="utf-8").splitlines()
+    demo = _with_all_they_need([Requirement(x) for x in lines if x and not x.startswith("#")])
+    missing = sorted(
+        module
+        for module, owners in packages_distributions().items()
+        if module != "rulerag" and demo.isdisjoint(map(canonicalize_name, owners))
+    )
+    folder = tmp_path_factory.mktemp("lean")
+    (folder / "sitecustomize.py").write_text(
+        f"import sys\nsys.modules.update(dict.fromkeys({missing!r}))\n", encoding="utf-8"
+    )
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
 
 
 @pytest.fixture(scope="session")

@@ -97,13 +97,16 @@ def test_every_module_says_what_it_is() -> None:
 # --- light imports -----------------------------------------------------------------------------
 
 
-def _loaded_after(code: str) -> set[str]:
+def _loaded_after(code: str, environment: dict[str, str] | None = None) -> set[str]:
     """Top-level modules of a fresh interpreter after running the code in it."""
-    report = "; import json, sys; print(json.dumps(sorted({m.split('.')[0] for m in sys.modules})))"
+    report = """
+import json, sys
+print(json.dumps(sorted({name.split(".")[0] for name, module in sys.modules.items() if module})))
+"""
     run = subprocess.run(
         [sys.executable, "-c", code + report],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=environment or {**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
@@ -119,14 +122,30 @@ def test_importing_rulerag_loads_nothing_heavy() -> None:
     assert loaded & heavy == set()
 
 
+def _every_module() -> str:
+    files = [p.relative_to(ROOT) for p in sources() if p.relative_to(ROOT).parts[0] == "rulerag"]
+    modules = [".".join(file.with_suffix("").parts).removesuffix(".__init__") for file in files]
+    return "import " + ", ".join(name for name in modules if not name.endswith(".__main__"))
+
+
 def test_no_module_of_rulerag_loads_a_lazy_library_by_being_imported() -> None:
-    modules = [
-        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-        for path in sources()
-        if path.relative_to(ROOT).parts[0] == "rulerag" and path.stem != "__main__"
-    ]
-    loaded = _loaded_after("import " + ", ".join(modules))
-    assert loaded & ALWAYS_LAZY == set()
+    assert _loaded_after(_every_module()) & ALWAYS_LAZY == set()
+
+
+def test_every_module_imports_with_the_packages_of_the_demo_alone(
+    lean_environment: dict[str, str],
+) -> None:
+    loaded = _loaded_after(_every_module(), lean_environment)
+    assert {"rulerag", "numpy", "numba"} <= loaded
+    without = """
+try:
+    import torch
+except ModuleNotFoundError:
+    pass
+else:
+    raise SystemExit("the lean environment is not lean")
+"""
+    assert "torch" not in _loaded_after(without, lean_environment)
 
 
 # --- the package -------------------------------------------------------------------------------
@@ -155,7 +174,7 @@ def test_the_version_is_said_twice_and_equal() -> None:
 
 def _requirements() -> dict[str, list[Requirement]]:
     project = _project()
-    groups = {"core": project["dependencies"], **project["optional-dependencies"]}  # type: ignore[dict-item]
+    groups = {"core": project["dependencies"], **project["optional-dependencies"]}
     return {name: [Requirement(line) for line in lines] for name, lines in groups.items()}
 
 

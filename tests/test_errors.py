@@ -45,7 +45,7 @@ ERRORS = [
     ],
 )
 def test_the_sentence_holds_place_fault_and_cure(where: dict[str, object], text: str) -> None:
-    error = RuleRAGError("wrong", **where)  # type: ignore[arg-type]
+    error = RuleRAGError("wrong", **where)
     assert str(error) == text
     assert error.message == "wrong"
 

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -112,11 +113,13 @@ def test_gzip_by_name_both_ways_and_equal_content_makes_equal_files(tmp_path: Pa
 
 
 @pytest.mark.parametrize("write", [write_text, write_json], ids=["text", "json"])
-def test_a_file_where_a_folder_should_be_is_an_output_error(tmp_path: Path, write: object) -> None:
+def test_a_file_in_place_of_a_folder_is_named(
+    tmp_path: Path, write: Callable[[Path, str], None]
+) -> None:
     (tmp_path / "file").write_text("x")
     target = tmp_path / "file" / "out.json"
     with pytest.raises(OutputError, match="cannot be written") as caught:
-        write(target, "x")  # type: ignore[operator]
+        write(target, "x")
     assert caught.value.path == target
 
 

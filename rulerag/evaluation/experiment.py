@@ -17,6 +17,7 @@ import platform
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -337,8 +338,9 @@ def _ranking(row: Mapping[str, Any]) -> list[ScoredDocument]:
     ]
 
 
+@cache
 def code_fingerprint() -> str:
-    """A fingerprint of every source file of the installed package."""
+    """A fingerprint of every source file of the installed package, as this process found it."""
     root = Path(__file__).parent.parent
     files = sorted(root.rglob("*.py"))
     return fingerprint_object(

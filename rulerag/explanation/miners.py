@@ -9,7 +9,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -130,9 +130,10 @@ def _run(
                 ) from None
             finally:
                 bar.update(engine.num_probes - before)
-            parts = np.split(codes, np.cumsum([masks.size for masks in asked])[:-1])
-            for search, part in zip(searches, parts, strict=True):
-                search.advance(part)
+            start = 0
+            for search, masks in zip(searches, asked, strict=True):
+                search.advance(codes[start : start + masks.size])
+                start += masks.size
 
 
 def _certain(searches: Sequence[_Search]) -> str:
@@ -243,15 +244,14 @@ class _Judge:
         fresh = len(self._outputs) - self._verdicts.size
         if fresh:
             self._verdicts = np.append(self._verdicts, np.full(fresh, -1, dtype=np.int8))
-        for code in self._unjudged(codes):
-            self._verdicts[code] = self._ask(self._outputs[code])
-        holds: npt.NDArray[np.bool_] = self._verdicts[codes] == 1
-        return holds
-
-    def _unjudged(self, codes: npt.NDArray[np.int32]) -> Iterator[int]:
-        waiting = codes[self._verdicts[codes] < 0]
+        verdicts = self._verdicts[codes]
+        waiting = codes[verdicts < 0]
         if waiting.size:
-            yield from np.unique(waiting).tolist()
+            for code in np.unique(waiting).tolist():
+                self._verdicts[code] = self._ask(self._outputs[code])
+            verdicts = self._verdicts[codes]
+        holds: npt.NDArray[np.bool_] = verdicts == 1
+        return holds
 
     def _ask(self, output: str) -> bool:
         try:

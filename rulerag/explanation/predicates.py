@@ -151,7 +151,7 @@ def negate(predicate: Callable[[str], bool]) -> OutputPredicate:
     if isinstance(predicate, OutputPredicate):
         return ~predicate
     name = describe(predicate)
-    return OutputPredicate(lambda output: not predicate(output), f"not ({name})", name)
+    return OutputPredicate(lambda output: not predicate(output), f"{name} fails", f"{name} holds")
 
 
 def describe(predicate: Callable[[str], bool]) -> str:

@@ -267,7 +267,7 @@ class ProbeEngine:
         if mask < 0 or mask >> self._num_sources:
             raise ExplanationError(
                 f"the subset {subset!r} does not fit {self._num_sources} sources",
-                hint=f"sources are 0 .. {self._num_sources - 1}, masks 0 .. 2^{self._num_sources}-1",
+                hint=f"sources run from 0 to {self._num_sources - 1}",
             )
         return mask
 
@@ -293,7 +293,9 @@ def _checked(outputs: Sequence[str], kept: list[tuple[int, ...]]) -> Sequence[st
     Raises:
         ExplanationError: there are too many or too few, or it is no list.
     """
-    if isinstance(outputs, str) or not isinstance(outputs, Iterable):
+    if not isinstance(outputs, list | tuple) and (
+        isinstance(outputs, str) or not isinstance(outputs, Iterable)
+    ):
         raise ExplanationError(
             f"the model returned {type(outputs).__name__}, expected a list of "
             f"{len(kept)} texts ({_batch_words(kept)})"

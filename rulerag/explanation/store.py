@@ -65,7 +65,7 @@ class OutputStore:
             return list(dict.fromkeys(int(m) for m in masks if int(m) not in self._sparse))
         array: Masks = np.asarray(masks, dtype=np.int64)
         array = array[self._dense[array] == _UNKNOWN]
-        if array.size < 2 or bool(np.all(array[1:] > array[:-1])):
+        if array.size < 2 or bool((array[1:] > array[:-1]).all()):
             return array  # a lattice level comes sorted: nothing to look for
         first_seen: Masks = array[np.sort(np.unique(array, return_index=True)[1])]
         return first_seen

@@ -62,7 +62,7 @@ def without_child(parents: int, members: int, num_sources: int) -> int:
 def masks_of(table: int, num_sources: int) -> Masks:
     """The subsets of a table as masks, ascending, of shape (count,)."""
     packed = np.frombuffer(table.to_bytes(max(1, (1 << num_sources) >> 3), "little"), np.uint8)
-    masks: Masks = np.flatnonzero(np.unpackbits(packed, bitorder="little").view(np.bool_))
+    masks: Masks = np.unpackbits(packed, bitorder="little").view(np.bool_).nonzero()[0]
     return masks
 
 

@@ -14,7 +14,7 @@ __all__ = ["DocumentTrace", "HitTrace", "RuleTrace", "expect", "trace_documents"
 
 @dataclass(frozen=True, slots=True)
 class RuleTrace:
-    """A guiding rule under its short name ``R1``, ``R2`` …"""
+    """A guiding rule under a short name such as ``R1``."""
 
     alias: str
     id: str

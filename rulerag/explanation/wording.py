@@ -1,16 +1,23 @@
-"""English for sets of sources and for where they came from: "D2 or D5 is kept; both were found …"."""
+"""English for sets of sources, "D2 or D5 is kept", and for what found them, "by rule R3"."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["condition", "finding", "listing", "quoted", "shortened"]
+__all__ = ["condition", "finding", "listing", "quoted", "runs", "shortened", "told_sets"]
 
-MOST_SETS = 6
-"""More sets than this are counted, not spelt out."""
+MOST_SETS = 4
+"""More joint sets than this are counted, not spelt out."""
 
 MOST_RULES = 3
 """More rules behind one document than this are counted."""
+
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_NUMBERED = re.compile(r"(\D*)(\d+)")
+
+Names = Sequence[str]
 
 
 def listing(words: Sequence[str], last: str = "and") -> str:
@@ -20,38 +27,85 @@ def listing(words: Sequence[str], last: str = "and") -> str:
     return f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
+def runs(names: Iterable[str]) -> list[str]:
+    """The names with three or more neighbours drawn together: ``D1``, ``D4 to D7``."""
+    groups: list[list[str]] = []
+    for name in names:
+        if groups and _follows(groups[-1][-1], name):
+            groups[-1].append(name)
+        else:
+            groups.append([name])
+    drawn: list[str] = []
+    for group in groups:
+        drawn += [f"{group[0]} to {group[-1]}"] if len(group) > 2 else group
+    return drawn
+
+
+def _follows(before: str, after: str) -> bool:
+    first, second = _NUMBERED.fullmatch(before), _NUMBERED.fullmatch(after)
+    return (
+        first is not None
+        and second is not None
+        and first[1] == second[1]
+        and int(first[2]) + 1 == int(second[2])
+    )
+
+
 def shortened(text: str, width: int = 100) -> str:
     """The text on one line, cut with an ellipsis where it is longer than ``width`` characters."""
     line = " ".join(text.split())
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
 
 
-def condition(sets: Iterable[Sequence[str]], done: str, *, most: int = MOST_SETS) -> str:
+def told_sets(sets: Sequence[Names]) -> list[Names]:
+    """The sets that :func:`condition` spells out: all single ones, and joint ones up to a limit."""
+    joint = [names for names in sets if len(names) > 1]
+    kept = joint if len(joint) <= MOST_SETS or _any_so_many(joint) else joint[:MOST_SETS]
+    return [*(names for names in sets if len(names) == 1), *kept]
+
+
+def condition(sets: Sequence[Names], done: str) -> str:
     """When one of some sets of sources is wholly kept, or wholly removed, in words.
 
     Args:
         sets: at least one set of names, none empty, in the order to say them.
         done: ``kept`` or ``removed``.
-        most: how many sets are spelt out.
     """
-    every = [list(names) for names in sets]
-    told, untold = every[:most], len(every) - most
-    single = [names[0] for names in told if len(names) == 1]
-    joint = [names for names in told if len(names) > 1]
-    parts = [f"{listing(single, 'or')} is {done}"] if single else []
-    if len(joint) > 2:
-        parts.append(f"all of one of these sets is {done}: {'; '.join(map(' + '.join, joint))}")
+    single = [names[0] for names in sets if len(names) == 1]
+    joint = [names for names in sets if len(names) > 1]
+    threshold = _any_so_many(joint)
+    parts = []
+    if len(single) > 3:
+        parts.append(f"any one of {listing(runs(single))} is {done}")
+    elif single:
+        parts.append(f"{listing(single, 'or')} is {done}")
+    if threshold is not None:
+        size, names = threshold
+        number = _NUMBERS[size] if size < len(_NUMBERS) else str(size)
+        parts.append(f"any {number} of {listing(runs(names))} are {done}")
+    elif len(joint) > 2:
+        told = "; ".join(" + ".join(names) for names in joint[:MOST_SETS])
+        parts.append(f"all of one of these sets is {done}: {told}")
+        if len(joint) > MOST_SETS:
+            parts.append(f"of {len(joint) - MOST_SETS} further ones")
     else:
         parts += [_joint(names, done) for names in joint]
-    if untold > 0:
-        parts.append(f"one of {untold} further set{'s' if untold > 1 else ''} is {done}")
     return ", or ".join(parts)
 
 
-def _joint(names: Sequence[str], done: str) -> str:
+def _any_so_many(sets: Sequence[Names]) -> tuple[int, list[str]] | None:
+    """The size and the names when the sets are all the sets of one size over some names."""
+    sizes = {len(names) for names in sets}
+    if len(sets) < 2 or len(sizes) > 1:
+        return None
+    size, names = sizes.pop(), list(dict.fromkeys(name for names in sets for name in names))
+    return (size, names) if len(sets) == math.comb(len(names), size) else None
+
+
+def _joint(names: Names, done: str) -> str:
     if done == "kept":
-        return f"{listing(names)} are kept together"
-    return f"{listing(names)} are {'both' if len(names) == 2 else 'all'} {done}"
+        return f"{listing(runs(names))} are kept together"
+    return f"{listing(runs(names))} are {'both' if len(names) == 2 else 'all'} {done}"
 
 
 def quoted(output: str | None) -> str:
@@ -75,9 +129,9 @@ def finding(
     for document, rules in found.items():
         stories.setdefault(rules, []).append(document)
     mentioned: set[str] = set()
-    clauses = []
+    clauses: list[str] = []
     for rules, documents in stories.items():
-        who, verb = listing(documents), "was" if len(documents) == 1 else "were"
+        who, verb = listing(runs(documents)), "was" if len(documents) == 1 else "were"
         if pronoun and len(stories) == 1:
             who = {1: "it", 2: "both"}.get(len(documents), "all")
         by = _searches(rules, texts, mentioned)
@@ -94,11 +148,9 @@ def _searches(rules: tuple[str | None, ...], texts: Mapping[str, str], mentioned
         for rule in told
     ]
     mentioned.update(told)
-    parts = []
-    if words:
-        parts.append(f"rule{'s' if len(words) > 1 else ''} {listing(words)}")
     if len(named) > len(told):
-        parts.append(f"{len(named) - len(told)} other rules")
+        words.append(f"{len(named) - len(told)} others")
+    ways = [f"by rule{'s' if len(words) > 1 else ''} {listing(words)}"] if words else []
     if None in rules:
-        parts.append("the plain query")
-    return f"by {listing(parts)}" if parts else ""
+        ways.append("by the plain query")
+    return " and ".join(ways)

@@ -19,39 +19,56 @@ _ALMOST_ONE = 1.0 - 1e-6
 class EvidenceModel:
     """Weights the groundings of rules, shared by the symbolic retriever and reader.
 
-    The weight of one grounding is ``support / (body_size + prior) * exp(-decay * age)``: the
-    rule's confidence, lowered when it rests on few cases (TLogic, arXiv:2112.08025, section 3,
-    smooths by the same added constant), and faded by the age of the grounding's latest fact.
+    The weight of one grounding is ``(support / (body_size + prior)) ** sharpness * exp(-decay *
+    age)``: the rule's confidence, lowered when it rests on few cases (TLogic, arXiv:2112.08025,
+    section 3, smooths by the same added constant), sharpened so that many weak groundings do not
+    outweigh a strong one, and faded by the age of the grounding's latest fact.
 
     Args:
         prior: cases added to the body of every rule; 0 is the bare confidence.
+        sharpness: the power of the confidence; 1 is the confidence itself.
         decay: fading per time step of the graph; 0 keeps old facts at full weight.
         time_step: the distance of two neighbouring times in timestamps (24 for days in hours).
 
     Raises:
-        ConfigError: a negative prior or decay, or a time step below 1.
+        ConfigError: a negative prior or decay, no sharpness, or a time step below 1.
     """
 
-    def __init__(self, *, prior: float = 5.0, decay: float = 0.0, time_step: int = 1) -> None:
+    def __init__(
+        self,
+        *,
+        prior: float = 5.0,
+        sharpness: float = 1.0,
+        decay: float = 0.0,
+        time_step: int = 1,
+    ) -> None:
+        if sharpness <= 0:
+            raise ConfigError(f"{sharpness} is not above 0", key="sharpness", hint="say 1")
         limits = (("prior", prior, 0), ("decay", decay, 0), ("time_step", time_step, 1))
         for key, value, least in limits:
             if value < least:
                 raise ConfigError(f"{value} is below {least}", key=key)
         self.prior = prior
+        self.sharpness = sharpness
         self.decay = decay
         self.time_step = time_step
 
     def settings(self) -> dict[str, float]:
         """The settings that change results, for fingerprints."""
-        return {"prior": self.prior, "decay": self.decay, "time_step": self.time_step}
+        return {
+            "prior": self.prior,
+            "sharpness": self.sharpness,
+            "decay": self.decay,
+            "time_step": self.time_step,
+        }
 
     def confidence(self, rule: Rule) -> float:
-        """The smoothed confidence of a rule, a fraction; its ranking confidence without counts."""
+        """The smoothed, sharpened confidence of a rule; of its bare confidence without counts."""
         quality = rule.quality
         body = quality.body_size if rule.temporal else (quality.pca_body_size or quality.body_size)
         if quality.support is None or body is None:
-            return rule.ranking_confidence
-        return quality.support / (body + self.prior)
+            return float(rule.ranking_confidence**self.sharpness)
+        return float((quality.support / (body + self.prior)) ** self.sharpness)
 
     def fade(self, age: npt.NDArray[np.int64] | int) -> npt.NDArray[np.float64]:
         """The factor ``exp(-decay * age)`` for ages in timestamps, of the same shape."""

@@ -32,7 +32,8 @@ _NELL = re.compile(r"^concept[:_]([a-z]+)[:_](.*[^_].*)$")
 _NELL_NUMBER = re.compile(r"^n(?=\d)")  # NELL puts an n before names that start with a digit
 _COORDINATES = re.compile(r"^(-?\d+\.\d+),(-?\d+\.\d+)$")
 _URI = re.compile(r"^https?://.*[/#]([^/#]+)$")
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_HUMP = re.compile(r"[a-z][A-Z]")
 
 
 def entity_ladder(name: str) -> Ladder:
@@ -164,9 +165,9 @@ def _short_decimal(number: str) -> str:
 
 def _camel_words(text: str) -> str:
     """``wasBornIn`` as ``was born in``; words in capitals stay."""
-    words = _CAMEL.sub(" ", text).split(" ")
-    if len(words) == len(text.split(" ")):
+    if not _HUMP.search(text):
         return text
+    words = _CAMEL.sub(" ", text).split(" ")
     return " ".join(word if len(word) > 1 and word.isupper() else word.lower() for word in words)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -139,29 +140,33 @@ def sketch(path: Path) -> Sketch | None:
     lines = read_head(path)[:_SAMPLE]
     if not lines:
         return None
-    number, first = lines[0]
     if is_jsonl(path):
-        return Sketch("quadruples" if '"timestamp"' in first else "triples", coded=False)
-    rows = [line.split("\t") for _, line in lines]
-    width = len(rows[0])
-    rows = [row for row in rows if len(row) == width]  # a broken line is named when it is read
-    whole = all(_INTEGER.fullmatch(field) for row in rows for field in row)
+        return Sketch("quadruples" if '"timestamp"' in lines[0][1] else "triples", coded=False)
+    # Most lines decide: a broken one must be named when it is read, not change the layout.
+    widths = [line.count("\t") + 1 for _, line in lines]
+    width = Counter(widths).most_common(1)[0][0]
+    rows = [line.split("\t") for _, line in lines if line.count("\t") + 1 == width]
+    whole = _most(rows, lambda row: all(_INTEGER.fullmatch(text) for text in row))
     if width == 3:
         return Sketch("triples", whole)
-    if width == 5 and all(_like_interval(row) for row in rows):
-        ids = all(_INTEGER.fullmatch(field) for row in rows for field in row[:3])
-        dated = any("#" in row[3] + row[4] or "-" in row[3][1:] for row in rows)
-        if dated:
-            return Sketch("intervals", ids)
+    dated = width == 5 and any("#" in row[3] + row[4] or "-" in row[3][1:] for row in rows)
+    if dated and _most(rows, _like_interval):
+        ids = _most(rows, lambda row: all(_INTEGER.fullmatch(text) for text in row[:3]))
+        return Sketch("intervals", ids)
     if width == 4 or (width == 5 and whole):
         return Sketch("quadruples", whole)
+    number, line = lines[widths.index(width)]
     raise DataFormatError(
-        f"found {width} TAB-separated columns, {excerpt(first)}, which no layout has",
+        f"found {width} TAB-separated columns, {excerpt(line)}, which no layout has",
         path=path,
         line=number,
         hint="3 columns for triples, 4 for dated facts, 5 for id quadruples or intervals"
-        + ("; part columns by TAB, not by spaces" if width == 1 and " " in first else ""),
+        + ("; part columns by TAB, not by spaces" if width == 1 and " " in line else ""),
     )
+
+
+def _most(rows: list[list[str]], holds: Callable[[list[str]], bool]) -> bool:
+    return 2 * sum(map(holds, rows)) >= len(rows)
 
 
 def _like_interval(row: list[str]) -> bool:

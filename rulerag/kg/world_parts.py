@@ -69,8 +69,11 @@ class _Group:
         self.draft, self.plan = draft, plan
         order = draft.rng.permutation(len(plan.group.clues))
         self.clues: list[Clue] = [plan.group.clues[i] for i in order[: plan.num_clues]]
-        people = draft.entities(plan.group.subject)
-        drawn = draft.rng.permutation(people)
+        subjects = draft.entities(plan.group.subject)
+        if plan.group.subject == plan.group.object:
+            # Those who are objects here would run out of partners if they were subjects too.
+            subjects = subjects[plan.num_objects :]
+        drawn = draft.rng.permutation(subjects)
         self.asked: Longs = drawn[: plan.num_asked]
         self.known: Longs = np.sort(drawn[plan.num_asked :])  # popular ones first
         self.first_rule = 0
@@ -221,9 +224,10 @@ def _plant_chain(draft: Draft, chain: Chain, plan: ChainPlan, rules: list[Plante
 
 def _plant_echo(draft: Draft, relation: str, plan: EchoPlan, rules: list[PlantedRule]) -> None:
     """Pairs that meet twice, pairs that meet once, and pairs that meet again when asked."""
-    people = draft.rng.permutation(draft.entities("person"))
+    everyone = draft.entities("person")
+    size = len(everyone) // 3
+    people = draft.rng.permutation(everyone[size:])  # the popular third are the objects
     asked, known = people[: plan.num_asked], np.sort(people[plan.num_asked :])
-    size = len(people) // 2
     total = plan.doubles + plan.singles
     subject = draft.rng.permutation(np.repeat(known, zipf_counts(total, len(known), size // 4)))
     cell = draft.cells(subject, "person", size=size)

@@ -24,6 +24,7 @@ _LADDERS = (
 )
 _SHORT_LADDER = (0.85, 0.5)  # a small world has one group of two rules
 _CHAIN_CONFIDENCE = 0.7
+_CHAIN_HEADS = 110  # AMIE looks at head relations of 100 facts or more only
 _ECHO_CONFIDENCE = 0.4
 # With 64 blocks the weakest rule (0.4) holds 25 times, above the usual least support of 20.
 _FULL_BLOCKS = 64
@@ -237,7 +238,7 @@ class WorldPlan:
     def pools(self) -> dict[str, int]:
         """How many entities of each kind may be drawn; those in no fact are left out later."""
         many = 3 * self.blocks + 12
-        few = max(16, self.blocks // 2, *(group.num_objects for group in self.groups))
+        few = max(30, self.blocks // 2, *(group.num_objects for group in self.groups))
         return {
             "person": many,
             "organisation": many,
@@ -289,7 +290,9 @@ class WorldPlan:
                     GroupPlan(group, ladder, blocks, dated)
                     for group, ladder in zip(schema.groups[:num_groups], ladders, strict=False)
                 ),
-                ChainPlan(blocks, dated) if extras and max_body_atoms > 1 else None,
+                ChainPlan(max(blocks, _CHAIN_HEADS), dated)
+                if extras and max_body_atoms > 1
+                else None,
                 EchoPlan(blocks) if extras and schema.echo else None,
             )
 

@@ -145,7 +145,7 @@ class World:
     @classmethod
     def generate(
         cls,
-        num_facts: int = 4000,
+        num_facts: int = 5000,
         *,
         kind: str = "temporal",
         seed: int = 0,
@@ -155,10 +155,10 @@ class World:
 
         From 500 facts on, every one-atom rule that the training facts hold with a confidence of
         0.3 and a support of 20 is a planted one, and every planted rule is held with its planted
-        confidence up to 0.02: by construction, since no two entities share two relations unless a
-        rule says so. Smaller worlds hold the same rules with less support. A larger world has more
-        rules (5,000 facts hold all), then more of everything. Rules of two atoms may also hold by
-        accident, as they do anywhere.
+        confidence up to 0.01: by construction, since no two entities share two relations unless a
+        rule says so. (The reverse of a static rule is held with less than 0.2.) Smaller worlds
+        hold the same rules with less support. A larger world has more rules (5,000 facts hold
+        all), then more of everything. Rules of two atoms may also hold by accident.
 
         Planted confidence means PCA confidence in a static world (the subjects of held-out facts
         have no other fact of that relation) and temporal confidence in a dated one, over the

@@ -100,7 +100,7 @@ def _expand(first: Longs, last: Longs) -> Iterator[tuple[Longs, Longs]]:
 
 
 class _Counter:
-    """Sums by integer key: a dense array where the keys are few, sorted keys where they are many."""
+    """Sums by integer key: a dense array where keys are few, sorted keys where they are many."""
 
     def __init__(self, num_keys: int) -> None:
         self._dense = np.zeros(num_keys, dtype=np.int64) if num_keys <= _DENSE else None

@@ -58,7 +58,9 @@ class DirectedIndex:
             np.asarray(column, dtype=np.int64)
             for column in (facts.subject, facts.relation, facts.object)
         )
-        forward = np.unique((r * entities + s) * entities + o)
+        forward = np.sort((r * entities + s) * entities + o)
+        if len(forward):
+            forward = forward[np.append(True, forward[1:] != forward[:-1])]
         r, ends = np.divmod(forward, entities * entities)
         s, o = np.divmod(ends, entities)
         backward = np.sort(((r + relations) * entities + o) * entities + s)
@@ -87,8 +89,8 @@ class DirectedIndex:
 
     @cached_property
     def relation_bounds(self) -> Longs:
-        """int64 array of shape (2 R + 1,): directed facts of ``d`` are ``bounds[d]:bounds[d + 1]``."""
-        return np.searchsorted(self.relation, np.arange(2 * self.num_relations + 1))
+        """int64 array of shape (2 R + 1,): the facts of each directed relation."""
+        return _bounds(self.relation, 2 * self.num_relations)
 
     @cached_property
     def head_size(self) -> Longs:
@@ -105,11 +107,11 @@ class DirectedIndex:
     @cached_property
     def group_bounds(self) -> Longs:
         """int64 array of shape (2 R + 1,): the groups of each directed relation."""
-        return np.searchsorted(self.group_relation, np.arange(2 * self.num_relations + 1))
+        return _bounds(self.group_relation, 2 * self.num_relations)
 
     @cached_property
     def group_source(self) -> Ints:
-        """int32 array of shape (G,): the entity that a group starts from; ascending in a relation."""
+        """int32 array of shape (G,): where a group starts from; ascending within a relation."""
         return self.source[self.group_starts[:-1]]
 
     @cached_property
@@ -143,7 +145,7 @@ class DirectedIndex:
     def entity_bounds(self) -> Longs:
         """int64 array of shape (N + 1,): the pairs of each entity."""
         sources = self.source[self._by_entity][self.pair_starts[:-1]]
-        return np.searchsorted(sources, np.arange(self.num_entities + 1))
+        return _bounds(sources, self.num_entities)
 
 
 def _run_starts(first: Ints, second: Ints) -> Longs:
@@ -152,3 +154,8 @@ def _run_starts(first: Ints, second: Ints) -> Longs:
         return np.zeros(1, dtype=np.int64)
     changes = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
     return np.concatenate([[0], np.flatnonzero(changes) + 1, [len(first)]])
+
+
+def _bounds(ascending: Ints, count: int) -> Longs:
+    """int64 array of shape (count + 1,): where each value of 0 .. count - 1 starts and ends."""
+    return np.concatenate([[0], np.cumsum(np.bincount(ascending, minlength=count))])

@@ -8,6 +8,7 @@ count.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.mining.amie_candidates import Candidates, Shape
-from rulerag.mining.amie_index import Longs
-from rulerag.mining.amie_kernels import count_bodies, equal_groups, parallel_sizes, path_sizes
+from rulerag.mining.amie_index import Ints, Longs
+from rulerag.mining.amie_sizes import equal_groups, parallel_sizes, path_sizes
+from rulerag.mining.amie_support import count_bodies
 
 if TYPE_CHECKING:
     from rulerag.mining.amie_index import DirectedIndex
@@ -61,6 +63,7 @@ class TwoAtomJoins:
         self._threads = threads
         self._progress = progress
         self._checkpoint = checkpoint
+        self._local = threading.local()
 
     def candidates(self, min_support: Longs) -> Candidates:
         """Every two-atom body with enough support, not sized yet, sorted by head and body.
@@ -121,12 +124,12 @@ class TwoAtomJoins:
             tasks.support,
             self._min_pca,
             self._standard,
-            index.num_entities,
             index.group_bounds,
             index.group_source,
             index.group_starts,
             index.target,
             *self._equal_groups,
+            *self._scratch(),
         )
 
     def _size_parallels(self, first: int, tasks: _Tasks) -> Arrays:
@@ -140,6 +143,13 @@ class TwoAtomJoins:
             index.group_starts,
             index.target,
         )
+
+    def _scratch(self) -> tuple[Ints, Longs]:
+        """Two arrays over entities for this thread, made once: clearing them would cost more."""
+        if not hasattr(self._local, "arrays"):
+            entities = self._index.num_entities
+            self._local.arrays = np.full(entities, -1, np.int32), np.zeros(entities + 1, np.int64)
+        return self._local.arrays  # type: ignore[no-any-return]
 
     @cached_property
     def _equal_groups(self) -> tuple[Longs, Longs]:

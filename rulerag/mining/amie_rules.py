@@ -26,7 +26,7 @@ def within_recursivity(rules: Candidates, num_relations: int, limit: int) -> npt
     same = np.ones(len(rules), dtype=np.int64)
     for a, b, c in ((rules.head, one, two), (one, two, rules.head), (two, one, rules.head)):
         same = np.maximum(same, 1 + (a == b) + (a == c))
-    return same <= limit
+    return np.asarray(same <= limit)
 
 
 def in_skyline(rules: Candidates, num_relations: int) -> npt.NDArray[np.bool_]:
@@ -47,7 +47,7 @@ def in_skyline(rules: Candidates, num_relations: int) -> npt.NDArray[np.bool_]:
         return np.where(keys[place] == wanted, confidence[place], 0.0)
 
     best = np.maximum(of_atom(rules.first), of_atom(rules.second))
-    return (rules.shape != Shape.PARALLEL) | (rules.pca_confidence > best)
+    return np.asarray((rules.shape != Shape.PARALLEL) | (rules.pca_confidence > best))
 
 
 def build_rules(

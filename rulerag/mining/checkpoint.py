@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import zipfile
 from collections.abc import Callable
@@ -55,8 +56,9 @@ def _read(path: Path) -> Arrays | None:
     if not path.exists():
         return None
     try:
-        with np.load(path) as arrays:
+        # From memory: numpy leaves the file open when its content is damaged.
+        with np.load(io.BytesIO(path.read_bytes())) as arrays:
             return arrays["first"], arrays["second"]
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+    except (EOFError, OSError, ValueError, KeyError, zipfile.BadZipFile):
         logger.warning("%s is damaged and is counted anew", path)
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,6 @@ HEADER = (
 _OTHER_NAMES = {
     "std confidence": "standard confidence",
     "positive examples": "support",
-    "pca body size": "pca body size",
 }
 _NEEDED = ("rule", "head coverage", "pca confidence", "support")
 _LETTERS = "fecdghijklmnopqrstuvwxyz"
@@ -62,13 +62,12 @@ def save_amie(bank: RuleBank, path: str | Path, graph: KnowledgeGraph | None = N
                 hint="use the format jsonl or tlogic",
             )
         quality = rule.quality
-        coverage = "" if quality.head_coverage is None else _coverage_text(quality)
         counts = (quality.support, quality.body_size, quality.pca_body_size)
         rows.append(
             "\t".join(
                 [
                     _rule_to_amie(rule),
-                    coverage,
+                    _coverage_text(quality),
                     _ratio_text(quality.standard_confidence, quality.support, quality.body_size),
                     _ratio_text(quality.pca_confidence, quality.support, quality.pca_body_size),
                     *("" if count is None else str(count) for count in counts),
@@ -233,10 +232,15 @@ def _ratio(text: str, column: str, support: int | None, size: int | None) -> flo
     return value
 
 
+def _six_decimals(value: float) -> str:
+    """The number as Java prints it, halves away from zero; Python would print halves to even."""
+    return str(Decimal(repr(value)).quantize(Decimal("0.000001"), ROUND_HALF_UP))
+
+
 def _ratio_text(value: float | None, support: int | None, size: int | None) -> str:
     if value is None:
         return ""
-    text = f"{value:.6f}"
+    text = _six_decimals(value)
     return text if _ratio(text, "", support, size) == value else repr(value)
 
 
@@ -255,6 +259,7 @@ def _coverage(text: str, support: int | None) -> float | None:
 
 def _coverage_text(quality: RuleQuality) -> str:
     value = quality.head_coverage
-    assert value is not None  # noqa: S101
-    text = f"{value:.6f}"
+    if value is None:
+        return ""
+    text = _six_decimals(value)
     return text if _coverage(text, quality.support) == value else repr(value)

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rulerag.errors import ConfigError, DataFormatError
+from rulerag.errors import DataFormatError
 from rulerag.io import atomic_write, read_text
 from rulerag.rules import Atom, Rule, RuleBank, RuleQuality, rule_text
 
@@ -172,16 +172,14 @@ def _rule_to_tlogic(rule: Rule, relations: Vocabulary) -> dict[str, Any]:
     ends = [(head.subject, head.object, 0), (head.object, head.subject, len(relations))]
     if (head.subject, head.object) == ("?y", "?x"):
         ends.reverse()
-    for start, end, shift in ends:
-        walk = _walk(rule, start, end, relations)
-        if walk is not None:
-            break
-    else:
+    walks = [(_walk(rule, start, end, relations), shift) for start, end, shift in ends]
+    found = [(walk, shift) for walk, shift in walks if walk is not None]
+    if not found:
         raise DataFormatError(
             f"the rule {rule.text!r} is no walk between the head's arguments",
             hint="TLogic's format holds walks only; use the format jsonl",
         )
-    body, places = walk
+    (body, places), shift = found[0]
     groups = [[i for i, p in enumerate(places) if p == place] for place in dict.fromkeys(places)]
     return {
         "head_rel": relations.id(head.relation) + shift,

@@ -44,7 +44,7 @@ def check_count(key: str, value: int, least: int, most: int | None = None) -> in
     """A threshold that must be a whole number.
 
     Raises:
-        ConfigError: it is not a whole number from ``least`` to ``most``; names the key and the range.
+        ConfigError: it is no whole number from ``least`` to ``most``; names key and range.
     """
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < least or (most is not None and value > most):

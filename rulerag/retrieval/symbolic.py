@@ -36,6 +36,29 @@ class _Hits(NamedTuple):
     rule: Longs
     atom: Longs
 
+    @classmethod
+    def of(cls, rows: Sequence[tuple[int, int, int, float, int, int]]) -> _Hits:
+        """Columns from rows in the order of the fields."""
+        answer, row, time, weight, rule, atom = zip(*rows, strict=True) if rows else ([],) * 6
+        a, r, t, n, i = (np.array(c, dtype=np.int64) for c in (answer, row, time, rule, atom))
+        return cls(a, r, t, np.array(weight, dtype=np.float64), n, i)
+
+    def take(self, keep: npt.NDArray[np.bool_]) -> _Hits:
+        """The rows where ``keep`` is true."""
+        answer, row, time, weight, rule, atom = self
+        return _Hits(answer[keep], row[keep], time[keep], weight[keep], rule[keep], atom[keep])
+
+    def join(self, other: _Hits) -> _Hits:
+        """The rows of both."""
+        return _Hits(
+            np.concatenate([self.answer, other.answer]),
+            np.concatenate([self.row, other.row]),
+            np.concatenate([self.time, other.time]),
+            np.concatenate([self.weight, other.weight]),
+            np.concatenate([self.rule, other.rule]),
+            np.concatenate([self.atom, other.atom]),
+        )
+
 
 class SymbolicRetriever:
     """Finds the documents whose facts ground the guiding rules of a query.
@@ -114,11 +137,7 @@ class SymbolicRetriever:
         """
         lists = []
         for hits, rules in self._ground_all(queries, top_k):
-            keep = hits
-            if len(hits.row):
-                place = _place_in_group(hits.rule, -hits.time)
-                chosen = place < top_k
-                keep = _Hits(*(column[chosen] for column in hits))
+            keep = hits.take(_place_in_group(hits.rule, -hits.time) < top_k)
             lists.append(self._rank(keep, rules, len(keep.row)))
         return lists
 
@@ -134,11 +153,7 @@ class SymbolicRetriever:
     def _ground(self, query: Query, rules: list[Rule]) -> _Hits:
         facts = self._index.facts
         if query.subject not in facts.entities:
-            return _Hits(
-                *(np.zeros(0, dtype=np.int64) for _ in range(3)),
-                np.zeros(0),
-                *(np.zeros(0, dtype=np.int64) for _ in range(2)),
-            )
+            return _Hits.of([])
         by_relation, longer = self._plan(rules)
         around = self._index.neighbours(facts.entities.id(query.subject))
         time = (
@@ -156,23 +171,21 @@ class SymbolicRetriever:
         if query.timestamp is not None and around.timestamp is not None:
             weight = weight * self.evidence.fade(query.timestamp - time)
         hits = _Hits(around.other[keep], around.row[keep], time, weight, rule, np.zeros_like(rule))
-        return self._chains(hits, query, rules, longer) if longer else hits
+        return hits.join(self._chains(query, rules, longer)) if longer else hits
 
-    def _chains(self, hits: _Hits, query: Query, rules: list[Rule], longer: list[int]) -> _Hits:
-        """Add the groundings of bodies with several atoms: one row for each of their facts."""
-        columns: list[list[float]] = [list(column) for column in hits]
+    def _chains(self, query: Query, rules: list[Rule], longer: list[int]) -> _Hits:
+        """The groundings of bodies with several atoms: one row for each of their facts."""
         entities = self._index.facts.entities
+        rows = []
         for number in longer:
             rule = rules[number]
             for grounding in ground(rule, query.subject, self._index, query.timestamp):
                 weight = self.evidence.weight(rule, query.timestamp, grounding.latest)
                 time = grounding.latest if grounding.latest is not None else _UNDATED
+                answer = entities.id(grounding.answer)
                 for atom, row in enumerate(grounding.rows):
-                    values = (entities.id(grounding.answer), row, time, weight, number, atom)
-                    for column, value in zip(columns, values, strict=True):
-                        column.append(value)
-        kinds = [column.dtype for column in hits]
-        return _Hits(*(np.array(c, dtype=k) for c, k in zip(columns, kinds, strict=True)))
+                    rows.append((answer, row, time, weight, number, atom))
+        return _Hits.of(rows)
 
     def _plan(self, rules: list[Rule]) -> tuple[Longs, list[int]]:
         """The rule that each directed relation fires (-1: none), and the longer rules."""
@@ -247,6 +260,8 @@ class SymbolicRetriever:
 
 def _place_in_group(group: Longs, *keys: npt.NDArray[np.generic]) -> Longs:
     """The place (from 0) of each row inside its group, ordered by keys, then by position."""
+    if not len(group):
+        return np.zeros(0, dtype=np.int64)
     order = np.lexsort((np.arange(len(group)), *reversed(keys), group))
     sorted_group = group[order]
     starts = np.flatnonzero(np.r_[True, sorted_group[1:] != sorted_group[:-1]])

@@ -103,6 +103,7 @@ def test_evidence_smooths_and_fades() -> None:
         quality=RuleQuality(support=8, body_size=10, confidence=0.8),
     )
     assert EvidenceModel(prior=0).confidence(rule) == 0.8
+    assert EvidenceModel(prior=0, sharpness=2).confidence(rule) == pytest.approx(0.64)
     model = EvidenceModel(prior=6, decay=0.5, time_step=24)
     assert model.confidence(rule) == 0.5
     assert model.weight(rule, 72, 24) == pytest.approx(0.5 * 0.36787944117)

@@ -1,0 +1,35 @@
+# Each target sets up what it needs, once, in one .venv. `make PYTHON=python3.12 demo` names another
+# Python; `make test ARGS="tests/kg -x"` hands arguments to pytest; `make demo OUT=folder` writes there.
+PYTHON ?= python3
+OUT ?= demo-out
+ARGS ?=
+export PYTHON
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench clean
+# One target at a time: they share the virtual environment.
+.NOTPARALLEL:
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## install everything into .venv (demo, test, check and bench do this themselves)
+	@scripts/setup all
+
+demo: ## the main job on the embedded world: report.html and metrics.json in demo-out (no torch needed)
+	@scripts/setup demo
+	.venv/bin/rulerag demo --out "$(OUT)"
+
+test: ## every test, with every optional package installed
+	@scripts/test $(ARGS)
+
+check: ## lint, format, types and import floors
+	@scripts/check
+
+bench: ## speed benchmarks, each as a ratio against its baseline
+	@scripts/setup all
+	.venv/bin/python -m benchmarks.speed all
+
+clean: ## remove outputs and caches (delete .venv yourself to set up anew)
+	rm -rf demo-out build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find rulerag benchmarks training tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,5 @@
+"""``python -m rulerag.cli``, for a checkout that is not installed."""
+
+from rulerag.cli import main
+
+main()

@@ -1,0 +1,293 @@
+"""Result tables as Markdown, LaTeX and CSV, measured numbers beside expected ones."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rulerag.errors import DataError, DataFormatError, EmptyDataError
+from rulerag.evaluation.metrics import metric
+from rulerag.evaluation.significance import holm, paired_randomization_test
+from rulerag.io import read_json, read_jsonl
+
+__all__ = ["Cell", "Table", "expected_rows", "load_results", "results_table", "significance_marks"]
+
+_DESCRIBING = ("benchmark", "method", "retriever", "generator")
+_LATEX = str.maketrans(
+    {
+        "&": r"\&",
+        "%": r"\%",
+        "$": r"\$",
+        "#": r"\#",
+        "_": r"\_",
+        "{": r"\{",
+        "}": r"\}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "\\": r"\textbackslash{}",
+        "±": r"$\pm$",
+        "✓": r"$\checkmark$",
+        "✗": r"$\times$",
+        "–": "--",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell: what it shows, the plain value for CSV, and whether it is its column's best."""
+
+    text: str
+    value: str | float | None = None
+    best: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Headings and rows of cells; the first columns describe, the others are numbers.
+
+    Args:
+        titles: the headings.
+        rows: the cells, as many in each row as there are headings.
+        describing: how many columns at the left are text.
+        caption: one line about the table.
+    """
+
+    titles: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    describing: int = 1
+    caption: str = ""
+
+    def to_markdown(self) -> str:
+        """A Markdown table; the best number of a column is bold."""
+
+        def line(texts: Iterable[str]) -> str:
+            return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
+
+        numbers = len(self.titles) - self.describing
+        lines = [line(self.titles), line(["---"] * self.describing + ["---:"] * numbers)]
+        for row in self.rows:
+            lines.append(line(f"**{cell.text}**" if cell.best else cell.text for cell in row))
+        return "\n".join(lines) + "\n"
+
+    def to_latex(self) -> str:
+        """A LaTeX ``tabular`` (packages: booktabs, amssymb)."""
+
+        def line(texts: Iterable[str]) -> str:
+            return "  " + " & ".join(texts) + r" \\"
+
+        layout = "l" * self.describing + "r" * (len(self.titles) - self.describing)
+        lines = [rf"\begin{{tabular}}{{{layout}}}", r"  \toprule"]
+        lines += [line(title.translate(_LATEX) for title in self.titles), r"  \midrule"]
+        for row in self.rows:
+            texts = [(cell.text.translate(_LATEX), cell.best) for cell in row]
+            lines.append(line(rf"\textbf{{{text}}}" if best else text for text, best in texts))
+        return "\n".join([*lines, r"  \bottomrule", r"\end{tabular}"]) + "\n"
+
+    def to_csv(self) -> str:
+        """Comma-separated values in full precision: measures as fractions, counts as they are."""
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(self.titles)
+        for row in self.rows:
+            writer.writerow([cell.text if cell.value is None else cell.value for cell in row])
+        return file.getvalue()
+
+
+def load_results(places: Sequence[str | Path]) -> list[dict[str, Any]]:
+    """The content of several ``metrics.json``, in the order given.
+
+    Args:
+        places: the files, or the folders of the runs.
+
+    Raises:
+        DataError: a file is missing.
+        DataFormatError: a file is no result of a run.
+    """
+    results = []
+    for place in places:
+        path = Path(place) / "metrics.json" if Path(place).is_dir() else Path(place)
+        if not path.is_file():
+            raise DataError(
+                "no such file", path=path, hint="the run is not complete: start it again"
+            )
+        result = read_json(path)
+        if not isinstance(result, dict) or not isinstance(result.get("metrics"), dict):
+            raise DataFormatError("is no result of a run (it has no 'metrics')", path=path)
+        results.append(result)
+    return results
+
+
+def results_table(
+    results: Sequence[Mapping[str, Any]],
+    metrics: Sequence[str] | None = None,
+    *,
+    marks: Sequence[Mapping[str, str]] | None = None,
+    caption: str = "",
+) -> Table:
+    """One row a run, one column a metric, and an expected column where a config states a number.
+
+    Fractions are printed per cent; the best of a column is marked.
+
+    Args:
+        results: contents of ``metrics.json``.
+        metrics: the metrics to show, in order; all of the first run's when None.
+        marks: for each run, metric → a mark to print behind the number (see
+            :func:`significance_marks`).
+        caption: one line about the table.
+
+    Raises:
+        EmptyDataError: there is no run.
+        UnknownNameError: a metric is unknown.
+    """
+    if not results:
+        raise EmptyDataError("there is no result to show", hint="give at least one run")
+    names = list(metrics) if metrics is not None else list(results[0]["metrics"])
+    telling = [key for key in _DESCRIBING if _tells(key, results)]
+    expected = [{row["metric"]: row for row in expected_rows(result)} for result in results]
+    titles = [*telling, "queries"]
+    columns: list[list[Cell]] = [
+        *([Cell(str(result.get(key, ""))) for result in results] for key in telling),
+        [Cell(f"{result['num_queries']:,}", result["num_queries"]) for result in results],
+    ]
+    for name in names:
+        titles.append(metric(name).title)
+        columns.append(_metric_column(name, results, marks))
+        if any(name in known for known in expected):
+            titles.append(f"{metric(name).title} expected")
+            columns.append([_expected_cell(known.get(name)) for known in expected])
+    rows = tuple(zip(*columns, strict=True))
+    return Table(tuple(titles), rows, describing=len(telling), caption=caption)
+
+
+def _tells(key: str, results: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a describing column says something: the method always, others where they differ."""
+    values = {result.get(key) for result in results}
+    return key == "method" or len(values) > 1
+
+
+def _metric_column(
+    name: str,
+    results: Sequence[Mapping[str, Any]],
+    marks: Sequence[Mapping[str, str]] | None,
+) -> list[Cell]:
+    values = [result["metrics"].get(name) for result in results]
+    texts = [format_value(name, value) for value in values]
+    higher = metric(name).higher_is_better
+    known = [value for value in values if value is not None]
+    best = (
+        ""
+        if higher is None or len(known) < 2
+        else format_value(name, max(known) if higher else min(known))
+    )
+    cells = []
+    for place, (text, value) in enumerate(zip(texts, values, strict=True)):
+        mark = marks[place].get(name, "") if marks else ""
+        cells.append(Cell(text + mark, value, best=text == best))
+    return cells
+
+
+def format_value(name: str, value: float | None) -> str:
+    """A value as tables print it: fractions per cent, counts plain, one decimal; – where None."""
+    if value is None:
+        return "–"
+    return f"{100 * value:.1f}" if metric(name).is_fraction else f"{value:.1f}"
+
+
+def _expected_cell(row: Mapping[str, Any] | None) -> Cell:
+    if row is None:
+        return Cell("–", "")
+    name = row["metric"]
+    mark = "✓" if row["met"] else "✗"
+    around = f" ± {format_value(name, row['tolerance'])}" if row["tolerance"] else ""
+    return Cell(f"{format_value(name, row['expected'])}{around} {mark}", row["expected"])
+
+
+def expected_rows(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Measured beside expected numbers of one run.
+
+    The configuration states ``expected: {metric: {value, tolerance, source}}``; a number is met
+    when the measured one is no farther away than the tolerance.
+
+    Returns:
+        For each expected metric: ``metric``, ``measured`` (None where it was not measured),
+        ``expected``, ``tolerance``, ``met``, ``source``.
+
+    Raises:
+        DataFormatError: an expectation is no number, or no mapping with one.
+    """
+    rows = []
+    for name, entry in ((result.get("config") or {}).get("expected") or {}).items():
+        told = entry if isinstance(entry, Mapping) else {"value": entry}
+        value: Any = told.get("value")
+        tolerance: Any = told.get("tolerance") or 0.0
+        if not all(isinstance(n, int | float) for n in (value, tolerance)):
+            raise DataFormatError(
+                f"expected a number, found {entry!r}",
+                key=f"expected.{name}",
+                hint="write {value: 0.45, tolerance: 0.01, source: …}",
+            )
+        measured = result["metrics"].get(name)
+        rows.append(
+            {
+                "metric": name,
+                "measured": measured,
+                "expected": float(value),
+                "tolerance": float(tolerance),
+                # A difference of exactly the tolerance must not fail on its last bit.
+                "met": measured is not None and abs(measured - value) <= tolerance + 1e-9,
+                "source": str(told.get("source") or ""),
+            }
+        )
+    return rows
+
+
+def significance_marks(
+    folders: Sequence[str | Path],
+    metrics: Sequence[str],
+    *,
+    baseline: int = 0,
+    level: float = 0.05,
+    seed: int = 0,
+) -> list[dict[str, str]]:
+    """Marks for the runs that differ from a baseline beyond chance: ``†``.
+
+    Paired randomization tests over the queries, adjusted by Holm for every run of a metric.
+
+    Args:
+        folders: the runs, all over the same queries, with their ``predictions.jsonl``.
+        metrics: the per-query metrics to test.
+        baseline: the place of the run to compare with.
+        level: how small the adjusted p-value must be.
+        seed: of the random swaps.
+
+    Raises:
+        DataError: a run has no predictions, or the runs are over different queries.
+    """
+    runs = [_values_by_query(Path(folder)) for folder in folders]
+    marks: list[dict[str, str]] = [{} for _ in runs]
+    queries = list(runs[baseline])
+    for folder, run in zip(folders, runs, strict=True):
+        if run.keys() != runs[baseline].keys():
+            raise DataError(
+                "is a run over other queries than the baseline",
+                path=folder,
+                hint="compare runs of one query set",
+            )
+    others = [place for place in range(len(runs)) if place != baseline]
+    for name in metrics:
+        base = [runs[baseline][query][name] for query in queries]
+        values = [[runs[place][query][name] for query in queries] for place in others]
+        p_values = [paired_randomization_test(base, column, seed=seed) for column in values]
+        for place, p_value in zip(others, holm(p_values), strict=True):
+            if p_value <= level:
+                marks[place][name] = "†"
+    return marks
+
+
+def _values_by_query(folder: Path) -> dict[str, dict[str, float]]:
+    return {row["query_id"]: row["metrics"] for row in read_jsonl(folder / "predictions.jsonl")}

@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from rulerag.errors import ConfigError, DataFormatError, ExplanationError
+from rulerag.explanation.predicates import abstains, contains
+from rulerag.explanation.provenance import AnswerExplanation, explain_answer
+from rulerag.rules import Rule
+from rulerag.types import Answer, Completion, Query
+from tests.fakes import PlantedGenerator, planted_answer, planted_rule
+
+A, B, C, D = (planted_rule(name) for name in "abcd")
+TEXT = {
+    rule: f"([Entity 1, had {name}, Entity 2] leads to [Entity 1, has {name}, Entity 2])"
+    for rule, name in ((A, "a"), (B, "b"), (C, "c"), (D, "d"))
+}
+
+
+def explain(
+    clauses: Sequence[Sequence[str]],
+    found_by: Sequence[Sequence[Rule | None]],
+    *,
+    rules: Sequence[Rule] = (A, B, C, D),
+    no: str = "Spain",
+    **options: object,
+) -> AnswerExplanation:
+    generator = PlantedGenerator.dnf(clauses, yes="France", no=no)
+    answer = planted_answer("France", found_by, rules=rules)
+    return explain_answer(answer, generator, **options)  # type: ignore
+
+
+def test_several_documents_of_one_rule() -> None:
+    told = explain([["d2"], ["d5"]], [[A], [C], [A], [], [C]])
+    assert told.retention == (("D2",), ("D5",)) and told.omission == (("D2", "D5"),)
+    assert told.sentence == (
+        f"The answer France stands whenever D2 or D5 is kept; both were found by rule R3 {TEXT[C]}."
+    )
+    assert told.omission_sentence == "It goes whenever D2 and D5 are both removed."
+    assert [d.id for d in told.supporting] == ["d2", "d5"]
+    assert [r.alias for r in told.supporting_rules] == ["R3"]
+    assert (told.full_output, told.empty_output) == ("France", "Spain")
+
+
+def test_one_document() -> None:
+    told = explain([["d1"]], [[A], [B]])
+    assert told.sentence == (
+        f"The answer France stands whenever D1 is kept; it was found by rule R1 {TEXT[A]}."
+    )
+    assert told.omission_sentence == "It goes whenever D1 is removed."
+
+
+def test_three_documents_each_enough() -> None:
+    told = explain([["d1"], ["d2"], ["d3"]], [[B], [B], [B]])
+    assert "whenever D1, D2 or D3 is kept; all were found by rule R2 " in told.sentence
+    assert told.omission_sentence == "It goes whenever D1 to D3 are all removed."
+
+
+def test_documents_needed_together() -> None:
+    told = explain([["d1", "d2"]], [[A], [B], [C]])
+    assert told.sentence == (
+        "The answer France stands whenever D1 and D2 are kept together; "
+        f"D1 was found by rule R1 {TEXT[A]} and D2 by rule R2 {TEXT[B]}."
+    )
+    assert told.omission_sentence == "It goes whenever D1 or D2 is removed."
+
+
+def test_single_and_joint_sets_mixed() -> None:
+    told = explain([["d3"], ["d1", "d2"]], [[A], [A], [A]])
+    assert "whenever D3 is kept, or D1 and D2 are kept together; all were" in told.sentence
+    assert told.omission_sentence == (
+        "It goes whenever D1 and D3 are both removed, or D2 and D3 are both removed."
+    )
+
+
+def test_any_so_many_of_some_documents() -> None:
+    told = explain([["d1", "d2"], ["d1", "d3"], ["d2", "d3"]], [[A], [A], [A]])
+    assert "stands whenever any two of D1 to D3 are kept; all were found" in told.sentence
+    assert told.omission_sentence == "It goes whenever any two of D1 to D3 are removed."
+    pairs = [[f"d{i}", f"d{j}"] for i in (2, 4, 6, 7, 8) for j in (2, 4, 6, 7, 8) if i < j]
+    told = explain([*pairs, ["d1"]], [[A]] * 8)
+    assert "whenever D1 is kept, or any two of D2, D4 and D6 to D8 are kept; all" in told.sentence
+
+
+def test_many_single_documents_are_drawn_together() -> None:
+    told = explain([[f"d{n}"] for n in (1, 3, 4, 5)], [[A]] * 5)
+    assert "whenever any one of D1 and D3 to D5 is kept; all were found by" in told.sentence
+    assert told.omission_sentence == "It goes whenever D1 and D3 to D5 are all removed."
+
+
+def test_more_sets_than_a_sentence_holds() -> None:
+    pairs = [[f"d{i}", f"d{j}"] for i in range(1, 6) for j in range(1, i)][:-1]
+    told = explain(pairs, [[A]] * 5)
+    assert len(told.retention) == 9
+    assert (
+        "all of one of these sets is kept: D1 + D2; D1 + D3; D1 + D4; D1 + D5, "
+        "or of 5 further ones; D1 to D5 were found by rule R1"
+    ) in told.sentence
+
+
+def test_an_answer_that_needs_no_document() -> None:
+    told = explain([[]], [[A], [B]])
+    assert told.retention == ((),) and told.omission == ()
+    assert told.sentence == "The answer France stands whichever documents are kept or removed."
+    assert told.omission_sentence == (
+        "With every document removed the generator says “France”, "
+        "so no removal guarantees that it goes."
+    )
+    assert told.supporting == () and told.supporting_rules == ()
+
+
+def test_an_answer_that_does_not_come_back() -> None:
+    told = explain([["absent"]], [[A], [B]])
+    assert told.retention == () and told.omission == ((),)
+    assert told.sentence == (
+        "With every document kept the generator says “Spain”, "
+        "so no set of documents guarantees that the answer France stands."
+    )
+    assert told.omission_sentence == "It goes whichever documents are kept or removed."
+
+
+def test_a_generator_that_says_nothing() -> None:
+    told = explain([["absent"]], [[A]], no="")
+    assert "the generator says nothing, so no set" in told.sentence
+
+
+def test_documents_found_in_several_ways() -> None:
+    told = explain([["d1"]], [[None, B, A]])
+    assert told.sentence.endswith(
+        f"it was found by rules R2 {TEXT[B]} and R1 {TEXT[A]} and by the plain query."
+    )
+    told = explain([["d1"]], [[None]])
+    assert told.sentence.endswith("; it was found by the plain query.")
+    told = explain([["d1"]], [[]])
+    assert told.sentence.endswith("; no search is recorded for it.")
+    told = explain([["d1"]], [[A, B, C, D, None]])
+    assert " and 2 others and by the plain query." in told.sentence
+
+
+def test_a_rule_is_worded_once_and_a_stranger_keeps_its_id() -> None:
+    told = explain([["d1"], ["d2"]], [[A], [A, None]])
+    assert told.sentence.count("leads to") == 1
+    assert "D1 was found by rule R1 (" in told.sentence
+    assert told.sentence.endswith("and D2 by rule R1 and by the plain query.")
+    told = explain([["d1"]], [[B]], rules=[A])
+    assert told.sentence.endswith(f"it was found by rule {B.id}.")
+    assert told.supporting_rules == ()
+
+
+def test_a_predicate_of_ones_own() -> None:
+    told = explain([["d1"]], [[A]], predicate=contains("france"))
+    assert told.sentence.startswith("The output contains 'france' whenever D1 is kept; it was")
+    assert told.omission_sentence == (
+        "The output does not contain 'france' whenever D1 is removed."
+    )
+
+    def is_long(output: str) -> bool:
+        return len(output) > 5
+
+    told = explain([["d1"]], [[A]], predicate=is_long)
+    assert told.sentence.startswith("Is_long holds whenever D1 is kept")
+    assert told.omission_sentence == "Is_long fails whenever D1 is removed."
+    told = explain([["d1"]], [[A]], no="", omission_predicate=abstains())
+    assert told.sentence.startswith("The answer France stands whenever D1 is kept")
+    assert told.omission_sentence == "The generator abstains whenever D1 is removed."
+
+
+def test_silence_is_explained_too() -> None:
+    generator = PlantedGenerator.dnf([["d2"]], yes="", no="France")
+    told = explain_answer(planted_answer("", [[A], [B]]), generator)
+    assert told.sentence.startswith("The generator gives no answer whenever D2 is kept")
+    assert told.omission_sentence == "It gives one whenever D2 is removed."
+
+
+def test_more_documents_than_sources() -> None:
+    texts = [f"Text {n}." for n in range(1, 13)]
+    texts[10] = "Time 3 she lives in France."
+    generator = PlantedGenerator.dnf([["d11"], ["d3", "d4"]], yes="France", no="Spain")
+    answer = planted_answer("France", [[A]] * 12, rules=[A], texts=texts)
+    told = explain_answer(answer, generator, max_sources=4)
+    # d11 holds the answer's text; then the best-ranked; the others go together.
+    assert told.sources == ("D1", "D2", "D11", "the rest")
+    assert told.together == tuple(f"D{n}" for n in (*range(3, 11), 12))
+    assert told.retention == (("D11",), ("the rest",))
+    assert "whenever D11 or the rest is kept; D11 was found by rule R1" in told.sentence
+    assert told.omission_sentence == "It goes whenever D11 and the rest are both removed."
+    assert "“The rest” is D3 to D10 and D12, kept or removed as one." in told.scope
+    assert [d.alias for d in told.supporting] == ["D11"]
+    for request in generator.requests:
+        ids = [document.id for document in request.documents]
+        assert ids == sorted(ids, key=lambda name: int(name[1:]))
+
+
+def test_a_budget_says_what_is_certain() -> None:
+    told = explain([["d1"]], [[A]] * 4, max_probes=3)
+    assert not told.complete and told.num_probes == 3
+    assert "The probe budget ran out" in told.scope
+    assert told.sentence == "No set of documents is certain yet to guarantee that " + (
+        "the answer France stands."
+    )
+    none = explain([["d1"]], [[A]] * 4, max_probes=0)
+    assert none.full_output is None and "No removal is certain yet" in none.omission_sentence
+    assert explain([["d1"]], [[A]], max_probes=2).complete
+
+
+def test_each_subset_is_asked_once_in_batches() -> None:
+    generator = PlantedGenerator.dnf([["d1"], ["d2"]], yes="France", no="Spain")
+    told = explain_answer(planted_answer("France", [[A]] * 6), generator)
+    asked = [tuple(d.id for d in request.documents) for request in generator.requests]
+    assert len(asked) == len(set(asked)) == told.num_probes <= 64
+    assert len(generator.batches) <= 7
+
+
+def test_the_record_travels_as_json() -> None:
+    told = explain([["d1", "d2"], ["d3"]], [[A, None], [B], []], max_sources=2)
+    row = json.loads(json.dumps(told.to_json()))
+    assert AnswerExplanation.from_json(row) == told
+    assert row["sentence"] == told.sentence
+    assert row["supporting_documents"] == [d.id for d in told.supporting]
+    assert row["documents"][0]["found_by"][0] == {
+        "rule": "R1",
+        "rank": 1,
+        "score": 9.0,
+        "atom": None,
+    }
+    for key in ("retention", "documents", "seconds", "complete"):
+        with pytest.raises(DataFormatError, match=f"key '{key}'"):
+            AnswerExplanation.from_json({k: v for k, v in row.items() if k != key})
+    with pytest.raises(DataFormatError, match="key 'num_probes'"):
+        AnswerExplanation.from_json({**row, "num_probes": "many"})
+
+
+def test_the_terminal_form_holds_rules_documents_and_sentences() -> None:
+    told = explain([["d2"]], [[A], [A, None], [B]], rules=[A, B, C])
+    text = str(told)
+    assert told.sentence in text and told.omission_sentence in text and told.scope in text
+    assert "found D1 (rank 1, score 9), D2 (rank 2, score 8)" in text
+    assert "  R3 found none of these documents" in text
+    assert " *D2  Text 2.  [R1 rank 2, score 8; query rank 2, score 8]" in text
+    assert "  D1  Text 1." in text
+
+
+def test_bad_input() -> None:
+    generator = PlantedGenerator.dnf([[]])
+    with pytest.raises(ExplanationError, match="'q9' rests on no document"):
+        explain_answer(Answer(Query("q9", "?"), Completion("x")), generator)
+    answer = planted_answer("yes", [[A], [B]])
+    with pytest.raises(ExplanationError, match="document 'd1' is given twice"):
+        explain_answer(Answer(answer.query, answer.completion, answer.documents[:1] * 2), generator)
+    for wrong in (1, 21):
+        with pytest.raises(ConfigError, match="max_sources"):
+            explain_answer(answer, generator, max_sources=wrong)
