@@ -163,7 +163,8 @@ def _print_row(row: dict[str, Any]) -> None:
     amie = AMIE[row["graph"]]
     ratios = ", ".join(f"{key} {amie[key] / row[key]:.1f}×" for key in ("wall", "cpu", "memory_mb"))
     print(
-        f"{row['graph']}: {row['facts']:,} facts, {row['rules']:,} rules, {row['threads']} threads\n"
+        f"{row['graph']}: {row['facts']:,} facts, {row['rules']:,} rules, "
+        f"{row['threads']} threads\n"
         f"  whole process: {row['wall']:.2f} s wall, {row['cpu']:.2f} s CPU, "
         f"{row['memory_mb']:.0f} MB; mining alone: {row['mine_wall']:.2f} s wall, "
         f"{row['mine_cpu']:.2f} s CPU\n"
@@ -201,9 +202,9 @@ def main(
         runs = [measure(graph, threads) for _ in range(repeats)]
         rows.append(min(runs, key=lambda run: run["cpu"]))
         _print_row(rows[-1])
-    plain = _against_plain_python("nations")
+    plain = _against_plain_python("kinship")
     print(
-        f"nations in plain Python: {plain['plain_python_cpu']:.2f} s CPU for "
+        f"kinship in plain Python: {plain['plain_python_cpu']:.2f} s CPU for "
         f"{plain['plain_rules']:,} rules; ours {plain['mine_cpu']:.2f} s for {plain['rules']:,}: "
         f"ratio {plain['ratio']:.1f}×"
     )

@@ -19,12 +19,16 @@ _HOME = {
     "Calendar": "rulerag.kg.calendar",
     "Completion": "rulerag.types",
     "Document": "rulerag.types",
+    "DualMiner": "rulerag.explanation.miners",
+    "EvidenceModel": "rulerag.kg.evidence",
     "Fact": "rulerag.types",
     "FactTable": "rulerag.kg.graph",
+    "HeadRelationSelector": "rulerag.retrieval.rule_selection",
     "GenerationRequest": "rulerag.types",
     "KnowledgeGraph": "rulerag.kg.graph",
     "LuceneRetriever": "rulerag.retrieval.lucene",
     "MonoMiner": "rulerag.explanation.miners",
+    "ProbeEngine": "rulerag.explanation.probe",
     "ProbeEngine": "rulerag.explanation.probe",
     "Query": "rulerag.types",
     "Rule": "rulerag.rules",
@@ -37,6 +41,9 @@ _HOME = {
     "SymbolicReader": "rulerag.generation.symbolic_reader",
     "SymbolicRetriever": "rulerag.retrieval.symbolic",
     "TLogicMiner": "rulerag.mining.tlogic",
+    "TimeAwareRetriever": "rulerag.retrieval.temporal",
+    "World": "rulerag.kg.worlds",
+    "explain_answer": "rulerag.explanation.provenance",
 }
 
 __all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]

@@ -17,8 +17,8 @@ RULES = ("none", "guided")
 # Chosen on the validation twin of RuleQA-I: python -m benchmarks.tune (see benchmarks/results).
 _EVIDENCE = {"prior": 20, "sharpness": 1.5}
 _READER = {"type": "symbolic", "rank_discount": 1.0}
-_GUIDES = {"type": "head", "max_rules": 8}
-_GUIDED = {"compose": "substitute", "merge": "noisy-or"}
+_GUIDES = {"type": "head", "max_rules": 5, "rank_by": "support"}
+_GUIDED = {"compose": "substitute", "merge": "evidence"}
 _TIME_AWARE = {"order": "decay", "decay": 0.002, "distinct_facts": True}
 
 

@@ -178,10 +178,15 @@ def _fill(
     with _progress_bar(progress, len(queries), done) as bar:
         for start in range(0, len(missing), batch_size):
             batch = missing[start : start + batch_size]
-            answers, seconds = _answer(pipeline, batch)
+            before, started = dict(pipeline.seconds), time.perf_counter()
+            answers = _answer(pipeline, batch)
             scored = [(a, answer_metrics(a, top_k=top_k, matcher=matcher)) for a in answers]
             fresh = [_row(answer, values) for answer, values in scored]
-            state.append(fresh, seconds)
+            seconds = {
+                stage: pipeline.seconds.get(stage, 0.0) - before.get(stage, 0.0)
+                for stage in ("retrieve", "generate")
+            }
+            state.append(fresh, {**seconds, "total": time.perf_counter() - started})
             rows.update((row["query_id"], row) for row in fresh)
             bar.update(len(batch))
 
@@ -274,17 +279,11 @@ def _read_rows(path: Path) -> dict[str, dict[str, Any]]:
     return rows
 
 
-def _answer(
-    pipeline: AnsweringPipeline, batch: Sequence[Query]
-) -> tuple[list[Answer], dict[str, float]]:
-    before, started = dict(pipeline.seconds), time.perf_counter()
+def _answer(pipeline: AnsweringPipeline, batch: Sequence[Query]) -> list[Answer]:
     answers = pipeline.answer(batch)
     if [answer.query.id for answer in answers] != [query.id for query in batch]:
         raise GenerationError("the pipeline's answers are not those of its queries, in order")
-    seconds = {"total": time.perf_counter() - started}
-    for stage in ("retrieve", "generate"):
-        seconds[stage] = pipeline.seconds.get(stage, 0.0) - before.get(stage, 0.0)
-    return answers, seconds
+    return answers
 
 
 def _row(answer: Answer, values: Mapping[str, float]) -> dict[str, Any]:
@@ -312,7 +311,8 @@ def _result(
     return {
         "benchmark": config.read("metadata.benchmark", str, dataset.name),
         "method": config.read("metadata.method", str, ""),
-        "retriever": config.read("retriever.type", str, ""),
+        "retriever": config.read("retriever.type", str, "")
+        + ("-guided" if config.get("guided") is not None else ""),
         "generator": config.read("generator.type", str, ""),
         "num_queries": len(queries),
         "metrics": {**mean_metrics([row["metrics"] for row in rows]), **judged},

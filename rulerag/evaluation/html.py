@@ -10,6 +10,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from rulerag import __version__
+from rulerag.errors import DataFormatError
 from rulerag.evaluation.metrics import metric
 from rulerag.evaluation.report import expected_rows, format_value, results_table
 from rulerag.evaluation.svg import confidence_mark, evidence_flow, recall_curves
@@ -87,7 +88,7 @@ def render_report(
         curves=_curves(results),
         rules=[_rule_view(row) for row in rules],
         any_planted=any(row.get("planted") is not None for row in rules),
-        answers=[_answer_view(row) for row in explanations],
+        answers=_answer_views(explanations),
         command=command,
         notes=notes,
         version=__version__,
@@ -133,7 +134,7 @@ def _methods(
     held = {name for result in results for name in result["metrics"]}
     names = list(metrics) if metrics is not None else [name for name in _SHOWN if name in held]
     plain = [{**result, "config": {}} for result in results]  # expectations have their own table
-    table = results_table(plain, names)
+    table = results_table(plain, names, describing=_describing(results))
     columns: list[dict[str, Any]] = []
     for title in table.titles[: -len(names)] if names else table.titles:
         columns.append({"title": title, "tip": "", "bar": False})
@@ -154,6 +155,14 @@ def _methods(
     ]
     seconds = [_seconds((result.get("seconds") or {}).get("total")) for result in results]
     return {"columns": columns, "rows": list(zip(rows, seconds, strict=True))}
+
+
+def _describing(results: Sequence[Mapping[str, Any]]) -> list[str] | None:
+    """Methods, with their benchmark where there are several, when that tells the runs apart."""
+    several = len({result.get("benchmark") for result in results}) > 1
+    keys = ["benchmark", "method"] if several else ["method"]
+    distinct = {tuple(result.get(key) for key in keys) for result in results}
+    return keys if len(distinct) == len(results) else None
 
 
 def _seconds(value: float | None) -> str:
@@ -179,16 +188,19 @@ def _expectations(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
-def _curves(results: Sequence[Mapping[str, Any]]) -> Markup | None:
-    series: dict[str, list[tuple[int, float]]] = {}
+def _curves(results: Sequence[Mapping[str, Any]]) -> list[tuple[str, Markup]]:
+    """A drawing for each benchmark, with its name where there are several."""
+    charts: dict[str, dict[str, list[tuple[int, float]]]] = {}
     for result in results:
         points = []
         for name, value in result["metrics"].items():
             if match := re.fullmatch(r"answer_recall@(\d+)", name):
                 points.append((int(match[1]), value))
         if len(points) > 1:
+            series = charts.setdefault(str(result.get("benchmark", "")), {})
             series[str(result.get("method", ""))] = sorted(points)
-    return recall_curves(series) if series else None
+    several = len(charts) > 1
+    return [(name if several else "", recall_curves(series)) for name, series in charts.items()]
 
 
 def _rule_view(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -200,10 +212,15 @@ def _rule_view(row: Mapping[str, Any]) -> dict[str, Any]:
         "mark": confidence_mark(planted, mined),
         "planted": format_value("exact_match", planted),
         "mined": format_value("exact_match", mined),
-        "points": "" if difference is None else f"{100 * difference:+.1f}".replace("-", "−"),
+        "points": "" if difference is None else _points(difference),
         "support": _figure(row["support"]) if row.get("support") is not None else "–",
         "verdict": verdict,
     }
+
+
+def _points(difference: float) -> str:
+    text = f"{100 * difference:+.1f}"
+    return "0.0" if text in ("+0.0", "-0.0") else text.replace("-", "−")
 
 
 def _styled_rule(text: str) -> Markup:
@@ -228,12 +245,22 @@ def _styled_atom(match: re.Match[str] | None) -> Markup:
     )
 
 
+def _answer_views(explanations: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    try:
+        return [_answer_view(row) for row in explanations]
+    except KeyError as error:
+        raise DataFormatError(
+            "this key is missing from an explanation",
+            key=str(error.args[0]),
+            hint="give the objects of explanations.jsonl",
+        ) from error
+
+
 def _answer_view(explanation: Mapping[str, Any]) -> dict[str, Any]:
     accepted = explanation.get("answers")
     right = None if accepted is None else bool(exact_match(explanation["answer"], accepted))
     supporting = {name for names in explanation["retention"] for name in names}
     removable = {name for names in explanation["omission"] for name in names}
-    rules = {rule["alias"]: rule["text"] for rule in explanation["rules"]}
     return {
         **explanation,
         "flow": evidence_flow(explanation),
@@ -252,5 +279,4 @@ def _answer_view(explanation: Mapping[str, Any]) -> dict[str, Any]:
             }
             for document in explanation["documents"]
         ],
-        "finders": rules,
     }

@@ -126,16 +126,19 @@ def results_table(
     results: Sequence[Mapping[str, Any]],
     metrics: Sequence[str] | None = None,
     *,
+    describing: Sequence[str] | None = None,
     marks: Sequence[Mapping[str, str]] | None = None,
     caption: str = "",
 ) -> Table:
     """One row a run, one column a metric, and an expected column where a config states a number.
 
-    Fractions are printed per cent; the best of a column is marked.
+    Fractions are printed per cent; the best of a column and benchmark is marked.
 
     Args:
         results: contents of ``metrics.json``.
         metrics: the metrics to show, in order; all of the first run's when None.
+        describing: which of ``benchmark``, ``method``, ``retriever`` and ``generator`` to show;
+            the method and what differs between the runs when None.
         marks: for each run, metric → a mark to print behind the number (see
             :func:`significance_marks`).
         caption: one line about the table.
@@ -147,7 +150,7 @@ def results_table(
     if not results:
         raise EmptyDataError("there is no result to show", hint="give at least one run")
     names = list(metrics) if metrics is not None else list(results[0]["metrics"])
-    telling = [key for key in _DESCRIBING if _tells(key, results)]
+    telling = describing or [key for key in _DESCRIBING if _tells(key, results)]
     expected = [{row["metric"]: row for row in expected_rows(result)} for result in results]
     titles = [*telling, "queries"]
     columns: list[list[Cell]] = [
@@ -175,20 +178,25 @@ def _metric_column(
     results: Sequence[Mapping[str, Any]],
     marks: Sequence[Mapping[str, str]] | None,
 ) -> list[Cell]:
-    values = [result["metrics"].get(name) for result in results]
-    texts = [format_value(name, value) for value in values]
-    higher = metric(name).higher_is_better
-    known = [value for value in values if value is not None]
-    best = (
-        ""
-        if higher is None or len(known) < 2
-        else format_value(name, max(known) if higher else min(known))
-    )
     cells = []
-    for place, (text, value) in enumerate(zip(texts, values, strict=True)):
+    for place, result in enumerate(results):
+        value = result["metrics"].get(name)
         mark = marks[place].get(name, "") if marks else ""
-        cells.append(Cell(text + mark, value, best=text == best))
+        text = format_value(name, value)
+        cells.append(Cell(text + mark, value, best=text in _best(name, result, results)))
     return cells
+
+
+def _best(
+    name: str, result: Mapping[str, Any], results: Sequence[Mapping[str, Any]]
+) -> tuple[str, ...]:
+    """The best number of a metric as printed, among the runs of the same benchmark."""
+    rivals = [r for r in results if r.get("benchmark") == result.get("benchmark")]
+    values = [r["metrics"][name] for r in rivals if r["metrics"].get(name) is not None]
+    higher = metric(name).higher_is_better
+    if higher is None or len(values) < 2:
+        return ()
+    return (format_value(name, max(values) if higher else min(values)),)
 
 
 def format_value(name: str, value: float | None) -> str:

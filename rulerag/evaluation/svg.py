@@ -6,6 +6,7 @@ one drawing. Every text is escaped here.
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -174,18 +175,19 @@ def recall_curves(series: Mapping[str, Sequence[tuple[int, float]]]) -> Markup:
     left, right, top, bottom = 40.0, 560.0, 14.0, 236.0
     cutoffs = sorted({k for points in series.values() for k, _ in points})
     most = max((value for points in series.values() for _, value in points), default=0.0)
-    ceiling = min(1.0, max(0.1, -(-most * 10 // 1) / 10))
+    tick = next((t for t in (0.02, 0.05, 0.1, 0.2) if 5 * t >= most), 0.25)
+    lines = max(1, math.ceil(round(most / tick, 9)))
+    ceiling = lines * tick
     step = (right - left) / max(1, len(cutoffs) - 1)
 
     def place(k: int, value: float) -> tuple[float, float]:
         return left + step * cutoffs.index(k), bottom - (bottom - top) * value / ceiling
 
     parts = []
-    for line in range(5):
-        value = ceiling * line / 4
-        y = place(cutoffs[0], value)[1]
+    for line in range(lines + 1):
+        y = place(cutoffs[0], line * tick)[1]
         parts.append(f'<path class="grid" d="M{left},{y:.1f} H{right}"/>')
-        text = f"{100 * value:.0f}" if ceiling in (0.2, 0.4, 0.8, 1.0) else f"{100 * value:.1f}"
+        text = f"{100 * line * tick:.0f}"
         parts.append(f'<text class="tick end" x="{left - 8}" y="{y + 4:.1f}">{text}</text>')
     for k in cutoffs:
         parts.append(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from rulerag.mining.amie_candidates import Candidates, Shape
 from rulerag.mining.normal_form import parallel_order
 from rulerag.mining.quality import static_quality
-from rulerag.rules import Atom, Rule, rule_text
+from rulerag.rules import Atom, Rule
 
 if TYPE_CHECKING:
     from rulerag.kg.graph import Vocabulary
@@ -65,14 +65,7 @@ def build_rules(
         (rules.second, rules.first, rules.shape, -rules.support, -rules.pca_confidence, rules.head)
     )
     ordered = rules.rows(order)
-    names, built = relations.names, []
-    num_relations = len(names)
-
-    def atom(directed: int, subject: str, object_: str) -> Atom:
-        if directed < num_relations:
-            return Atom(names[directed], subject, object_)
-        return Atom(names[directed - num_relations], object_, subject)
-
+    atoms = _Atoms(relations)
     columns = (
         ordered.head,
         ordered.shape,
@@ -83,24 +76,50 @@ def build_rules(
         ordered.body_size,
         ordered.pca_body_size,
     )
+    built = []
     for head, shape, first, second, support, size, body_size, pca_size in zip(
         *(column.tolist() for column in columns), strict=True
     ):
-        body: tuple[Atom, ...] = (atom(first, "?x", "?z" if shape == Shape.PATH else "?y"),)
-        if shape == Shape.PATH:
-            body += (atom(second, "?z", "?y"),)
-        elif shape == Shape.PARALLEL:
-            body = parallel_order(body[0], atom(second, "?x", "?y"))
+        body: tuple[Atom, ...]
+        if shape == Shape.ATOM:
+            body = (atoms.atom(first, "?x", "?y"),)
+        elif shape == Shape.PATH:
+            body = (atoms.atom(first, "?x", "?z"), atoms.atom(second, "?z", "?y"))
+        else:
+            body = parallel_order(atoms.atom(first, "?x", "?y"), atoms.atom(second, "?x", "?y"))
         quality = static_quality(support, size, body_size if standard else None, pca_size)
-        # The text is made once, with labels; Rule would make it from raw names.
-        bare = Rule(Atom(names[head], "?x", "?y"), body, quality=quality, text=" ", miner="amie")
-        built.append(
-            Rule(
-                bare.head,
-                body,
-                quality=quality,
-                text=rule_text(bare, relations.label),
-                miner="amie",
-            )
-        )
+        conclusion = atoms.atom(head, "?x", "?y")
+        text = f"{' and '.join(map(atoms.words, body))} leads to {atoms.words(conclusion)}"
+        built.append(Rule(conclusion, body, quality=quality, text=text, miner="amie"))
     return built
+
+
+class _Atoms:
+    """The atoms of many rules, each made and put into words once.
+
+    The words are those of :func:`rulerag.rules.rule_text`, for rules with the head
+    ``relation(?x, ?y)`` only.
+    """
+
+    _NAMES: ClassVar = {"?x": "Entity 1", "?y": "Entity 2", "?z": "Entity 3"}
+
+    def __init__(self, relations: Vocabulary) -> None:
+        self._relations = relations
+        self._atoms: dict[tuple[int, str, str], Atom] = {}
+        self._words: dict[Atom, str] = {}
+
+    def atom(self, directed: int, subject: str, object_: str) -> Atom:
+        """The atom ``directed(subject, object_)``, an inverse written the other way round."""
+        key = (directed, subject, object_)
+        if key not in self._atoms:
+            relation = directed % len(self._relations)
+            ends = (subject, object_) if directed == relation else (object_, subject)
+            self._atoms[key] = Atom(self._relations.names[relation], *ends)
+        return self._atoms[key]
+
+    def words(self, atom: Atom) -> str:
+        """The atom in the words of a rule's text."""
+        if atom not in self._words:
+            ends = self._NAMES[atom.subject], self._NAMES[atom.object]
+            self._words[atom] = f"[{ends[0]}, {self._relations.label(atom.relation)}, {ends[1]}]"
+        return self._words[atom]

@@ -84,7 +84,7 @@ class EvidenceMerger:
         row = rows[of_search, rank]
         evidence = (weights * strength)[of_search, rank]
         documents, position = np.unique(row, return_inverse=True)
-        value = np.bincount(position, evidence)
+        value: Floats = np.bincount(position, evidence).astype(np.float64)
         order, score = self._order(documents, value)
         hits = _Hits(of_search, rank, scores[of_search, rank], strength[of_search, rank], position)
         return [

@@ -75,11 +75,12 @@ MERGES: dict[str, Callable[[Sequence[_Hit], float], float]] = {
 """
 
 
-def check_merge(merge: str) -> None:
-    """Raise a ConfigError unless ``merge`` is one of :data:`MERGES`."""
-    if merge not in MERGES:
+def check_merge(merge: str, *, more: Sequence[str] = ()) -> None:
+    """Raise a ConfigError unless ``merge`` is one of :data:`MERGES`, or of some more names."""
+    known = (*MERGES, *more)
+    if merge not in known:
         raise ConfigError(
-            f"unknown merge {merge!r}", key="merge", hint=f"one of {', '.join(MERGES)}"
+            f"unknown merge {merge!r}", key="merge", hint=f"one of {', '.join(known)}"
         )
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rulerag.errors import ConfigError, RetrievalError
 from rulerag.io import fingerprint_object
 from rulerag.retrieval.composition import Compose, composition
-from rulerag.retrieval.corpus import check_top_k
+from rulerag.retrieval.corpus import RowSearcher, check_top_k
+from rulerag.retrieval.evidence_merging import EvidenceMerger, RowSearch
 from rulerag.retrieval.merging import Search, check_merge, merge_searches
 from rulerag.rules import Rule, readable
 from rulerag.types import Query, RuleHit, ScoredDocument
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["RuleGuidedRetriever"]
 
 _log = logging.getLogger(__name__)
+_EVIDENCE = "evidence"
 
 
 class _Pair(NamedTuple):
@@ -35,8 +37,8 @@ class RuleGuidedRetriever:
     """Wraps any retriever and searches once for every pair of a query and a guiding rule.
 
     ``D_q`` is the union over ``r in R_q`` of ``D_q^r``, the ``per_rule_k`` best documents for
-    ``q∘r``. The pairs of all queries go to the wrapped retriever in one batch, equal ones once. The union
-    has one documented order (:data:`~rulerag.retrieval.merging.MERGES`): :meth:`retrieve` gives
+    ``q∘r``. The pairs of all queries go to the wrapped retriever in one batch, equal ones once. The
+    union has one documented order (:data:`~rulerag.retrieval.merging.MERGES`): :meth:`retrieve` gives
     its first k, :meth:`retrieve_union` gives it whole. Every document carries a hit for each
     search that found it: the rule's id (None for the plain query), rank and score.
 
@@ -50,11 +52,14 @@ class RuleGuidedRetriever:
             ``substitute`` (the body relation in place of the query's), ``both`` (a search each),
             or a function of query and rule that returns one text or several.
         merge: the order of the union: ``score``, ``rank``, ``confidence``, ``calibrated`` or
-            ``noisy-or``.
+            ``noisy-or``; or ``evidence``, which looks deeper than the union and gives each of the
+            k places to another pair of entities (:mod:`~rulerag.retrieval.evidence_merging`).
         per_rule_k: documents kept of each search; as many as the whole list shall have when None.
         include_plain: search the plain query as well, before its rules.
         plain_weight: the confidence that the plain search counts with.
         rank_constant: the constant of ``merge="confidence"``; larger lets low ranks count more.
+        pool: documents that ``merge="evidence"`` looks at in each search.
+        power: how fast evidence falls with the share of a search's best score.
         rule_label: the words of a raw relation, as the query's text has them.
         entity_label: the words of a raw entity, as the query's text has them.
 
@@ -76,10 +81,21 @@ class RuleGuidedRetriever:
         include_plain: bool = False,
         plain_weight: float = 1.0,
         rank_constant: float = 60.0,
+        pool: int = 200,
+        power: float = 8.0,
         rule_label: Callable[[str], str] = readable,
         entity_label: Callable[[str], str] = readable,
     ) -> None:
-        check_merge(merge)
+        check_merge(merge, more=(_EVIDENCE,))
+        check_top_k(pool, "pool")
+        if power <= 0:
+            raise ConfigError(f"{power} is not above 0", key="power", hint="say 8")
+        if merge == _EVIDENCE and not isinstance(retriever, RowSearcher):
+            raise ConfigError(
+                f"{type(retriever).__name__} cannot answer in rows",
+                key="merge",
+                hint="evidence merging needs BM25Retriever or LuceneRetriever",
+            )
         if per_rule_k is not None:
             check_top_k(per_rule_k, "per_rule_k")
         if not 0 <= plain_weight <= 1:
@@ -96,6 +112,8 @@ class RuleGuidedRetriever:
         self.include_plain = include_plain
         self.plain_weight = float(plain_weight)
         self.rank_constant = float(rank_constant)
+        self.pool = pool
+        self.power = float(power)
         self._texts = composition(compose, rule_label=rule_label, entity_label=entity_label)
         self._told = False
 
@@ -112,17 +130,47 @@ class RuleGuidedRetriever:
             self.include_plain,
             self.plain_weight,
             self.rank_constant,
+            self.pool,
+            self.power,
         ]
         rules = getattr(self.selector, "fingerprint", None) or _name(self.selector)
         return fingerprint_object(["rule-guided", self.retriever.fingerprint, rules, settings])
 
     def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
-        """Return, for each query, the ``top_k`` best documents of the union, ranks from 1.
+        """Return, for each query, the ``top_k`` best documents, ranks from 1.
+
+        They are the start of the union, but for ``merge="evidence"``.
 
         Raises:
             ConfigError: ``top_k`` is below 1.
         """
+        if self.merge == _EVIDENCE:
+            return self._by_evidence(queries, top_k)
         return [union[:top_k] for union in self.retrieve_union(queries, top_k)]
+
+    def _by_evidence(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
+        check_top_k(top_k)
+        rules = self._select(queries)
+        batch, plans = self._plan(queries, rules)
+        results: list[list[ScoredDocument]] = [[] for _ in queries]
+        assert isinstance(self.retriever, RowSearcher)  # noqa: S101  (checked when made)
+        found = self.retriever.search(batch, max(self.pool, top_k))
+        for i, plan in enumerate(plans):
+            searches = [
+                RowSearch(None, self.plain_weight, place)
+                if rule is None
+                else RowSearch(rule.id, rule.ranking_confidence, place)
+                for rule, place in plan
+            ]
+            if searches:
+                results[i] = self._merger.merge(searches, found, top_k)
+        self._unguided(queries, rules, top_k, results)
+        return results
+
+    @cached_property
+    def _merger(self) -> EvidenceMerger:
+        assert isinstance(self.retriever, RowSearcher)  # noqa: S101  (checked when made)
+        return EvidenceMerger(self.retriever.documents, power=self.power)
 
     def retrieve_union(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
         """Return, for each query, the whole union of its searches; :meth:`retrieve` is its start.
@@ -136,21 +184,35 @@ class RuleGuidedRetriever:
         """
         check_top_k(top_k)
         per_rule_k = self.per_rule_k or top_k
+        rules = self._select(queries)
+        batch, plans = self._plan(queries, rules)
+        found = self.retriever.retrieve(batch, per_rule_k) if batch else []
+        results = [self._merge(plan, found) for plan in plans]
+        self._unguided(queries, rules, top_k, results)
+        return results
+
+    def _select(self, queries: Sequence[Query]) -> list[list[Rule]]:
         rules = self.selector.select(queries)
         if len(rules) != len(queries):
             raise RetrievalError(
                 f"the selector gave {len(rules)} lists of rules for {len(queries)} queries",
                 hint="a selector returns one list for each query, in order",
             )
-        batch, plans = self._plan(queries, rules)
+        return rules
+
+    def _unguided(
+        self,
+        queries: Sequence[Query],
+        rules: Sequence[Sequence[Rule]],
+        top_k: int,
+        results: list[list[ScoredDocument]],
+    ) -> None:
+        """Fill in the queries without guiding rules: what the wrapped retriever gives them."""
         plain = [i for i, guiding in enumerate(rules) if not guiding]
         self._tell(len(plain), len(queries))
-        found = self.retriever.retrieve(batch, per_rule_k) if batch else []
-        unguided = self.retriever.retrieve([queries[i] for i in plain], top_k) if plain else []
-        results = [self._merge(plan, found) for plan in plans]
-        for i, documents in zip(plain, unguided, strict=True):
+        found = self.retriever.retrieve([queries[i] for i in plain], top_k) if plain else []
+        for i, documents in zip(plain, found, strict=True):
             results[i] = [_with_hit(scored) for scored in documents]
-        return results
 
     def _plan(
         self, queries: Sequence[Query], rules: Sequence[Sequence[Rule]]
@@ -188,7 +250,9 @@ class RuleGuidedRetriever:
             else Search(rule.id, rule.ranking_confidence, found[place])
             for rule, place in plan
         ]
-        return merge_searches(searches, self.merge, rank_constant=self.rank_constant)
+        # The union has no places to share out: as in ``calibrated``, the best evidence counts.
+        merge = "calibrated" if self.merge == _EVIDENCE else self.merge
+        return merge_searches(searches, merge, rank_constant=self.rank_constant)
 
     def _tell(self, plain: int, total: int) -> None:
         if plain and not self._told:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from rulerag.errors import ConfigError
@@ -10,7 +10,14 @@ from rulerag.io import fingerprint_object
 from rulerag.rules import Rule, RuleBank
 from rulerag.types import Query
 
-__all__ = ["HeadRelationSelector"]
+__all__ = ["RANKINGS", "HeadRelationSelector"]
+
+RANKINGS: dict[str, Callable[[Rule], float]] = {
+    "confidence": lambda rule: rule.ranking_confidence,
+    "support": lambda rule: float(rule.quality.support or 0),
+    "product": lambda rule: rule.ranking_confidence * (rule.quality.support or 0),
+}
+"""What ranks the rules of one head relation, larger first."""
 
 
 class HeadRelationSelector:
@@ -23,6 +30,8 @@ class HeadRelationSelector:
     Args:
         bank: the rule bank R.
         max_rules: how many rules guide one query at most; all when None.
+        rank_by: which rules come first: ``confidence`` (the paper's), ``support``, or ``product``
+            (confidence times support: rules that hold often and apply often).
         min_confidence: least confidence of a guiding rule, a fraction.
         min_support: least support of a guiding rule, in facts.
 
@@ -38,11 +47,16 @@ class HeadRelationSelector:
         bank: RuleBank,
         *,
         max_rules: int | None = None,
+        rank_by: str = "confidence",
         min_confidence: float = 0.0,
         min_support: int = 0,
     ) -> None:
         if max_rules is not None and max_rules < 0:
             raise ConfigError(f"{max_rules} is negative", key="max_rules", hint="0 or more")
+        if rank_by not in RANKINGS:
+            raise ConfigError(
+                f"unknown ranking {rank_by!r}", key="rank_by", hint=f"one of {', '.join(RANKINGS)}"
+            )
         if not 0 <= min_confidence <= 1:
             raise ConfigError(
                 f"{min_confidence} is out of range", key="min_confidence", hint="from 0 to 1"
@@ -51,6 +65,7 @@ class HeadRelationSelector:
             raise ConfigError(f"{min_support} is negative", key="min_support", hint="0 or more")
         self.bank = bank.filter(min_confidence=min_confidence, min_support=min_support)
         self.max_rules = max_rules
+        self.rank_by = rank_by
         self._chosen: dict[str, list[Rule]] = {}
 
     def __repr__(self) -> str:
@@ -59,7 +74,9 @@ class HeadRelationSelector:
     @cached_property
     def fingerprint(self) -> str:
         """Names the rules to choose from and how many are taken."""
-        return fingerprint_object(["head-relation", self.bank.fingerprint, self.max_rules])
+        return fingerprint_object(
+            ["head-relation", self.bank.fingerprint, self.max_rules, self.rank_by]
+        )
 
     def select(self, queries: Sequence[Query]) -> list[list[Rule]]:
         """Return, for each query, its guiding rules, best first; a list may be empty."""
@@ -67,5 +84,8 @@ class HeadRelationSelector:
 
     def _for(self, relation: str) -> list[Rule]:
         if relation not in self._chosen:
-            self._chosen[relation] = self.bank.for_head(relation)[: self.max_rules]
+            rules = self.bank.for_head(relation)
+            # A stable sort: rules that the ranking cannot tell apart stay most confident first.
+            rules.sort(key=RANKINGS[self.rank_by], reverse=True)
+            self._chosen[relation] = rules[: self.max_rules]
         return self._chosen[relation]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.errors import ConfigError
+from rulerag.errors import ConfigError, RetrievalError
 from rulerag.io import fingerprint_object
-from rulerag.retrieval.corpus import RowSearcher, check_top_k
+from rulerag.retrieval.corpus import Rows, RowSearcher, check_top_k
 from rulerag.types import Document, Query, RuleHit, ScoredDocument
 
 if TYPE_CHECKING:
@@ -144,6 +144,38 @@ class TimeAwareRetriever:
                 break
             pending, depth = unsettled, min(depth * _DEEPEN, deepest)
         return results
+
+    @property
+    def documents(self) -> tuple[Document, ...]:
+        """The wrapped retriever's corpus."""
+        return tuple(getattr(self.retriever, "documents", ()))
+
+    def search(self, queries: Sequence[Query], depth: int) -> Rows:
+        """The wrapped retriever's first ``depth`` rows, those allowed, in the order above.
+
+        Every copy of a fact is kept, whatever ``distinct_facts`` says: who asks for rows wants
+        all the evidence.
+
+        Raises:
+            RetrievalError: the wrapped retriever cannot answer in rows.
+        """
+        if not isinstance(self.retriever, RowSearcher):
+            raise RetrievalError(
+                f"{type(self.retriever).__name__} cannot answer in rows",
+                hint="wrap a BM25Retriever or a LuceneRetriever",
+            )
+        found = self.retriever.search(queries, depth)
+        rows, scores = np.full_like(found.rows, -1), np.zeros_like(found.scores)
+        for i, query in enumerate(queries):
+            size = int(np.count_nonzero(found.rows[i] >= 0))
+            places, values = np.arange(size), found.scores[i, :size]
+            if query.timestamp is not None:
+                times = self._times[found.rows[i, :size]]
+                pool = _Pool(values, times, list[ScoredDocument]().__getitem__)
+                values, places = self._ordered(query, pool)
+            rows[i, : len(places)] = found.rows[i, places]
+            scores[i, : len(places)] = values
+        return Rows(rows, scores)
 
     def _pools(self, queries: Sequence[Query], depth: int) -> Iterator[_Pool]:
         """The wrapped retriever's results, as rows where it can answer in rows."""

@@ -117,6 +117,13 @@ def test_a_run_by_hand(make_pipeline: Make, dataset: RuleQADataset, tmp_path: Pa
     assert load_config(tmp_path / "run" / "config.yaml") == CONFIG
 
 
+def test_a_guided_retriever_is_named_so(
+    make_pipeline: Make, dataset: RuleQADataset, tmp_path: Path
+) -> None:
+    guided = CONFIG.to_dict() | {"guided": {"merge": "noisy-or"}}
+    assert run(make_pipeline, dataset, tmp_path, config=guided)["retriever"] == "bm25-guided"
+
+
 def test_records_are_whole(make_pipeline: Make, dataset: RuleQADataset, tmp_path: Path) -> None:
     run(make_pipeline, dataset, tmp_path)
     rows = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]

@@ -17,7 +17,7 @@ from rulerag.kg.graph import FactTable, KnowledgeGraph
 from rulerag.mining.amie import AmieMiner
 from rulerag.mining.formats import load_amie
 from rulerag.protocols import RuleMiner
-from rulerag.rules import Atom, Rule, RuleBank
+from rulerag.rules import Atom, Rule, RuleBank, rule_text
 from rulerag.types import Fact
 
 Folder = Callable[[str], Path]
@@ -213,6 +213,12 @@ def test_text_speaks_with_labels(graph_folder: Folder) -> None:
         "[Entity 1, person graduated from university, Entity 2] leads to "
         "[Entity 1, person graduated school, Entity 2]"
     )
+
+
+def test_texts_are_those_of_every_rule(graph_folder: Folder) -> None:
+    relations = KnowledgeGraph.load(graph_folder("umls")).relations
+    for rule in AmieMiner().mine(KnowledgeGraph.load(graph_folder("umls")).train):
+        assert rule.text == rule_text(rule, relations.label)
 
 
 def test_the_functional_end_is_the_object_when_there_are_more_objects() -> None:

@@ -1,0 +1,174 @@
+"""Tables in three formats, expected numbers beside measured ones, and significance marks."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rulerag.dataset import RuleQADataset
+from rulerag.errors import DataError, DataFormatError, EmptyDataError, UnknownNameError
+from rulerag.evaluation.experiment import run_experiment
+from rulerag.evaluation.report import (
+    expected_rows,
+    load_results,
+    results_table,
+    significance_marks,
+)
+from rulerag.pipeline import RuleRAGPipeline
+
+
+def result(method: str, recall: float, documents: float, **changes: Any) -> dict[str, Any]:
+    metrics = {"answer_recall@10": recall, "documents_per_query": documents}
+    base = {
+        "benchmark": "toy",
+        "method": method,
+        "retriever": "bm25",
+        "generator": "symbolic",
+        "num_queries": 1559,
+        "metrics": metrics,
+        "seconds": {"total": 1.0},
+        "config": {},
+    }
+    return base | changes
+
+
+TWO = [result("plain", 0.4521, 10.0), result("guided | 50%", 0.55, 21.25, retriever="guided")]
+
+
+def test_markdown() -> None:
+    assert results_table(TWO).to_markdown() == (
+        "| method | retriever | queries | R@10 | docs |\n"
+        "| --- | --- | ---: | ---: | ---: |\n"
+        "| plain | bm25 | 1,559 | 45.2 | 10.0 |\n"
+        "| guided \\| 50% | guided | 1,559 | **55.0** | 21.2 |\n"
+    )
+
+
+def test_latex_escapes_what_latex_reads() -> None:
+    table = results_table([*TWO, result("a_b & {c}", 0.1, 10)], ["answer_recall@10"]).to_latex()
+    assert r"guided | 50\% & guided & 1,559 & \textbf{55.0} \\" in table
+    assert r"a\_b \& \{c\} & bm25" in table
+    assert table.startswith("\\begin{tabular}{llrr}\n") and table.endswith("\\end{tabular}\n")
+
+
+def test_csv_keeps_full_precision() -> None:
+    rows = list(csv.DictReader(io.StringIO(results_table(TWO).to_csv())))
+    assert [float(row["R@10"]) for row in rows] == [0.4521, 0.55]
+    assert rows[1]["method"] == "guided | 50%"
+    assert [int(row["queries"]) for row in rows] == [1559, 1559]
+
+
+def test_columns_that_say_nothing_are_left_out() -> None:
+    assert results_table(TWO[:1]).titles == ("method", "queries", "R@10", "docs")
+    other = result("plain", 0.5, 10, benchmark="other")
+    assert results_table([TWO[0], other]).titles[:2] == ("benchmark", "method")
+
+
+def test_all_that_tie_for_best_are_marked_and_one_run_alone_is_not() -> None:
+    tied = results_table([result("a", 0.45212, 1), result("b", 0.45214, 1), result("c", 0.4, 1)])
+    assert [row[2].best for row in tied.rows] == [True, True, False]
+    assert not any(cell.best for cell in results_table(TWO[:1]).rows[0])
+
+
+def test_the_best_is_the_best_of_its_benchmark() -> None:
+    rows = [result("a", 0.1, 1), result("b", 0.2, 1)]
+    rows += [result("a", 0.8, 1, benchmark="easy"), result("b", 0.7, 1, benchmark="easy")]
+    table = results_table(rows, ["answer_recall@10"])
+    assert [row[-1].best for row in table.rows] == [False, True, True, False]
+    assert results_table(rows, [], describing=["method", "generator"]).titles == (
+        "method",
+        "generator",
+        "queries",
+    )
+
+
+def test_a_metric_that_was_not_measured_is_a_dash() -> None:
+    table = results_table(TWO, ["exact_match"])
+    assert [row[-1].text for row in table.rows] == ["–", "–"]
+    with pytest.raises(UnknownNameError, match="unknown metric 'exact'"):
+        results_table(TWO, ["exact"])
+    with pytest.raises(EmptyDataError):
+        results_table([])
+
+
+def expecting(**expected: Any) -> dict[str, Any]:
+    return result("plain", 0.4521, 10.0, config={"expected": expected})
+
+
+def test_expected_numbers_stand_beside_the_measured_ones() -> None:
+    told = {"value": 0.45, "tolerance": 0.005, "source": "table 2"}
+    table = results_table([expecting(**{"answer_recall@10": told}), TWO[1]])
+    assert table.titles == ("method", "retriever", "queries", "R@10", "R@10 expected", "docs")
+    assert [row[4].text for row in table.rows] == ["45.0 ± 0.5 ✓", "–"]
+    assert r"45.0 $\pm$ 0.5 $\checkmark$" in table.to_latex()
+
+
+@pytest.mark.parametrize(
+    ("value", "tolerance", "met"),
+    [(0.4521, 0, True), (0.4421, 0.01, True), (0.4621, 0.01, True), (0.4420, 0.01, False)],
+)
+def test_met_means_within_the_tolerance(value: float, tolerance: float, met: bool) -> None:
+    rows = expected_rows(
+        expecting(**{"answer_recall@10": {"value": value, "tolerance": tolerance}})
+    )
+    assert rows[0]["met"] is met
+
+
+def test_expectations_that_are_none() -> None:
+    assert expected_rows(TWO[0]) == []
+    assert expected_rows(expecting(exact_match=0.3))[0] == {
+        "metric": "exact_match",
+        "measured": None,
+        "expected": 0.3,
+        "tolerance": 0.0,
+        "met": False,
+        "source": "",
+    }
+    with pytest.raises(DataFormatError, match=r"key 'expected.exact_match': expected a number"):
+        expected_rows(expecting(exact_match="high"))
+    with pytest.raises(DataFormatError, match="expected a number"):
+        expected_rows(expecting(exact_match={"tolerance": 0.1}))
+
+
+def test_results_are_read_from_files_and_folders(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "metrics.json").write_text(json.dumps(TWO[0]))
+    (tmp_path / "other.json").write_text(json.dumps(TWO[1]))
+    assert load_results([tmp_path / "run", tmp_path / "other.json"]) == TWO
+    with pytest.raises(DataError, match="the run is not complete"):
+        load_results([tmp_path])
+    (tmp_path / "other.json").write_text("[]")
+    with pytest.raises(DataFormatError, match="is no result of a run"):
+        load_results([tmp_path / "other.json"])
+
+
+def test_marks_tell_a_difference_from_chance(
+    make_pipeline: Callable[[], RuleRAGPipeline], dataset: RuleQADataset, tmp_path: Path
+) -> None:
+    queries = dataset.query_set("full")
+    run_experiment(make_pipeline(), dataset, queries, tmp_path / "good", top_k=3)
+    text = (tmp_path / "good" / "predictions.jsonl").read_text()
+    for name, wrong in (("bad", 30), ("near", 1)):
+        rows = [json.loads(line) for line in text.splitlines()]
+        for row in rows[:wrong]:
+            row["metrics"]["exact_match"] = 0.0
+        (tmp_path / name).mkdir()
+        lines = "".join(json.dumps(row) + "\n" for row in reversed(rows))
+        (tmp_path / name / "predictions.jsonl").write_text(lines)
+    folders = [tmp_path / "good", tmp_path / "bad", tmp_path / "near"]
+    marks = significance_marks(folders, ["exact_match", "token_f1"])
+    assert marks == [{}, {"exact_match": "†"}, {}]
+    results = [result(name, 0.5, 1) for name in ("good", "bad", "near")]
+    for entry, value in zip(results, (0.8, 0.2, 0.8), strict=True):
+        entry["metrics"] = {"exact_match": value}
+    table = results_table(results, marks=marks).to_markdown()
+    assert "20.0†" in table and table.count("†") == 1
+    (tmp_path / "near" / "predictions.jsonl").write_text("")
+    with pytest.raises(DataError, match="a run over other queries"):
+        significance_marks(folders, ["exact_match"])
