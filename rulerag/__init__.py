@@ -29,7 +29,6 @@ _HOME = {
     "LuceneRetriever": "rulerag.retrieval.lucene",
     "MonoMiner": "rulerag.explanation.miners",
     "ProbeEngine": "rulerag.explanation.probe",
-    "ProbeEngine": "rulerag.explanation.probe",
     "Query": "rulerag.types",
     "Rule": "rulerag.rules",
     "RuleBank": "rulerag.rules",

@@ -37,10 +37,11 @@ class RuleGuidedRetriever:
     """Wraps any retriever and searches once for every pair of a query and a guiding rule.
 
     ``D_q`` is the union over ``r in R_q`` of ``D_q^r``, the ``per_rule_k`` best documents for
-    ``q∘r``. The pairs of all queries go to the wrapped retriever in one batch, equal ones once. The
-    union has one documented order (:data:`~rulerag.retrieval.merging.MERGES`): :meth:`retrieve` gives
-    its first k, :meth:`retrieve_union` gives it whole. Every document carries a hit for each
-    search that found it: the rule's id (None for the plain query), rank and score.
+    ``q∘r``. The pairs of all queries go to the wrapped retriever in one batch, equal ones once.
+    The union has one documented order (:data:`~rulerag.retrieval.merging.MERGES`):
+    :meth:`retrieve` gives its first k, :meth:`retrieve_union` gives it whole. Every document
+    carries a hit for each search that found it: the rule's id (None for the plain query), rank
+    and score.
 
     A query without guiding rules gets what the wrapped retriever gives for it, unchanged.
 
