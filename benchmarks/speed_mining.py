@@ -159,6 +159,13 @@ def _against_plain_python(graph: str) -> dict[str, Any]:
     }
 
 
+def _least(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Least times and largest memory: other processes of a machine only ever add to times."""
+    times = ("wall", "cpu", "load_cpu", "mine_cpu", "mine_wall")
+    least = {key: min(run[key] for run in runs) for key in times}
+    return runs[0] | least | {"memory_mb": max(run["memory_mb"] for run in runs)}
+
+
 def _print_row(row: dict[str, Any]) -> None:
     amie = AMIE[row["graph"]]
     ratios = ", ".join(f"{key} {amie[key] / row[key]:.1f}×" for key in ("wall", "cpu", "memory_mb"))
@@ -188,7 +195,8 @@ def main(
         out: folder for the JSON.
         graphs: names of graph folders.
         threads: threads of the miner.
-        repeats: fresh processes of each graph; the one with the least CPU time is shown.
+        repeats: fresh processes of each graph; the least time of each kind and the largest
+            memory are shown.
     """
     with tempfile.TemporaryDirectory() as empty:
         cold = measure("nations", threads, cache=empty)
@@ -200,7 +208,7 @@ def main(
     rows = []
     for graph in graphs:
         runs = [measure(graph, threads) for _ in range(repeats)]
-        rows.append(min(runs, key=lambda run: run["cpu"]))
+        rows.append(_least(runs))
         _print_row(rows[-1])
     plain = _against_plain_python("kinship")
     print(

@@ -148,6 +148,21 @@ else:
     assert "torch" not in _loaded_after(without, lean_environment)
 
 
+def test_the_demo_runs_with_its_packages_alone(
+    tmp_path: Path, lean_environment: dict[str, str]
+) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", "from rulerag.cli import main; main()", "demo", "--out", "out"],
+        cwd=tmp_path,
+        env=lean_environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert {"report.html", "metrics.json"} <= {path.name for path in (tmp_path / "out").iterdir()}
+
+
 # --- the package -------------------------------------------------------------------------------
 
 
