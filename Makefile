@@ -31,5 +31,5 @@ bench: ## speed benchmarks, each as a ratio against its baseline
 	.venv/bin/python -m benchmarks.speed all
 
 clean: ## remove outputs and caches (delete .venv yourself to set up anew)
-	rm -rf demo-out build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find rulerag benchmarks training tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf demo-out build dist .benchmarks .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

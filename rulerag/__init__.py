@@ -41,8 +41,10 @@ _HOME = {
     "SymbolicRetriever": "rulerag.retrieval.symbolic",
     "TLogicMiner": "rulerag.mining.tlogic",
     "TimeAwareRetriever": "rulerag.retrieval.temporal",
+    "Verbalizer": "rulerag.kg.verbalization",
     "World": "rulerag.kg.worlds",
     "explain_answer": "rulerag.explanation.provenance",
+    "queries_from_facts": "rulerag.kg.questions",
 }
 
 __all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]

@@ -6,12 +6,14 @@ import importlib
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from rulerag.config import Config
 from rulerag.dataset import RuleQADataset
-from rulerag.errors import ConfigError, RuleRAGError, did_you_mean
+from rulerag.errors import ConfigError, DataError, RetrievalError, did_you_mean
+from rulerag.io import cache_folder
 from rulerag.kg.evidence import EvidenceModel
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.protocols import Generator, Retriever, RuleMiner, RuleSelector
@@ -45,6 +47,15 @@ RETRIEVERS = {
 }
 GENERATORS = {"symbolic": "rulerag.generation.symbolic_reader:SymbolicReader"}
 
+# The settings that a BM25 index is built with, and where the opened retriever keeps them.
+_KEPT_BY_BM25 = {
+    "k1": "k1",
+    "b": "b",
+    "dates": "tokenizer.dates",
+    "stopwords": "tokenizer.stopwords",
+    "min_token_length": "tokenizer.min_length",
+}
+
 # Every key that an experiment file may hold.
 _TOP_KEYS = (
     "metadata",
@@ -67,33 +78,51 @@ class Options:
     """What a run adds to a configuration: never part of its fingerprint.
 
     Args:
-        index: the folder of a built index (Lucene needs one on disk; BM25 may use one).
+        index: the folder of an index built by `rulerag index`; without one, BM25 indexes in
+            memory and Lucene keeps its index in the cache folder.
         progress: show progress bars.
+        keep_union: also compute the untrimmed union, as the pipeline does by default.
     """
 
     index: Path | None = None
     progress: bool = False
+    keep_union: bool = True
 
 
-def load_component(family: str, table: Mapping[str, str], name: str) -> Any:
+def load_component(family: str, table: Mapping[str, str], name: str, *, key: str = "type") -> Any:
     """The class behind a name.
+
+    Args:
+        family: what the classes are called, for messages.
+        table: the names of the family.
+        name: one of them.
+        key: where the name stood, for messages.
 
     Raises:
         ConfigError: the family has no such name; lists those it has.
     """
     if name not in table:
         raise ConfigError(
-            f"no {family} is called {name!r}", key="type", hint=did_you_mean(name, table)
+            f"no {family} is called {name!r}", key=key, hint=did_you_mean(name, table)
         )
     module, _, attribute = table[name].partition(":")
     return getattr(importlib.import_module(module), attribute)
 
 
+def component_parameters(component: Any, *, given: Sequence[str] = ()) -> set[str]:
+    """The names of a constructor's parameters that a configuration may set.
+
+    Args:
+        component: the class, or a function that makes an object of it.
+        given: the parameters that the caller sets.
+    """
+    return set(inspect.signature(component).parameters) - set(given)
+
+
 def _arguments(component: Any, section: Config, *, given: Sequence[str] = ()) -> dict[str, Any]:
     """A section's keys as constructor arguments; a key that no parameter takes is an error."""
-    parameters = set(inspect.signature(component).parameters) - set(given)
     plain = section.without("type")
-    plain.check(parameters)
+    plain.check(component_parameters(component, given=given))
     return plain.to_dict()
 
 
@@ -116,8 +145,8 @@ def make_miner(name: str, **options: Any) -> RuleMiner:
     Raises:
         ConfigError: an unknown name, or an option that the miner does not take.
     """
-    component = load_component("miner", MINERS, name)
-    taken = inspect.signature(component).parameters
+    component = load_component("miner", MINERS, name, key="miner")
+    taken = component_parameters(component)
     for key in options:
         if key not in taken:
             raise ConfigError(
@@ -131,18 +160,19 @@ def open_dataset(config: Config) -> RuleQADataset:
     """The dataset that a configuration names.
 
     Raises:
-        ConfigError: it names none. DataError: the folder is missing; says how to build it.
+        ConfigError: it names none, or the folder is missing; says how to build it.
+        DataError: the folder holds no dataset, or not the one that its manifest describes.
     """
-    section = config.section("dataset").check(("query_set", "limit"), required=("path",))
+    section = config.section("dataset").check(("query_set",), required=("path",))
     folder = Path(section.read("path", str))
     if not folder.is_dir():
-        name = folder.name
-        raise ConfigError(
+        name = folder.name if folder.name.startswith("ruleqa-") else "NAME"
+        instead = "; or give dataset.path=FOLDER" if config.source is not None else ""
+        raise section.error(
             f"the dataset folder {folder} is not here",
-            path=config.source,
-            key="dataset.path",
+            "path",
             hint=f"build it: python -m benchmarks.ruleqa build --name {name} "
-            f"--kg GRAPH_FOLDER --out {folder}; or give dataset.path=FOLDER",
+            f"--kg GRAPH_FOLDER --out {folder}{instead}",
         )
     return RuleQADataset.load(folder)
 
@@ -195,6 +225,12 @@ def make_retriever(
                     wrapper,
                     hint="it follows rules and time itself",
                 )
+        if options.index is not None:
+            raise ConfigError(
+                "the symbolic retriever keeps no index on disk",
+                key="index",
+                hint="leave --index out",
+            )
         given |= {"selector": selector, "evidence": _evidence(config, dataset)}
         retriever: Retriever = _construct(component, section, given)
         return retriever
@@ -221,22 +257,40 @@ def _base(
     dataset: RuleQADataset,
     options: Options,
 ) -> Any:
-    if name != "lucene":
+    """A text retriever on its index: the one that was named, or one of its own."""
+    if name == "lucene":
+        _arguments(component.build, section, given=("index_dir", *given))
+        opening = section.without("dates")  # the index knows how it treats dates
+        if options.index is not None:
+            opened = _construct(component, opening, {**given, "index_dir": options.index})
+            return _check_index(opened, section, {"dates": "dates"}, options.index)
+        dates = section.read("dates", str, "split")
+        folder = cache_folder("lucene", f"{dataset.fingerprint}-{dates}")
+        if (folder / "manifest.json").exists():
+            try:
+                return _construct(component, opening, {**given, "index_dir": folder})
+            except (DataError, RetrievalError):
+                pass  # a damaged cache is no reason to stop
+        return _construct(component.build, section, {**given, "index_dir": folder})
+    if options.index is None:
         return _construct(component, section, given)
-    from rulerag.io import cache_folder
+    _arguments(component, section, given=tuple(given))
+    search = Config({key: section[key] for key in section if key == "threads"})
+    opened = _construct(component.load, search, {**given, "folder": options.index})
+    return _check_index(opened, section, _KEPT_BY_BM25, options.index)
 
-    folder = options.index or cache_folder("lucene", dataset.fingerprint)
-    arguments = _arguments(component.build, section, given=("documents", "index_dir", "progress"))
-    if (folder / "manifest.json").exists():
-        search = {key: value for key, value in arguments.items() if key != "dates"}
-        try:
-            opened = component(folder, dataset.corpus, progress=options.progress, **search)
-            if arguments.get("dates", opened.dates) == opened.dates:
-                return opened
-        except RuleRAGError:
-            if options.index is not None:
-                raise
-    return component.build(dataset.corpus, folder, progress=options.progress, **arguments)
+
+def _check_index(opened: Any, section: Config, kept: Mapping[str, str], folder: Path) -> Any:
+    """The opened retriever; settings that its index was not built with are an error."""
+    for key, place in kept.items():
+        value = attrgetter(place)(opened)
+        if key in section and section[key] != value:
+            raise section.error(
+                f"is {section[key]!r} here, and the index {folder} was built with {value!r}",
+                key,
+                hint="name an index that fits, or leave --index out",
+            )
+    return opened
 
 
 def _guided(
@@ -283,6 +337,7 @@ def make_pipeline(
     Raises:
         ConfigError: an unknown name or key; names file and key.
     """
+    options = options or Options()
     config.check(_TOP_KEYS, required=("retriever", "generator"))
     selector = make_selector(config, dataset.rules)
     return RuleRAGPipeline(
@@ -291,5 +346,6 @@ def make_pipeline(
         selector=selector,
         top_k=config.read("top_k", int, 10),
         reader_rules=config.read("reader_rules", str, "selected"),
+        keep_union=options.keep_union,
         fingerprints={"dataset": dataset.fingerprint, "rules": dataset.rules.fingerprint},
     )

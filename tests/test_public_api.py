@@ -35,7 +35,6 @@ CONTRACT = {
 LATER = {
     "CertifiedMiner",
     "DenseRetriever",
-    "DualMiner",
     "HuggingFaceGenerator",
     "OpenAICompatibleGenerator",
 }

@@ -10,15 +10,18 @@ import typer
 from tqdm import tqdm
 
 from rulerag.cli.common import (
+    SHOWN,
     IndexOption,
     LimitOption,
     Opened,
     QuerySetOption,
     QuietOption,
     RetrieverOption,
-    RulesOption,
+    Target,
     TopKOption,
+    check_outputs,
     choose_queries,
+    is_experiment,
     open_pipeline,
     percent,
     say,
@@ -36,11 +39,13 @@ TargetArgument = Annotated[
     str, typer.Argument(help="a dataset folder, an experiment file, or a question in quotes")
 ]
 DatasetOption = Annotated[
-    Path | None, typer.Option("--dataset", help="the dataset folder a question is asked of")
+    Path | None,
+    typer.Option("--dataset", help="what a question is asked of: a dataset folder or experiment"),
 ]
-IdsOption = Annotated[list[str] | None, typer.Option("--query", help="a query id; repeatable")]
-# Answers printed one by one; more go to the file alone.
-_SHOWN = 5
+IdsOption = Annotated[
+    list[str] | None, typer.Option("--query", metavar="ID", help="a query id; repeatable")
+]
+RulesOption = Annotated[str | None, typer.Option(help="guided (default) or none")]
 
 
 def answer(
@@ -48,29 +53,30 @@ def answer(
     dataset: DatasetOption = None,
     query: IdsOption = None,
     out: Annotated[Path | None, typer.Option(help="answers.jsonl to write")] = None,
-    retriever: RetrieverOption = "bm25",
-    rules: RulesOption = "guided",
-    top_k: TopKOption = 10,
-    query_set: QuerySetOption = "full",
+    retriever: RetrieverOption = None,
+    rules: RulesOption = None,
+    top_k: TopKOption = None,
+    query_set: QuerySetOption = None,
     index: IndexOption = None,
     limit: LimitOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Answer a question, or the queries of a dataset, with the evidence."""
-    opened, queries = _open(
-        target, dataset, query, retriever, rules, top_k, query_set, index, limit, quiet
-    )
+    check_outputs(out)
+    place = _place(target, dataset, ids=query, query_set=query_set, limit=limit)
+    chosen = Target(place, retriever, rules, top_k, query_set, index)
+    opened, queries = _open(chosen, target, dataset, ids=query, limit=limit, quiet=quiet)
     answers = opened.pipeline.answer(queries)
     if out is not None:
         write_jsonl(out, (item.to_json() for item in answers))
-    for item in answers[:_SHOWN]:
+    for item in answers[:SHOWN]:
         say(_shown(item))
-    if len(answers) > _SHOWN:
-        say(f"… and {len(answers) - _SHOWN:,} more" + (f" in {out}" if out else ""))
+    _tell_rest(len(answers), "answer", out)
     known = [item for item in answers if item.query.answers]
     if known:
         right = sum(exact_match(item.text, item.query.answers) for item in known)
-        say(f"exact match {percent(right / len(known))} % of {len(known):,} queries")
+        plural = "query" if len(known) == 1 else "queries"
+        say(f"exact match {percent(right / len(known))} % of {len(known):,} {plural}")
 
 
 def explain(
@@ -82,86 +88,136 @@ def explain(
     max_sources: Annotated[
         int, typer.Option(help="documents told apart; up to two to this power probes")
     ] = 10,
-    retriever: RetrieverOption = "bm25",
-    rules: RulesOption = "guided",
-    top_k: TopKOption = 10,
-    query_set: QuerySetOption = "full",
+    retriever: RetrieverOption = None,
+    rules: RulesOption = None,
+    top_k: TopKOption = None,
+    query_set: QuerySetOption = None,
     index: IndexOption = None,
-    limit: LimitOption = None,
+    limit: Annotated[
+        int | None, typer.Option(help=f"only the first N queries (default {SHOWN})")
+    ] = None,
     quiet: QuietOption = False,
 ) -> None:
     """Explain answers: guiding rules, documents, minimal retention and omission rules."""
     from rulerag.evaluation.html import write_report
     from rulerag.explanation.provenance import explain_answer
 
-    if limit is None and not query and dataset is None:
-        limit = _SHOWN
-    opened, queries = _open(
-        target, dataset, query, retriever, rules, top_k, query_set, index, limit, quiet
-    )
+    check_outputs(out, html)
+    place = _place(target, dataset, ids=query, query_set=query_set, limit=limit)
+    chosen = Target(place, retriever, rules, top_k, query_set, index)
+    opened, queries = _open(chosen, target, dataset, ids=query, limit=limit, quiet=quiet)
+    asked = len(queries)
+    if limit is None and not query:
+        queries = queries[:SHOWN]
     answers = opened.pipeline.answer(queries)
     told = [item for item in answers if item.text and item.documents]
-    for item in answers:
-        if item not in told:
-            say(f"{item.query.text}\n  no answer: no guiding rule fires on what was found\n")
-    bar = tqdm(told, "explaining", disable=quiet or len(told) < 3, unit="answer")
+    bar = tqdm(told, "explaining", disable=quiet or len(told) <= SHOWN, unit="answer")
     explanations = [
         explain_answer(item, opened.pipeline.generator, max_sources=max_sources) for item in bar
     ]
-    for explanation in explanations[:_SHOWN]:
-        say(f"{explanation}\n")
-    if len(explanations) > _SHOWN:
-        say(f"… and {len(explanations) - _SHOWN:,} more" + (f" in {out}" if out else ""))
     records = [explanation.to_json() for explanation in explanations]
     if out is not None:
         write_jsonl(out, records)
     if html is not None:
         write_report(html, title="Why these answers", explanations=records)
+    for explanation in explanations[:SHOWN]:
+        say(f"{explanation}\n")
+    _tell_rest(len(explanations), "explanation", out)
+    _tell_unanswered([item.query for item in answers if not (item.text and item.documents)])
+    if len(queries) < asked:
+        say(f"these are the first {len(queries)} of {asked:,} queries; --limit N explains more")
+    written = [str(file) for file in (out, html) if file is not None]
+    if written:
+        say(f"written to {' and '.join(written)}")
 
 
-def _open(
+def _place(
     target: str,
     dataset: Path | None,
+    *,
     ids: Sequence[str] | None,
-    retriever: str,
-    rules: str,
-    top_k: int,
-    query_set: str,
-    index: Path | None,
+    query_set: str | None,
     limit: int | None,
-    quiet: bool,
-) -> tuple[Opened, list[Query]]:
-    """The pipeline, and the question or the chosen queries."""
-    is_place = Path(target).exists() or target.endswith((".yaml", ".yml"))
-    if dataset is None and not is_place:
+) -> Path:
+    """The dataset folder or experiment file: the target itself, or what its question is asked of.
+
+    Raises:
+        ConfigError: it is not clear what is asked of what.
+    """
+    if dataset is None:
+        if Path(target).is_dir() or is_experiment(target):
+            return Path(target)
         raise ConfigError(
             f"{target!r} is no dataset folder and no experiment file",
             hint="for a question, name the dataset too: --dataset FOLDER",
         )
+    if Path(target).exists():
+        raise ConfigError(
+            f"{target!r} is no question", hint="leave out --dataset to ask its queries"
+        )
+    for key, value in (("query", ids), ("query_set", query_set), ("limit", limit)):
+        if value:
+            raise ConfigError(
+                "chooses queries of a dataset, and a question was asked",
+                key=key,
+                hint="leave out the question or this option",
+            )
+    return dataset
+
+
+def _open(
+    chosen: Target,
+    target: str,
+    dataset: Path | None,
+    *,
+    ids: Sequence[str] | None,
+    limit: int | None,
+    quiet: bool,
+) -> tuple[Opened, list[Query]]:
+    """The pipeline, and the question or the chosen queries."""
     opened = open_pipeline(
-        target if dataset is None else dataset,
-        retriever=retriever,
-        rules=rules,
-        query_set=query_set,
-        top_k=top_k,
-        index=index,
+        chosen.config(),
+        index=chosen.index,
         progress=show_progress(quiet) and dataset is None,
+        keep_union=False,
     )
     if dataset is not None:
         return opened, [parse_question(target, opened.dataset)]
-    return opened, choose_queries(opened.dataset, query_set=query_set, ids=ids or (), limit=limit)
+    return opened, choose_queries(opened, ids=ids or (), limit=limit)
 
 
 def _shown(item: Answer) -> str:
-    lines = [item.query.text, f"  answer: {item.text or '(none)'}"]
+    """An answer with its documents, each with the rules that found it."""
+    lines = [item.query.text, f"  answer: {item.text or '(none: nothing found leads to one)'}"]
     if item.query.answers:
         lines.append(f"  accepted: {', '.join(item.query.answers)}")
+    found = dict.fromkeys(rule_id for scored in item.documents for rule_id in scored.rule_ids)
+    names = {rule_id: f"R{number}" for number, rule_id in enumerate(found, start=1)}
+    texts = {rule.id: rule.text for rule in item.rules}
+    if names:
+        lines.append("  rules that found documents:")
+        lines += [f"    {name:4}{texts.get(rule_id, rule_id)}" for rule_id, name in names.items()]
     best = item.completion.candidates[0] if item.completion.candidates else None
     support = set(best.document_ids) if best else set()
-    texts = {rule.id: rule.text for rule in item.rules}
+    if item.documents:
+        lines.append("  documents (* leads to the answer):")
     for scored in item.documents:
         mark = "*" if scored.document.id in support else " "
-        found = "; ".join(texts.get(rule_id, rule_id) for rule_id in scored.rule_ids)
-        how = f"   ← {found}" if found else ""
-        lines.append(f"  {mark} {scored.rank:2d}. {scored.document.text}{how}")
+        rules = ", ".join(names[rule_id] for rule_id in scored.rule_ids)
+        lines.append(
+            f"  {mark} {scored.rank:2d}. {scored.document.text}" + (f"  [{rules}]" if rules else "")
+        )
     return "\n".join(lines) + "\n"
+
+
+def _tell_rest(count: int, what: str, out: Path | None) -> None:
+    if count > SHOWN:
+        where = f"all are in {out}" if out else "--out FILE writes all"
+        say(f"… and {count - SHOWN:,} more {what}s; {where}")
+
+
+def _tell_unanswered(queries: Sequence[Query]) -> None:
+    if queries:
+        ids = ", ".join(query.id for query in queries[:SHOWN])
+        more = " …" if len(queries) > SHOWN else ""
+        say(f"nothing to explain, because nothing found leads to an answer: {ids}{more}")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,22 +15,41 @@ import typer
 from rulerag.build import Options, make_pipeline, open_dataset
 from rulerag.config import Config, load_config
 from rulerag.dataset import RuleQADataset
-from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
+from rulerag.errors import ConfigError, EmptyDataError, OutputError, UnknownNameError, did_you_mean
+from rulerag.io import prepare_folder
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.presets import preset
 from rulerag.types import Query
 
-__all__ = ["Opened", "choose_queries", "open_pipeline", "say", "show_progress"]
+__all__ = [
+    "SHOWN",
+    "Opened",
+    "Target",
+    "check_outputs",
+    "choose_queries",
+    "is_experiment",
+    "open_pipeline",
+    "percent",
+    "say",
+    "show_progress",
+    "table",
+]
 
-RetrieverOption = Annotated[str, typer.Option(help="bm25, lucene or symbolic")]
-RulesOption = Annotated[str, typer.Option(help="none or guided")]
-TopKOption = Annotated[int, typer.Option(help="documents per query")]
-QuerySetOption = Annotated[str, typer.Option(help="balanced, full, f_r or f_g")]
+# Unset options are None, so that an experiment file can refuse those that it decides itself.
+RetrieverOption = Annotated[str | None, typer.Option(help="bm25 (default), lucene or symbolic")]
+TopKOption = Annotated[int | None, typer.Option(help="documents per query (default 10)")]
+QuerySetOption = Annotated[
+    str | None, typer.Option(help="balanced, full, f_r or f_g (default full, or the experiment's)")
+]
 IndexOption = Annotated[
-    Path | None, typer.Option(help="a folder written by `rulerag index`; built when left out")
+    Path | None,
+    typer.Option(help="a folder written by `rulerag index`, used with its settings"),
 ]
 LimitOption = Annotated[int | None, typer.Option(help="only the first N queries")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="no progress bars")]
+
+SHOWN = 5
+"""Answers or explanations printed one by one; the rest goes to files alone."""
 
 
 def say(text: str) -> None:
@@ -41,6 +62,72 @@ def show_progress(quiet: bool) -> bool:
     return not quiet
 
 
+def check_outputs(*files: Path | None) -> None:
+    """Refuse, before any work is done, a file that could not be written after it.
+
+    Missing folders above the files are made.
+
+    Raises:
+        OutputError: a file's folder cannot be written, or a folder has the file's name.
+    """
+    for file in files:
+        if file is None:
+            continue
+        if file.is_dir():
+            raise OutputError("is a folder", path=file, hint="name a file in it")
+        prepare_folder(file.parent)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a pipeline is opened for: a dataset folder with options, or an experiment file.
+
+    Args:
+        place: the folder or the file.
+        retriever: see :func:`~rulerag.presets.preset`, like the next two; None where not given.
+        rules: see there.
+        top_k: see there.
+        query_set: the queries to ask; for an experiment in place of its own.
+        index: a built index.
+    """
+
+    place: Path
+    retriever: str | None = None
+    rules: str | None = None
+    top_k: int | None = None
+    query_set: str | None = None
+    index: Path | None = None
+
+    def config(self, *, rules: str = "guided") -> Config:
+        """The experiment's configuration, or the preset that the options name.
+
+        Args:
+            rules: what a text retriever does where no option says it.
+
+        Raises:
+            ConfigError: an option that an experiment decides itself, or one that is wrong.
+        """
+        options = {"retriever": self.retriever, "rules": self.rules, "top_k": self.top_k}
+        given: dict[str, Any] = {k: value for k, value in options.items() if value is not None}
+        if is_experiment(self.place):
+            if given:
+                raise ConfigError(
+                    f"the experiment file {self.place} decides this itself",
+                    key=next(iter(given)),
+                    hint="leave the option out, or name a dataset folder",
+                )
+            query_set = [f"+dataset.query_set={self.query_set}"] if self.query_set else []
+            return load_config(self.place, query_set)
+        given.setdefault("rules", "guided" if self.retriever == "symbolic" else rules)
+        config = preset(self.place, query_set=self.query_set or "full", **given)
+        if self.index is None:
+            return config
+        # An index keeps the settings that it was built with.
+        retriever = {"type": config["retriever.type"]}
+        return Config({**config.to_dict(), "retriever": retriever})
+
+
+@dataclass(frozen=True)
 class Opened:
     """A dataset and the pipeline over it.
 
@@ -51,47 +138,44 @@ class Opened:
         load_seconds: what opening both took.
     """
 
-    def __init__(
-        self, config: Config, dataset: RuleQADataset, pipeline: RuleRAGPipeline, load_seconds: float
-    ) -> None:
-        self.config = config
-        self.dataset = dataset
-        self.pipeline = pipeline
-        self.load_seconds = load_seconds
+    config: Config
+    dataset: RuleQADataset
+    pipeline: RuleRAGPipeline
+    load_seconds: float
+
+
+def is_experiment(place: str | Path) -> bool:
+    """Whether a path is that of an experiment file."""
+    return str(place).endswith((".yaml", ".yml"))
 
 
 def open_pipeline(
-    source: str | Path | Config,
-    *,
-    retriever: str = "bm25",
-    rules: str = "guided",
-    query_set: str = "full",
-    top_k: int = 10,
-    index: Path | None = None,
-    progress: bool = False,
-    overrides: Sequence[str] = (),
+    config: Config, *, index: Path | None = None, progress: bool = False, keep_union: bool = True
 ) -> Opened:
-    """Open a dataset folder with a preset, or an experiment file with its own settings."""
+    """Open the dataset of a configuration and build its pipeline.
+
+    Args:
+        config: the configuration.
+        index: a built index.
+        progress: show progress bars.
+        keep_union: as in :class:`~rulerag.pipeline.RuleRAGPipeline`.
+    """
     started = time.perf_counter()
-    if isinstance(source, Config):
-        config = source
-    elif str(source).endswith((".yaml", ".yml")):
-        config = load_config(source, overrides)
-    else:
-        config = preset(source, retriever=retriever, rules=rules, query_set=query_set, top_k=top_k)
     dataset = open_dataset(config)
-    pipeline = make_pipeline(config, dataset, Options(index=index, progress=progress))
+    options = Options(index=index, progress=progress, keep_union=keep_union)
+    pipeline = make_pipeline(config, dataset, options)
     return Opened(config, dataset, pipeline, time.perf_counter() - started)
 
 
 def choose_queries(
-    dataset: RuleQADataset,
-    *,
-    query_set: str = "full",
-    ids: Sequence[str] = (),
-    limit: int | None = None,
+    opened: Opened, *, ids: Sequence[str] = (), limit: int | None = None
 ) -> list[Query]:
-    """The queries of a set, or those with the given ids from any split, at most ``limit``.
+    """The queries of the configured set, or those with the given ids from any split.
+
+    Args:
+        opened: the dataset and its configuration.
+        ids: query ids, asked in this order.
+        limit: only the first so many.
 
     Raises:
         UnknownNameError: an id is unknown. ConfigError: the limit is below 1.
@@ -99,14 +183,22 @@ def choose_queries(
     if limit is not None and limit < 1:
         raise ConfigError(f"{limit} is below 1", key="limit", hint="say 10")
     if not ids:
-        return dataset.query_set(query_set)[:limit]
-    known: dict[str, Query] = {q.id: q for rows in dataset.queries.values() for q in rows}
+        return opened.dataset.query_set(opened.config.read("dataset.query_set", str, "full"))[
+            :limit
+        ]
+    known = {query.id: query for query in _all_queries(opened.dataset)}
+    if not known:
+        raise EmptyDataError(f"the dataset {opened.dataset.name!r} holds no query")
     for identifier in ids:
         if identifier not in known:
             raise UnknownNameError(
                 f"no query has the id {identifier!r}", hint=did_you_mean(identifier, known)
             )
-    return [known[identifier] for identifier in ids][:limit]
+    return [known[identifier] for identifier in dict.fromkeys(ids)][:limit]
+
+
+def _all_queries(dataset: RuleQADataset) -> Iterator[Query]:
+    return chain.from_iterable(dataset.queries.values())
 
 
 def percent(value: float | None) -> str:
@@ -114,14 +206,13 @@ def percent(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.1f}"
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table; the first column is text, the others are aligned right."""
-    from rich.console import Console
-    from rich.table import Table
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print columns without frames, each as wide as its widest cell; nothing is cut or folded.
 
-    grid = Table(title=title, title_justify="left")
-    for number, column in enumerate(columns):
-        grid.add_column(column, justify="right" if number else "left", overflow="fold")
-    for row in rows:
-        grid.add_row(*(str(cell) for cell in row))
-    Console(markup=False, highlight=False).print(grid)
+    The last column is text and reaches as far as it must; the others are numbers and stand right.
+    """
+    lines = [tuple(columns), *map(tuple, rows)]
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)][:-1]
+    for line in lines:
+        cells = [cell.rjust(width) for cell, width in zip(line, widths, strict=False)]
+        say("  ".join([*cells, line[-1]]).rstrip())

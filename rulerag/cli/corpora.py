@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,16 +15,18 @@ from rulerag.cli.common import (
     QuerySetOption,
     QuietOption,
     RetrieverOption,
-    RulesOption,
+    Target,
     TopKOption,
+    check_outputs,
     choose_queries,
     open_pipeline,
     percent,
     say,
     show_progress,
 )
-from rulerag.errors import ConfigError, DataError
-from rulerag.types import Document
+from rulerag.errors import ConfigError, DataError, OutputError
+from rulerag.io import prepare_folder, read_records
+from rulerag.types import Document, Query, ScoredDocument
 
 __all__ = ["index", "retrieve"]
 
@@ -32,30 +35,38 @@ def index(
     corpus: Annotated[Path, typer.Argument(help="a dataset folder, or a corpus.jsonl")],
     out: Annotated[Path, typer.Option(help="the index folder to write")],
     retriever: Annotated[str, typer.Option(help="bm25 or lucene")] = "bm25",
+    dates: Annotated[
+        str | None,
+        typer.Option(help="token, split or drop (default bm25: token, lucene: split)"),
+    ] = None,
     quiet: QuietOption = False,
 ) -> None:
     """Build an index that `rulerag retrieve --index` opens."""
+    if retriever not in ("bm25", "lucene"):
+        raise ConfigError(
+            f"{retriever!r} keeps no index on disk", key="retriever", hint="bm25 or lucene"
+        )
+    if out.is_file():
+        raise OutputError("is a file", path=out, hint="name a new or empty folder")
+    prepare_folder(out.absolute().parent)
     documents = _documents(corpus)
+    options: dict[str, Any] = {"progress": show_progress(quiet)}
+    if dates is not None:
+        options["dates"] = dates
     started = time.perf_counter()
     if retriever == "bm25":
         from rulerag.retrieval.bm25 import BM25Retriever
 
-        BM25Retriever(documents, progress=show_progress(quiet)).save(out)
-    elif retriever == "lucene":
+        BM25Retriever(documents, **options).save(out)
+    else:
         from rulerag.retrieval.lucene import LuceneRetriever
 
-        LuceneRetriever.build(documents, out, progress=show_progress(quiet)).close()
-    else:
-        raise ConfigError(
-            f"{retriever!r} keeps no index on disk", key="retriever", hint="bm25 or lucene"
-        )
+        LuceneRetriever.build(documents, out, **options).close()
     seconds = time.perf_counter() - started
     say(f"{len(documents):,} documents indexed in {seconds:.1f} s → {out}")
 
 
 def _documents(corpus: Path) -> list[Document]:
-    from rulerag.io import read_records
-
     file = corpus / "corpus.jsonl" if corpus.is_dir() else corpus
     if not file.exists():
         raise DataError(
@@ -65,49 +76,57 @@ def _documents(corpus: Path) -> list[Document]:
 
 
 def retrieve(
-    dataset: Annotated[str, typer.Argument(help="a dataset folder, or an experiment file")],
+    dataset: Annotated[Path, typer.Argument(help="a dataset folder, or an experiment file")],
     out: Annotated[Path, typer.Option(help="the TREC run to write")],
-    retriever: RetrieverOption = "bm25",
-    rules: RulesOption = "none",
-    top_k: TopKOption = 10,
-    query_set: QuerySetOption = "full",
-    union: Annotated[bool, typer.Option("--union", help="write the untrimmed union")] = False,
+    retriever: RetrieverOption = None,
+    rules: Annotated[
+        str | None, typer.Option(help="none (default) or guided; symbolic is always guided")
+    ] = None,
+    top_k: TopKOption = None,
+    query_set: QuerySetOption = None,
+    union: Annotated[
+        bool, typer.Option("--union", help="write the untrimmed union of every rule's top k")
+    ] = False,
     index: IndexOption = None,
     limit: LimitOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Run retrieval for the queries of a dataset."""
-    from rulerag.evaluation.metrics import AnswerMatcher
     from rulerag.pipeline import UnionRetriever
     from rulerag.retrieval.runs import write_run
 
-    rules = "guided" if retriever == "symbolic" else rules
-    opened = open_pipeline(
-        dataset,
-        retriever=retriever,
-        rules=rules,
-        query_set=query_set,
-        top_k=top_k,
-        index=index,
-        progress=show_progress(quiet),
-    )
-    queries = choose_queries(opened.dataset, query_set=query_set, limit=limit)
-    engine = opened.pipeline.retriever
+    check_outputs(out)
+    config = Target(dataset, retriever, rules, top_k, query_set, index).config(rules="none")
+    opened = open_pipeline(config, index=index, progress=show_progress(quiet))
+    queries = choose_queries(opened, limit=limit)
+    engine, depth = opened.pipeline.retriever, opened.pipeline.top_k
     started = time.perf_counter()
-    if union and isinstance(engine, UnionRetriever):
-        found = engine.retrieve_union(queries, top_k)
+    if not union:
+        found = engine.retrieve(queries, depth)
+    elif isinstance(engine, UnionRetriever):
+        found = engine.retrieve_union(queries, depth)
     else:
-        found = engine.retrieve(queries, top_k)
+        raise ConfigError("there is no union without rules", key="union", hint="--rules guided")
     seconds = time.perf_counter() - started
-    write_run(out, {q.id: docs for q, docs in zip(queries, found, strict=True)}, tag=retriever)
+    tag = config.read("retriever.type", str) + ("-guided" if config.section("guided") else "")
+    write_run(out, {q.id: docs for q, docs in zip(queries, found, strict=True)}, tag=tag)
+    mean = sum(map(len, found)) / len(queries)
+    say(
+        f"{len(queries):,} queries in {seconds:.1f} s, {mean:.1f} documents each"
+        f"{_recall(queries, found)} → {out}"
+    )
+
+
+def _recall(queries: Sequence[Query], found: Sequence[Sequence[ScoredDocument]]) -> str:
+    """The answer recall of the queries whose answers are known, in words."""
+    from rulerag.evaluation.metrics import AnswerMatcher
+
     matcher = AnswerMatcher()
     ranks = [
-        matcher.first_rank([s.document for s in docs], q.answers)
-        for q, docs in zip(queries, found, strict=True)
+        matcher.first_rank([scored.document for scored in documents], query.answers)
+        for query, documents in zip(queries, found, strict=True)
+        if query.answers
     ]
-    recall = sum(rank is not None for rank in ranks) / len(queries)
-    mean = sum(len(docs) for docs in found) / len(queries)
-    say(
-        f"{len(queries):,} queries in {seconds:.1f} s, {mean:.1f} documents each, "
-        f"answer recall {percent(recall)} % → {out}"
-    )
+    if not ranks:
+        return ""
+    return f", answer recall {percent(sum(rank is not None for rank in ranks) / len(ranks))} %"

@@ -8,72 +8,103 @@ from typing import Annotated, Any
 
 import typer
 
-from rulerag.build import make_miner
-from rulerag.cli.common import QuietOption, say, show_progress, table
+from rulerag.build import MINERS, component_parameters, load_component, make_miner
+from rulerag.cli.common import QuietOption, check_outputs, say, show_progress, table
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.rules import RuleBank
+from rulerag.rules import RuleBank, readable
 
 __all__ = ["mine", "rules"]
 
 _FORMATS = ("jsonl", "amie", "anyburl", "tlogic")
+# What the option --min-confidence is called by each miner.
+_CONFIDENCE = {"amie": "min_pca_confidence"}
 
 
 def mine(
     kg: Annotated[Path, typer.Argument(help="a graph folder, or one file of facts")],
     out: Annotated[Path, typer.Option(help="the rule bank to write")],
     miner: Annotated[str, typer.Option(help="auto, amie (static) or tlogic (temporal)")] = "auto",
-    max_atoms: Annotated[int, typer.Option(help="amie: longest rule, head included")] = 3,
-    lengths: Annotated[str, typer.Option(help="tlogic: body lengths, comma-separated")] = "1",
+    max_atoms: Annotated[
+        int | None, typer.Option(help="amie: longest rule, head included (default 3)")
+    ] = None,
+    lengths: Annotated[
+        str | None, typer.Option(help="tlogic: body lengths, comma-separated (default 1)")
+    ] = None,
     min_confidence: Annotated[
-        float | None, typer.Option(help="least confidence (amie: PCA; default 0.1; tlogic: 0.01)")
+        float | None, typer.Option(help="least confidence (amie: PCA, default 0.1; tlogic: 0.01)")
     ] = None,
     min_support: Annotated[
-        int | None, typer.Option(help="tlogic: least support, in facts (default 2)")
+        int | None, typer.Option(help="least support, in facts (default amie: 1, tlogic: 2)")
     ] = None,
     min_head_coverage: Annotated[
         float | None, typer.Option(help="amie: least head coverage (default 0.01)")
     ] = None,
+    min_head_size: Annotated[
+        int | None, typer.Option(help="amie: least facts of a head relation (default 100)")
+    ] = None,
     threads: Annotated[int | None, typer.Option(help="amie: threads (default 2)")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="amie: a folder from which an interrupted run resumes")
+    ] = None,
     split: Annotated[str, typer.Option(help="the split to mine")] = "train",
     layout: Annotated[str, typer.Option(help="how the files are laid out")] = "auto",
     format: Annotated[str, typer.Option(help="jsonl, amie, anyburl or tlogic")] = "jsonl",
     quiet: QuietOption = False,
 ) -> None:
     """Mine a rule bank from a graph."""
+    check_outputs(out)
     if format not in _FORMATS:
         raise ConfigError(f"unknown format {format!r}", key="format", hint=", ".join(_FORMATS))
     graph = KnowledgeGraph.load(kg, layout=layout)
+    _check_format(format, graph)
+    name = miner if miner != "auto" else "tlogic" if graph.is_temporal else "amie"
+    options: dict[str, Any] = {
+        "max_atoms": max_atoms,
+        "lengths": _lengths(lengths),
+        _CONFIDENCE.get(name, "min_confidence"): min_confidence,
+        "min_support": min_support,
+        "min_head_coverage": min_head_coverage,
+        "min_head_size": min_head_size,
+        "threads": threads,
+        "checkpoint": checkpoint,
+    }
+    given = {key: value for key, value in options.items() if value is not None}
     if miner == "auto":
-        miner = "tlogic" if graph.is_temporal else "amie"
-    options: dict[str, Any] = {"progress": show_progress(quiet)}
-    if miner == "tlogic":
-        options |= {"lengths": _lengths(lengths)}
-        wanted = {"min_confidence": min_confidence, "min_support": min_support}
-    else:
-        options |= {"max_atoms": max_atoms}
-        wanted = {
-            "min_pca_confidence": min_confidence,
-            "min_head_coverage": min_head_coverage,
-            "threads": threads,
-        }
-    options |= {key: value for key, value in wanted.items() if value is not None}
-    engine = make_miner(miner, **options)
+        # One command line for graphs of both kinds: what the chosen miner knows counts.
+        known = component_parameters(load_component("miner", MINERS, name))
+        given = {key: value for key, value in given.items() if key in known}
+    engine = make_miner(name, progress=show_progress(quiet), **given)
+    facts = graph.split(split)
     started = time.perf_counter()
-    bank = engine.mine(graph.split(split))
+    bank = engine.mine(facts)
     seconds = time.perf_counter() - started
-    if format == "jsonl":
-        bank.save(out)
-    else:
-        from rulerag.mining.formats import export_rules
+    from rulerag.mining.formats import export_rules
 
-        export_rules(bank, out, format, graph)
-    say(f"{len(bank):,} rules for {len(bank.head_relations)} relations in {seconds:.2f} s → {out}")
+    export_rules(bank, out, format, graph)
+    say(
+        f"{len(bank):,} rules for {len(bank.head_relations)} of {len(graph.relations)} relations "
+        f"in {seconds:.2f} s ({name}) → {out}"
+    )
 
 
-def _lengths(text: str) -> tuple[int, ...]:
+def _check_format(format: str, graph: KnowledgeGraph) -> None:
+    """Say before the work what cannot be written after it."""
+    fits = ("jsonl", "tlogic") if graph.is_temporal else ("jsonl", "amie", "anyburl")
+    if format not in fits:
+        kind = "temporal" if graph.is_temporal else "static"
+        raise ConfigError(
+            f"{format!r} cannot hold the {kind} rules of {graph.name!r}",
+            key="format",
+            hint=f"one of {', '.join(fits)}",
+        )
+
+
+def _lengths(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
     try:
-        return tuple(int(part) for part in text.split(",") if part.strip())
+        return tuple(int(part) for part in text.split(","))
     except ValueError:
         raise ConfigError(
             f"{text!r} is no list of lengths", key="lengths", hint="for example --lengths 1"
@@ -81,31 +112,66 @@ def _lengths(text: str) -> tuple[int, ...]:
 
 
 def rules(
-    file: Annotated[Path, typer.Argument(help="a rule bank (rules.jsonl)")],
+    file: Annotated[Path, typer.Argument(help="a rule bank in any format of `rulerag mine`")],
     head: Annotated[str | None, typer.Option(help="only rules that predict this relation")] = None,
     top: Annotated[int, typer.Option(help="how many rules to show")] = 10,
+    format: Annotated[str, typer.Option(help="auto, jsonl, amie, anyburl or tlogic")] = "auto",
+    kg: Annotated[
+        Path | None, typer.Option(help="the graph of the rules; the format tlogic needs it")
+    ] = None,
 ) -> None:
     """Look into a rule bank."""
-    bank = RuleBank.load(file)
-    if head is not None:
-        chosen = bank.for_head(_relation(bank, head))
-    else:
-        chosen = sorted(bank, key=lambda r: (-r.ranking_confidence, -(r.quality.support or 0)))
-    heads = len(bank.head_relations)
-    say(f"{len(bank):,} rules for {heads} relations; {len(chosen):,} chosen, showing {top}")
+    if top < 1:
+        raise ConfigError(f"{top} is below 1", key="top", hint="say 10")
+    bank = _load(file, format, kg)
+    chosen = list(bank) if head is None else bank.for_head(_relation(bank, head))
+    chosen.sort(key=lambda r: (-r.ranking_confidence, -(r.quality.support or 0)))
+    shown = chosen[:top]
+    say(
+        f"{len(bank):,} rules for {len(bank.head_relations)} relations"
+        + (f", {len(chosen):,} for {head!r}" if head is not None else "")
+        + f"; the {len(shown):,} most confident:"
+    )
     rows = [
-        (r.text, f"{r.ranking_confidence:.3f}", r.quality.support, r.quality.body_size)
-        for r in chosen[:top]
+        (
+            f"{rule.ranking_confidence:.3f}",
+            _count(rule.quality.support),
+            _count(rule.quality.body_size),
+            rule.text,
+        )
+        for rule in shown
     ]
-    table("", ("rule", "confidence", "support", "body"), rows)
+    if rows:
+        table(("confidence", "support", "body", "rule"), rows)
+
+
+def _load(file: Path, format: str, kg: Path | None) -> RuleBank:
+    from rulerag.mining.formats import detect_format, import_rules
+
+    graph = KnowledgeGraph.load(kg) if kg is not None else None
+    if format == "auto":
+        # A bank of no rules is an empty file, which tells no format.
+        empty = file.is_file() and not file.stat().st_size
+        format = "jsonl" if empty else detect_format(file)
+    if format == "tlogic" and graph is None:
+        raise ConfigError(
+            "TLogic's format names relations by their ids in a graph",
+            path=file,
+            hint="name the graph that the rules were mined from: --kg FOLDER",
+        )
+    return import_rules(file, format, graph)
+
+
+def _count(value: int | None) -> str:
+    return "–" if value is None else f"{value:,}"
 
 
 def _relation(bank: RuleBank, name: str) -> str:
     """The raw relation behind a name or its readable form."""
-    readable = {head.replace("_", " ").casefold(): head for head in bank.head_relations}
     if name in bank.head_relations:
         return name
-    found = readable.get(name.replace("_", " ").casefold())
+    forms = {readable(head).casefold(): head for head in bank.head_relations}
+    found = forms.get(readable(name).casefold())
     if found is None:
         raise UnknownNameError(
             f"no rule predicts {name!r}", hint=did_you_mean(name, bank.head_relations)

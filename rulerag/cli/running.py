@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,6 +18,7 @@ from rulerag.cli.common import (
     table,
 )
 from rulerag.config import load_config
+from rulerag.errors import ConfigError
 
 __all__ = ["demo", "evaluate"]
 
@@ -37,30 +38,46 @@ def evaluate(
 ) -> None:
     """Run one experiment; a rerun resumes what was interrupted."""
     from rulerag.evaluation.experiment import run_experiment
-    from rulerag.evaluation.report import expected_rows, format_value
     from rulerag.io import prepare_folder
 
+    if config.is_dir():
+        raise ConfigError(
+            "is a folder", path=config, hint="name an experiment file, such as those in configs"
+        )
     settings = load_config(config, overrides or ())
     prepare_folder(out)
-    opened = open_pipeline(settings, index=index, progress=False)
-    query_set = settings.read("dataset.query_set", str, "full")
+    opened = open_pipeline(settings, index=index)
     result = run_experiment(
         opened.pipeline,
         opened.dataset,
-        choose_queries(opened.dataset, query_set=query_set, limit=limit),
+        choose_queries(opened, limit=limit),
         out,
         config=settings,
-        top_k=settings.read("top_k", int, 10),
+        top_k=opened.pipeline.top_k,
         seed=settings.read("seed", int, 0),
         overwrite=overwrite,
         progress=show_progress(quiet),
         load_seconds=opened.load_seconds,
     )
-    rows = [(name, format_value(name, value)) for name, value in result["metrics"].items()]
-    table(f"{config.stem}, {result['num_queries']:,} queries", ("metric", "value"), rows)
-    for row in expected_rows(result):
-        say("  ".join(f"{key}: {value}" for key, value in row.items()))
+    _tell(config.stem, result)
     say(f"written to {out}")
+
+
+def _tell(name: str, result: dict[str, Any]) -> None:
+    """The metrics of a run, and what was expected of it."""
+    from rulerag.evaluation.report import expected_rows, format_value
+
+    queries = "query" if result["num_queries"] == 1 else "queries"
+    say(f"{name}, {result['num_queries']:,} {queries}, {result['seconds']['total']:.1f} s")
+    metrics = result["metrics"]
+    table(("value", "metric"), [(format_value(key, metrics[key]), key) for key in metrics])
+    for row in expected_rows(result):
+        key = row["metric"]
+        say(
+            f"expected {key} {format_value(key, row['expected'])} "
+            f"± {format_value(key, row['tolerance'])}: {'met' if row['met'] else 'NOT met'}"
+            + (f" ({row['source']})" if row["source"] else "")
+        )
 
 
 def demo(

@@ -14,6 +14,7 @@ __all__ = [
     "full_mask",
     "indices_of",
     "is_antichain",
+    "iter_minimal_transversals",
     "level",
     "mask_of",
     "maximal_elements",
@@ -140,3 +141,35 @@ def minimal_transversals(edges: Iterable[int]) -> set[int]:
             mask for mask in grown if not any(small & mask == small for small in hitting)
         }
     return found
+
+
+def iter_minimal_transversals(edges: Iterable[int]) -> Iterator[int]:
+    """The same masks one at a time, for families with too many to hold.
+
+    References:
+        Kavvadias and Stavropoulos 2005 (J. Graph Algorithms Appl. 9, 239-264): Berge's steps in
+        depth-first order, which need no memory beyond one path.
+    """
+    ordered = sorted(minimal_elements(edges), key=int.bit_count)
+    waiting = [(0, 0)]
+    while waiting:
+        place, mask = waiting.pop()
+        while place < len(ordered) and mask & ordered[place]:
+            place += 1
+        if place == len(ordered):
+            yield mask
+            continue
+        for index in reversed(indices_of(ordered[place])):
+            grown = mask | 1 << index
+            if _is_minimal_transversal(grown, ordered[: place + 1]):
+                waiting.append((place + 1, grown))
+
+
+def _is_minimal_transversal(mask: int, edges: Iterable[int]) -> bool:
+    """Whether every source of a transversal is the only one to hit some edge."""
+    alone = 0
+    for edge in edges:
+        hit = mask & edge
+        if hit & (hit - 1) == 0:
+            alone |= hit
+    return alone == mask

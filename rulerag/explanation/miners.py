@@ -15,18 +15,17 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from rulerag.errors import ExplanationError, PredicateError, ProbeBudgetError
+from rulerag.errors import ExplanationError, ProbeBudgetError
+from rulerag.explanation.judging import Judge, Predicate
 from rulerag.explanation.lattice import full_mask, indices_of
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.explanation.results import SourceRule, SourceRules, source_rule
 from rulerag.explanation.tables import Masks, children, masks_of, table_of, without_child
-from rulerag.explanation.wording import shortened
 
 __all__ = ["MAX_EXACT_SOURCES", "DualMiner", "MonoMiner", "Predicate", "RuleHook"]
 
 MAX_EXACT_SOURCES = 20
 
-Predicate = Callable[[str], bool]
 RuleHook = Callable[[SourceRule], None]
 
 
@@ -154,7 +153,7 @@ class _Search:
         _refuse_large(self._num_sources)
         self._kind = kind
         self._names = engine.names
-        self._judge = _Judge(predicate, engine.outputs)
+        self._judge = Judge(predicate, engine.outputs)
         self._on_rule = on_rule
         self._full = full_mask(self._num_sources)
         self.candidates: Masks = np.array([self._full], dtype=np.int64)
@@ -231,49 +230,12 @@ class _Search:
                 self._on_rule(source_rule(self._kind, mask, self._names))
 
 
-class _Judge:
-    """A predicate over output codes: each distinct output is judged once."""
-
-    def __init__(self, predicate: Predicate, outputs: Sequence[str]) -> None:
-        self._predicate = predicate
-        self._outputs = outputs
-        self._verdicts = np.zeros(0, dtype=np.int8)  # -1 not judged, 0 fails, 1 holds
-
-    def __call__(self, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-        """Whether the predicate holds, for each code."""
-        fresh = len(self._outputs) - self._verdicts.size
-        if fresh:
-            self._verdicts = np.append(self._verdicts, np.full(fresh, -1, dtype=np.int8))
-        verdicts = self._verdicts[codes]
-        waiting = codes[verdicts < 0]
-        if waiting.size:
-            for code in np.unique(waiting).tolist():
-                self._verdicts[code] = self._ask(self._outputs[code])
-            verdicts = self._verdicts[codes]
-        holds: npt.NDArray[np.bool_] = verdicts == 1
-        return holds
-
-    def _ask(self, output: str) -> bool:
-        try:
-            verdict = self._predicate(output)
-        except Exception as error:
-            raise PredicateError(
-                f"the predicate raised {type(error).__name__}: {error}, "
-                f"on the output {shortened(repr(output), 200)}"
-            ) from error
-        if not isinstance(verdict, bool | np.bool_ | int):
-            raise PredicateError(
-                f"the predicate returned {verdict!r} on the output {shortened(repr(output), 200)}",
-                hint="return True or False",
-            )
-        return bool(verdict)
-
-
 def _refuse_large(num_sources: int) -> None:
     if num_sources > MAX_EXACT_SOURCES:
         raise ExplanationError(
             f"{num_sources} sources need up to 2^{num_sources} = {2**num_sources:,} probes to be "
             f"decided exactly; the exact miners take {MAX_EXACT_SOURCES} at most",
             hint="make fewer sources: keep some documents fixed, or group several into one source "
-            "(rulerag.explanation.sources.group)",
+            "(rulerag.explanation.sources.group), or find rules with a statistical guarantee "
+            "(CertifiedMiner)",
         )

@@ -84,9 +84,14 @@ class DocumentTrace:
 
     @property
     def rules(self) -> tuple[str | None, ...]:
-        """The short names of the rules that found it, None for the query alone, best rank first."""
+        """The short names of the rules that found it, None for the query alone, best rank first.
+
+        Where the document states the body of a rule that found it, only such rules are named:
+        other searches may have met it for the sake of its subject alone.
+        """
         ordered = sorted(self.found_by, key=lambda hit: (hit.rule is None, hit.rank))
-        return tuple(dict.fromkeys(hit.rule for hit in ordered))
+        stated = [hit for hit in ordered if hit.atom is not None]
+        return tuple(dict.fromkeys(hit.rule for hit in stated or ordered))
 
     def to_json(self) -> dict[str, Any]:
         """The document as a JSON object."""

@@ -146,12 +146,12 @@ class LuceneRetriever:
             indexed = searcher.get_total_num_docs()
             leaves = searcher.reader.leaves().size()
             if indexed == len(self.documents):
-                # Anserini rounds scores to four digits and shifts ties apart; an empty cascade
-                # leaves Lucene's own scores, in which ties are ties.
-                searcher.cascade = java_class("io.anserini.rerank.RerankerCascade")()
                 # One segment holds the documents in corpus order, so that Lucene's own order
-                # breaks ties as we do and may skip documents that cannot win (twice as fast).
-                # More segments need Anserini's sort by stored id, which this flag turns off.
+                # breaks ties as we do, and may skip documents that cannot win (twice as fast).
+                # This flag asks for it; without it Anserini sorts ties by stored id, which more
+                # segments need, then rounds scores to four digits and shifts ties 1e-6 apart.
+                # (A field that holds a number may be set from here: setting one that holds an
+                # object, such as the searcher's rerankers, breaks Java's heap in pyjnius 1.9.)
                 searcher.backwardsCompatibilityLucene8 = leaves == 1
                 java_class("org.apache.lucene.search.IndexSearcher").setMaxClauseCount(_MAX_WORDS)
                 return searcher

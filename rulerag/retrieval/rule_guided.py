@@ -13,6 +13,7 @@ from rulerag.io import fingerprint_object
 from rulerag.retrieval.composition import Compose, composition
 from rulerag.retrieval.corpus import RowSearcher, check_top_k
 from rulerag.retrieval.evidence_merging import EvidenceMerger, RowSearch
+from rulerag.retrieval.grounded import with_grounded_atoms
 from rulerag.retrieval.merging import Search, check_merge, merge_searches
 from rulerag.rules import Rule, readable
 from rulerag.types import Query, RuleHit, ScoredDocument
@@ -147,7 +148,12 @@ class RuleGuidedRetriever:
         """
         if self.merge == _EVIDENCE:
             return self._by_evidence(queries, top_k)
-        return [union[:top_k] for union in self.retrieve_union(queries, top_k)]
+        return [
+            with_grounded_atoms(query, rules, union[:top_k])
+            for query, rules, union in zip(
+                queries, self._select(queries), self.retrieve_union(queries, top_k), strict=True
+            )
+        ]
 
     def _by_evidence(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
         check_top_k(top_k)
@@ -164,7 +170,8 @@ class RuleGuidedRetriever:
                 for rule, place in plan
             ]
             if searches:
-                results[i] = self._merger.merge(searches, found, top_k)
+                merged = self._merger.merge(searches, found, top_k)
+                results[i] = with_grounded_atoms(queries[i], rules[i], merged)
         self._unguided(queries, rules, top_k, results)
         return results
 

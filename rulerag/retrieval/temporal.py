@@ -151,10 +151,11 @@ class TimeAwareRetriever:
         return tuple(getattr(self.retriever, "documents", ()))
 
     def search(self, queries: Sequence[Query], depth: int) -> Rows:
-        """The wrapped retriever's first ``depth`` rows, those allowed, in the order above.
+        """The first ``depth`` rows that the wrapped retriever finds and time allows, in order.
 
         Every copy of a fact is kept, whatever ``distinct_facts`` says: who asks for rows wants
-        all the evidence.
+        all the evidence. A query that loses rows to its time is asked again, deeper, as in
+        :meth:`retrieve`.
 
         Raises:
             RetrievalError: the wrapped retriever cannot answer in rows.
@@ -164,17 +165,24 @@ class TimeAwareRetriever:
                 f"{type(self.retriever).__name__} cannot answer in rows",
                 hint="wrap a BM25Retriever or a LuceneRetriever",
             )
-        found = self.retriever.search(queries, depth)
-        rows, scores = np.full_like(found.rows, -1), np.zeros_like(found.scores)
-        for i, query in enumerate(queries):
-            size = int(np.count_nonzero(found.rows[i] >= 0))
-            places, values = np.arange(size), found.scores[i, :size]
-            if query.timestamp is not None:
-                times = self._times[found.rows[i, :size]]
-                pool = _Pool(values, times, list[ScoredDocument]().__getitem__)
-                values, places = self._ordered(query, pool)
-            rows[i, : len(places)] = found.rows[i, places]
-            scores[i, : len(places)] = values
+        width = min(depth, len(self._times))
+        rows = np.full((len(queries), width), -1, dtype=np.int64)
+        scores = np.zeros((len(queries), width), dtype=np.float64)
+        pending, deepest = list(range(len(queries))), max(self.max_pool, depth)
+        while pending:
+            short = []
+            found = self.retriever.search([queries[i] for i in pending], depth)
+            for i, found_rows, found_scores in zip(pending, *found, strict=True):
+                size = int(np.count_nonzero(found_rows >= 0))
+                allowed = self._allowed(queries[i], self._times[found_rows[:size]])[:width]
+                kept = found_rows[allowed]
+                values, order = self._ordered(queries[i], found_scores[allowed], self._times[kept])
+                rows[i, : len(order)], scores[i, : len(order)] = kept[order], values
+                if len(allowed) < width and size == depth:
+                    short.append(i)
+            if depth >= deepest:
+                break
+            pending, depth = short, min(depth * _DEEPEN, deepest)
         return Rows(rows, scores)
 
     def _pools(self, queries: Sequence[Query], depth: int) -> Iterator[_Pool]:
@@ -200,7 +208,9 @@ class TimeAwareRetriever:
         self, query: Query, pool: _Pool, depth: int, top_k: int
     ) -> tuple[list[ScoredDocument], bool]:
         """The first k of a pool, and whether no document outside of it could change them."""
-        values, places = self._ordered(query, pool)
+        allowed = self._allowed(query, pool.times)
+        values, order = self._ordered(query, pool.scores[allowed], pool.times[allowed])
+        places = allowed[order]
         picked: list[ScoredDocument] = []
         seen: set[object] = set()
         value = 0.0
@@ -220,22 +230,28 @@ class TimeAwareRetriever:
         exhausted = len(pool.scores) < depth
         return picked, exhausted or (len(picked) == top_k and value > pool.scores[-1])
 
+    def _allowed(self, query: Query, times: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+        """The places of documents that the query's time allows; all for an undated query."""
+        if query.timestamp is None:
+            return np.arange(len(times))
+        before = times < query.timestamp if self.strict else times <= query.timestamp
+        return np.flatnonzero(before | (times == _UNDATED))
+
     def _ordered(
-        self, query: Query, pool: _Pool
+        self, query: Query, scores: npt.NDArray[np.float64], times: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp]]:
-        """Values and places of the allowed documents, best first."""
-        now = query.timestamp or 0
-        dated = pool.times != _UNDATED
-        before = pool.times < now if self.strict else pool.times <= now
-        places = np.flatnonzero(before | ~dated)
-        values, times = pool.scores[places], pool.times[places]
+        """Values, best first, and the places that they come from; as found for undated queries."""
+        if query.timestamp is None:
+            return scores, np.arange(len(scores))
+        values = scores
         if self.order == "decay":
-            age = (now - np.where(dated[places], times, now)) / self.time_unit
+            now = query.timestamp
+            age = (now - np.where(times == _UNDATED, now, times)) / self.time_unit
             kept = np.exp(-self.decay * age)
             # An age so great that nothing is kept of a score would divide a negative one by 0.
-            values = np.where(values >= 0, values * kept, values / np.maximum(kept, 1e-300))
-        order = np.lexsort((places, -times, -values))
-        return values[order], places[order]
+            values = np.where(scores >= 0, scores * kept, scores / np.maximum(kept, 1e-300))
+        order = np.lexsort((-times, -values))
+        return values[order], order
 
 
 class _RowItem:

@@ -1,0 +1,218 @@
+"""The experiment matrix: which configurations make which table, run and reported by one command."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.ruleqa import BENCHMARKS
+from benchmarks.ruleqa import build as build_ruleqa
+from rulerag.build import make_pipeline
+from rulerag.config import load_config
+from rulerag.console import guarded
+from rulerag.dataset import RuleQADataset
+from rulerag.errors import ConfigError, DataError, RuleRAGError, did_you_mean
+from rulerag.evaluation.experiment import run_experiment
+from rulerag.evaluation.report import load_results, results_table
+from rulerag.io import prepare_folder, write_text
+from rulerag.kg.graph import KnowledgeGraph
+
+__all__ = ["EXPERIMENTS", "Experiment", "main"]
+
+_ROOT = Path(__file__).resolve().parent.parent
+_METRICS = (
+    "answer_recall@1",
+    "answer_recall@5",
+    "answer_recall@10",
+    "answer_recall@10_union",
+    "documents_per_query",
+    "documents_per_query_union",
+    "exact_match",
+    "token_f1",
+)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One table.
+
+    Args:
+        title: what the table shows.
+        benchmark: the RuleQA benchmark, whose dataset is built when it is missing.
+        graph: its graph folder under the data folder.
+        configs: experiment files, relative to ``configs/``.
+        query_sets: the query sets to run each on.
+        reference: what to compare with, in words.
+    """
+
+    title: str
+    benchmark: str
+    graph: str
+    configs: tuple[str, ...]
+    query_sets: tuple[str, ...]
+    reference: str = ""
+
+
+EXPERIMENTS = {
+    "ruleqa-i": Experiment(
+        title="RuleQA-I: plain, rule-guided and symbolic retrieval, read by the symbolic reader",
+        benchmark="ruleqa-i",
+        graph="icews14",
+        configs=(
+            "ruleqa-i/bm25__symbolic.yaml",
+            "ruleqa-i/bm25-guided__symbolic.yaml",
+            "ruleqa-i/lucene__symbolic.yaml",
+            "ruleqa-i/lucene-guided__symbolic.yaml",
+            "ruleqa-i/symbolic__symbolic.yaml",
+        ),
+        query_sets=("balanced", "full"),
+        reference="RuleRAG's best on its own 1,559 queries (arXiv:2410.22353, Table 2): R@10 45.5, "
+        "EM 25.8; its query subset and corpus are not public, so this is no like-for-like "
+        "comparison.",
+    ),
+}
+
+
+def _experiment(name: str) -> Experiment:
+    if name not in EXPERIMENTS:
+        raise ConfigError(
+            f"no experiment is called {name!r}", key="NAME", hint=did_you_mean(name, EXPERIMENTS)
+        )
+    return EXPERIMENTS[name]
+
+
+def _dataset(experiment: Experiment, folder: Path, data: Path, progress: bool) -> RuleQADataset:
+    """The dataset in a folder, built there first when it is missing or incomplete."""
+    if (folder / "manifest.json").exists():
+        return RuleQADataset.load(folder)
+    graph = data / experiment.graph
+    if not graph.is_dir():
+        raise DataError(
+            "the graph folder is not here", path=graph, hint="name the data folder with --data"
+        )
+    sys.stderr.write(f"building {experiment.benchmark} from {graph}\n")
+    dataset = build_ruleqa(
+        experiment.benchmark,
+        KnowledgeGraph.load(graph),
+        settings=BENCHMARKS[experiment.benchmark],
+        progress=progress,
+    )
+    dataset.save(folder)
+    return dataset
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    experiment = _experiment(arguments.name)
+    out = prepare_folder(arguments.out)
+    data = arguments.data or _default_data()
+    progress = sys.stderr.isatty()
+    dataset = _dataset(experiment, out / "dataset", data, progress)
+    failed = []
+    for query_set in experiment.query_sets:
+        for name in experiment.configs:
+            folder = out / f"{Path(name).stem}-{query_set}"
+            sys.stderr.write(f"{folder.name}\n")
+            overrides = [f"dataset.path={out / 'dataset'}", f"dataset.query_set={query_set}"]
+            config = load_config(_ROOT / "configs" / name, overrides)
+            started = time.perf_counter()
+            try:
+                pipeline = make_pipeline(config, dataset)
+                run_experiment(
+                    pipeline,
+                    dataset,
+                    dataset.query_set(query_set),
+                    folder,
+                    config=config,
+                    top_k=config.read("top_k", int, 10),
+                    seed=config.read("seed", int, 0),
+                    progress=progress,
+                    load_seconds=time.perf_counter() - started,
+                )
+            except RuleRAGError as error:
+                # One back end that is not installed must not cost the other rows of the table.
+                failed.append(f"{folder.name}: {error}")
+                sys.stderr.write(f"failed: {error}\n")
+    sys.stdout.write(_tables(out, experiment))
+    if failed:
+        raise ConfigError(f"{len(failed)} runs failed: {'; '.join(failed)}")
+
+
+def _default_data() -> Path:
+    import os
+
+    return Path(os.environ.get("RULERAG_DATA") or _ROOT.parent / "shared" / "data")
+
+
+def _tables(folder: Path, experiment: Experiment) -> str:
+    """Markdown: one table a query set, in the order of the experiment's configurations."""
+    parts = [f"# {experiment.title}\n"]
+    for query_set in experiment.query_sets:
+        places = [folder / f"{Path(name).stem}-{query_set}" for name in experiment.configs]
+        present = [place for place in places if (place / "metrics.json").exists()]
+        if not present:
+            continue
+        results: list[dict[str, Any]] = load_results(present)
+        seconds = ", ".join(f"{r['method']} {r['seconds']['total']:.0f}" for r in results)
+        table = results_table(results, _METRICS).to_markdown()
+        parts.append(f"## Query set: {query_set}\n\n{table}\nSeconds: {seconds}.\n")
+    if experiment.reference:
+        parts.append(experiment.reference + "\n")
+    return "\n".join(parts)
+
+
+def _report(arguments: argparse.Namespace) -> None:
+    folder: Path = arguments.folder
+    found = [p for p in EXPERIMENTS.values() if _has_runs(folder, p)]
+    if not found:
+        raise DataError(
+            "holds no finished run of an experiment",
+            path=folder,
+            hint="python -m benchmarks.experiments run ruleqa-i --out DIR",
+        )
+    text = "\n".join(_tables(folder, experiment) for experiment in found)
+    sys.stdout.write(text)
+    if arguments.save is not None:
+        save = prepare_folder(arguments.save)
+        for place in sorted(folder.glob("*/metrics.json")):
+            target = prepare_folder(save / place.parent.name)
+            shutil.copy(place, target / "metrics.json")
+        write_text(save / "table.md", text)
+
+
+def _has_runs(folder: Path, experiment: Experiment) -> bool:
+    return any(
+        (folder / f"{Path(name).stem}-{query_set}" / "metrics.json").exists()
+        for name in experiment.configs
+        for query_set in experiment.query_sets
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line: ``run`` and ``report``."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.experiments",
+        description="Run the experiments behind a published table, or report finished runs.",
+        epilog="example: python -m benchmarks.experiments run ruleqa-i --out runs/ruleqa-i-table",
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="run an experiment; resumes", epilog=parser.epilog)
+    run.add_argument("name", metavar="NAME", help=f"one of {', '.join(EXPERIMENTS)}")
+    run.add_argument("--out", required=True, type=Path, help="the folder of the runs")
+    run.add_argument("--data", type=Path, help="the data folder (RULERAG_DATA)")
+    run.set_defaults(run=_run)
+    report = commands.add_parser("report", help="print the tables of finished runs")
+    report.add_argument("folder", metavar="DIR", type=Path, help="the folder of the runs")
+    report.add_argument("--save", type=Path, help="copy tables and metrics.json here")
+    report.set_defaults(run=_report)
+    arguments = parser.parse_args(argv)
+    return guarded(lambda: arguments.run(arguments))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""A predicate over the outputs of an engine: each distinct output is judged once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from rulerag.errors import PredicateError
+from rulerag.explanation.wording import shortened
+
+__all__ = ["Judge", "Predicate"]
+
+Predicate = Callable[[str], bool]
+"""A question with the answer yes or no about one output."""
+
+
+class Judge:
+    """A predicate over output codes.
+
+    Args:
+        predicate: what is asked of an output.
+        outputs: the distinct outputs of an engine, a list that grows; a code is a place in it.
+
+    Raises:
+        PredicateError: when called, if the predicate raised or did not return a Boolean.
+    """
+
+    def __init__(self, predicate: Predicate, outputs: Sequence[str]) -> None:
+        self._predicate = predicate
+        self._outputs = outputs
+        self._verdicts = np.zeros(0, dtype=np.int8)  # -1 not judged, 0 fails, 1 holds
+
+    def __call__(self, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+        """Whether the predicate holds, for each code."""
+        fresh = len(self._outputs) - self._verdicts.size
+        if fresh:
+            self._verdicts = np.append(self._verdicts, np.full(fresh, -1, dtype=np.int8))
+        verdicts = self._verdicts[codes]
+        waiting = codes[verdicts < 0]
+        if waiting.size:
+            for code in np.unique(waiting).tolist():
+                self._verdicts[code] = self._ask(self._outputs[code])
+            verdicts = self._verdicts[codes]
+        holds: npt.NDArray[np.bool_] = verdicts == 1
+        return holds
+
+    def _ask(self, output: str) -> bool:
+        try:
+            verdict = self._predicate(output)
+        except Exception as error:
+            raise PredicateError(
+                f"the predicate raised {type(error).__name__}: {error}, "
+                f"on the output {shortened(repr(output), 200)}"
+            ) from error
+        if not isinstance(verdict, bool | np.bool_ | int):
+            raise PredicateError(
+                f"the predicate returned {verdict!r} on the output {shortened(repr(output), 200)}",
+                hint="return True or False",
+            )
+        return bool(verdict)

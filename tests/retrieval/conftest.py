@@ -1,0 +1,73 @@
+"""What the retrieval tests share: a reference scorer, facts as documents, a retriever of fixed lists."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+
+from rulerag.types import Document, Fact, Query, RuleHit, ScoredDocument
+
+Scorer = Callable[[Sequence[Sequence[str]], Sequence[str], float, float], list[float]]
+
+
+def reference_scores(
+    corpus: Sequence[Sequence[str]], query: Sequence[str], k1: float, b: float
+) -> list[float]:
+    """BM25 as the textbook writes it, one document at a time."""
+    mean = sum(map(len, corpus)) / len(corpus)
+    scores = []
+    for words in corpus:
+        total = 0.0
+        for token in query:
+            holders = sum(token in other for other in corpus)
+            idf = math.log(1 + (len(corpus) - holders + 0.5) / (holders + 0.5))
+            times = words.count(token)
+            if times:
+                total += idf * times / (times + k1 * (1 - b + b * len(words) / mean))
+        scores.append(total)
+    return scores
+
+
+@pytest.fixture(scope="session")
+def bm25_scores() -> Scorer:
+    """The reference scorer: token lists, query tokens, k1, b -> one score per document."""
+    return reference_scores
+
+
+def fact_document(number: int, fact: Fact) -> Document:
+    time = "" if fact.timestamp is None else f"Time {fact.timestamp} "
+    return Document(f"d{number}", f"{time}{fact.subject} {fact.relation} {fact.object}.", (fact,))
+
+
+@pytest.fixture(scope="session")
+def documents_of() -> Callable[[Sequence[Fact]], list[Document]]:
+    """Facts as documents d0, d1, ... in the paper's form."""
+    return lambda facts: [fact_document(i, fact) for i, fact in enumerate(facts)]
+
+
+class Listed:
+    """A retriever that gives fixed lists by query text; it remembers its batches."""
+
+    fingerprint = "listed"
+
+    def __init__(self, lists: Mapping[str, Sequence[tuple[Document, float]]]) -> None:
+        self.lists = lists
+        self.batches: list[list[Query]] = []
+
+    def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
+        self.batches.append(list(queries))
+        return [
+            [
+                ScoredDocument(document, score, rank, (RuleHit(None, rank, score),))
+                for rank, (document, score) in enumerate(self.lists.get(q.text, ())[:top_k], 1)
+            ]
+            for q in queries
+        ]
+
+
+@pytest.fixture(scope="session")
+def listed() -> type[Listed]:
+    """A retriever of fixed lists, for orders that are worked out by hand."""
+    return Listed
