@@ -22,9 +22,10 @@ from rulerag.io import prepare_folder, write_json, write_jsonl
 from rulerag.kg.questions import graph_labels, queries_from_facts
 from rulerag.kg.verbalization import Verbalizer
 from rulerag.kg.worlds import World
+from rulerag.pipeline import RuleRAGPipeline
 from rulerag.presets import preset
 from rulerag.rules import RuleBank
-from rulerag.types import Answer
+from rulerag.types import Answer, Query
 
 __all__ = ["MiningCheck", "check_mining", "run_demo", "world_dataset"]
 
@@ -35,7 +36,8 @@ _METHODS = (
     ("BM25, rule-guided", "bm25", "guided"),
     ("symbolic", "symbolic", "guided"),
 )
-_SHOWN = 6
+_SHOWN = 2
+_SHOWN_METHOD = "BM25, rule-guided"
 
 
 @dataclass(frozen=True)
@@ -187,33 +189,33 @@ def _run_world(
     )
     dataset = world_dataset(world, bank)
     dataset.save(folder / world.kind / "dataset")
-    results, pipeline = [], None
+    pipelines, results = {}, []
     for name, retriever, rules in _METHODS:
         config = _config(folder / world.kind / "dataset", name, retriever, rules)
-        pipeline = make_pipeline(config, dataset)
+        pipelines[name] = make_pipeline(config, dataset)
         results.append(
             run_experiment(
-                pipeline,
+                pipelines[name],
                 dataset,
                 dataset.query_set("full"),
                 folder / world.kind / f"{retriever}-{rules}",
                 config=config,
                 overwrite=True,
-                progress=False,
             )
         )
     shown = ("answer_recall@10", "answer_recall@10_union", "exact_match", "token_f1")
     say(results_table(results, shown).to_markdown())
-    assert pipeline is not None  # noqa: S101  (_METHODS is not empty)
-    answers = pipeline.answer(dataset.query_set("supported"))
-    explained = _explain(answers, pipeline.generator, progress=progress)
+    answers = pipelines["symbolic"].answer(dataset.query_set("supported"))
+    explained = _explain(answers, pipelines["symbolic"].generator, progress=progress)
     held = _truth_held(dataset, explained)
+    probes = sum(explanation.num_probes for explanation in explained)
     write_jsonl(folder / world.kind / "explanations.jsonl", (e.to_json() for e in explained))
     say(
-        f"  explained {len(explained)} answers with {sum(e.num_probes for e in explained):,} "
-        f"probes; true supporting fact in a minimal retention rule: {held} of {len(answers)}"
+        f"  explained {len(explained)} answers with {probes:,} probes; true supporting fact in a "
+        f"minimal retention rule: {held} of {len(answers)}"
     )
-    for explanation in explained[:1]:
+    examples = _examples(world, dataset, pipelines[_SHOWN_METHOD])
+    for explanation in examples[:1]:
         say("\n" + str(explanation))
     summary = {
         "mining": asdict(check),
@@ -221,9 +223,27 @@ def _run_world(
         "explained": len(explained),
         "true_support_in_minimal_retention_rule": held,
         "supported_queries": len(answers),
-        "probes": sum(e.num_probes for e in explained),
+        "probes": probes,
     }
-    return _WorldRun(summary, results, bank, world, [e.to_json() for e in explained[:_SHOWN]])
+    accepted = {query.id: list(query.answers) for query in dataset.query_set("full")}
+    records = [{**e.to_json(), "answers": accepted[e.query_id]} for e in examples]
+    return _WorldRun(summary, results, bank, world, records)
+
+
+def _examples(
+    world: World, dataset: RuleQADataset, pipeline: RuleRAGPipeline
+) -> list[AnswerExplanation]:
+    """Explanations worth a look: queries on which rules disagree, then those on which they agree.
+
+    They come from text retrieval, whose ten documents hold distractors too.
+    """
+    kinds: dict[str, list[Query]] = {kind: [] for kind in ("conflict", "agree", "plain")}
+    for query in dataset.query_set("supported"):
+        truth = world.find(query.subject, query.relation, query.timestamp)
+        if truth is not None and truth.kind in kinds:
+            kinds[truth.kind].append(query)
+    chosen = [query for queries in kinds.values() for query in queries[:_SHOWN]]
+    return _explain(pipeline.answer(chosen), pipeline.generator, progress=False)
 
 
 def _config(dataset: Path, name: str, retriever: str, rules: str) -> Config:

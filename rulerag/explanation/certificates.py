@@ -58,8 +58,10 @@ class CertifiedRule:
         if not self.samples:
             return f"{self.rule} (not tested yet)"
         share = f"{100 * self.bound:.1f} %".replace("100.0 %", "100 %")
-        whole = "all" if self.exact else "random"
-        parts = [f"held for {self.successes:,} of {self.samples:,} {whole} subsets"]
+        of_which = f"{self.successes:,} of {self.samples:,}"
+        parts = [f"held for {of_which} random subsets"]
+        if self.exact:
+            parts = [f"held for {of_which}, which is all of them"]
         if not self.exact:
             parts.append(f"at least {share} valid")
         if not self.certified:
@@ -195,14 +197,15 @@ class CertifiedRules:
             some = "all" if shown == count else f"{shown}"
             head += f", {some} shown to hold for at least {100 * self.validity:g} % of the subsets"
             head += f" with {100 * self.confidence:g} % confidence"
-        head += f" ({self.num_probes:,} probes, {self.num_search_probes:,} of them to find)"
+        found_by = f"{self.num_search_probes:,} of them to find the rules"
+        head += f" ({self.num_probes:,} probe{'' if self.num_probes == 1 else 's'}, {found_by})"
         lines = [head, *(f"  {rule}" for rule in self.rules[:_MOST_LINES])]
         if count > _MOST_LINES:
             lines.append(f"  … and {count - _MOST_LINES} more")
         if not self.finished:
             lines.append("  Stopped by the probe budget: there may be more.")
         elif self.complete:
-            lines.append("  Every other subset lies inside one that fails: there is no other rule.")
+            lines.append("  Every other subset lies inside one that fails: no rule is missing.")
         elif self.isolated:
             lines.append(
                 f"  {self.isolated} subsets hold without a rule inside: outputs are uneven."

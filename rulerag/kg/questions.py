@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from rulerag.dataset import RuleQADataset
 from rulerag.errors import DataFormatError, UnknownNameError, did_you_mean
 from rulerag.kg.calendar import Calendar
 from rulerag.kg.graph import FactTable, KnowledgeGraph
-from rulerag.kg.verbalization import Verbalizer
+from rulerag.kg.verbalization import Verbalizer, query_text
+from rulerag.kg.vocabulary import Vocabulary
 from rulerag.types import Query
 
 __all__ = ["graph_labels", "parse_question", "queries_from_facts"]
 
-_TIME = re.compile(r"^\s*Time\s+(\S+)\s+", re.IGNORECASE)
+_TIME = re.compile(r"^\s*Time\s+(\d+-\d+-\d+ \d+:\d+|\S+)(?:\s+|$)", re.IGNORECASE)
 _ASK = re.compile(r"^\s*(?:what|who|whom|where|which)\s+(?:does|do|did|is|was)?\s*", re.IGNORECASE)
 
 
@@ -60,7 +62,9 @@ def parse_question(text: str, dataset: RuleQADataset) -> Query:
     """The query behind a question such as ``Time 2014-12-01 what does China Consult ?``.
 
     The words after ``what does`` must be an entity and a relation of the dataset, by label or
-    raw name; ``Time …`` may be left out, then the question is asked after the last document.
+    raw name, in any case; where they could be split in two ways, the longer entity counts.
+    ``Time …`` may be left out, then the question is asked after the last document. The query's
+    text is the question in the words of the dataset's own queries.
 
     Raises:
         DataFormatError: the date is none of this dataset.
@@ -72,11 +76,13 @@ def parse_question(text: str, dataset: RuleQADataset) -> Query:
     stated = _TIME.match(rest)
     if stated:
         if calendar is None:
-            raise DataFormatError("the question has a date, the dataset has none", key="Time")
+            raise DataFormatError(
+                "the question has a date, the dataset has none", key="Time", hint="leave it out"
+            )
         timestamp, rest = calendar.parse(stated.group(1)), rest[stated.end() :]
     elif calendar is not None:
-        times = (document.timestamp for document in dataset.corpus)
-        timestamp = max(t for t in times if t is not None) + calendar.step
+        times = [t for t in (document.timestamp for document in dataset.corpus) if t is not None]
+        timestamp = max(times, default=0) + calendar.step
     rest = _ASK.sub("", rest, count=1).strip()
     entities, relations = _names(dataset)
     found = _split(rest, entities, relations)
@@ -85,53 +91,80 @@ def parse_question(text: str, dataset: RuleQADataset) -> Query:
             f"no entity and relation of {dataset.name!r} make up {rest!r}",
             hint=f"ask 'what does SUBJECT RELATION ?'; {_closest(rest, entities, relations)}",
         )
-    subject, relation = found
-    return Query("question", text.strip(), subject, relation, timestamp)
+    (subject, subject_label), (relation, relation_label) = found
+    words = _Words(
+        Vocabulary([subject], [subject_label]),
+        Vocabulary([relation], [relation_label]),
+        calendar or Calendar(),
+    )
+    asked = query_text(subject, relation, timestamp, words)
+    return Query("question", asked, subject, relation, timestamp)
+
+
+class _Words(NamedTuple):
+    """What verbalization needs of a graph."""
+
+    entities: Vocabulary
+    relations: Vocabulary
+    calendar: Calendar
+
+
+class _Known(NamedTuple):
+    """A raw name and its label."""
+
+    name: str
+    label: str
 
 
 def _split(
-    words: str, entities: Mapping[str, str], relations: Mapping[str, str]
-) -> tuple[str, str] | None:
+    words: str, entities: Mapping[str, _Known], relations: Mapping[str, _Known]
+) -> tuple[_Known, _Known] | None:
     """The longest entity at the start whose remaining words are a relation."""
-    parts = words.split()
-    for cut in range(len(parts) - 1, 0, -1):
-        subject = entities.get(" ".join(parts[:cut]).casefold())
-        relation = relations.get(" ".join(parts[cut:]).casefold())
+    for start, end in _cuts(words):
+        subject, relation = entities.get(start), relations.get(end)
         if subject is not None and relation is not None:
             return subject, relation
     return None
 
 
-def _closest(words: str, entities: Mapping[str, str], relations: Mapping[str, str]) -> str:
-    """Say which half of the question is known, and suggest names for the other."""
-    parts = words.split()
+def _cuts(words: str) -> Iterator[tuple[str, str]]:
+    """Every way to cut the words in two, the longest start first, as they are looked up."""
+    parts = words.casefold().split()
     for cut in range(len(parts) - 1, 0, -1):
-        if " ".join(parts[:cut]).casefold() in entities:
-            rest = " ".join(parts[cut:]).casefold()
-            return f"no relation is called {rest!r}, {did_you_mean(rest, relations)}"
-    for cut in range(1, len(parts)):
-        if " ".join(parts[cut:]).casefold() in relations:
-            start = " ".join(parts[:cut]).casefold()
-            return f"no entity is called {start!r}, {did_you_mean(start, entities)}"
-    return f"relations: {did_you_mean(words.casefold(), relations)}"
+        yield " ".join(parts[:cut]), " ".join(parts[cut:])
 
 
-def _names(dataset: RuleQADataset) -> tuple[dict[str, str], dict[str, str]]:
-    """Raw names of entities and relations by casefolded label and by casefolded raw name."""
-    ends = {end for d in dataset.corpus for f in d.facts for end in (f.subject, f.object)}
-    used = {fact.relation for document in dataset.corpus for fact in document.facts}
-    used |= set(dataset.rules.head_relations)
-    used |= {query.relation for rows in dataset.queries.values() for query in rows}
-    return _by_word(ends, dataset.labels["entities"]), _by_word(used, dataset.labels["relations"])
+def _closest(words: str, entities: Mapping[str, _Known], relations: Mapping[str, _Known]) -> str:
+    """Say which half of the question is known, and suggest names for the other."""
+    for start, end in _cuts(words):
+        if start in entities:
+            return f"no relation is called {end!r}, {_suggest(end, relations)}"
+    for start, end in reversed(list(_cuts(words))):
+        if end in relations:
+            return f"no entity is called {start!r}, {_suggest(start, entities)}"
+    return f"relations {_suggest(words, relations)}"
 
 
-def _by_word(names: set[str], labels: Mapping[str, str]) -> dict[str, str]:
-    words: dict[str, str] = {}
-    for name in sorted(names):
-        for word in _forms(name, labels):
-            words.setdefault(" ".join(word.split()).casefold(), name)
+def _suggest(words: str, known: Mapping[str, _Known]) -> str:
+    return did_you_mean(words, {name.label for name in known.values()})
+
+
+def _names(dataset: RuleQADataset) -> tuple[dict[str, _Known], dict[str, _Known]]:
+    """Entities and relations by casefolded label and by casefolded raw name."""
+    queries = [query for rows in dataset.queries.values() for query in rows]
+    facts = [fact for document in dataset.corpus for fact in document.facts]
+    ends = {end for fact in facts for end in (fact.subject, fact.object)}
+    used = {fact.relation for fact in facts} | set(dataset.rules.head_relations)
+    return (
+        _by_words(ends | {query.subject for query in queries}, dataset.labels["entities"]),
+        _by_words(used | {query.relation for query in queries}, dataset.labels["relations"]),
+    )
+
+
+def _by_words(names: set[str], labels: Mapping[str, str]) -> dict[str, _Known]:
+    words: dict[str, _Known] = {}
+    known = [_Known(name, labels.get(name, name)) for name in sorted(names)]
+    # Labels first: a raw name must not hide what the dataset's texts call something else.
+    for form in [(k.label, k) for k in known] + [(k.name, k) for k in known]:
+        words.setdefault(" ".join(form[0].split()).casefold(), form[1])
     return words
-
-
-def _forms(name: str, labels: Mapping[str, str]) -> Sequence[str]:
-    return (labels.get(name, name), name)

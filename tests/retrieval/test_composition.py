@@ -18,9 +18,15 @@ DIRECT = rule(Atom("Host_a_visit", "?x", "?y"))
 INVERSE = rule(Atom("Host_a_visit", "?y", "?x"))
 CHAIN = rule(Atom("Host_a_visit", "?x", "?z"), Atom("Consult", "?z", "?y"))
 QUERY = Query(
-    "q", "Time 2014-12-01 what does South_Korea Make statement ?", "South_Korea", "Make_statement", 3
+    "q",
+    "Time 2014-12-01 what does South_Korea Make statement ?",
+    "South_Korea",
+    "Make_statement",
+    3,
 )
-SPACED = Query("q", "Time 3 what does South Korea Make statement ?", "South_Korea", "Make_statement")
+SPACED = Query(
+    "q", "Time 3 what does South Korea Make statement ?", "South_Korea", "Make_statement"
+)
 
 
 def test_append_is_the_papers() -> None:

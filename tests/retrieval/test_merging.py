@@ -78,7 +78,9 @@ def test_one_search_keeps_its_order_and_every_hit_is_recorded(merge: str) -> Non
     assert merge_searches([search("r", 1.0)], merge) == []
 
 
-@pytest.mark.parametrize("scores", [{"a": -1.0, "b": -2.0}, {"a": 0.0, "b": -3.0}, {"a": 3, "b": -1}])
+@pytest.mark.parametrize(
+    "scores", [{"a": -1.0, "b": -2.0}, {"a": 0.0, "b": -3.0}, {"a": 3, "b": -1}]
+)
 def test_negative_scores_keep_their_order(scores: dict[str, float]) -> None:
     for merge in MERGES:
         found = merge_searches([search("r", 0.5, **scores)], merge)

@@ -14,7 +14,9 @@ from rulerag.types import Document, RuleHit, ScoredDocument
 DOCUMENTS = [Document(f"d{i}", f"text {i}") for i in range(4)]
 SCORES = [0.1 + 0.2, 1 / 3, 1 / 3, -1e-300]
 RESULTS = {
-    "q2": [ScoredDocument(d, s, r) for r, (d, s) in enumerate(zip(DOCUMENTS, SCORES, strict=True), 1)],
+    "q2": [
+        ScoredDocument(d, s, r) for r, (d, s) in enumerate(zip(DOCUMENTS, SCORES, strict=True), 1)
+    ],
     "q1": [ScoredDocument(DOCUMENTS[3], 7, 1)],
 }
 

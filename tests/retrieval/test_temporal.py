@@ -149,6 +149,16 @@ def test_any_pool_gives_the_order_of_the_whole_corpus(
     assert [documents[row].id for row in rows if row >= 0] == [key[-1] for key in sorted(whole)]
 
 
+def test_rows_are_not_starved_by_the_future() -> None:
+    later = [document(f"late{i}", 9 + i) for i in range(300)]
+    documents = [Document(d.id, "met", d.facts) for d in [*later, OLD, MID, PLAIN]]
+    retriever = TimeAwareRetriever(BM25Retriever(documents))
+    queries = [Query("a", "met", timestamp=7), Query("b", "met"), Query("c", "nobody", timestamp=7)]
+    rows, scores = retriever.search(queries, 2)
+    assert rows.tolist() == [[301, 300], [0, 1], [-1, -1]]
+    assert scores[0, 0] == scores[1, 0] > scores[2, 0] == 0
+
+
 def test_rows_only_where_the_wrapped_retriever_has_them(fixed: Any) -> None:
     with pytest.raises(RetrievalError, match="rows"):
         TimeAwareRetriever(fixed).search([AT_7], 3)

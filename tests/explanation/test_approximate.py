@@ -1,0 +1,278 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from rulerag.errors import ConfigError, PredicateError, ProbeBudgetError
+from rulerag.explanation.approximate import CertifiedMiner
+from rulerag.explanation.borders import shrink
+from rulerag.explanation.certificates import CertifiedRule, CertifiedRules
+from rulerag.explanation.lattice import mask_of
+from rulerag.explanation.planted import PlantedAnswer
+from rulerag.explanation.probe import ProbeEngine
+from rulerag.explanation.results import OmissionRule, RetentionRule
+from tests.fakes import brute_force
+from tests.explanation.test_miners import random_function, yes
+
+KINDS = ("retention", "omission")
+
+
+def planted(sizes: list[int], seed: int, *, num_sources: int = 50, noise: float = 0.0):  # noqa: ANN201
+    chance = random.Random(f"{sizes} {seed}")
+    places = chance.sample(range(num_sources), sum(sizes))
+    rules = [[places.pop() for _ in range(size)] for size in sizes]
+    return PlantedAnswer(num_sources, rules, noise=noise, seed=seed)
+
+
+def mine(answer: PlantedAnswer, kind: str = "retention", **settings: object) -> CertifiedRules:
+    return CertifiedMiner(kind, **settings).mine(answer.engine(), answer.predicate)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("sizes", "most"), [([1], 12), ([2, 2], 36), ([2, 2, 3, 3], 100)])
+def test_planted_rules_among_fifty_sources_are_found_with_few_probes(
+    sizes: list[int], most: int
+) -> None:
+    probes = 0
+    for seed in range(40):
+        answer = planted(sizes, seed)
+        rules = mine(answer, seed=seed)
+        assert rules.minimal == rules.certified == answer.minimal()
+        assert rules.complete and rules.finished and not rules.refuted
+        assert all(rule.bound >= 0.95 and rule.minimal_witnessed for rule in rules.rules)
+        assert rules.monotonicity.share == 0 and rules.monotonicity.below == 59
+        probes += rules.num_search_probes
+    assert probes / 40 <= most
+
+
+def test_omission_rules_are_the_hitting_sets() -> None:
+    answer = planted([2, 3], 7)
+    rules = CertifiedMiner("omission").mine(answer.engine(), lambda output: output == "no")
+    assert rules.minimal == answer.minimal("omission") and len(rules) == 6
+    assert isinstance(rules.rules[0].rule, OmissionRule)
+    assert all(rule.bound >= 0.95 for rule in rules.rules)
+
+
+def test_one_rule_takes_fifty_nine_successes() -> None:
+    answer = planted([2], 1)
+    rules = mine(answer)
+    (rule,) = rules.rules
+    assert rule.samples == rule.successes == 59 and 0.95 <= rule.bound < 0.951
+    assert not rule.exact and rule.counterexamples == ()
+    assert isinstance(rule.rule, RetentionRule)
+    higher = mine(answer, validity=0.99, confidence=0.99)
+    assert higher.rules[0].samples > 450 and higher.rules[0].bound >= 0.99
+
+
+def test_the_risk_is_divided_among_the_rules() -> None:
+    rules = mine(planted([1, 1, 1, 1], 2))
+    assert len(rules) == 4
+    # 0.95 ** n <= 0.98 * 0.05 / 4
+    assert {rule.samples for rule in rules.rules} == {86}
+
+
+@pytest.mark.parametrize("sizes", [[1], [2, 2], [2, 2, 3]])
+def test_bounds_hold_with_noise(sizes: list[int]) -> None:
+    runs, wrong, recalled, precise = 60, 0, 0.0, 0.0
+    for seed in range(runs):
+        answer = planted(sizes, seed, noise=0.05)
+        rules = mine(answer, seed=seed)
+        wrong += any(rule.bound > answer.validity(rule.sources) for rule in rules.rules)
+        hits = len(rules.minimal & answer.minimal())
+        recalled += hits / len(sizes)
+        precise += hits / max(1, len(rules))
+    assert wrong <= 7  # 3 expected at most; more than 7 has a probability of 0.01
+    assert recalled / runs > 0.8  # the full set itself is stray in 1 of 20 runs
+    assert precise / runs > 0.8
+
+
+@pytest.mark.parametrize(
+    ("clauses", "expected"),
+    [
+        ([({7}, {13}), {7, 20}], {frozenset({7, 20})}),
+        ([({7}, {13}), {7, 20}, {7, 33}], {frozenset({7, 20}), frozenset({7, 33})}),
+        ([{7, 8}, ({3}, {4})], {frozenset({7, 8})}),
+    ],
+)
+def test_a_counterexample_refutes_and_the_rule_grows(
+    clauses: list[object], expected: set[frozenset[int]]
+) -> None:
+    answer = PlantedAnswer(50, clauses)  # type: ignore[arg-type]
+    rules = mine(answer)
+    assert rules.minimal == rules.certified == expected and rules.complete
+    assert all(rule.successes == rule.samples for rule in rules.rules)
+    assert rules.monotonicity.share > 0
+    if frozenset({7, 8}) not in expected:
+        assert frozenset({7}) in rules.refuted
+
+
+def test_rules_below_full_confidence_are_kept_by_choice() -> None:
+    # The rule {0} fails for 1 of 64 subsets: too often for 0.99, seldom enough for 0.95.
+    answer = PlantedAnswer(40, [({0}, {i}) for i in range(1, 7)])
+    assert answer.validity([0]) == pytest.approx(1 - 1 / 64)
+    engine = answer.engine()
+    full = mask_of(range(40))
+
+    def holds(output: str) -> bool:
+        return output == "yes" or output == engine.probe([full])[0]
+
+    def with_full(kept: list[tuple[int, ...]]) -> list[str]:
+        return ["yes" if len(k) == 40 else answer([k])[0] for k in kept]
+
+    found = CertifiedMiner("retention", seed=3).mine(
+        ProbeEngine.from_function(with_full, num_sources=40), yes
+    )
+    assert found.minimal == {frozenset({0})}
+    (rule,) = found.rules
+    assert rule.certified and rule.bound >= 0.95
+    assert rule.bound <= answer.validity([0])
+
+
+def test_small_lattices_are_tested_whole_and_agree_with_brute_force() -> None:
+    chance = random.Random("small")
+    complete = 0
+    for kind in KINDS:
+        for _ in range(150):
+            function = random_function(chance)
+            engine = ProbeEngine.from_function(function, num_sources=function.num_sources)
+            rules = CertifiedMiner(kind).mine(engine, yes)
+            assert rules.num_probes == engine.num_probes == len(set(function.asked))
+            valid, minimal = brute_force(
+                function.num_sources, lambda mask, f=function: yes(f.outputs[mask]), kind
+            )
+            for rule in rules.rules:
+                assert rule.exact and rule.bound == rule.successes / rule.samples
+                assert (rule.bound == 1) == (rule.sources in valid)
+                if rule.bound == 1 and rule.minimal_witnessed:
+                    assert rule.sources in minimal
+            if rules.complete:
+                complete += 1
+                # No valid rule is missing: each holds a reported one.
+                assert all(rules.covers(sources) for sources in valid)
+    assert complete > 200
+
+
+def test_trivial_predicates() -> None:
+    always = mine(PlantedAnswer(30, [set()]))
+    assert always.minimal == {frozenset()} and always.rules[0].bound >= 0.95
+    never = mine(PlantedAnswer(30, []))
+    assert len(never) == 0 and never.complete and never.num_probes == 1
+    alone = mine(PlantedAnswer(0, [set()]))
+    assert alone.minimal == {frozenset()} and alone.rules[0].exact and alone.num_probes == 1
+
+
+def test_every_pair_of_ten_among_a_hundred_sources() -> None:
+    def answer(kept: list[tuple[int, ...]]) -> list[str]:
+        return ["yes" if sum(index < 10 for index in k) >= 2 else "no" for k in kept]
+
+    engine = ProbeEngine.from_function(answer, num_sources=100)
+    rules = CertifiedMiner("retention").mine(engine, yes)
+    assert len(rules) == 45 and rules.complete and len(rules.certified) == 45
+    assert rules.num_search_probes < 500
+
+
+def test_a_rule_larger_than_allowed_is_reported_as_not_found() -> None:
+    answer = planted([6], 3)
+    rules = mine(answer, max_size=4)
+    assert len(rules) == 0 and rules.isolated == 1 and not rules.complete
+    assert "there may be more" in str(rules)
+
+
+def test_the_search_can_be_cut_short() -> None:
+    rules = mine(planted([2] * 6, 4), max_search_probes=40)
+    assert 0 < len(rules) < 6 and not rules.complete and rules.finished
+    assert all(rule.certified for rule in rules.rules)
+
+
+def test_a_budget_keeps_what_was_found_and_tested() -> None:
+    answer = planted([2, 2], 5)
+    whole = mine(answer)
+    for budget in (0, 1, 20, 60, whole.num_probes - 1):
+        with pytest.raises(ProbeBudgetError, match="rules found") as caught:
+            CertifiedMiner("retention").mine(answer.engine(max_probes=budget), answer.predicate)
+        part = caught.value.partial
+        assert isinstance(part, CertifiedRules)
+        assert not part.finished and part.minimal <= whole.minimal
+        assert part.num_probes == budget
+        assert all(rule.bound == 0 or rule.samples for rule in part.rules)
+    assert len(part.certified) == 2
+    exact = answer.engine(max_probes=whole.num_probes)
+    assert CertifiedMiner("retention").mine(exact, answer.predicate).finished
+
+
+def test_a_warm_engine_is_not_asked_again_and_the_seed_decides() -> None:
+    answer = planted([2, 2], 6)
+    engine = answer.engine()
+    first = CertifiedMiner("retention", seed=1).mine(engine, answer.predicate)
+    asked = engine.num_probes
+    second = CertifiedMiner("retention", seed=1).mine(engine, answer.predicate)
+    assert engine.num_probes == asked and second.to_json() == first.to_json()
+    CertifiedMiner("retention", seed=2).mine(engine, answer.predicate)
+    assert engine.num_probes > asked
+
+
+def test_rules_are_heard_as_soon_as_they_are_tested() -> None:
+    heard: list[CertifiedRule] = []
+    answer = planted([1, 2], 8)
+    rules = CertifiedMiner("retention").mine(
+        answer.engine(), answer.predicate, on_rule=heard.append
+    )
+    assert {rule.sources for rule in heard} == rules.minimal
+
+
+def test_results_print_and_serialise() -> None:
+    rules = mine(PlantedAnswer(40, [{1}, {2, 3}]))
+    assert str(rules).splitlines()[1:] == [
+        "  holds whenever source 1 is kept (held for 73 of 73 random subsets, at least 95.0 % valid)",
+        "  holds whenever source 2 and source 3 are kept together "
+        "(held for 73 of 73 random subsets, at least 95.0 % valid)",
+        "  Every other subset lies inside one that fails: no rule is missing.",
+        "  Monotone? 0 of 146 random subsets with a whole rule fail, 0 of 59 without one hold.",
+    ]
+    assert str(rules).startswith("2 retention rules, all shown to hold for at least 95 % of")
+    record = rules.to_json()
+    assert record["complete"] and record["minimal"][0]["sources"] == [1]
+    assert record["minimal"][0]["bound"] == rules.rules[0].bound
+    assert rules.num_sources == 40 and rules.covers([2, 3, 9]) and not rules.covers([2])
+    assert rules.monotonicity.below_at_most() < 0.05
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"kind": "retain"}, "did you mean 'retention'"),
+        ({"validity": 1}, "MonoMiner"),
+        ({"validity": 0}, "key 'validity'"),
+        ({"confidence": 1.2}, "key 'confidence'"),
+        ({"max_size": 0}, "key 'max_size'"),
+        ({"max_search_probes": 2.5}, "key 'max_search_probes'"),
+        ({"max_rounds": True}, "key 'max_rounds'"),
+    ],
+)
+def test_bad_settings_are_refused(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        CertifiedMiner(**{"kind": "retention", **settings})  # type: ignore[arg-type]
+
+
+def test_a_predicate_that_fails_is_named() -> None:
+    with pytest.raises(PredicateError, match="on the output 'yes'"):
+        CertifiedMiner("retention").mine(planted([1], 1).engine(), lambda output: bool(1 / 0))
+
+
+def test_progress_shows_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    mine(planted([1], 1), progress=True)
+    assert "probing" in capsys.readouterr().err
+
+
+def test_shrink_finds_a_minimal_set_with_few_questions() -> None:
+    for dense in (range(40), range(0, 40, 2), (3,), ()):
+        wanted = mask_of(dense)
+        asked: list[int] = []
+
+        def holds(mask: int, wanted: int = wanted, asked: list[int] = asked) -> bool:
+            asked.append(mask)
+            return wanted & ~mask == 0
+
+        assert shrink(range(40), holds) == wanted
+        assert len(asked) <= 12 + 2 * len(dense)
+    assert shrink(range(40), lambda mask: mask == mask_of(range(40)), max_size=5) is None
