@@ -66,6 +66,7 @@ EXPERIMENTS = {
         graph="icews14",
         configs=(
             "ruleqa-i/bm25__symbolic.yaml",
+            "ruleqa-i/bm25-pooled__symbolic.yaml",
             "ruleqa-i/bm25-guided__symbolic.yaml",
             "ruleqa-i/lucene__symbolic.yaml",
             "ruleqa-i/lucene-guided__symbolic.yaml",

@@ -19,7 +19,8 @@ import numpy as np
 from benchmarks.ruleqa_check import check_leakage
 from rulerag.console import guarded
 from rulerag.dataset import RuleQADataset
-from rulerag.errors import ConfigError, did_you_mean
+from rulerag.errors import ConfigError, EmptyDataError, did_you_mean
+from rulerag.io import prepare_folder
 from rulerag.kg.graph import FactTable, KnowledgeGraph
 from rulerag.kg.grounding import TableIndex, ground
 from rulerag.kg.questions import graph_labels, queries_from_facts
@@ -78,20 +79,29 @@ def build(
         progress: show progress bars.
 
     Raises:
-        ConfigError: an unknown name. EmptyDataError: a split is empty. DataError: it leaks.
+        ConfigError: an unknown name, a graph of the other kind, a negative seed, or no query is
+            wanted.
+        EmptyDataError: a split is empty, or no query has a guiding rule.
+        DataError: it leaks.
     """
-    if name not in BENCHMARKS:
-        raise ConfigError(
-            f"no benchmark is called {name!r}", key="name", hint=did_you_mean(name, BENCHMARKS)
-        )
-    settings = settings or BENCHMARKS[name]
+    known = _settings(name)
+    settings = settings or known
+    _check(name, graph, settings, seed)
     words = Verbalizer(graph)
+    full = queries_from_facts(graph.test, words, "test")
+    train = queries_from_facts(graph.valid, words, "valid")
     rules = _mine(graph, settings, progress)
     corpus = words.corpus(graph.train)
     random = np.random.default_rng(seed)
-    full = queries_from_facts(graph.test, words, "test")
-    train = queries_from_facts(graph.valid, words, "valid")
-    guided = [query for query in train if rules.for_head(query.relation)]
+    # A static graph asks some (subject, relation) in validation and in test, about other objects:
+    # such a question must not be trained on.
+    tested = {(query.subject, query.relation, query.timestamp) for query in full}
+    guided = [
+        query
+        for query in train
+        if rules.for_head(query.relation)
+        and (query.subject, query.relation, query.timestamp) not in tested
+    ]
     order = random.permutation(len(guided))
     halves = order[: len(order) // 2], order[len(order) // 2 :]
     oracle = _Oracle(graph, corpus, rules, settings.oracle_rules)
@@ -116,6 +126,29 @@ def build(
     )
     check_leakage(dataset)
     return dataset
+
+
+def _settings(name: str) -> RuleQASettings:
+    if name not in BENCHMARKS:
+        raise ConfigError(
+            f"no benchmark is called {name!r}", key="name", hint=did_you_mean(name, BENCHMARKS)
+        )
+    return BENCHMARKS[name]
+
+
+def _check(name: str, graph: KnowledgeGraph, settings: RuleQASettings, seed: int) -> None:
+    """Refuse, before any work, what cannot be built."""
+    if settings.num_queries < 1:
+        raise ConfigError(f"{settings.num_queries} is below 1", key="num_queries", hint="say 1000")
+    if seed < 0:
+        raise ConfigError(f"{seed} is below 0", key="seed", hint="say 0")
+    if graph.is_temporal != (settings.miner == "tlogic"):
+        needed, found = ("dated", "static") if settings.miner == "tlogic" else ("static", "dated")
+        raise ConfigError(
+            f"{name} is made of {needed} facts, and those of {graph.name!r} are {found}",
+            key="kg",
+            hint="choose another graph or another benchmark",
+        )
 
 
 def _mine(graph: KnowledgeGraph, settings: RuleQASettings, progress: bool) -> RuleBank:
@@ -152,9 +185,15 @@ def _balanced(
     ends = np.concatenate([train.subject, train.object])
     popularity = np.bincount(ends, minlength=len(graph.entities))
     guided = [query for query in queries if rules.for_head(query.relation)]
+    if not guided:
+        raise EmptyDataError(
+            f"no test query of {graph.name!r} has a guiding rule",
+            hint="a larger graph, or settings with lower thresholds",
+        )
     ids = graph.entities.id
     subject = np.array([popularity[ids(query.subject)] for query in guided])
-    answer = np.array([max(popularity[ids(a)] for a in query.answers) for query in guided])
+    label = graph.entities.name_of_label
+    answer = np.array([max(popularity[ids(label(a))] for a in query.answers) for query in guided])
     cell = 2 * (subject > np.median(subject)) + (answer > np.median(answer))
     pools = [random.permutation(np.flatnonzero(cell == c)).tolist() for c in range(4)]
     chosen: list[int] = []
@@ -196,15 +235,15 @@ class _Oracle:
     def _rows(self, query: Query) -> set[int]:
         rules = self.guides.get(query.relation, [])
         entities, relations = self.graph.entities, self.graph.relations
-        wanted = {entities.id(answer) for answer in query.answers}
+        names = {entities.name_of_label(answer) for answer in query.answers}
+        wanted = [entities.id(name) for name in names]
         around = self.index.neighbours(entities.id(query.subject))
         direct = [rule for rule in rules if len(rule.body) == 1]
         asked = [relations.id(r.body[0].relation) + len(relations) * r.is_inverse for r in direct]
-        keep = np.isin(around.relation, asked) & np.isin(around.other, list(wanted))
+        keep = np.isin(around.relation, asked) & np.isin(around.other, wanted)
         if around.timestamp is not None and query.timestamp is not None:
             keep &= around.timestamp < query.timestamp
         rows = set(around.row[keep].tolist())
-        names = {entities.names[i] for i in wanted}
         for rule in rules:
             if len(rule.body) > 1:
                 rows |= self._chained(rule, query, names)
@@ -216,12 +255,13 @@ class _Oracle:
 
 
 def _build_command(arguments: argparse.Namespace) -> None:
-    graph = KnowledgeGraph.load(arguments.kg)
-    settings = BENCHMARKS.get(arguments.name)
-    if settings is not None and arguments.num_queries is not None:
+    settings = _settings(arguments.name)
+    if arguments.num_queries is not None:
         settings = replace(settings, num_queries=arguments.num_queries)
+    prepare_folder(arguments.out)
+    graph = KnowledgeGraph.load(arguments.kg)
     dataset = build(
-        arguments.name, graph, seed=arguments.seed, settings=settings, progress=sys.stderr.isatty()
+        arguments.name, graph, seed=arguments.seed, settings=settings, progress=not arguments.quiet
     )
     dataset.save(arguments.out)
     counts = dataset.manifest["counts"]
@@ -256,8 +296,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     make.add_argument("--out", required=True, type=Path, help="the dataset folder to write")
     make.add_argument("--seed", type=int, default=0, help="decides samples and halves (0)")
     make.add_argument("--num-queries", type=int, help="size of the balanced set (the paper's |Q|)")
+    make.add_argument("--quiet", action="store_true", help="no progress bars")
     make.set_defaults(run=_build_command)
-    check = commands.add_parser("check", help="prove that a built benchmark does not leak")
+    check = commands.add_parser(
+        "check",
+        help="prove that a built benchmark does not leak",
+        epilog="example: python -m benchmarks.ruleqa check runs/ruleqa-i",
+    )
     check.add_argument("folder", help="the dataset folder")
     check.set_defaults(run=_check_command)
     arguments = parser.parse_args(argv)

@@ -32,6 +32,8 @@ Change = dict[str, Any]
 
 _GUIDED: list[Change] = [
     {"guided.compose": "append"},
+    {"guided.include_plain": True},
+    {"guided.include_plain": True, "guided.plain_weight": 0.3},
     {"guided.merge": "rank"},
     {"guided.merge": "score"},
     {"guided.merge": "confidence"},
@@ -44,8 +46,10 @@ _GUIDED: list[Change] = [
     {"selector.rank_by": "product"},
     {"selector.max_rules": 3},
     {"selector.max_rules": 8},
-    {"time_aware.decay": 0.0},
-    {"time_aware.decay": 0.01},
+    {"selector.max_rules": 12},
+    {"time_aware.order": "decay", "time_aware.decay": 0.002},
+    {"time_aware.order": "decay", "time_aware.decay": 0.01},
+    {"retriever.dates": "split"},
     {"time_aware.distinct_facts": False},
 ]
 _READING: list[Change] = [
@@ -58,7 +62,15 @@ _READING: list[Change] = [
     {"generator.rank_discount": 0.5},
 ]
 CHANGES: dict[tuple[str, str], list[Change]] = {
-    ("bm25", "none"): [{"retriever.k1": 0.9, "retriever.b": 0.4}, {"retriever.dates": "split"}],
+    ("bm25", "none"): [
+        {"retriever.k1": 0.9, "retriever.b": 0.4},
+        {"retriever.dates": "token"},
+        {"retriever.dates": "drop"},
+        {"time_aware.order": "recent"},
+        {"time_aware.order": "recent", "time_aware.distinct_facts": True},
+        {"time_aware.order": "recent", "pooled.pool": 200},
+        {"retriever.dates": "token", "time_aware.order": "recent", "pooled.pool": 200},
+    ],
     ("bm25", "guided"): _GUIDED + _READING,
     ("symbolic", "guided"): _READING,
 }

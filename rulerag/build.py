@@ -63,6 +63,7 @@ _TOP_KEYS = (
     "selector",
     "retriever",
     "time_aware",
+    "pooled",
     "guided",
     "evidence",
     "generator",
@@ -218,7 +219,7 @@ def make_retriever(
                 "selector",
                 hint="add selector: {type: head}",
             )
-        for wrapper in ("time_aware", "guided"):
+        for wrapper in ("time_aware", "pooled", "guided"):
             if config.section(wrapper):
                 raise config.error(
                     "the symbolic retriever cannot be wrapped",
@@ -244,6 +245,16 @@ def make_retriever(
             config.section("time_aware"),
             {"retriever": retriever, "time_unit": unit},
         )
+    if config.section("pooled") and config.section("guided"):
+        raise config.error(
+            "pooled and guided retrieval exclude each other",
+            "pooled",
+            hint="guided: {merge: evidence} pools its searches itself",
+        )
+    if config.section("pooled"):
+        from rulerag.retrieval.pooled import PooledRetriever
+
+        retriever = _construct(PooledRetriever, config.section("pooled"), {"retriever": retriever})
     if config.section("guided"):
         retriever = _guided(config, dataset, retriever, selector)
     return retriever

@@ -13,7 +13,7 @@ __all__ = ["EXIT_BAD_INPUT", "EXIT_INTERRUPTED", "guarded"]
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 
-_AGAIN = "interrupted; nothing half-written was left, run the same command again"
+_AGAIN = "interrupted; no half-written file was left, run the same command again"
 
 
 def guarded(command: Callable[[], object], *, interrupted: str = _AGAIN) -> int:

@@ -70,7 +70,7 @@ class Document:
             DataFormatError: a key is missing or has the wrong type.
         """
         identifier, text = _text(row, "_id"), _text(row, "text")
-        facts = (row.get("metadata") or {}).get("facts", [])
+        facts = _list(_metadata(row), "facts")
         return cls(identifier, text, tuple(_fact(f) for f in facts), str(row.get("title") or ""))
 
 
@@ -111,7 +111,7 @@ class Query:
         Raises:
             DataFormatError: a key is missing or has the wrong type.
         """
-        metadata = row.get("metadata") or {}
+        metadata = _metadata(row)
         timestamp = metadata.get("timestamp")
         if timestamp is not None and not isinstance(timestamp, int):
             raise DataFormatError("expected a whole number or null", key="timestamp")
@@ -121,7 +121,7 @@ class Query:
             subject=str(metadata.get("subject") or ""),
             relation=str(metadata.get("relation") or ""),
             timestamp=timestamp,
-            answers=tuple(str(a) for a in metadata.get("answers") or ()),
+            answers=tuple(str(a) for a in _list(metadata, "answers")),
         )
 
 
@@ -258,6 +258,20 @@ def _text(row: Mapping[str, Any], key: str) -> str:
     value = row.get(key)
     if not isinstance(value, str) or not value:
         raise DataFormatError("expected a text that is not empty", key=key)
+    return value
+
+
+def _metadata(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    value = row.get("metadata") or {}
+    if not isinstance(value, dict):
+        raise DataFormatError("expected an object of keys", key="metadata")
+    return value
+
+
+def _list(metadata: Mapping[str, Any], key: str) -> list[Any]:
+    value = metadata.get(key) or []
+    if not isinstance(value, list):
+        raise DataFormatError("expected a list", key=f"metadata.{key}")
     return value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable, Sequence
 
 from rulerag.rules import Atom, Rule
@@ -68,6 +69,21 @@ class PlantedFunction:
         masks = [sum(1 << index for index in subset) for subset in kept]
         self.asked += masks
         return [self.outputs[mask] for mask in masks]
+
+
+def random_function(chance: random.Random, max_sources: int = 6) -> PlantedFunction:
+    """A truth table: monotone up, monotone down, mostly true with holes, or anything."""
+    num_sources = chance.randrange(max_sources + 1)
+    size = 1 << num_sources
+    kind = chance.choice(("up", "down", "holes", "any"))
+    if kind in ("up", "down"):
+        clauses = [chance.randrange(size) for _ in range(chance.randrange(4))]
+        flip = size - 1 if kind == "down" else 0
+        truth = [any((m ^ flip) & c == c for c in clauses) for m in range(size)]
+    else:
+        density = chance.random() if kind == "any" else 1 - 2 / size
+        truth = [chance.random() < density for _ in range(size)]
+    return PlantedFunction(["yes" if t else "no" for t in truth])
 
 
 def brute_force(

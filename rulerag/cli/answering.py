@@ -145,13 +145,13 @@ def _place(
         ConfigError: it is not clear what is asked of what.
     """
     if dataset is None:
-        if Path(target).is_dir() or is_experiment(target):
+        if is_experiment(target) or (_exists(target) and Path(target).is_dir()):
             return Path(target)
         raise ConfigError(
             f"{target!r} is no dataset folder and no experiment file",
             hint="for a question, name the dataset too: --dataset FOLDER",
         )
-    if Path(target).exists():
+    if _exists(target):
         raise ConfigError(
             f"{target!r} is no question", hint="leave out --dataset to ask its queries"
         )
@@ -163,6 +163,13 @@ def _place(
                 hint="leave out the question or this option",
             )
     return dataset
+
+
+def _exists(target: str) -> bool:
+    try:
+        return bool(target) and Path(target).exists()
+    except OSError:  # a question may be longer than a file name can be
+        return False
 
 
 def _open(

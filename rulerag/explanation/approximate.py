@@ -50,6 +50,10 @@ class CertifiedMiner:
             a share of 1, need every subset: ``MonoMiner``.
         confidence: the probability that every bound stated is true, at least.
         seed: of the random subsets.
+        relaxed: leave out of a rule each source without which it still holds for most subsets, so
+            that rules are as small as ``validity`` allows; otherwise a rule is as small as it can
+            be while no counterexample is known. Each rule is then tested on four times as many
+            subsets in any case, since failures are expected.
         max_size: rules with more sources are not looked for.
         max_search_probes: stop looking for further rules after so many probes.
         max_rounds: how many times rules are tested and refuted ones searched anew.
@@ -70,6 +74,7 @@ class CertifiedMiner:
         validity: float = 0.95,
         confidence: float = 0.95,
         seed: int = 0,
+        relaxed: bool = False,
         max_size: int = 10,
         max_search_probes: int = 1000,
         max_rounds: int = 5,
@@ -80,6 +85,7 @@ class CertifiedMiner:
         self.validity = check_level("validity", validity)
         self.confidence = check_level("confidence", confidence)
         self.seed = seed
+        self.relaxed = relaxed
         self.max_size = _at_least_one("max_size", max_size)
         self.max_search_probes = _at_least_one("max_search_probes", max_search_probes)
         self.max_rounds = _at_least_one("max_rounds", max_rounds)
@@ -133,7 +139,9 @@ class _Run:
         self._names = names
         self._on_rule = on_rule
         self._chance = random.Random(miner.seed)
-        self._certifier = Certifier(oracle, miner.validity, self._chance)
+        self._certifier = Certifier(
+            oracle, miner.validity, self._chance, early_stop=not miner.relaxed
+        )
         self._search = BorderSearch(
             oracle,
             review=self._certifier.without_needless,
@@ -149,6 +157,8 @@ class _Run:
         """Search, test what was found, and search again where a test refuted a rule."""
         for number in range(self._miner.max_rounds):
             self._search.run()
+            if self._miner.relaxed:
+                self._relax()
             waiting = [mask for mask in self._search.found if mask not in self._evidence]
             if not waiting:
                 break
@@ -158,6 +168,11 @@ class _Run:
             last = number + 1 == self._miner.max_rounds
             self._test(waiting, risk / len(waiting), last=last)
         self._look_below()
+
+    def _relax(self) -> None:
+        for mask in [m for m in self._search.found if m not in self._evidence]:
+            if mask in self._search.found:
+                self._simplify(mask)
 
     def _test(self, masks: list[int], risk: float, *, last: bool) -> None:
         for evidence in self._certifier.first_stage(masks, risk):

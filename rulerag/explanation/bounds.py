@@ -79,12 +79,15 @@ def staged_lower_bound(first: int, total: int, failures: int, risk: float) -> fl
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         clean = middle**first
-        few = float(bdtr(failures, total, 1 - middle))
-        few_after_clean = (
-            clean * float(bdtr(failures, total - first, 1 - middle)) if total > first else clean
-        )
+        few = _at_most(failures, total, 1 - middle)
+        few_after_clean = clean * _at_most(failures, total - first, 1 - middle)
         if clean + few - few_after_clean < risk:
             low = middle
         else:
             high = middle
     return low
+
+
+def _at_most(count: int, draws: int, share: float) -> float:
+    """The probability of at most ``count`` hits among ``draws``, each a hit with ``share``."""
+    return float(bdtr(count, draws, share)) if count < draws else 1.0

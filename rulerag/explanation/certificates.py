@@ -208,7 +208,7 @@ class CertifiedRules:
             lines.append("  Every other subset lies inside one that fails: no rule is missing.")
         elif self.isolated:
             lines.append(
-                f"  {self.isolated} subsets hold without a rule inside: outputs are uneven."
+                f"  Outputs are uneven ({self.isolated} stray subsets hold): there may be more."
             )
         else:
             lines.append("  The search was cut short: there may be more.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ _CURES = 6
 """A counterexample that more than so many sources would cure is a hole, not a missing source."""
 
 _TRIES = 3
-_DROP_SAMPLES, _DROP_BATCH, _DROP_RISK = 20, 5, 0.02
+_DROP_BATCH, _DROP_RISK = 5, 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +59,35 @@ class Certifier:
         oracle: the condition.
         validity: the share for which a rule has to hold.
         chance: where the random sets come from.
+        early_stop: stop after a first stage without a failure. It spends nearly all of the risk
+            on that outcome; without it a rule with some failures is shown to hold more often.
     """
 
-    def __init__(self, oracle: RuleOracle, validity: float, chance: random.Random) -> None:
+    def __init__(
+        self,
+        oracle: RuleOracle,
+        validity: float,
+        chance: random.Random,
+        *,
+        early_stop: bool = True,
+    ) -> None:
         self._oracle = oracle
+        self._early_stop = early_stop
         self._validity = validity
         self._chance = chance
         self._drawn: dict[int, list[int]] = {}
+        # A source may go when the rest holds for so many sets without it, but for a few.
+        self._enough = math.ceil(1 / (1 - validity))
         self._forgiven = next(
             count
-            for count in range(_DROP_SAMPLES + 1)
-            if bdtr(count, _DROP_SAMPLES, 1 - validity) >= 1 - _DROP_RISK
+            for count in range(self._enough + 1)
+            if bdtr(count, self._enough, 1 - validity) >= 1 - _DROP_RISK
         )
 
     def first_stage(self, masks: Sequence[int], risk: float) -> list[Evidence]:
         """Test rules on as many sets as a rule without a failure needs, all in one batch.
+
+        Without an early stop, on the planned total at once.
 
         Args:
             masks: the rules.
@@ -80,7 +95,8 @@ class Certifier:
         """
         count = samples_needed(self._validity, risk)
         for mask in masks:
-            self._drawn[mask] = self._supersets(mask, count)
+            total = count if self._early_stop else STAGES * count
+            self._drawn[mask] = self._supersets(mask, count, total)
         self._oracle.hold([drawn for mask in masks for drawn in self._drawn[mask]])
         return [self._evidence(mask, count, risk) for mask in masks]
 
@@ -102,7 +118,7 @@ class Certifier:
         for index in indices_of(mask):
             source = 1 << index
             failures, drawn = 0, 0
-            while failures <= self._forgiven and drawn < _DROP_SAMPLES:
+            while failures <= self._forgiven and drawn < self._enough:
                 sets = [self._superset(mask ^ source) & ~source for _ in range(_DROP_BATCH)]
                 failures += self._oracle.hold(sets).count(False)
                 drawn += _DROP_BATCH
@@ -136,19 +152,21 @@ class Certifier:
         if self._is_whole(mask, count):
             share = successes / samples
             return Evidence(mask, samples, failing, share, share, True)
-        if failing and samples == count:  # the plan goes on from here
+        if not self._early_stop or (failing and samples == count):
             bound = lower_bound(successes, STAGES * count, risk)
-        else:
+        elif failing:
             bound = staged_lower_bound(count, STAGES * count, len(failing), risk)
+        else:
+            bound = self._validity  # the draws are as many as this takes, rounded up
         return Evidence(mask, samples, failing, bound, upper_bound(successes, samples, risk), False)
 
     def _is_whole(self, mask: int, count: int) -> bool:
         """Whether a rule speaks of so few sets that all of them are looked at."""
         return 1 << (self._oracle.full ^ mask).bit_count() <= STAGES * count
 
-    def _supersets(self, mask: int, count: int) -> list[int]:
+    def _supersets(self, mask: int, count: int, total: int) -> list[int]:
         if not self._is_whole(mask, count):
-            return [self._superset(mask) for _ in range(count)]
+            return [self._superset(mask) for _ in range(total)]
         free = self._oracle.full ^ mask
         sets, part = [], free
         while True:  # every subset of the free sources, downwards

@@ -142,7 +142,7 @@ def _closest(words: str, entities: Mapping[str, _Known], relations: Mapping[str,
     for start, end in reversed(list(_cuts(words))):
         if end in relations:
             return f"no entity is called {start!r}, {_suggest(start, entities)}"
-    return f"relations {_suggest(words, relations)}"
+    return f"it ends in no relation, {_suggest(words, relations)}"
 
 
 def _suggest(words: str, known: Mapping[str, _Known]) -> str:

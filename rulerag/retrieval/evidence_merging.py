@@ -23,7 +23,7 @@ Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 # A search that adds less than this share of its weight to a document did not find it in any
 # sense that a reader would accept: it shares the subject alone, say.
-_TOLD = 0.1
+_TOLD = 0.5
 
 
 class RowSearch(NamedTuple):

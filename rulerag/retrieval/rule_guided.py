@@ -148,12 +148,7 @@ class RuleGuidedRetriever:
         """
         if self.merge == _EVIDENCE:
             return self._by_evidence(queries, top_k)
-        return [
-            with_grounded_atoms(query, rules, union[:top_k])
-            for query, rules, union in zip(
-                queries, self._select(queries), self.retrieve_union(queries, top_k), strict=True
-            )
-        ]
+        return [union[:top_k] for union in self.retrieve_union(queries, top_k)]
 
     def _by_evidence(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
         check_top_k(top_k)
@@ -172,7 +167,7 @@ class RuleGuidedRetriever:
             if searches:
                 merged = self._merger.merge(searches, found, top_k)
                 results[i] = with_grounded_atoms(queries[i], rules[i], merged)
-        self._unguided(queries, rules, top_k, results)
+        self._unguided(queries, plans, top_k, results)
         return results
 
     @cached_property
@@ -195,8 +190,11 @@ class RuleGuidedRetriever:
         rules = self._select(queries)
         batch, plans = self._plan(queries, rules)
         found = self.retriever.retrieve(batch, per_rule_k) if batch else []
-        results = [self._merge(plan, found) for plan in plans]
-        self._unguided(queries, rules, top_k, results)
+        results = [
+            with_grounded_atoms(query, guiding, self._merge(plan, found))
+            for query, guiding, plan in zip(queries, rules, plans, strict=True)
+        ]
+        self._unguided(queries, plans, top_k, results)
         return results
 
     def _select(self, queries: Sequence[Query]) -> list[list[Rule]]:
@@ -211,12 +209,12 @@ class RuleGuidedRetriever:
     def _unguided(
         self,
         queries: Sequence[Query],
-        rules: Sequence[Sequence[Rule]],
+        plans: Sequence[Sequence[_Pair]],
         top_k: int,
         results: list[list[ScoredDocument]],
     ) -> None:
-        """Fill in the queries without guiding rules: what the wrapped retriever gives them."""
-        plain = [i for i, guiding in enumerate(rules) if not guiding]
+        """Fill in the queries that no rule led to a search: what the wrapped retriever gives."""
+        plain = [i for i, plan in enumerate(plans) if not plan]
         self._tell(len(plain), len(queries))
         found = self.retriever.retrieve([queries[i] for i in plain], top_k) if plain else []
         for i, documents in zip(plain, found, strict=True):

@@ -13,28 +13,13 @@ from rulerag.explanation import lattice
 from rulerag.explanation.miners import DualMiner, MonoMiner
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.explanation.results import OmissionRule, RetentionRule, SourceRule, SourceRules
-from tests.fakes import PlantedFunction, brute_force, subset_of
+from tests.fakes import PlantedFunction, brute_force, random_function, subset_of
 
 KINDS = ("retention", "omission")
 
 
 def yes(output: str) -> bool:
     return output.startswith("yes")
-
-
-def random_function(chance: random.Random, max_sources: int = 6) -> PlantedFunction:
-    """A truth table: monotone up, monotone down, mostly true with holes, or anything."""
-    num_sources = chance.randrange(max_sources + 1)
-    size = 1 << num_sources
-    kind = chance.choice(("up", "down", "holes", "any"))
-    if kind in ("up", "down"):
-        clauses = [chance.randrange(size) for _ in range(chance.randrange(4))]
-        flip = size - 1 if kind == "down" else 0
-        truth = [any((m ^ flip) & c == c for c in clauses) for m in range(size)]
-    else:
-        density = chance.random() if kind == "any" else 1 - 2 / size
-        truth = [chance.random() < density for _ in range(size)]
-    return PlantedFunction(["yes" if t else "no" for t in truth])
 
 
 def mine(function: PlantedFunction, kind: str, predicate: Callable[[str], bool]) -> SourceRules:

@@ -1,4 +1,4 @@
-"""What the retrieval tests share: a reference scorer, facts as documents, a retriever of fixed lists."""
+"""What the retrieval tests share: a reference scorer, facts as documents, fixed lists."""
 
 from __future__ import annotations
 

@@ -55,8 +55,8 @@ def test_documents_of_one_pair_share_their_evidence_and_one_place() -> None:
 
 def test_power_sharpens() -> None:
     found = rows([(2, 10.0), (0, 5.0), (1, 5.0)])
-    assert [r.document.id for r in merged(found, 0.4, power=0.5)][0] == "bob1"
-    assert [r.document.id for r in merged(found, 0.4, power=8.0)][0] == "cid"
+    assert merged(found, 0.4, power=0.5)[0].document.id == "bob1"
+    assert merged(found, 0.4, power=8.0)[0].document.id == "cid"
 
 
 def test_hits_that_tell_next_to_nothing_are_not_named() -> None:

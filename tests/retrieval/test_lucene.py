@@ -72,14 +72,14 @@ def test_ties_keep_corpus_order_at_any_depth_and_batch(tmp_path: Path) -> None:
     texts = [f"{'china' if i % 3 else 'iran'} visits {'x' if i % 2 else 'y'}" for i in range(3000)]
     documents = [Document(f"d{i}", text) for i, text in enumerate(texts)]
     retriever = LuceneRetriever.build(documents, tmp_path / "index", threads=2)
-    queries = [Query(f"q{i}", ("china visit", "iran x")[i % 2]) for i in range(1500)]
+    queries = [Query(f"q{i}", ("china visit", "iran x")[i % 2]) for i in range(1200)]
     deep = retriever.retrieve(queries[:2], 3000)
     assert ids(deep[0])[:4] == ["d1", "d2", "d4", "d5"]
     assert deep[0][0].score == deep[0][1999].score > deep[0][2000].score
     assert deep[0][0].found_by == (RuleHit(None, 1, deep[0][0].score),)
-    for depth in (1, 7, 100):
-        found = retriever.retrieve(queries, depth)
-        assert all(found[i] == deep[i % 2][:depth] for i in range(len(queries)))
+    for depth, number in ((1, 3), (7, 1200), (100, 20)):
+        found = retriever.retrieve(queries[:number], depth)
+        assert all(found[i] == deep[i % 2][:depth] for i in range(number))
     # Anserini's own sort by stored id, used where an index has several segments, agrees.
     retriever._searcher.backwardsCompatibilityLucene8 = False
     assert [ids(found) for found in retriever.retrieve(queries[:2], 40)] == [

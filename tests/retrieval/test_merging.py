@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from rulerag.errors import ConfigError
@@ -24,7 +26,7 @@ SEARCHES = [search("r1", 0.5, a=10, b=8, c=5), search("r2", 0.4, d=20, b=20, e=4
 def merged(merge: str, **options: float) -> list[tuple[str, float]]:
     found = merge_searches(SEARCHES, merge, **options)
     assert [scored.rank for scored in found] == list(range(1, len(found) + 1))
-    assert all(x.score >= y.score for x, y in zip(found, found[1:], strict=False))
+    assert all(x.score >= y.score for x, y in pairwise(found))
     return [(scored.document.id, round(scored.score, 6)) for scored in found]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -95,7 +96,7 @@ def test_law_the_list_is_the_start_of_the_union_of_its_searches(
             assert found == union[:top_k]
             assert [s.rank for s in union] == list(range(1, len(union) + 1))
             assert len(set(ids(union))) == len(union)
-            assert all(a.score >= b.score for a, b in zip(union, union[1:], strict=False))
+            assert all(a.score >= b.score for a, b in pairwise(union))
             assert all(hit.rank <= top_k for s in union for hit in s.found_by)
         searches = {hit.rule_id for s in unions[0] for hit in s.found_by}
         assert searches == {CALL.id, PRAISE.id} | ({None} if include_plain else set())
@@ -109,9 +110,11 @@ def test_each_document_names_the_rules_that_found_it(bm25: BM25Retriever) -> Non
         for text in ("what does france call ?", "what praise france ?", "what does france visit ?")
     )
     expected: dict[str, list[RuleHit]] = {}
+    grounds = {CALL.id: {"d0", "d1", "d5"}, PRAISE.id: {"d3"}}
     for rule_id, found in ((None, visit), (CALL.id, call), (PRAISE.id, praise)):
         for scored in found:
-            hit = RuleHit(rule_id, scored.rank, scored.score)
+            atom = 0 if scored.document.id in grounds.get(rule_id or "", ()) else None
+            hit = RuleHit(rule_id, scored.rank, scored.score, atom)
             expected.setdefault(scored.document.id, []).append(hit)
     assert {s.document.id: list(s.found_by) for s in union} == expected
     by_id = {s.document.id: s for s in union}
@@ -145,7 +148,8 @@ def test_one_search_for_several_rules_is_recorded_for_each(bm25: BM25Retriever) 
     [found] = retriever.retrieve(QUERIES[:1], 1)
     [plain] = bm25.retrieve(QUERIES[:1], 1)
     score = plain[0].score
-    assert found[0].found_by == (RuleHit(CALL.id, 1, score), RuleHit(SELF.id, 1, score))
+    assert plain[0].document.id == "d2"  # states a visit, no call
+    assert found[0].found_by == (RuleHit(CALL.id, 1, score), RuleHit(SELF.id, 1, score, 0))
 
 
 def test_queries_with_the_same_text_and_another_time_are_not_mixed_up(
@@ -189,6 +193,22 @@ def test_the_fall_back_is_told_once(bm25: BM25Retriever, caplog: pytest.LogCaptu
     assert [record.getMessage() for record in caplog.records] == [
         "1 of 3 queries have no guiding rule and are searched as they are"
     ]
+
+
+def test_a_composition_may_pass_over_a_rule(bm25: BM25Retriever) -> None:
+    def only_calls(query: Query, rule: Rule) -> list[str]:
+        return [query.text] if rule == CALL else []
+
+    found = guided(bm25, compose=only_calls).retrieve(QUERIES[:1], 2)
+    assert {hit.rule_id for s in found[0] for hit in s.found_by} == {CALL.id}
+    for merge in ("rank", "evidence"):
+        nothing = guided(bm25, RuleBank([PRAISE]), compose=only_calls, merge=merge)
+        assert nothing.retrieve(QUERIES, 3) == bm25.retrieve(QUERIES, 3)
+
+
+def test_it_can_wrap_itself(bm25: BM25Retriever) -> None:
+    inner = guided(bm25)
+    assert guided(inner, RuleBank([])).retrieve(QUERIES, 3) == inner.retrieve(QUERIES, 3)
 
 
 def test_a_foreign_retriever_without_hits_gets_them(bm25: BM25Retriever) -> None:

@@ -1,0 +1,182 @@
+"""The front door: help with examples, usage errors, exit codes, pipes and Ctrl-C."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rulerag.cli.app import COMMANDS
+from rulerag.console import guarded
+from rulerag.demo import mine_world, world_dataset
+from rulerag.errors import ConfigError
+from rulerag.kg.worlds import World
+
+ROOT = Path(__file__).resolve().parents[2]
+CONTRACT = {"demo", "mine", "rules", "index", "retrieve", "answer", "explain", "evaluate"}
+
+
+def test_every_command_of_the_contract_is_there(rulerag: Callable[..., object]) -> None:
+    assert set(COMMANDS) == CONTRACT
+    result = rulerag("--help")
+    assert result.code == 0  # type: ignore[attr-defined]
+    assert all(f"\n  {name} " in result.out for name in CONTRACT)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_help_shows_an_example_that_the_command_takes(
+    name: str, rulerag: Callable[..., object]
+) -> None:
+    result = rulerag(name, "--help")
+    assert (result.code, result.err) == (0, "")  # type: ignore[attr-defined]
+    shown = " ".join(result.out.split("Example: ")[1].split())  # type: ignore[attr-defined]
+    assert shown == COMMANDS[name][1]
+    program, command, *arguments = shlex.split(shown)
+    assert (program, command) == ("rulerag", name)
+    for option in (a for a in arguments if a.startswith("--")):
+        assert f"  {option} " in result.out  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nosuch",), "No such command 'nosuch'"),
+        (("mine",), "Missing argument"),
+        (("mine", "folder"), "Missing option '--out'"),
+        (("mine", "folder", "--out", "x", "--max-atom", "3"), "No such option: --max-atom"),
+        (("demo", "--facts", "many"), "Invalid value for '--facts'"),
+        (("rules", "a", "b"), "unexpected extra argument"),
+    ],
+)
+def test_usage_errors(
+    arguments: tuple[str, ...], message: str, rulerag: Callable[..., object]
+) -> None:
+    result = rulerag(*arguments)
+    assert result.code == 2  # type: ignore[attr-defined]
+    assert message in result.err  # type: ignore[attr-defined]
+    assert result.out == ""  # type: ignore[attr-defined]
+
+
+def test_guarded_turns_outcomes_into_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    def bad() -> None:
+        raise ConfigError("is wrong", key="k", hint="say 1")
+
+    def stopped() -> None:
+        raise KeyboardInterrupt
+
+    def broken() -> None:
+        raise ZeroDivisionError
+
+    assert guarded(lambda: None) == 0
+    assert guarded(bad) == 2
+    assert capsys.readouterr() == ("", "error: key 'k': is wrong — say 1\n")
+    assert guarded(stopped, interrupted="stopped here") == 130
+    assert capsys.readouterr() == ("", "stopped here\n")
+    with pytest.raises(ZeroDivisionError):  # a fault of the program keeps its traceback
+        guarded(broken)
+
+
+def test_a_command_leaves_logging_as_it_was(rulerag: Callable[..., object]) -> None:
+    logger = logging.getLogger("rulerag")
+    before = (logger.level, list(logger.handlers))
+    rulerag("rules", "no-such-file")
+    assert (logger.level, list(logger.handlers)) == before
+
+
+def test_the_reader_of_a_pipe_may_stop_reading(tmp_path: Path) -> None:
+    """More is written than a pipe holds, so that the writer meets the closed end."""
+    world = World.generate(500)
+    world.rules.save(tmp_path / "rules.jsonl")
+    text = (tmp_path / "rules.jsonl").read_text()
+    lines = text.splitlines()
+    rows = [lines[0].replace('"support": ', f'"support": 1{n}') for n in range(3000)]
+    unique = [row.replace('"relation": "', f'"relation": "r{n} ') for n, row in enumerate(rows)]
+    (tmp_path / "rules.jsonl").write_text("\n".join(unique) + "\n")
+    with subprocess.Popen(
+        [sys.executable, "-m", "rulerag.cli", "rules", str(tmp_path / "rules.jsonl")]
+        + ["--top", "100000"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert "3,000 rules" in process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(30) == 0
+
+
+# --- Ctrl-C -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A world that keeps every command busy for more than a second, as graph and as dataset."""
+    folder = tmp_path_factory.mktemp("large")
+    world = World.generate(30_000, max_body_atoms=1)
+    world.save(folder / "graph")
+    world_dataset(world, mine_world(world)[0]).save(folder / "dataset")
+    return folder
+
+
+LONG = {
+    "mine": "mine {data}/wiki --out {out}/rules.jsonl",
+    "index": "index {large}/dataset --out {out}/index",
+    "retrieve": "retrieve {large}/dataset --rules guided --out {out}/run.trec",
+    "answer": "answer {large}/dataset --out {out}/answers.jsonl",
+    "explain": "explain {large}/dataset --limit 100000 --out {out}/explanations.jsonl",
+    "demo": "demo --facts 30000 --out {out}/demo",
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_ctrl_c_ends_a_long_command_with_one_line(
+    name: str, large: Path, tmp_path: Path, graph_folder: Callable[[str], Path]
+) -> None:
+    data = graph_folder("wiki").parent if name == "mine" else tmp_path
+    words = LONG[name].format(data=data, large=large, out=tmp_path).split()
+    code, err = interrupt("from rulerag.cli import main", f"main({words + ['--quiet']!r})")
+    assert code == 130, err
+    assert err == "interrupted; no half-written file was left, run the same command again\n"
+    files = [path.name for path in tmp_path.rglob("*") if path.is_file()]
+    assert not {"rules.jsonl", "manifest.json", "run.trec", "answers.jsonl"} & set(files)
+    assert not [file for file in files if file.endswith(".part")]
+
+
+def test_ctrl_c_while_a_benchmark_is_built(
+    tmp_path: Path, graph_folder: Callable[[str], Path]
+) -> None:
+    command = ["build", "--name", "ruleqa-i", "--kg", str(graph_folder("icews14")), "--quiet"]
+    command += ["--out", str(tmp_path / "out")]
+    code, err = interrupt(
+        "import sys; from benchmarks.ruleqa import main", f"sys.exit(main({command!r}))"
+    )
+    assert (code, err.count("\n")) == (130, 1)
+    assert err.startswith("interrupted; ")
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def interrupt(start: str, work: str) -> tuple[int, str]:
+    """Run Python code in a process of its own and press Ctrl-C in the midst of its work."""
+    code = f"{start}; print('ready', flush=True); {work}"
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.7)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    return process.returncode, err
