@@ -45,7 +45,7 @@ _GUIDED: list[Change] = [
     {"selector.rank_by": "confidence"},
     {"selector.rank_by": "product"},
     {"selector.max_rules": 3},
-    {"selector.max_rules": 8},
+    {"selector.max_rules": 5},
     {"selector.max_rules": 12},
     {"time_aware.order": "decay", "time_aware.decay": 0.002},
     {"time_aware.order": "decay", "time_aware.decay": 0.01},

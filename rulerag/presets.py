@@ -18,7 +18,7 @@ RULES = ("none", "guided")
 # in benchmarks/results/ruleqa-i/tune.md.
 _EVIDENCE = {"prior": 20, "sharpness": 1.5}
 _READER = {"type": "symbolic", "rank_discount": 1.0}
-_GUIDES = {"type": "head", "max_rules": 5, "rank_by": "support"}
+_GUIDES = {"type": "head", "max_rules": 8, "rank_by": "support"}
 _GUIDED = {"compose": "substitute", "merge": "evidence"}
 _TIME_AWARE = {"order": "recent", "distinct_facts": True}
 # Plain retrieval gains from the words of a date (documents of the same month); guided retrieval,

@@ -173,9 +173,10 @@ def answer_metrics(
     matcher = matcher or AnswerMatcher()
     answers = answer.query.answers
     rank = matcher.first_rank((scored.document for scored in answer.documents), answers)
-    union = rank is not None or (
-        matcher.first_rank((scored.document for scored in answer.union), answers) is not None
-    )
+    # The paper's protocol: the union alone. A merge that looks deeper than the union may show the
+    # reader documents from outside of it, and these must not count here.
+    whole = answer.union or answer.documents
+    union = matcher.first_rank((scored.document for scored in whole), answers) is not None
     found = math.inf if rank is None else rank
     values = {
         f"answer_recall@{k}": float(found <= k)
