@@ -14,9 +14,12 @@ __version__ = "0.1.0"
 _HOME = {
     "AmieMiner": "rulerag.mining.amie",
     "Answer": "rulerag.types",
+    "AnswerCache": "rulerag.explanation.cache",
     "Atom": "rulerag.rules",
     "BM25Retriever": "rulerag.retrieval.bm25",
     "Calendar": "rulerag.kg.calendar",
+    "CachedGenerator": "rulerag.explanation.cache",
+    "CertifiedMiner": "rulerag.explanation.approximate",
     "Completion": "rulerag.types",
     "Document": "rulerag.types",
     "DualMiner": "rulerag.explanation.miners",
@@ -43,8 +46,12 @@ _HOME = {
     "TimeAwareRetriever": "rulerag.retrieval.temporal",
     "Verbalizer": "rulerag.kg.verbalization",
     "World": "rulerag.kg.worlds",
+    "banzhaf_values": "rulerag.explanation.attribution",
     "explain_answer": "rulerag.explanation.provenance",
+    "leave_one_out": "rulerag.explanation.attribution",
+    "linear_surrogate": "rulerag.explanation.surrogate",
     "queries_from_facts": "rulerag.kg.questions",
+    "shapley_values": "rulerag.explanation.attribution",
 }
 
 __all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]

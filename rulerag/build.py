@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from rulerag.arguments import arguments, construct, parameters
 from rulerag.config import Config
 from rulerag.dataset import RuleQADataset
 from rulerag.errors import ConfigError, DataError, RetrievalError, did_you_mean
@@ -110,36 +110,6 @@ def load_component(family: str, table: Mapping[str, str], name: str, *, key: str
     return getattr(importlib.import_module(module), attribute)
 
 
-def component_parameters(component: Any, *, given: Sequence[str] = ()) -> set[str]:
-    """The names of a constructor's parameters that a configuration may set.
-
-    Args:
-        component: the class, or a function that makes an object of it.
-        given: the parameters that the caller sets.
-    """
-    return set(inspect.signature(component).parameters) - set(given)
-
-
-def _arguments(component: Any, section: Config, *, given: Sequence[str] = ()) -> dict[str, Any]:
-    """A section's keys as constructor arguments; a key that no parameter takes is an error."""
-    plain = section.without("type")
-    plain.check(component_parameters(component, given=given))
-    return plain.to_dict()
-
-
-def _construct(component: Any, section: Config, given: Mapping[str, Any]) -> Any:
-    arguments = _arguments(component, section, given=tuple(given))
-    try:
-        return component(**given, **arguments)
-    except ConfigError as error:
-        if error.path is not None or error.key is None:
-            raise
-        raise section.error(error.message, error.key, hint=error.hint) from error
-    except TypeError as error:
-        # A value of the wrong kind shows up where a constructor computes with it.
-        raise section.error(f"{error}", hint="check the kinds of the values") from error
-
-
 def make_miner(name: str, **options: Any) -> RuleMiner:
     """A rule miner by name with its own keyword arguments.
 
@@ -147,7 +117,7 @@ def make_miner(name: str, **options: Any) -> RuleMiner:
         ConfigError: an unknown name, or an option that the miner does not take.
     """
     component = load_component("miner", MINERS, name, key="miner")
-    taken = component_parameters(component)
+    taken = parameters(component)
     for key in options:
         if key not in taken:
             raise ConfigError(
@@ -180,19 +150,17 @@ def open_dataset(config: Config) -> RuleQADataset:
 
 def _evidence(config: Config, dataset: RuleQADataset) -> EvidenceModel:
     step = int(dataset.calendar.get("step", 1) or 1)
-    model: EvidenceModel = _construct(
-        EvidenceModel, config.section("evidence"), {"time_step": step}
-    )
+    model: EvidenceModel = construct(EvidenceModel, config.section("evidence"), {"time_step": step})
     return model
 
 
 def make_selector(config: Config, rules: RuleBank) -> RuleSelector | None:
     """The selector of guiding rules; None when the configuration has no selector."""
-    section = config.section("selector")
-    if not section:
+    if not _wants(config, "selector"):
         return None
+    section = config.section("selector")
     component = load_component("selector", SELECTORS, section.read("type", str, "head"))
-    selector: RuleSelector = _construct(component, section, {"bank": rules})
+    selector: RuleSelector = construct(component, section, {"bank": rules})
     return selector
 
 
@@ -202,7 +170,7 @@ def make_retriever(
     selector: RuleSelector | None,
     options: Options | None = None,
 ) -> Retriever:
-    """The retriever with its wrappers: the base, then ``time_aware``, then ``guided``.
+    """The retriever with its wrappers: the base, ``time_aware``, ``pooled`` or ``guided``.
 
     Raises:
         ConfigError: an unknown name or key, or a part that does not fit another.
@@ -213,51 +181,59 @@ def make_retriever(
     component = load_component("retriever", RETRIEVERS, name)
     given: dict[str, Any] = {"documents": dataset.corpus, "progress": options.progress}
     if name == "symbolic":
-        if selector is None:
-            raise config.error(
-                "the symbolic retriever needs guiding rules",
-                "selector",
-                hint="add selector: {type: head}",
-            )
-        for wrapper in ("time_aware", "pooled", "guided"):
-            if config.section(wrapper):
-                raise config.error(
-                    "the symbolic retriever cannot be wrapped",
-                    wrapper,
-                    hint="it follows rules and time itself",
-                )
-        if options.index is not None:
-            raise ConfigError(
-                "the symbolic retriever keeps no index on disk",
-                key="index",
-                hint="leave --index out",
-            )
+        _check_symbolic(config, selector, options)
         given |= {"selector": selector, "evidence": _evidence(config, dataset)}
-        retriever: Retriever = _construct(component, section, given)
+        retriever: Retriever = construct(component, section, given)
         return retriever
     retriever = _base(component, name, section, given, dataset, options)
-    if config.section("time_aware"):
+    if _wants(config, "time_aware"):
         from rulerag.retrieval.temporal import TimeAwareRetriever
 
         unit = int(dataset.calendar.get("step", 1) or 1)
-        retriever = _construct(
+        retriever = construct(
             TimeAwareRetriever,
             config.section("time_aware"),
             {"retriever": retriever, "time_unit": unit},
         )
-    if config.section("pooled") and config.section("guided"):
+    if _wants(config, "pooled") and _wants(config, "guided"):
         raise config.error(
             "pooled and guided retrieval exclude each other",
             "pooled",
             hint="guided: {merge: evidence} pools its searches itself",
         )
-    if config.section("pooled"):
+    if _wants(config, "pooled"):
         from rulerag.retrieval.pooled import PooledRetriever
 
-        retriever = _construct(PooledRetriever, config.section("pooled"), {"retriever": retriever})
-    if config.section("guided"):
+        retriever = construct(PooledRetriever, config.section("pooled"), {"retriever": retriever})
+    if _wants(config, "guided"):
         retriever = _guided(config, dataset, retriever, selector)
     return retriever
+
+
+def _wants(config: Config, key: str) -> bool:
+    """Whether a part is asked for; an empty section asks for it with its defaults."""
+    return config.get(key) is not None
+
+
+def _check_symbolic(config: Config, selector: RuleSelector | None, options: Options) -> None:
+    """Refuse what the symbolic retriever has no use for."""
+    if selector is None:
+        raise config.error(
+            "the symbolic retriever needs guiding rules",
+            "selector",
+            hint="add selector: {type: head}",
+        )
+    for wrapper in ("time_aware", "pooled", "guided"):
+        if _wants(config, wrapper):
+            raise config.error(
+                "the symbolic retriever cannot be wrapped",
+                wrapper,
+                hint="it follows rules and time itself",
+            )
+    if options.index is not None:
+        raise ConfigError(
+            "the symbolic retriever keeps no index on disk", key="index", hint="leave --index out"
+        )
 
 
 def _base(
@@ -270,24 +246,24 @@ def _base(
 ) -> Any:
     """A text retriever on its index: the one that was named, or one of its own."""
     if name == "lucene":
-        _arguments(component.build, section, given=("index_dir", *given))
+        arguments(component.build, section, given=("index_dir", *given))
         opening = section.without("dates")  # the index knows how it treats dates
         if options.index is not None:
-            opened = _construct(component, opening, {**given, "index_dir": options.index})
+            opened = construct(component, opening, {**given, "index_dir": options.index})
             return _check_index(opened, section, {"dates": "dates"}, options.index)
         dates = section.read("dates", str, "split")
         folder = cache_folder("lucene", f"{dataset.fingerprint}-{dates}")
         if (folder / "manifest.json").exists():
             try:
-                return _construct(component, opening, {**given, "index_dir": folder})
+                return construct(component, opening, {**given, "index_dir": folder})
             except (DataError, RetrievalError):
                 pass  # a damaged cache is no reason to stop
-        return _construct(component.build, section, {**given, "index_dir": folder})
+        return construct(component.build, section, {**given, "index_dir": folder})
     if options.index is None:
-        return _construct(component, section, given)
-    _arguments(component, section, given=tuple(given))
+        return construct(component, section, given)
+    arguments(component, section, given=tuple(given))
     search = Config({key: section[key] for key in section if key == "threads"})
-    opened = _construct(component.load, search, {**given, "folder": options.index})
+    opened = construct(component.load, search, {**given, "folder": options.index})
     return _check_index(opened, section, _KEPT_BY_BM25, options.index)
 
 
@@ -322,7 +298,7 @@ def _guided(
         "rule_label": lambda name: relations.get(name, name),
         "entity_label": lambda name: entities.get(name, name),
     }
-    wrapped: Retriever = _construct(RuleGuidedRetriever, config.section("guided"), given)
+    wrapped: Retriever = construct(RuleGuidedRetriever, config.section("guided"), given)
     return wrapped
 
 
@@ -336,7 +312,7 @@ def make_generator(config: Config, dataset: RuleQADataset) -> Generator:
     name = section.check(tuple(section), required=("type",)).read("type", str)
     component = load_component("generator", GENERATORS, name)
     given = {"labels": dataset.labels["entities"], "evidence": _evidence(config, dataset)}
-    generator: Generator = _construct(component, section, given)
+    generator: Generator = construct(component, section, given)
     return generator
 
 

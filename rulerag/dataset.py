@@ -144,8 +144,8 @@ class RuleQADataset:
         if name in self.query_sets:
             ids = self.query_sets[name]
             rows = [query for query in self.queries.get(_TEST, ()) if query.id in ids]
-        elif split in self.queries:
-            rows = self.queries[split]
+        elif split in self.queries or split == _TEST:
+            rows = self.queries.get(split, [])
         else:
             raise UnknownNameError(
                 f"the dataset {self.name!r} has no query set {name!r}",

@@ -1,9 +1,9 @@
-"""Ordered maps over items: here, in a pool of processes, or on a Ray cluster.
+"""Ordered maps over items: here, in threads, in a pool of processes, or on a Ray cluster.
 
-The three backends agree: results come in the order of the items, as they are ready, and an error
-names the item that it comes from. Functions, items and results travel between processes, so that
-they must be picklable: functions stand at the top level of a module, and a script that starts a
-pool keeps its work behind ``if __name__ == "__main__":``.
+The backends agree: results come in the order of the items, as they are ready, and an error names
+the item that it comes from. Where functions, items and results travel between processes
+(``process`` and ``ray``) they must be picklable: functions stand at the top level of a module, and
+a script that starts a pool keeps its work behind ``if __name__ == "__main__":``.
 """
 
 from __future__ import annotations
@@ -12,25 +12,40 @@ import importlib
 import multiprocessing
 import os
 import pickle
-import signal
-import traceback
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from rulerag.chunks import (
+    AHEAD,
+    Initializer,
+    chunks_of,
+    in_order,
+    initialize,
+    name_item,
+    results,
+    run_chunk,
+    short,
+    start_worker,
+)
 from rulerag.errors import ConfigError, MissingDependencyError, RuleRAGError, did_you_mean
 
-__all__ = ["Backend", "ProcessBackend", "RayBackend", "SerialBackend", "backend"]
+__all__ = [
+    "Backend",
+    "ProcessBackend",
+    "RayBackend",
+    "SerialBackend",
+    "ThreadBackend",
+    "backend",
+    "in_this_process",
+]
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-Initializer = Callable[..., object]
-# Chunks in flight for each worker: enough to keep all busy, few enough to hold memory down.
-_AHEAD = 4
 
 
 @runtime_checkable
@@ -88,9 +103,50 @@ class SerialBackend:
             try:
                 result = function(item)
             except Exception as error:
-                _name_item(error, number, item)
+                name_item(error, number, item)
                 raise
             yield result
+
+
+class ThreadBackend:
+    """Works in threads of this process: for functions that let go of Python's global lock.
+
+    Nothing is pickled, so that functions may be closures and share large arrays.
+
+    Args:
+        workers: how many threads; all cores when None.
+
+    Raises:
+        ConfigError: fewer than one worker.
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = _worker_count(workers)
+
+    def map(
+        self,
+        function: Callable[[T], R],
+        items: Iterable[T],
+        *,
+        initializer: Initializer | None = None,
+        initargs: tuple[Any, ...] = (),
+        chunk_size: int = 1,
+    ) -> Iterator[R]:
+        """See :meth:`Backend.map`."""
+        thread = threading.local()
+
+        def run(chunk: list[T]) -> list[tuple[bool, Any]]:
+            if initializer is not None and not hasattr(thread, "ready"):
+                initializer(*initargs)
+                thread.ready = True
+            return run_chunk(function, chunk)
+
+        executor = ThreadPoolExecutor(self.workers)
+        try:
+            yield from in_order(executor, self.workers, run, items, chunk_size)
+        finally:
+            # After an error or Ctrl-C the items that wait are dropped, not run to the end.
+            executor.shutdown(cancel_futures=True)
 
 
 class ProcessBackend:
@@ -122,26 +178,14 @@ class ProcessBackend:
         executor = ProcessPoolExecutor(
             self.workers,
             mp_context=multiprocessing.get_context("spawn"),
-            initializer=_start_worker,
+            initializer=start_worker,
             initargs=(initializer, initargs),
         )
-        waiting: deque[tuple[int, list[Any], Future[Any]]] = deque()
-        chunks = _chunks(items, chunk_size)
         done = False
         try:
-            while True:
-                for start, chunk in islice(chunks, self.workers * _AHEAD - len(waiting)):
-                    waiting.append((start, chunk, executor.submit(_run_chunk, function, chunk)))
-                if not waiting:
-                    break
-                start, chunk, future = waiting.popleft()
-                yield from _results(_outcomes(future, start, chunk), start, chunk)
+            run = partial(run_chunk, function)
+            yield from in_order(executor, self.workers, run, items, chunk_size)
             done = True
-        except BrokenProcessPool as error:
-            raise RuleRAGError(
-                f"a worker process died at or after item {start} ({_short(chunk[0])})",
-                hint="it may have run out of memory: try fewer workers",
-            ) from error
         finally:
             # After an error or Ctrl-C the rest is not wanted: do not wait for running items.
             processes = list((getattr(executor, "_processes", None) or {}).values())
@@ -200,21 +244,21 @@ class RayBackend:
         actors = [actor.remote(initializer, initargs) for _ in range(self.workers)]
         shared = self._ray.put(function)
         waiting: deque[tuple[int, list[Any], Any]] = deque()
-        chunks = _chunks(items, chunk_size)
+        chunks = chunks_of(items, chunk_size)
         turn = 0
         try:
             while True:
-                for start, chunk in islice(chunks, self.workers * _AHEAD - len(waiting)):
+                for start, chunk in islice(chunks, self.workers * AHEAD - len(waiting)):
                     future = actors[turn % self.workers].run.remote(shared, chunk)
                     waiting.append((start, chunk, future))
                     turn += 1
                 if not waiting:
                     break
                 start, chunk, future = waiting.popleft()
-                yield from _results(self._ray.get(future), start, chunk)
+                yield from results(self._ray.get(future), start, chunk)
         except self._ray.exceptions.RayActorError as error:
             raise RuleRAGError(
-                f"a Ray worker died at or after item {start} ({_short(chunk[0])})",
+                f"a Ray worker died at or after item {start} ({short(chunk[0])})",
                 hint="it may have run out of memory: try fewer workers",
             ) from error
         finally:
@@ -226,6 +270,7 @@ _BACKENDS: dict[str, Callable[[int | None], Backend]] = {
     "process": ProcessBackend,
     "ray": RayBackend,
     "serial": lambda workers: SerialBackend(),
+    "thread": ThreadBackend,
 }
 
 
@@ -233,7 +278,7 @@ def backend(name: str = "serial", workers: int | None = None) -> Backend:
     """The backend of a name.
 
     Args:
-        name: ``serial``, ``process`` or ``ray``.
+        name: ``serial``, ``thread``, ``process`` or ``ray``.
         workers: how many; every core when None (one in the serial backend, always).
 
     Raises:
@@ -245,101 +290,17 @@ def backend(name: str = "serial", workers: int | None = None) -> Backend:
     return _BACKENDS[name](workers)
 
 
+def in_this_process(backend: Backend) -> bool:
+    """Whether a backend's workers see the objects of this process, so that nothing must travel."""
+    return isinstance(backend, SerialBackend | ThreadBackend)
+
+
 class _RayWorker:
     def __init__(self, initializer: Initializer | None, initargs: tuple[Any, ...]) -> None:
-        _initialize(initializer, initargs)
+        initialize(initializer, initargs)
 
     def run(self, function: Callable[[Any], Any], chunk: list[Any]) -> list[tuple[bool, Any]]:
-        return _run_chunk(function, chunk)
-
-
-# What the initializer of this worker raised. It is told with the first item: an error here would
-# only break the pool, without a word on why.
-_failed_start: Exception | None = None
-
-
-def _start_worker(initializer: Initializer | None, initargs: tuple[Any, ...]) -> None:
-    # Ctrl-C reaches the whole process group; only the parent shall speak.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _initialize(initializer, initargs)
-
-
-def _initialize(initializer: Initializer | None, initargs: tuple[Any, ...]) -> None:
-    global _failed_start
-    _failed_start = None
-    if initializer is not None:
-        try:
-            initializer(*initargs)
-        except Exception as error:  # noqa: BLE001 - raised where map was called
-            _failed_start = _portable(error)
-
-
-def _outcomes(future: Future[Any], start: int, chunk: list[Any]) -> list[tuple[bool, Any]]:
-    try:
-        return future.result()  # type: ignore[no-any-return]
-    except BrokenProcessPool:
-        raise
-    except Exception as error:
-        _name_item(error, start, chunk[0])  # an item or a result that cannot be pickled
-        raise
-
-
-def _run_chunk(function: Callable[[Any], Any], chunk: list[Any]) -> list[tuple[bool, Any]]:
-    """Outcomes ``(succeeded, result or error)`` up to the first error, all picklable."""
-    if _failed_start is not None:
-        return [(False, _failed_start)]
-    outcomes: list[tuple[bool, Any]] = []
-    for item in chunk:
-        try:
-            outcomes.append((True, function(item)))
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is raised where map was called
-            outcomes.append((False, _portable(error)))
-            break
-    return outcomes
-
-
-def _portable(error: Exception) -> Exception:
-    """The error with its traceback as a note; a stand-in where it cannot travel."""
-    error.add_note("in a worker:\n" + "".join(traceback.format_exception(error)).rstrip())
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:  # noqa: BLE001 - an exception class may fail to pickle in any way
-        stand_in = RuleRAGError(f"{type(error).__name__}: {error}")
-        stand_in.__notes__ = error.__notes__
-        return stand_in
-    return error
-
-
-def _results(outcomes: list[tuple[bool, Any]], start: int, chunk: list[Any]) -> Iterator[Any]:
-    for offset, (succeeded, value) in enumerate(outcomes):
-        if not succeeded:
-            _name_item(value, start + offset, chunk[offset])
-            raise value
-        yield value
-
-
-def _name_item(error: Exception, number: int, item: object) -> None:
-    """Say in the error which item it comes from: in the message where it is one of ours."""
-    place = f"while working on item {number} ({_short(item)})"
-    if isinstance(error, RuleRAGError):
-        error.message = f"{error.message} ({place})"
-        error.args = (str(error),)
-    else:
-        error.add_note(place)
-
-
-def _short(item: object, limit: int = 80) -> str:
-    text = repr(item)
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
-
-
-def _chunks(items: Iterable[T], size: int) -> Iterator[tuple[int, list[T]]]:
-    if size < 1:
-        raise ConfigError(f"{size} items in a chunk", key="chunk_size", hint="give 1 or more")
-    iterator, start = iter(items), 0
-    while chunk := list(islice(iterator, size)):
-        yield start, chunk
-        start += len(chunk)
+        return run_chunk(function, chunk)
 
 
 def _worker_count(workers: int | None) -> int:
@@ -360,6 +321,6 @@ def _check_picklable(function: Callable[..., object]) -> None:
         pickle.dumps(function)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ConfigError(
-            f"{_short(function)} cannot be sent to another process ({error})",
+            f"{short(function)} cannot be sent to another process ({error})",
             hint="define it at the top level of a module, or use the serial backend",
         ) from error

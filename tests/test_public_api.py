@@ -33,7 +33,6 @@ CONTRACT = {
     "TLogicMiner",
 }
 LATER = {
-    "CertifiedMiner",
     "DenseRetriever",
     "HuggingFaceGenerator",
     "OpenAICompatibleGenerator",

@@ -27,6 +27,7 @@ from rulerag.cli.common import (
     say,
     show_progress,
 )
+from rulerag.dataset import RuleQADataset
 from rulerag.errors import ConfigError
 from rulerag.io import write_jsonl
 from rulerag.kg.questions import parse_question
@@ -65,8 +66,8 @@ def answer(
     check_outputs(out)
     place = _place(target, dataset, ids=query, query_set=query_set, limit=limit)
     chosen = Target(place, retriever, rules, top_k, query_set, index)
-    opened, queries = _open(chosen, target, dataset, ids=query, limit=limit, quiet=quiet)
-    answers = opened.pipeline.answer(queries)
+    opened = _open(chosen, target, dataset, ids=query, limit=limit, quiet=quiet)
+    answers = opened.pipeline.answer(opened.queries)
     if out is not None:
         write_jsonl(out, (item.to_json() for item in answers))
     for item in answers[:SHOWN]:
@@ -105,10 +106,8 @@ def explain(
     check_outputs(out, html)
     place = _place(target, dataset, ids=query, query_set=query_set, limit=limit)
     chosen = Target(place, retriever, rules, top_k, query_set, index)
-    opened, queries = _open(chosen, target, dataset, ids=query, limit=limit, quiet=quiet)
-    asked = len(queries)
-    if limit is None and not query:
-        queries = queries[:SHOWN]
+    opened = _open(chosen, target, dataset, ids=query, limit=limit, quiet=quiet)
+    queries = opened.queries[:SHOWN] if limit is None and not query else opened.queries
     answers = opened.pipeline.answer(queries)
     told = [item for item in answers if item.text and item.documents]
     bar = tqdm(told, "explaining", disable=quiet or len(told) <= SHOWN, unit="answer")
@@ -124,8 +123,9 @@ def explain(
         say(f"{explanation}\n")
     _tell_rest(len(explanations), "explanation", out)
     _tell_unanswered([item.query for item in answers if not (item.text and item.documents)])
-    if len(queries) < asked:
-        say(f"these are the first {len(queries)} of {asked:,} queries; --limit N explains more")
+    if len(queries) < len(opened.queries):
+        total = f"{len(opened.queries):,}"
+        say(f"these are the first {len(queries)} of {total} queries; --limit N explains more")
     written = [str(file) for file in (out, html) if file is not None]
     if written:
         say(f"written to {' and '.join(written)}")
@@ -173,24 +173,29 @@ def _exists(target: str) -> bool:
 
 
 def _open(
-    chosen: Target,
-    target: str,
+    target: Target,
+    asked: str,
     dataset: Path | None,
     *,
     ids: Sequence[str] | None,
     limit: int | None,
     quiet: bool,
-) -> tuple[Opened, list[Query]]:
+) -> Opened:
     """The pipeline, and the question or the chosen queries."""
-    opened = open_pipeline(
-        chosen.config(),
-        index=chosen.index,
+    config = target.config()
+
+    def choose(opened: RuleQADataset) -> list[Query]:
+        if dataset is not None:
+            return [parse_question(asked, opened)]
+        return choose_queries(opened, config, ids=ids or (), limit=limit)
+
+    return open_pipeline(
+        config,
+        choose,
+        index=target.index,
         progress=show_progress(quiet) and dataset is None,
         keep_union=False,
     )
-    if dataset is not None:
-        return opened, [parse_question(target, opened.dataset)]
-    return opened, choose_queries(opened, ids=ids or (), limit=limit)
 
 
 def _shown(item: Answer) -> str:
@@ -219,8 +224,9 @@ def _shown(item: Answer) -> str:
 
 def _tell_rest(count: int, what: str, out: Path | None) -> None:
     if count > SHOWN:
+        plural = "" if count == SHOWN + 1 else "s"
         where = f"all are in {out}" if out else "--out FILE writes all"
-        say(f"… and {count - SHOWN:,} more {what}s; {where}")
+        say(f"… and {count - SHOWN:,} more {what}{plural}; {where}")
 
 
 def _tell_unanswered(queries: Sequence[Query]) -> None:

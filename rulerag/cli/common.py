@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +14,7 @@ import typer
 from rulerag.build import Options, make_pipeline, open_dataset
 from rulerag.config import Config, load_config
 from rulerag.dataset import RuleQADataset
-from rulerag.errors import ConfigError, EmptyDataError, OutputError, UnknownNameError, did_you_mean
+from rulerag.errors import ConfigError, OutputError, UnknownNameError, did_you_mean
 from rulerag.io import prepare_folder
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.presets import preset
@@ -129,17 +128,17 @@ class Target:
 
 @dataclass(frozen=True)
 class Opened:
-    """A dataset and the pipeline over it.
+    """What a command works with.
 
     Args:
-        config: the configuration.
         dataset: the dataset.
-        pipeline: the pipeline.
-        load_seconds: what opening both took.
+        queries: the queries to ask of it.
+        pipeline: the pipeline over it.
+        load_seconds: what opening all of it took.
     """
 
-    config: Config
     dataset: RuleQADataset
+    queries: list[Query]
     pipeline: RuleRAGPipeline
     load_seconds: float
 
@@ -150,30 +149,38 @@ def is_experiment(place: str | Path) -> bool:
 
 
 def open_pipeline(
-    config: Config, *, index: Path | None = None, progress: bool = False, keep_union: bool = True
+    config: Config,
+    choose: Callable[[RuleQADataset], list[Query]],
+    *,
+    index: Path | None = None,
+    progress: bool = False,
+    keep_union: bool = True,
 ) -> Opened:
-    """Open the dataset of a configuration and build its pipeline.
+    """Open the dataset of a configuration, choose queries, and build the pipeline.
 
     Args:
         config: the configuration.
+        choose: gives the queries to ask; called before anything costly is built.
         index: a built index.
         progress: show progress bars.
         keep_union: as in :class:`~rulerag.pipeline.RuleRAGPipeline`.
     """
     started = time.perf_counter()
     dataset = open_dataset(config)
+    queries = choose(dataset)
     options = Options(index=index, progress=progress, keep_union=keep_union)
     pipeline = make_pipeline(config, dataset, options)
-    return Opened(config, dataset, pipeline, time.perf_counter() - started)
+    return Opened(dataset, queries, pipeline, time.perf_counter() - started)
 
 
 def choose_queries(
-    opened: Opened, *, ids: Sequence[str] = (), limit: int | None = None
+    dataset: RuleQADataset, config: Config, *, ids: Sequence[str] = (), limit: int | None = None
 ) -> list[Query]:
     """The queries of the configured set, or those with the given ids from any split.
 
     Args:
-        opened: the dataset and its configuration.
+        dataset: the dataset.
+        config: names the query set.
         ids: query ids, asked in this order.
         limit: only the first so many.
 
@@ -183,22 +190,14 @@ def choose_queries(
     if limit is not None and limit < 1:
         raise ConfigError(f"{limit} is below 1", key="limit", hint="say 10")
     if not ids:
-        return opened.dataset.query_set(opened.config.read("dataset.query_set", str, "full"))[
-            :limit
-        ]
-    known = {query.id: query for query in _all_queries(opened.dataset)}
-    if not known:
-        raise EmptyDataError(f"the dataset {opened.dataset.name!r} holds no query")
+        return dataset.query_set(config.read("dataset.query_set", str, "full"))[:limit]
+    known = {query.id: query for rows in dataset.queries.values() for query in rows}
     for identifier in ids:
         if identifier not in known:
             raise UnknownNameError(
                 f"no query has the id {identifier!r}", hint=did_you_mean(identifier, known)
             )
     return [known[identifier] for identifier in dict.fromkeys(ids)][:limit]
-
-
-def _all_queries(dataset: RuleQADataset) -> Iterator[Query]:
-    return chain.from_iterable(dataset.queries.values())
 
 
 def percent(value: float | None) -> str:

@@ -97,9 +97,13 @@ def retrieve(
 
     check_outputs(out)
     config = Target(dataset, retriever, rules, top_k, query_set, index).config(rules="none")
-    opened = open_pipeline(config, index=index, progress=show_progress(quiet))
-    queries = choose_queries(opened, limit=limit)
-    engine, depth = opened.pipeline.retriever, opened.pipeline.top_k
+    opened = open_pipeline(
+        config,
+        lambda dataset: choose_queries(dataset, config, limit=limit),
+        index=index,
+        progress=show_progress(quiet),
+    )
+    queries, engine, depth = opened.queries, opened.pipeline.retriever, opened.pipeline.top_k
     started = time.perf_counter()
     if not union:
         found = engine.retrieve(queries, depth)

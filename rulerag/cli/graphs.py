@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rulerag.build import MINERS, component_parameters, load_component, make_miner
+from rulerag.arguments import parameters
+from rulerag.build import MINERS, load_component, make_miner
 from rulerag.cli.common import QuietOption, check_outputs, say, show_progress, table
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
 from rulerag.kg.graph import KnowledgeGraph
@@ -72,7 +73,7 @@ def mine(
     given = {key: value for key, value in options.items() if value is not None}
     if miner == "auto":
         # One command line for graphs of both kinds: what the chosen miner knows counts.
-        known = component_parameters(load_component("miner", MINERS, name))
+        known = parameters(load_component("miner", MINERS, name))
         given = {key: value for key, value in given.items() if key in known}
     engine = make_miner(name, progress=show_progress(quiet), **given)
     facts = graph.split(split)

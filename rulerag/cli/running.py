@@ -46,11 +46,13 @@ def evaluate(
         )
     settings = load_config(config, overrides or ())
     prepare_folder(out)
-    opened = open_pipeline(settings, index=index)
+    opened = open_pipeline(
+        settings, lambda dataset: choose_queries(dataset, settings, limit=limit), index=index
+    )
     result = run_experiment(
         opened.pipeline,
         opened.dataset,
-        choose_queries(opened, limit=limit),
+        opened.queries,
         out,
         config=settings,
         top_k=opened.pipeline.top_k,
@@ -82,7 +84,9 @@ def _tell(name: str, result: dict[str, Any]) -> None:
 
 def demo(
     out: Annotated[Path, typer.Option(help="the folder to write")] = Path("demo-out"),
-    facts: Annotated[int, typer.Option(help="facts of each world")] = 5000,
+    facts: Annotated[
+        int, typer.Option(help="facts of each world; rules are found from 500 on")
+    ] = 5000,
     seed: Annotated[int, typer.Option(help="the seed of the worlds")] = 0,
     quiet: QuietOption = False,
 ) -> None:

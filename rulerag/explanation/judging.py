@@ -20,7 +20,8 @@ class Judge:
     """A predicate over output codes.
 
     Args:
-        predicate: what is asked of an output.
+        predicate: what is asked of an output; one with a method ``many`` (outputs to verdicts)
+            gets all the new outputs of a batch at once.
         outputs: the distinct outputs of an engine, a list that grows; a code is a place in it.
 
     Raises:
@@ -40,20 +41,44 @@ class Judge:
         verdicts = self._verdicts[codes]
         waiting = codes[verdicts < 0]
         if waiting.size:
-            for code in np.unique(waiting).tolist():
-                self._verdicts[code] = self._ask(self._outputs[code])
+            fresh_codes = np.unique(waiting)
+            self._verdicts[fresh_codes] = self._ask([self._outputs[c] for c in fresh_codes])
             verdicts = self._verdicts[codes]
         holds: npt.NDArray[np.bool_] = verdicts == 1
         return holds
 
-    def _ask(self, output: str) -> bool:
+    def _ask(self, outputs: list[str]) -> list[bool]:
+        many = getattr(self._predicate, "many", None)
+        if many is None:
+            return [self._checked(self._one(output), output) for output in outputs]
         try:
-            verdict = self._predicate(output)
+            verdicts = list(many(outputs))
+        except PredicateError:
+            raise
+        except Exception as error:
+            raise PredicateError(
+                f"the predicate raised {type(error).__name__}: {error}, on {len(outputs)} outputs, "
+                f"the first {shortened(repr(outputs[0]), 200)}"
+            ) from error
+        if len(verdicts) != len(outputs):
+            raise PredicateError(
+                f"the predicate gave {len(verdicts)} verdicts on {len(outputs)} outputs"
+            )
+        return [self._checked(v, output) for v, output in zip(verdicts, outputs, strict=True)]
+
+    def _one(self, output: str) -> object:
+        try:
+            return self._predicate(output)
+        except PredicateError:
+            raise
         except Exception as error:
             raise PredicateError(
                 f"the predicate raised {type(error).__name__}: {error}, "
                 f"on the output {shortened(repr(output), 200)}"
             ) from error
+
+    @staticmethod
+    def _checked(verdict: object, output: str) -> bool:
         if not isinstance(verdict, bool | np.bool_ | int):
             raise PredicateError(
                 f"the predicate returned {verdict!r} on the output {shortened(repr(output), 200)}",

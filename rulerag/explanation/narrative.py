@@ -50,6 +50,9 @@ class AnswerExplanation:
         num_probes: how many distinct subsets of the sources were asked.
         seconds: seconds spent in the generator.
         complete: whether every rule was found; false when a probe budget ran out.
+        bound: the share of subsets for which each rule holds, at least, where rules were tested
+            on random subsets; None for exact rules.
+        confidence: the probability with which that is true, at least.
     """
 
     query_id: str
@@ -68,11 +71,13 @@ class AnswerExplanation:
     num_probes: int
     seconds: float
     complete: bool = True
+    bound: float | None = None
+    confidence: float | None = None
 
     @property
     def supporting(self) -> tuple[DocumentTrace, ...]:
-        """The documents that stand in a minimal retention rule under their own name, in order."""
-        names = {name for rule in self.retention for name in rule}
+        """The documents of a minimal retention rule, there whole or in part, in order."""
+        names = {_document(name) for rule in self.retention for name in rule}
         return tuple(document for document in self.documents if document.alias in names)
 
     @property
@@ -91,7 +96,9 @@ class AnswerExplanation:
         words = f"{_capital(self.claim)} whenever {condition(self.retention, 'kept')}"
         told_rules = told_sets(self.retention)
         told = {name for rule in told_rules for name in rule}
-        found = {d.alias: d.rules for d in self.documents if d.alias in told}
+        rules_of = {document.alias: document.rules for document in self.documents}
+        ordered = [name for name in self.sources if name in told]
+        found = {n: rules_of[_document(n)] for n in ordered if _document(n) in rules_of}
         if not found:
             return f"{words}."
         texts = {rule.alias: rule.text for rule in self.rules}
@@ -118,10 +125,17 @@ class AnswerExplanation:
             parts.append(
                 f"“{_capital(REST)}” is {listing(runs(self.together))}, kept or removed as one."
             )
-        if not self.complete:
+        if self.bound is not None and self.confidence is not None:
+            parts.append(
+                f"Each set was tested on random subsets: it decides at least "
+                f"{100 * self.bound:.1f} % of them, with {100 * self.confidence:g} % confidence."
+            )
+        if not self.complete and self.bound is None:
             parts.append(
                 "The probe budget ran out: what is said here is certain, there may be more."
             )
+        elif not self.complete:
+            parts.append("There may be more sets.")
         return " ".join(parts)
 
     def __str__(self) -> str:
@@ -161,6 +175,8 @@ class AnswerExplanation:
             "num_probes": self.num_probes,
             "seconds": self.seconds,
             "complete": self.complete,
+            "bound": self.bound,
+            "confidence": self.confidence,
         }
 
     @classmethod
@@ -184,6 +200,8 @@ class AnswerExplanation:
             num_probes=expect(row, "num_probes", int),
             seconds=float(expect(row, "seconds", int | float)),
             complete=expect(row, "complete", bool),
+            bound=_share(row, "bound"),
+            confidence=_share(row, "confidence"),
         )
 
     def _without_rule(self, done: str, output: str | None, what: str, claim: str) -> str:
@@ -210,6 +228,17 @@ class AnswerExplanation:
         if idle:
             lines.append(f"  {listing(runs(idle))} found none of these documents")
         return lines
+
+
+def _document(source: str) -> str:
+    """The short name of a source's document: D2 of D2.1."""
+    return source.partition(".")[0]
+
+
+def _share(row: Mapping[str, Any], key: str) -> float | None:
+    """A share, or None; records of exact rules may leave it out."""
+    value = expect({key: None, **row}, key, int | float | None)
+    return None if value is None else float(value)
 
 
 def _capital(text: str) -> str:

@@ -10,7 +10,7 @@ References:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from rulerag.errors import ConfigError
@@ -19,6 +19,7 @@ from rulerag.text import contains_answer, exact_match, normalize_answer
 __all__ = [
     "OutputPredicate",
     "abstains",
+    "at_least",
     "contains",
     "describe",
     "equals",
@@ -38,20 +39,29 @@ class OutputPredicate:
         test: whether an output meets the condition.
         holds: the condition in words, such as ``the output is empty``.
         fails: its opposite in words.
+        test_many: the verdicts on several outputs, where asking them together is cheaper.
     """
 
     test: Callable[[str], bool]
     holds: str
     fails: str
+    test_many: Callable[[Sequence[str]], Sequence[bool]] | None = None
 
     def __call__(self, output: str) -> bool:
         """Whether the output meets the condition."""
         return self.test(output)
 
+    def many(self, outputs: Sequence[str]) -> list[bool]:
+        """Whether each output meets the condition."""
+        if self.test_many is not None:
+            return list(self.test_many(outputs))
+        return [self.test(output) for output in outputs]
+
     def __invert__(self) -> OutputPredicate:
         """The opposite condition."""
-        test = self.test
-        return OutputPredicate(lambda output: not test(output), self.fails, self.holds)
+        test, test_many = self.test, self.test_many
+        many = None if test_many is None else lambda outputs: [not v for v in test_many(outputs)]
+        return OutputPredicate(lambda output: not test(output), self.fails, self.holds, many)
 
     def __str__(self) -> str:
         """The condition in words."""
@@ -146,6 +156,22 @@ def abstains(phrases: Iterable[str] = ()) -> OutputPredicate:
     )
 
 
+def at_least(score: Callable[[str], float], threshold: float, name: str = "") -> OutputPredicate:
+    """The score of the output reaches a threshold: a sentiment, a length, any number of a text.
+
+    Args:
+        score: a number for an output.
+        threshold: the least number for which the predicate holds.
+        name: what the score is called; the name of the function by default.
+    """
+    words = name or describe(score)
+    return OutputPredicate(
+        lambda output: score(output) >= threshold,
+        f"{words} is at least {threshold:g}",
+        f"{words} is below {threshold:g}",
+    )
+
+
 def negate(predicate: Callable[[str], bool]) -> OutputPredicate:
     """The opposite of any predicate."""
     if isinstance(predicate, OutputPredicate):
@@ -154,7 +180,7 @@ def negate(predicate: Callable[[str], bool]) -> OutputPredicate:
     return OutputPredicate(lambda output: not predicate(output), f"{name} fails", f"{name} holds")
 
 
-def describe(predicate: Callable[[str], bool]) -> str:
+def describe(predicate: Callable[[str], object]) -> str:
     """What a predicate asks, in words; the name of a plain function."""
     if isinstance(predicate, OutputPredicate):
         return str(predicate)

@@ -64,6 +64,7 @@ class ProbeEngine:
         max_probes: how many distinct subsets may be asked; no limit by default.
         batch_size: how many subsets one call of ``answer`` gets at most.
         key: the cache key of a subset given by its kept indices.
+        score: the score of a subset's output, once it was asked; None where there is none.
 
     Raises:
         ConfigError: an argument is out of range.
@@ -78,6 +79,7 @@ class ProbeEngine:
         max_probes: int | None = None,
         batch_size: int = _DEFAULT_BATCH,
         key: Callable[[tuple[int, ...]], str] | None = None,
+        score: Callable[[tuple[int, ...]], float | None] | None = None,
     ) -> None:
         _check_count("num_sources", num_sources, least=0)
         _check_count("batch_size", batch_size, least=1)
@@ -90,6 +92,7 @@ class ProbeEngine:
         self._names = tuple(names or (f"source {index}" for index in range(num_sources)))
         self._batch_size = batch_size
         self._key = key
+        self._score = score
         self._store = OutputStore(num_sources)
         self._kept = KeptIndices(num_sources)
         self.max_probes = max_probes
@@ -154,8 +157,11 @@ class ProbeEngine:
         def reduced(kept: tuple[int, ...]) -> GenerationRequest:
             return GenerationRequest(request.query, evidence.keep(kept), request.rules)
 
+        scores: dict[tuple[int, ...], float | None] = {}
+
         def answer(batch: list[tuple[int, ...]]) -> list[str]:
             completions = generator.generate([reduced(kept) for kept in batch])
+            scores.update(zip(batch, (c.score for c in completions), strict=False))
             return [completion.text for completion in completions]
 
         return cls(
@@ -165,6 +171,7 @@ class ProbeEngine:
             max_probes=max_probes,
             batch_size=batch_size,
             key=lambda kept: request_key(generator.fingerprint, reduced(kept)),
+            score=scores.get,
         )
 
     @property
@@ -246,6 +253,26 @@ class ProbeEngine:
                 hint="allow more with max_probes, or explain fewer sources",
             )
         return self._store.codes(masks)
+
+    def scores(self, masks: Iterable[int | Iterable[int]]) -> list[float]:
+        """The generator's own score of its output for each subset, asked for like ``probe``.
+
+        Raises:
+            ExplanationError: the generator states no score.
+            ProbeBudgetError: the budget ran out.
+        """
+        asked = [self._mask(mask) for mask in masks]
+        self.probe_codes(asked)
+        scores: list[float] = []
+        for mask in asked:
+            score = self._score(indices_of(mask)) if self._score is not None else None
+            if score is None:
+                raise ExplanationError(
+                    "the generator states no score for its outputs",
+                    hint="give a score of the output's text, such as a predicate",
+                )
+            scores.append(score)
+        return scores
 
     def known_codes(self, masks: Masks | Sequence[int]) -> npt.NDArray[np.int32]:
         """The same without asking: -1 for a subset never asked."""

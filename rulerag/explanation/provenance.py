@@ -7,14 +7,18 @@ guiding rules did.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError
+from rulerag.explanation.approximate import CertifiedMiner
+from rulerag.explanation.cache import AnswerCache, CachedGenerator
+from rulerag.explanation.certificates import CertifiedRules
 from rulerag.explanation.miners import MAX_EXACT_SOURCES, DualMiner, Predicate, RuleHook
 from rulerag.explanation.narrative import REST, AnswerExplanation, Names
 from rulerag.explanation.predicates import OutputPredicate, describe, matches_answer, negate
 from rulerag.explanation.probe import ProbeEngine
-from rulerag.explanation.results import SourceRules
+from rulerag.explanation.results import SourceRule
 from rulerag.explanation.sources import Source, group, partition
 from rulerag.explanation.trace import trace_documents, trace_rules
 from rulerag.explanation.wording import shortened
@@ -33,8 +37,13 @@ def explain_answer(
     *,
     predicate: Predicate | None = None,
     omission_predicate: Predicate | None = None,
+    unit: str = "document",
     max_sources: int = 10,
+    validity: float | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
     max_probes: int | None = None,
+    cache: AnswerCache | None = None,
     progress: bool = False,
     on_rule: RuleHook | None = None,
 ) -> AnswerExplanation:
@@ -42,44 +51,44 @@ def explain_answer(
 
     Query and guiding rules stay as they were; documents keep their order. With more documents
     than ``max_sources``, those that hold the answer's text and then the best-ranked ones get a
-    source of their own, and all the others together are one more, kept or removed as one.
+    source of their own, and all the others together are one more, kept or removed as one. With a
+    ``validity`` every document has a source of its own, however many there are, and rules are
+    tested on random subsets instead of on all of them.
 
     Args:
         answer: what to explain, with its documents and rules.
         generator: what gave the answer.
         predicate: the condition of the retention rules; by default the output matches the answer.
         omission_predicate: the condition of the omission rules; the opposite by default.
+        unit: what is kept or removed: ``document``, ``sentence`` or ``word``. A document that
+            loses a part loses its facts, so that parts are for generators that read the text.
         max_sources: the most sources, from 2 to 20; up to two to this power probes.
+        validity: the share of subsets for which a rule has to hold, below 1; exact rules, from
+            every subset, when None.
+        confidence: with a validity, the probability that every bound stated is true, at least.
+        seed: with a validity, of the random subsets.
         max_probes: stop after so many probes with what is certain by then.
+        cache: where answers are kept; what stands there is not asked again.
         progress: show a progress bar.
-        on_rule: called with each minimal rule as soon as it is certain.
+        on_rule: called with each minimal rule as soon as it is certain, or tested.
 
     Raises:
-        ConfigError: ``max_sources`` is out of range.
+        ConfigError: ``max_sources``, ``validity`` or ``confidence`` is out of range.
         ExplanationError: the answer has no documents, one stands twice, or the generator failed.
+        OutputError: the cache cannot be written.
         PredicateError: a predicate raised.
     """
-    if not 2 <= max_sources <= MAX_EXACT_SOURCES:
-        raise ConfigError(
-            f"expected a number from 2 to {MAX_EXACT_SOURCES}, found {max_sources}",
-            key="max_sources",
-        )
-    if not answer.documents:
-        raise ExplanationError(
-            f"the answer to query {answer.query.id!r} rests on no document",
-            hint="there is nothing to keep or remove; explain an answer with documents",
-        )
-    sources, together = _choose_sources(answer, max_sources)
-    engine = ProbeEngine.from_generator(generator, answer.request(), sources, max_probes=max_probes)
+    _check(answer, max_sources)
+    sources, together = _choose_sources(answer, unit, max_sources if validity is None else None)
+    asked: Generator = generator if cache is None else CachedGenerator(generator, cache)
+    engine = ProbeEngine.from_generator(asked, answer.request(), sources, max_probes=max_probes)
     retention = predicate or matches_answer(answer.text)
     omission = omission_predicate or negate(retention)
-    miner = DualMiner(progress=progress)
-    try:
-        found = miner.mine(engine, retention=retention, omission=omission, on_rule=on_rule)
-    except ProbeBudgetError as error:
-        if not isinstance(error.partial, tuple):
-            raise
-        found = error.partial
+    if validity is None:
+        found = _mine_exactly(engine, retention, omission, progress, on_rule)
+    else:
+        settings = {"validity": validity, "confidence": confidence, "seed": seed}
+        found = _mine_certified(engine, retention, omission, settings, progress, on_rule)
     claim, counterclaim = _claims(answer.text, predicate, omission_predicate)
     rules = trace_rules(answer)
     return AnswerExplanation(
@@ -92,27 +101,99 @@ def explain_answer(
         documents=trace_documents(answer, rules),
         sources=engine.names,
         together=together,
-        retention=_names(found[0]),
-        omission=_names(found[1]),
+        retention=found.retention,
+        omission=found.omission,
         full_output=_known(engine, (1 << engine.num_sources) - 1),
         empty_output=_known(engine, 0),
         num_probes=engine.num_probes,
         seconds=engine.seconds,
-        complete=all(part.complete for part in found),
+        complete=found.complete,
+        bound=found.bound,
+        confidence=None if found.bound is None else confidence,
     )
 
 
-def _choose_sources(answer: Answer, most: int) -> tuple[list[Source], tuple[str, ...]]:
-    """The sources, and the names of the documents that share one."""
+class _Found(NamedTuple):
+    """The minimal rules of both kinds, and what is known about them."""
+
+    retention: Names
+    omission: Names
+    complete: bool
+    bound: float | None
+
+
+def _mine_exactly(
+    engine: ProbeEngine,
+    retention: Predicate,
+    omission: Predicate,
+    progress: bool,
+    on_rule: RuleHook | None,
+) -> _Found:
+    miner = DualMiner(progress=progress)
+    try:
+        found = miner.mine(engine, retention=retention, omission=omission, on_rule=on_rule)
+    except ProbeBudgetError as error:
+        if not isinstance(error.partial, tuple):
+            raise
+        found = error.partial
+    complete = all(part.complete for part in found)
+    return _Found(_names(found[0].rules), _names(found[1].rules), complete, None)
+
+
+def _mine_certified(
+    engine: ProbeEngine,
+    retention: Predicate,
+    omission: Predicate,
+    settings: dict[str, Any],
+    progress: bool,
+    on_rule: RuleHook | None,
+) -> _Found:
+    # Each kind gets half of the risk, so that the bounds of both are true together.
+    settings = {**settings, "confidence": 1 - (1 - settings["confidence"]) / 2}
+    parts: list[CertifiedRules] = []
+    for kind, predicate in (("retention", retention), ("omission", omission)):
+        miner = CertifiedMiner(kind, progress=progress, **settings)
+        try:
+            part = miner.mine(
+                engine, predicate, on_rule=on_rule and (lambda rule: on_rule(rule.rule))
+            )
+        except ProbeBudgetError as error:
+            if not isinstance(error.partial, CertifiedRules):
+                raise
+            part = error.partial
+        parts.append(part)
+    bound = min((rule.bound for part in parts for rule in part.rules), default=None)
+    retained, omitted = (_names([rule.rule for rule in part.rules]) for part in parts)
+    return _Found(retained, omitted, all(part.complete for part in parts), bound)
+
+
+def _check(answer: Answer, max_sources: int) -> None:
+    if not 2 <= max_sources <= MAX_EXACT_SOURCES:
+        raise ConfigError(
+            f"expected a number from 2 to {MAX_EXACT_SOURCES}, found {max_sources}",
+            key="max_sources",
+            hint="with a validity every source is told apart",
+        )
+    if not answer.documents:
+        raise ExplanationError(
+            f"the answer to query {answer.query.id!r} rests on no document",
+            hint="there is nothing to keep or remove; explain an answer with documents",
+        )
+
+
+def _choose_sources(
+    answer: Answer, unit: str, most: int | None
+) -> tuple[list[Source], tuple[str, ...]]:
+    """The sources, and the names of those that share one."""
     documents = answer.request().documents
-    units = partition(documents)
-    if len(units) <= most:
+    units = partition(documents, unit)
+    if most is None or len(units) <= most:
         return list(units), ()
     by_merit = sorted(
         range(len(units)),
         key=lambda place: (
-            not contains_answer(documents[place].text, [answer.text]),
-            answer.documents[place].rank,
+            not contains_answer(units[place].text, [answer.text]),
+            answer.documents[units[place].pieces[0].document].rank,
         ),
     )
     own = sorted(by_merit[: most - 1])
@@ -141,8 +222,8 @@ def _clause(predicate: Predicate) -> str:
     return words if isinstance(predicate, OutputPredicate) else f"{words} holds"
 
 
-def _names(rules: SourceRules) -> Names:
-    return tuple(rule.names for rule in rules.rules)
+def _names(rules: Sequence[SourceRule]) -> Names:
+    return tuple(rule.names for rule in rules)
 
 
 def _known(engine: ProbeEngine, mask: int) -> str | None:

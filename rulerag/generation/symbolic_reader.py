@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
-from rulerag.kg.evidence import EvidenceModel, noisy_or
+from rulerag.kg.evidence import EvidenceModel, evidence_sum
 from rulerag.kg.grounding import FactIndex, ground
 from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.types import Candidate, Completion, Fact, GenerationRequest
@@ -103,13 +104,16 @@ class SymbolicReader:
         return self._complete(supports)
 
     def _complete(self, supports: Mapping[str, _Support]) -> Completion:
+        # Saturated noisy-ors are equal as numbers but not in evidence: order by the exponent.
         ranked = sorted(
-            ((noisy_or(s.weights), name, s) for name, s in supports.items()),
+            ((evidence_sum(s.weights), name, s) for name, s in supports.items()),
             key=lambda item: (-item[0], -item[2].latest, item[2].first_place, item[1]),
         )
         candidates = tuple(
-            Candidate(self.labels.get(name, name), score, tuple(s.documents), tuple(s.rules))
-            for score, name, s in ranked[: self.max_candidates]
+            Candidate(
+                self.labels.get(name, name), -math.expm1(-total), tuple(s.documents), tuple(s.rules)
+            )
+            for total, name, s in ranked[: self.max_candidates]
         )
         if not candidates:
             return Completion("")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -84,10 +85,16 @@ class EvidenceModel:
 
 def noisy_or(weights: Iterable[float]) -> float:
     """The chance that at least one of several independent pieces of evidence holds."""
-    missing = 1.0
-    for weight in weights:
-        missing *= 1.0 - min(weight, _ALMOST_ONE)
-    return 1.0 - missing
+    return -math.expm1(-evidence_sum(weights))
+
+
+def evidence_sum(weights: Iterable[float]) -> float:
+    """The sum of ``-log(1 - w)``, of which noisy-or is ``1 - exp(-sum)``.
+
+    It grows where noisy-or is rounded to 1, and does not depend on the order of the weights, so
+    that equal evidence is equal as a number.
+    """
+    return math.fsum(-math.log1p(-min(weight, _ALMOST_ONE)) for weight in weights)
 
 
 def noisy_or_exponents(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

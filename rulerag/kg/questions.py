@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from typing import NamedTuple
 
 from rulerag.dataset import RuleQADataset
@@ -146,7 +147,12 @@ def _closest(words: str, entities: Mapping[str, _Known], relations: Mapping[str,
 
 
 def _suggest(words: str, known: Mapping[str, _Known]) -> str:
-    return did_you_mean(words, {name.label for name in known.values()})
+    """The labels that come closest in any case; some of all labels where none does."""
+    labels = {name.label.casefold(): name.label for name in known.values()}
+    close = get_close_matches(words, labels)
+    if not close:
+        return did_you_mean("", labels.values())
+    return "did you mean " + " or ".join(repr(labels[name]) for name in close) + "?"
 
 
 def _names(dataset: RuleQADataset) -> tuple[dict[str, _Known], dict[str, _Known]]:

@@ -1,4 +1,4 @@
-"""AMIE 3's rules by exact joins: closed, connected Horn rules of up to three atoms."""
+"""AMIE 3's rules by exact joins: closed, connected Horn rules of up to four atoms."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from rulerag.mining.amie_candidates import Candidates, Shape
 from rulerag.mining.amie_index import DirectedIndex
 from rulerag.mining.amie_rules import build_rules, in_skyline, within_recursivity
 from rulerag.mining.checkpoint import Checkpoint
-from rulerag.mining.memory import check_memory
+from rulerag.mining.memory import check_memory, check_rules_memory, check_three_memory
 from rulerag.mining.quality import (
     check_count,
     check_fraction,
     functional_on_object,
     minimum_supports,
 )
+from rulerag.parallel import SerialBackend, ThreadBackend
 from rulerag.rules import RuleBank
 
 if TYPE_CHECKING:
     from rulerag.kg.graph import FactTable
     from rulerag.mining.amie_index import Longs
+    from rulerag.parallel import Backend
 
 __all__ = ["AmieMiner"]
 
@@ -40,12 +42,12 @@ class AmieMiner:
     two variables may stand for the same entity. Counts are exact: the same as AMIE 3.5 reports.
 
     Args:
-        max_atoms: atoms of a rule with its head, 2 or 3; with 2 no code has to be compiled.
+        max_atoms: atoms of a rule with its head, 2 to 4; with 2 no code has to be compiled.
         min_head_coverage: least ``support / facts of the head``, a fraction.
         min_pca_confidence: least PCA confidence, a fraction.
-        threads: threads for bodies of two atoms; the result does not depend on it.
-        skyline: drop a rule of three atoms unless its PCA confidence is greater than that of each
-            closed rule with one of its two body atoms (AMIE's default).
+        threads: threads for bodies of two and three atoms; the result does not depend on it.
+        skyline: drop a rule of three or four atoms unless its PCA confidence is greater than that
+            of each closed rule with some of its body atoms (AMIE's default).
         min_head_size: least facts of a head relation (AMIE's default: 100).
         min_support: least support, in facts.
         min_standard_confidence: least standard confidence, a fraction.
@@ -54,6 +56,8 @@ class AmieMiner:
         progress: show progress bars.
         max_memory_gb: refuse runs whose estimate is above it; the free memory when None.
         checkpoint: a folder for finished relations; an interrupted run resumes from it.
+        backend: where relations are mined, in place of threads of this process: processes or a
+            Ray cluster. The result does not depend on it.
 
     Raises:
         ConfigError: an argument is out of range; names it and the range.
@@ -79,8 +83,9 @@ class AmieMiner:
         progress: bool = False,
         max_memory_gb: float | None = None,
         checkpoint: str | Path | None = None,
+        backend: Backend | None = None,
     ) -> None:
-        self.max_atoms = check_count("max_atoms", max_atoms, 2, 3)
+        self.max_atoms = check_count("max_atoms", max_atoms, 2, 4)
         self.min_head_coverage = check_fraction("min_head_coverage", min_head_coverage)
         self.min_pca_confidence = check_fraction("min_pca_confidence", min_pca_confidence)
         self.threads = check_count("threads", threads, 1)
@@ -107,6 +112,8 @@ class AmieMiner:
             )
         self.max_memory_gb = max_memory_gb
         self.checkpoint = checkpoint
+        threaded = ThreadBackend(self.threads) if self.threads > 1 else SerialBackend()
+        self.backend: Backend = threaded if backend is None else backend
 
     def mine(self, facts: FactTable) -> RuleBank:
         """Return every rule that passes the thresholds, by head, most confident first.
@@ -136,16 +143,18 @@ class AmieMiner:
                 self.min_head_size,
             )
             return RuleBank()
-        check_memory(index, least, self.max_atoms, self.threads, self.max_memory_gb)
+        check_memory(index, least, self.max_atoms, self.backend.workers, self.max_memory_gb)
         rules = self._one_atom(index, least)
         if self.max_atoms > 2:
-            two = self._two_atoms(index, least, facts)
-            rules = Candidates.concatenate([rules, two])
-        return self._bank(self._passing(rules, index), index, facts)
+            rules = self._longer(rules, index, least, facts)
+        rules = self._passing(rules, index)
+        check_rules_memory(len(rules), self.max_memory_gb)
+        standard = self.standard_confidence
+        return RuleBank(build_rules(rules, facts.relations, index.head_size, standard=standard))
 
     def _one_atom(self, index: DirectedIndex, least: Longs) -> Candidates:
         head, body, support = one_atom_supports(index, least)
-        rules = Candidates.unsized(head, Shape.ATOM, body, -1, support)
+        rules = Candidates.unsized(head, Shape.ATOM, body, support=support)
         flip = functional_on_object(index)[head]
         pca = one_atom_pca_sizes(
             index,
@@ -154,19 +163,25 @@ class AmieMiner:
         )
         return rules.sized(pca, np.diff(index.relation_bounds)[body])
 
-    def _two_atoms(self, index: DirectedIndex, least: Longs, facts: FactTable) -> Candidates:
+    def _longer(
+        self, atoms: Candidates, index: DirectedIndex, least: Longs, facts: FactTable
+    ) -> Candidates:
+        """One-atom candidates, and those of two and three atoms as asked for."""
         from rulerag.mining.amie_joins import TwoAtomJoins  # loads numba
+        from rulerag.mining.amie_work import Counting, Work
 
-        joins = TwoAtomJoins(
-            index,
-            functional_on_object(index),
-            min_pca_confidence=self.min_pca_confidence,
-            standard_confidence=self.standard_confidence,
-            threads=self.threads,
-            progress=self.progress,
-            checkpoint=self._open_checkpoint(facts),
-        )
-        return joins.sizes(joins.candidates(least))
+        on_object = functional_on_object(index)
+        work = Work(self.backend, progress=self.progress, checkpoint=self._open_checkpoint(facts))
+        counting = Counting(self.min_pca_confidence, self.standard_confidence)
+        two = TwoAtomJoins(index, on_object, work, counting)
+        rules = Candidates.concatenate([atoms, two.sizes(two.candidates(least))])
+        if self.max_atoms < 4:
+            return rules
+        from rulerag.mining.amie_three_joins import ThreeAtomJoins
+
+        three = ThreeAtomJoins(index, on_object, work, rules, least, counting)
+        check_three_memory(three.parts(), self.backend.workers, self.max_memory_gb)
+        return Candidates.concatenate([rules, three.sizes(three.candidates())])
 
     def _passing(self, rules: Candidates, index: DirectedIndex) -> Candidates:
         relations = index.num_relations
@@ -178,10 +193,6 @@ class AmieMiner:
         if self.skyline:
             keep &= in_skyline(rules, relations)
         return rules.rows(keep)
-
-    def _bank(self, rules: Candidates, index: DirectedIndex, facts: FactTable) -> RuleBank:
-        standard = self.standard_confidence
-        return RuleBank(build_rules(rules, facts.relations, index.head_size, standard=standard))
 
     def _open_checkpoint(self, facts: FactTable) -> Checkpoint | None:
         if self.checkpoint is None:

@@ -22,6 +22,20 @@ class Shape(IntEnum):
     """``d1(x, z), d2(z, y)``"""
     PARALLEL = 2
     """``d1(x, y), d2(x, y)`` with ``d1 < d2``"""
+    CHAIN = 3
+    """``d1(x, z), d2(z, w), d3(w, y)``"""
+    TRIANGLE = 4
+    """``d1(x, y), d2(x, z), d3(z, y)``"""
+    NEAR_SIDE = 5
+    """``d1(x, y), d2(x, z), d3(x, z)`` with ``d2 < d3``"""
+    FAR_SIDE = 6
+    """``d1(x, y), d2(y, z), d3(y, z)`` with ``d2 < d3``"""
+    NEAR_PAIR = 7
+    """``d1(x, z), d2(x, z), d3(z, y)`` with ``d1 < d2``"""
+    FAR_PAIR = 8
+    """``d1(x, z), d2(z, y), d3(z, y)`` with ``d2 < d3``"""
+    TRIPLE = 9
+    """``d1(x, y), d2(x, y), d3(x, y)`` with ``d1 < d2 < d3``"""
 
 
 @dataclass(frozen=True)
@@ -33,6 +47,7 @@ class Candidates:
         shape: values of :class:`Shape`.
         first: directed relation of the first body atom.
         second: directed relation of the second one; -1 where there is none.
+        third: directed relation of the third one; -1 where there is none.
         support: facts of the head that the body predicts.
         pca_body_size: pairs of the body whose functional end has a fact of the head.
         body_size: pairs of the body; 0 where it was not counted.
@@ -42,17 +57,25 @@ class Candidates:
     shape: Longs
     first: Longs
     second: Longs
+    third: Longs
     support: Longs
     pca_body_size: Longs
     body_size: Longs
 
     @classmethod
     def unsized(
-        cls, head: Longs, shape: Longs | Shape, first: Longs, second: Longs | int, support: Longs
+        cls,
+        head: Longs,
+        shape: Longs | Shape,
+        first: Longs,
+        second: Longs | int = -1,
+        third: Longs | int = -1,
+        *,
+        support: Longs,
     ) -> Candidates:
         """Candidates whose bodies are not counted yet; scalars stand for every row."""
         none = np.zeros(len(head), dtype=np.int64)
-        return cls(head, none + shape, first, none + second, support, none, none)
+        return cls(head, none + shape, first, none + second, none + third, support, none, none)
 
     def __len__(self) -> int:
         return len(self.head)

@@ -14,10 +14,12 @@ from rulerag.errors import MiningError
 if TYPE_CHECKING:
     from rulerag.kg.graph import FactTable
 
-__all__ = ["DirectedIndex", "Ints", "Longs"]
+__all__ = ["ByEntity", "ByRelation", "DirectedIndex", "Ints", "Longs"]
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
+ByEntity = tuple[Longs, Ints, Longs, Ints]
+ByRelation = tuple[Longs, Ints, Longs, Ints]
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,14 @@ class DirectedIndex:
     def head_size(self) -> Longs:
         """int64 array of shape (R,): distinct facts of each relation."""
         return np.diff(self.relation_bounds)[: self.num_relations]
+
+    def by_relation(self) -> ByRelation:
+        """``group_bounds, group_source, group_starts, target``, as kernels take them."""
+        return self.group_bounds, self.group_source, self.group_starts, self.target
+
+    def by_entity(self) -> ByEntity:
+        """``entity_bounds, pair_target, pair_starts, pair_relation``, as kernels take them."""
+        return self.entity_bounds, self.pair_target, self.pair_starts, self.pair_relation
 
     # --- by relation: one group per (directed relation, source) with facts -----------------------
 

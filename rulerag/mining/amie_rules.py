@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.mining.amie_candidates import Candidates, Shape
-from rulerag.mining.normal_form import parallel_order
+from rulerag.mining.normal_form import place_of
 from rulerag.mining.quality import static_quality
 from rulerag.rules import Atom, Rule
 
@@ -21,33 +21,62 @@ __all__ = ["build_rules", "in_skyline", "within_recursivity"]
 
 def within_recursivity(rules: Candidates, num_relations: int, limit: int) -> npt.NDArray[np.bool_]:
     """Whether no relation stands in more than ``limit`` atoms of a rule."""
-    one = rules.first % num_relations
-    two = np.where(rules.second < 0, -1, rules.second % num_relations)
-    same = np.ones(len(rules), dtype=np.int64)
-    for a, b, c in ((rules.head, one, two), (one, two, rules.head), (two, one, rules.head)):
-        same = np.maximum(same, 1 + (a == b) + (a == c))
-    return np.asarray(same <= limit)
+    body = np.stack([rules.first, rules.second, rules.third])
+    # Atoms that are not there differ from all others, and from one another.
+    absent = -1 - np.arange(3)[:, None]
+    relations = np.concatenate([rules.head[None], np.where(body < 0, absent, body % num_relations)])
+    same = (relations[:, None] == relations[None, :]).sum(axis=1)
+    return np.asarray(same.max(axis=0, initial=0) <= limit)
+
+
+# The closed bodies within a body, each with the columns of its relations.
+_WITHIN = {
+    Shape.PARALLEL: ((Shape.ATOM, 0), (Shape.ATOM, 1)),
+    Shape.TRIANGLE: ((Shape.ATOM, 0), (Shape.PATH, 1, 2)),
+    Shape.NEAR_SIDE: ((Shape.ATOM, 0),),
+    Shape.FAR_SIDE: ((Shape.ATOM, 0),),
+    Shape.NEAR_PAIR: ((Shape.PATH, 0, 2), (Shape.PATH, 1, 2)),
+    Shape.FAR_PAIR: ((Shape.PATH, 0, 1), (Shape.PATH, 0, 2)),
+    Shape.TRIPLE: (
+        *((Shape.ATOM, column) for column in range(3)),
+        *((Shape.PARALLEL, *pair) for pair in ((0, 1), (0, 2), (1, 2))),
+    ),
+}
 
 
 def in_skyline(rules: Candidates, num_relations: int) -> npt.NDArray[np.bool_]:
     """Whether a rule's PCA confidence is greater than that of each closed rule within it.
 
-    Only parallel bodies hold closed rules: one for each of their atoms. AMIE 3, section 3.
+    Lajus et al. 2020 (AMIE 3), section 3. A rule within another has no less support, so that all
+    rules with enough support must be given, those below the confidence threshold too.
     """
-    directed = 2 * num_relations
-    atoms = rules.rows(rules.shape == Shape.ATOM)
-    keys = atoms.head * directed + atoms.first
+    base = 2 * num_relations + 1
+    columns = np.stack([rules.first, rules.second, rules.third])
+
+    def code(head: Longs, shape: int, first: Longs, second: Longs | int) -> Longs:
+        return ((head * len(Shape) + shape) * base + first) * base + second + 1
+
+    shorter = rules.rows(rules.shape <= Shape.PARALLEL)
+    keys = np.zeros(len(shorter), dtype=np.int64)
+    for shape in (Shape.ATOM, Shape.PATH, Shape.PARALLEL):
+        rows = np.flatnonzero(shorter.shape == shape)
+        part = shorter.rows(rows)
+        keys[rows] = code(part.head, shape, part.first, part.second)
     order = np.argsort(keys)
     keys = np.append(keys[order], -1)
-    confidence = np.append(atoms.pca_confidence[order], 0.0)
-
-    def of_atom(first: Longs) -> npt.NDArray[np.float64]:
-        wanted = rules.head * directed + first
-        place = np.searchsorted(keys[:-1], wanted)
-        return np.where(keys[place] == wanted, confidence[place], 0.0)
-
-    best = np.maximum(of_atom(rules.first), of_atom(rules.second))
-    return np.asarray((rules.shape != Shape.PARALLEL) | (rules.pca_confidence > best))
+    confidence = np.append(shorter.pca_confidence[order], 0.0)
+    own = rules.pca_confidence
+    keep = np.ones(len(rules), dtype=np.bool_)
+    for shape, within in _WITHIN.items():
+        rows = np.flatnonzero(rules.shape == shape)
+        for kind, *places in within:
+            relations = [columns[place, rows] for place in places]
+            second = relations[1] if len(relations) > 1 else -1
+            wanted = code(rules.head[rows], kind, relations[0], second)
+            place = np.searchsorted(keys[:-1], wanted)
+            rival = np.where(keys[place] == wanted, confidence[place], 0.0)
+            keep[rows] &= own[rows] > rival
+    return keep
 
 
 def build_rules(
@@ -62,7 +91,15 @@ def build_rules(
         standard: whether standard body sizes were counted.
     """
     order = np.lexsort(
-        (rules.second, rules.first, rules.shape, -rules.support, -rules.pca_confidence, rules.head)
+        (
+            rules.third,
+            rules.second,
+            rules.first,
+            rules.shape,
+            -rules.support,
+            -rules.pca_confidence,
+            rules.head,
+        )
     )
     ordered = rules.rows(order)
     atoms = _Atoms(relations)
@@ -71,27 +108,37 @@ def build_rules(
         ordered.shape,
         ordered.first,
         ordered.second,
+        ordered.third,
         ordered.support,
         head_size[ordered.head],
         ordered.body_size,
         ordered.pca_body_size,
     )
     built = []
-    for head, shape, first, second, support, size, body_size, pca_size in zip(
+    for head, shape, first, second, third, support, size, body_size, pca_size in zip(
         *(column.tolist() for column in columns), strict=True
     ):
-        body: tuple[Atom, ...]
-        if shape == Shape.ATOM:
-            body = (atoms.atom(first, "?x", "?y"),)
-        elif shape == Shape.PATH:
-            body = (atoms.atom(first, "?x", "?z"), atoms.atom(second, "?z", "?y"))
-        else:
-            body = parallel_order(atoms.atom(first, "?x", "?y"), atoms.atom(second, "?x", "?y"))
+        body = atoms.body(shape, (first, second, third))
         quality = static_quality(support, size, body_size if standard else None, pca_size)
         conclusion = atoms.atom(head, "?x", "?y")
         text = f"{' and '.join(map(atoms.words, body))} leads to {atoms.words(conclusion)}"
         built.append(Rule(conclusion, body, quality=quality, text=text, miner="amie"))
     return built
+
+
+# The ends of the atoms of each body.
+_ENDS: dict[Shape, tuple[tuple[str, str], ...]] = {
+    Shape.ATOM: (("?x", "?y"),),
+    Shape.PATH: (("?x", "?z"), ("?z", "?y")),
+    Shape.PARALLEL: (("?x", "?y"),) * 2,
+    Shape.CHAIN: (("?x", "?z"), ("?z", "?w"), ("?w", "?y")),
+    Shape.TRIANGLE: (("?x", "?y"), ("?x", "?z"), ("?z", "?y")),
+    Shape.NEAR_SIDE: (("?x", "?y"), ("?x", "?z"), ("?x", "?z")),
+    Shape.FAR_SIDE: (("?x", "?y"), ("?y", "?z"), ("?y", "?z")),
+    Shape.NEAR_PAIR: (("?x", "?z"), ("?x", "?z"), ("?z", "?y")),
+    Shape.FAR_PAIR: (("?x", "?z"), ("?z", "?y"), ("?z", "?y")),
+    Shape.TRIPLE: (("?x", "?y"),) * 3,
+}
 
 
 class _Atoms:
@@ -101,7 +148,12 @@ class _Atoms:
     ``relation(?x, ?y)`` only.
     """
 
-    _NAMES: ClassVar = {"?x": "Entity 1", "?y": "Entity 2", "?z": "Entity 3"}
+    _NAMES: ClassVar = {
+        "?x": "Entity 1",
+        "?y": "Entity 2",
+        "?z": "Entity 3",
+        "?w": "Entity 4",
+    }
 
     def __init__(self, relations: Vocabulary) -> None:
         self._relations = relations
@@ -116,6 +168,14 @@ class _Atoms:
             ends = (subject, object_) if directed == relation else (object_, subject)
             self._atoms[key] = Atom(self._relations.names[relation], *ends)
         return self._atoms[key]
+
+    def body(self, shape: int, directed: tuple[int, ...]) -> tuple[Atom, ...]:
+        """The atoms of a body, in :func:`~rulerag.mining.normal_form.normal_form`."""
+        ends = _ENDS[Shape(shape)]
+        placed = [
+            self.atom(relation, *pair) for relation, pair in zip(directed, ends, strict=False)
+        ]
+        return tuple(sorted(placed, key=place_of) if len(set(ends)) < len(ends) else placed)
 
     def words(self, atom: Atom) -> str:
         """The atom in the words of a rule's text."""

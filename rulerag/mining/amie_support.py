@@ -7,14 +7,14 @@ import numpy.typing as npt
 
 from rulerag.mining.jit import compiled
 
-__all__ = ["count_bodies", "seek"]
+__all__ = ["count_bodies", "grow", "seek", "slot_of"]
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 
 
 @compiled
-def seek(values: Ints, start: int, stop: int, wanted: int) -> int:
+def seek(values: Ints | Longs, start: int, stop: int, wanted: int) -> int:
     """The first place of the sorted ``values[start:stop]`` with a value of ``wanted`` or more.
 
     Gallops, so that merging a short list with a long one costs little more than the short one.
@@ -37,7 +37,7 @@ def seek(values: Ints, start: int, stop: int, wanted: int) -> int:
 
 
 @compiled
-def _slot(keys: Longs, key: int) -> int:
+def slot_of(keys: Longs, key: int) -> int:
     """Where ``key`` stands in an open-addressing table, or where it would; -1 marks free slots."""
     mask = keys.shape[0] - 1
     slot = ((key * 0x9E3779B97F4A7C1) >> 17) & mask
@@ -47,7 +47,7 @@ def _slot(keys: Longs, key: int) -> int:
 
 
 @compiled
-def _grow(keys: Longs, counts: Longs, stamps: Longs) -> tuple[Longs, Longs, Longs]:
+def grow(keys: Longs, counts: Longs, stamps: Longs) -> tuple[Longs, Longs, Longs]:
     """The table with twice the slots."""
     size = keys.shape[0] * 2
     new_keys = np.full(size, -1, np.int64)
@@ -55,7 +55,7 @@ def _grow(keys: Longs, counts: Longs, stamps: Longs) -> tuple[Longs, Longs, Long
     new_stamps = np.zeros(size, np.int64)
     for i in range(keys.shape[0]):
         if keys[i] >= 0:
-            slot = _slot(new_keys, keys[i])
+            slot = slot_of(new_keys, keys[i])
             new_keys[slot] = keys[i]
             new_counts[slot] = counts[i]
             new_stamps[slot] = stamps[i]
@@ -168,14 +168,14 @@ def count_bodies(
             buffer,
         )
         for i in range(found):
-            slot = _slot(keys, buffer[i])
+            slot = slot_of(keys, buffer[i])
             if keys[slot] < 0:
                 keys[slot] = buffer[i]
                 counts[slot] = 1
                 stamps[slot] = fact
                 used += 1
                 if 2 * used > keys.shape[0]:
-                    keys, counts, stamps = _grow(keys, counts, stamps)
+                    keys, counts, stamps = grow(keys, counts, stamps)
             elif stamps[slot] != fact:
                 stamps[slot] = fact
                 counts[slot] += 1

@@ -6,6 +6,7 @@ import io
 import logging
 import zipfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -37,19 +38,28 @@ class Checkpoint:
         self._folder = prepare_folder(Path(folder) / fingerprint)
 
     def wrap(self, stage: str, function: Callable[[int], Arrays]) -> Callable[[int], Arrays]:
-        """The function, with results that are read from the folder when they are there."""
+        """The function, with results that are read from the folder when they are there.
 
-        def run(item: int) -> Arrays:
-            path = self._folder / f"{stage}-{item}.npz"
-            found = _read(path)
-            if found is not None:
-                return found
-            first, second = function(item)
-            with atomic_write(path, "wb") as file:
-                np.savez(file, first=first, second=second)
-            return first, second
+        It writes where it runs, so that what a worker has finished is kept whenever the run ends.
+        """
+        return _Kept(self._folder, stage, function)
 
-        return run
+
+@dataclass(frozen=True)
+class _Kept:
+    folder: Path
+    stage: str
+    function: Callable[[int], Arrays]
+
+    def __call__(self, item: int) -> Arrays:
+        path = self.folder / f"{self.stage}-{item}.npz"
+        found = _read(path)
+        if found is not None:
+            return found
+        first, second = self.function(item)
+        with atomic_write(path, "wb") as file:
+            np.savez(file, first=first, second=second)
+        return first, second
 
 
 def _read(path: Path) -> Arrays | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,13 +12,22 @@ from rulerag.errors import MiningError
 if TYPE_CHECKING:
     from rulerag.mining.amie_index import DirectedIndex, Longs
 
-__all__ = ["available_memory", "check_memory", "estimate_memory"]
+__all__ = [
+    "Parts",
+    "available_memory",
+    "check_memory",
+    "check_rules_memory",
+    "check_three_memory",
+    "estimate_memory",
+]
 
 # Bytes, measured on random graphs of up to ten million facts and rounded up.
 _PER_DIRECTED_FACT = 80
 _PER_ENTITY = 24
 _PER_TABLE_SLOT = 24
 _PER_CANDIDATE = 200
+_PER_PAIR_OF_RELATIONS = 60
+_PER_RULE = 1_000
 _BLOCKS = 100_000_000  # the blocks of joins by columns, and the compiler
 
 
@@ -45,6 +54,9 @@ def estimate_memory(index: DirectedIndex, min_support: Longs, max_atoms: int, th
     tables = np.sort(bodies[min_support > 0])[-threads:].sum() * 4 * _PER_TABLE_SLOT
     kept = np.minimum(bodies, visits / np.maximum(min_support, 1))[min_support > 0].sum()
     scratch = threads * index.num_entities * _PER_ENTITY
+    if max_atoms > 3:
+        # Of the three-atom bodies themselves more is known once their parts are counted.
+        scratch += threads * (2 * index.num_relations) ** 2 * _PER_PAIR_OF_RELATIONS
     return total + int(tables) + int(kept) * _PER_CANDIDATE + scratch
 
 
@@ -75,13 +87,59 @@ def check_memory(
     Raises:
         MiningError: with both numbers and what would help.
     """
-    allowed = available_memory() if max_memory_gb is None else max_memory_gb * 1e9
     needed = estimate_memory(index, min_support, max_atoms, threads)
+    _allow(
+        needed,
+        max_memory_gb,
+        f"mining {index.num_facts:,} facts with {index.num_relations:,} relations needs",
+    )
+
+
+class Parts(NamedTuple):
+    """What the three-atom bodies of one head could be made of.
+
+    Args:
+        bodies: how many bodies the parts with enough support allow.
+        facts: the head's facts.
+        min_support: least support of the head.
+    """
+
+    bodies: int
+    facts: int
+    min_support: int
+
+    @classmethod
+    def of(cls, bodies: Longs, facts: Longs) -> Parts:
+        """From the bodies of each shape, and the facts and least support of the head."""
+        return cls(int(bodies.sum()), int(facts[0]), int(facts[1]))
+
+
+def check_three_memory(parts: list[Parts], threads: int, max_memory_gb: float | None) -> None:
+    """Refuse the join of three-atom bodies when their tables would not fit.
+
+    Raises:
+        MiningError: with both numbers and what would help.
+    """
+    bodies = sorted((part.bodies for part in parts), reverse=True)
+    needed = sum(bodies[:threads]) * 4 * _PER_TABLE_SLOT + sum(bodies) * _PER_CANDIDATE
+    _allow(needed, max_memory_gb, f"counting up to {sum(bodies):,} bodies of three atoms needs")
+
+
+def check_rules_memory(rules: int, max_memory_gb: float | None) -> None:
+    """Refuse to make more rules than the memory holds.
+
+    Raises:
+        MiningError: with both numbers and what would help.
+    """
+    _allow(rules * _PER_RULE, max_memory_gb, f"holding {rules:,} rules needs")
+
+
+def _allow(needed: int, max_memory_gb: float | None, what: str) -> None:
+    allowed = available_memory() if max_memory_gb is None else max_memory_gb * 1e9
     if allowed is None or needed <= allowed:
         return
     source = "is free" if max_memory_gb is None else "is allowed (max_memory_gb)"
     raise MiningError(
-        f"mining {index.num_facts:,} facts with {index.num_relations:,} relations needs about "
-        f"{needed / 1e9:.2f} GB and {allowed / 1e9:.2f} GB {source}",
+        f"{what} about {needed / 1e9:.2f} GB and {allowed / 1e9:.2f} GB {source}",
         hint="raise max_memory_gb or min_head_coverage, lower max_atoms or threads",
     )

@@ -101,16 +101,18 @@ def blocked(tmp_path: Path) -> Path:
     return file / "below"
 
 
-def experiment(folder: Path, dataset: Path, more: str = "") -> Path:
-    """Write a small experiment file."""
-    file = folder / "experiment.yaml"
-    file.write_text(
-        f"""metadata: {{benchmark: world, method: symbolic}}
-dataset: {{path: {dataset}, query_set: full}}
-selector: {{type: head}}
-retriever: {{type: symbolic}}
-generator: {{type: symbolic}}
-top_k: 10
-{more}"""
-    )
-    return file
+@pytest.fixture
+def experiment(dated: Path, tmp_path: Path) -> Callable[..., Path]:
+    """A function that writes a small experiment file over a dataset, with further lines."""
+
+    def write(more: str = "", dataset: Path = dated) -> Path:
+        file = tmp_path / "experiment.yaml"
+        file.write_text(
+            "metadata: {benchmark: world, method: symbolic}\n"
+            f"dataset: {{path: {dataset}, query_set: full}}\n"
+            "selector: {type: head}\nretriever: {type: symbolic}\n"
+            f"generator: {{type: symbolic}}\ntop_k: 10\n{more}"
+        )
+        return file
+
+    return write

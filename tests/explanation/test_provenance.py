@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from rulerag.errors import ConfigError, DataFormatError, ExplanationError
+from rulerag.explanation.cache import AnswerCache
 from rulerag.explanation.predicates import abstains, contains
 from rulerag.explanation.provenance import AnswerExplanation, explain_answer
 from rulerag.rules import Rule
@@ -252,3 +254,88 @@ def test_bad_input() -> None:
     for wrong in (1, 21):
         with pytest.raises(ConfigError, match="max_sources"):
             explain_answer(answer, generator, max_sources=wrong)
+
+
+# --- many sources, parts of documents, answers kept on disk ---------------------------------------
+
+
+def test_many_documents_are_told_apart_when_rules_may_be_tested_on_samples() -> None:
+    found_by: list[list[Rule | None]] = [[A] if i == 6 else [B] for i in range(40)]
+    told = explain([["d7", "d31"]], found_by, validity=0.95, seed=2)
+    assert told.together == () and len(told.sources) == 40
+    assert told.retention == (("D7", "D31"),) and told.omission == (("D7",), ("D31",))
+    assert told.complete and told.bound == 0.95 and told.confidence == 0.95
+    assert "D7 was found by rule R1" in told.sentence and "D31 by rule R2" in told.sentence
+    assert "at least 95.0 % of them, with 95 % confidence." in told.scope
+    assert told.num_probes < 450
+    assert AnswerExplanation.from_json(json.loads(json.dumps(told.to_json()))) == told
+
+
+def test_a_budget_keeps_the_rules_found_among_many_documents() -> None:
+    told = explain([["d7"]], [[A]] * 40, validity=0.95, max_probes=30)
+    assert told.retention == (("D7",),) and not told.complete and told.bound == 0
+    assert "There may be more sets." in told.scope
+
+
+def test_exact_records_need_no_bound() -> None:
+    told = explain([["d1"]], [[A], [B]])
+    record = told.to_json()
+    assert record["bound"] is None and record["confidence"] is None
+    del record["bound"], record["confidence"]
+    assert AnswerExplanation.from_json(record) == told
+    with pytest.raises(DataFormatError, match="key 'bound'"):
+        AnswerExplanation.from_json({**record, "bound": "high"})
+
+
+class Reader:
+    """Says France when the word stands in the text that is left."""
+
+    fingerprint = "reader"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def generate(self, requests):  # type: ignore[no-untyped-def]
+        self.asked += len(requests)
+        left = [" ".join(document.text for document in request.documents) for request in requests]
+        return [Completion("France" if "France" in text else "none") for text in left]
+
+
+def test_sentences_are_sources_of_their_documents() -> None:
+    answer = planted_answer(
+        "France",
+        [[A], [B]],
+        rules=(A, B),
+        texts=["It rained. Nothing else.", "They met. France was host. They left."],
+    )
+    told = explain_answer(answer, Reader(), unit="sentence")
+    assert told.sources == ("D1.1", "D1.2", "D2.1", "D2.2", "D2.3")
+    assert told.retention == (("D2.2",),)
+    assert told.sentence == (
+        f"The answer France stands whenever D2.2 is kept; it was found by rule R2 {TEXT[B]}."
+    )
+    assert [document.alias for document in told.supporting] == ["D2"]
+    assert [rule.alias for rule in told.supporting_rules] == ["R2"]
+    few = explain_answer(answer, Reader(), unit="sentence", max_sources=3)
+    assert few.sources == ("D1.1", "D2.2", "the rest")
+    assert few.together == ("D1.2", "D2.1", "D2.3")
+
+
+def test_answers_kept_on_disk_are_not_asked_again(tmp_path: Path) -> None:
+    answer = planted_answer("France", [[A], [B]], texts=["In France.", "In Spain."])
+    first, second = Reader(), Reader()
+    told = [
+        explain_answer(answer, reader, cache=AnswerCache(tmp_path / "answers.sqlite"))
+        for reader in (first, second)
+    ]
+    assert told[0].sentence == told[1].sentence
+    assert first.asked == told[0].num_probes == 4 and second.asked == 0
+
+
+def test_settings_of_the_test_are_checked() -> None:
+    with pytest.raises(ConfigError, match="key 'validity'"):
+        explain([["d1"]], [[A]], validity=1.0)
+    with pytest.raises(ConfigError, match="key 'confidence'"):
+        explain([["d1"]], [[A]], validity=0.9, confidence=1.0)
+    with pytest.raises(ConfigError, match="unknown unit"):
+        explain([["d1"]], [[A]], unit="paragraph")

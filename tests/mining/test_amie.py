@@ -150,9 +150,9 @@ def test_duplicate_facts_count_once() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("max_atoms", 1, "from 2 to 3"),
-        ("max_atoms", 9, "from 2 to 3"),
-        ("max_atoms", 2.5, "from 2 to 3"),
+        ("max_atoms", 1, "from 2 to 4"),
+        ("max_atoms", 9, "from 2 to 4"),
+        ("max_atoms", 2.5, "from 2 to 4"),
         ("min_head_coverage", -0.1, "from 0 to 1"),
         ("min_head_coverage", 1.1, "from 0 to 1"),
         ("min_pca_confidence", float("nan"), "from 0 to 1"),

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rulerag.retrieval.corpus import Rows
 from rulerag.retrieval.evidence_merging import EvidenceMerger, RowSearch
-from rulerag.types import Document, Fact, RuleHit
+from rulerag.retrieval.temporal import TimeAwareRetriever
+from rulerag.types import Document, Fact, Query, RuleHit
 
 
 def document(name: str, *facts: Fact) -> Document:
@@ -71,3 +76,104 @@ def test_ties_follow_the_corpus_and_nothing_gives_nothing() -> None:
     found = rows([(4, 3.0), (3, 3.0), (2, 3.0)])
     assert [r.document.id for r in merged(found, 0.5)] == ["cid", "text1", "text2"]
     assert merged(rows([(-1, 0.0)]), 0.5) == []
+
+
+# --- laws ----------------------------------------------------------------------------------------
+
+# 6 pairs of entities with 4 documents each, so that groups of every size come up.
+CROWD = [document(f"d{n}", Fact("ann", f"r{n}", f"person {n % 6}")) for n in range(24)]
+
+
+@st.composite
+def searches(draw: st.DrawFn) -> tuple[list[RowSearch], Rows, float]:
+    """Searches as an index gives them: distinct rows, best first, ties in corpus order."""
+    found, weights = [], []
+    for _ in range(draw(st.integers(1, 4))):
+        chosen = draw(st.lists(st.integers(0, 23), unique=True, max_size=12))
+        hits = [(row, float(draw(st.integers(1, 20)))) for row in chosen]
+        found.append(sorted(hits, key=lambda hit: (-hit[1], hit[0])) or [(-1, 0.0)])
+        weights.append(draw(st.floats(0.01, 1)))
+    rule_searches = [RowSearch(f"r{n}", weight, n) for n, weight in enumerate(weights)]
+    return rule_searches, rows(*found), draw(st.sampled_from([0.5, 1.0, 8.0]))
+
+
+def plainly_merged(given: list[RowSearch], found: Rows, power: float) -> list[str]:
+    """The documented order, a step at a time."""
+    evidence: dict[int, float] = {}
+    for search in given:
+        hits = zip(
+            found.rows[search.place].tolist(), found.scores[search.place].tolist(), strict=True
+        )
+        for row, score in (hit for hit in hits if hit[0] >= 0):
+            share = score / found.scores[search.place].max()
+            evidence[row] = evidence.get(row, 0.0) + search.weight * share**power
+    groups: dict[object, list[int]] = {}
+    for row in sorted(evidence, key=lambda r: (-round(evidence[r], 12), r)):
+        groups.setdefault(CROWD[row].facts[0].object, []).append(row)
+    value = {key: round(sum(evidence[row] for row in group), 12) for key, group in groups.items()}
+    order = []
+    for layer in range(4):
+        places = [
+            (-value[key], group[layer]) for key, group in groups.items() if len(group) > layer
+        ]
+        order += [CROWD[row].id for _, row in sorted(places)]
+    return order
+
+
+@given(searches())
+def test_law_it_is_the_documented_order(case: tuple[list[RowSearch], Rows, float]) -> None:
+    given_searches, found, power = case
+    merger = EvidenceMerger(CROWD, power=power)
+    results = merger.merge(given_searches, found, len(CROWD))
+    names = [result.document.id for result in results]
+    assert names == plainly_merged(given_searches, found, power)
+    assert len(set(names)) == len(names)  # never a document twice
+    assert [result.rank for result in results] == list(range(1, len(names) + 1))
+    assert all(a.score >= b.score - 1e-12 for a, b in itertools.pairwise(results))
+    for k in (1, 3, 10):
+        assert merger.merge(given_searches, found, k) == results[:k]
+    for result in results:  # and every hit is one that the searches gave
+        assert result.found_by
+        for hit in result.found_by:
+            place = int(str(hit.rule_id)[1:])
+            assert CROWD[found.rows[place, hit.rank - 1]] is result.document
+            assert found.scores[place, hit.rank - 1] == hit.score
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(1, 20)), unique_by=lambda hit: hit[0]),
+    st.floats(0.01, 1),
+)
+def test_law_one_rule_and_distinct_pairs_keep_the_order_of_the_search(
+    hits: list[tuple[int, int]], weight: float
+) -> None:
+    ordered = sorted(hits, key=lambda hit: (-hit[1], hit[0]))
+    found = rows([(row, float(score)) for row, score in ordered] or [(-1, 0.0)])
+    results = EvidenceMerger(CROWD).merge([RowSearch("r", weight, 0)], found, 10)
+    assert [result.document.id for result in results] == [f"d{row}" for row, _ in ordered]
+
+
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=12), st.integers(1, 25))
+def test_law_late_documents_never_come_through(scores: list[int], now: int) -> None:
+    """Rows from a time-aware search hold none, so that the merged list holds none."""
+    dated = [document(f"d{t}", Fact("ann", "met", f"p{t % 5}", t)) for t in range(24)]
+
+    class Fixed:
+        """Gives the same rows to every query."""
+
+        documents = tuple(dated)
+        fingerprint = "fixed"
+
+        def search(self, queries: Sequence[Query], depth: int) -> Rows:
+            hits = [(2 * n, float(score)) for n, score in enumerate(sorted(scores, reverse=True))]
+            return rows(*[hits[:depth]] * len(queries))
+
+        def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[Any]]:
+            raise AssertionError("rows are asked for")
+
+    query = Query("q", "?", "ann", "met", now)
+    found = TimeAwareRetriever(Fixed()).search([query, query], 24)
+    weights = [RowSearch("r0", 0.5, 0), RowSearch("r1", 0.9, 1)]
+    results = EvidenceMerger(dated).merge(weights, found, 24)
+    allowed = {2 * n for n in range(len(scores)) if 2 * n < now}
+    assert {result.document.timestamp for result in results} == allowed

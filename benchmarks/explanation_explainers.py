@@ -1,0 +1,273 @@
+"""Explainers at equal numbers of probes, on formulas and on generated worlds with known truth.
+
+Every explainer gets the same budget of probes and the same 0/1 score (whether the output matches
+the answer), what a text-only API gives. ``context-cite`` is ContextCite's solver (LASSO with a
+penalty of 0.01 on standardised random ablations, each source kept with probability one half) on
+that score; its own score, the answer's log-probability, needs a language model and is not here.
+
+References:
+    Cohen-Wang et al. 2024 (ContextCite, arXiv:2409.00729), section 4: top-k drop and LDS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from rulerag.errors import ProbeBudgetError
+from rulerag.explanation.approximate import CertifiedMiner
+from rulerag.explanation.attribution import (
+    Attribution,
+    banzhaf_values,
+    leave_one_out,
+    shapley_values,
+)
+from rulerag.explanation.certificates import CertifiedRules
+from rulerag.explanation.faithfulness import (
+    comprehensiveness,
+    linear_datamodeling_score,
+    rule_scores,
+    sufficiency,
+)
+from rulerag.explanation.planted import PlantedAnswer
+from rulerag.explanation.predicates import matches_answer
+from rulerag.explanation.probe import ProbeEngine
+from rulerag.explanation.surrogate import RuleSurrogate, linear_surrogate
+from rulerag.explanation.values import valued
+from rulerag.generation.symbolic_reader import SymbolicReader
+from rulerag.io import write_json
+from rulerag.kg.questions import graph_labels, queries_from_facts
+from rulerag.kg.verbalization import Verbalizer
+from rulerag.kg.worlds import World
+from rulerag.types import GenerationRequest
+
+__all__ = ["BUDGETS", "EXPLAINERS", "Case", "formulas", "main", "worlds"]
+
+BUDGETS = (32, 64, 128, 256)
+_TOP = 3
+
+
+@dataclass(frozen=True)
+class Case:
+    """Something to explain, with the truth.
+
+    Args:
+        family: what kind of case it is.
+        engine: makes an engine that allows so many probes.
+        predicate: whether an output is the answer.
+        rules: the true minimal retention rules; None where only their sources are known.
+        sources: the sources that decide.
+    """
+
+    family: str
+    engine: Callable[[int | None], ProbeEngine]
+    predicate: Callable[[str], bool]
+    rules: frozenset[frozenset[int]] | None
+    sources: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What an explainer found: values, a prediction for any subset, and rules where it has any."""
+
+    attribution: Attribution
+    predict: Callable[[int], float] | None = None
+    rules: frozenset[frozenset[int]] | None = None
+
+
+def _rules(case: Case, budget: int, seed: int) -> Explained:
+    engine = case.engine(budget)
+    try:
+        found = CertifiedMiner("retention", seed=seed).mine(engine, case.predicate)
+    except ProbeBudgetError as error:
+        if not isinstance(error.partial, CertifiedRules):
+            raise
+        found = error.partial
+    surrogate = RuleSurrogate(found.minimal, engine.names)
+    return Explained(surrogate.attribution(), surrogate, found.minimal)
+
+
+def _context_cite(case: Case, budget: int, seed: int) -> Explained:
+    engine = case.engine(budget)
+    return Explained(
+        linear_surrogate(engine, case.predicate, ablations=budget, penalty=0.01, seed=seed)
+    )
+
+
+def _surrogate(case: Case, budget: int, seed: int) -> Explained:
+    engine = case.engine(budget)
+    return Explained(linear_surrogate(engine, case.predicate, ablations=budget, seed=seed))
+
+
+def _banzhaf(case: Case, budget: int, seed: int) -> Explained:
+    engine = case.engine(budget)
+    return Explained(banzhaf_values(engine, case.predicate, samples=budget - 2, seed=seed))
+
+
+def _shapley(case: Case, budget: int, seed: int) -> Explained | None:
+    engine = case.engine(budget)
+    permutations = (budget - 2) // (engine.num_sources - 1)
+    if permutations < 2:
+        return None
+    return Explained(shapley_values(engine, case.predicate, permutations=permutations, seed=seed))
+
+
+def _leave_one_out(case: Case, budget: int, seed: int) -> Explained | None:
+    engine = case.engine(budget)
+    if engine.num_sources + 1 > budget:
+        return None
+    return Explained(leave_one_out(engine, case.predicate))
+
+
+EXPLAINERS: dict[str, Callable[[Case, int, int], Explained | None]] = {
+    "certified rules": _rules,
+    "context-cite": _context_cite,
+    "linear surrogate": _surrogate,
+    "Banzhaf": _banzhaf,
+    "Shapley": _shapley,
+    "leave-one-out": _leave_one_out,
+}
+
+
+def formulas(runs: int, num_sources: int = 24) -> Iterator[Case]:
+    """Planted formulas: AND, OR, DNF, one that a source spoils, and one with 5 % of noise."""
+    for seed in range(runs):
+        chance = random.Random(f"formulas {seed}")
+        a, b, c, d, e, f = chance.sample(range(num_sources), 6)
+        families: dict[str, tuple[list[Any], float]] = {
+            "AND": ([{a, b, c}], 0.0),
+            "OR": ([{a}, {b}, {c}], 0.0),
+            "DNF": ([{a, b}, {c, d, e}], 0.0),
+            "non-monotone": ([{a, b}, ({c}, {d, e, f})], 0.0),
+            "noisy DNF": ([{a, b}, {c, d}], 0.05),
+        }
+        for family, (clauses, noise) in families.items():
+            planted = PlantedAnswer(num_sources, clauses, noise=noise, seed=seed)
+            if not planted.says_yes((1 << num_sources) - 1):
+                continue  # there is no answer to explain
+            # A clause that the full set spoils is no rule; its sources are not asked for.
+            rules = planted.minimal() if planted.is_monotone else frozenset({frozenset({a, b})})
+            sources = frozenset(index for rule in rules for index in rule)
+            yield Case(
+                family,
+                lambda budget, p=planted: p.engine(max_probes=budget),
+                planted.predicate,
+                rules,
+                sources,
+            )
+
+
+def worlds(runs: int, num_documents: int = 24, num_facts: int = 4000) -> Iterator[Case]:
+    """Answers of the symbolic reader in a generated world, on true support and distractors.
+
+    The truth is each document that states a supporting fact of the answer.
+    """
+    world = World.generate(num_facts, kind="static", seed=1)
+    words = Verbalizer(world.graph)
+    corpus = words.corpus(world.graph.train)
+    document_of = {fact: document for document in corpus for fact in document.facts}
+    by_subject: dict[str, list[Any]] = {}
+    for document in corpus:
+        by_subject.setdefault(document.facts[0].subject, []).append(document)
+    reader = SymbolicReader(labels=graph_labels(world.graph))
+    chance, made = random.Random(7), 0
+    for query in queries_from_facts(world.graph.test, words, "q"):
+        truth = world.find(query.subject, query.relation, query.timestamp)
+        if made == runs or truth is None or not truth.supports:
+            continue
+        support = {document_of[fact].id: document_of[fact] for s in truth.supports for fact in s}
+        near = [d for d in by_subject.get(query.subject, []) if d.id not in support]
+        others = [d for d in chance.sample(corpus, num_documents) if d.id not in support]
+        chosen = list({d.id: d for d in (*support.values(), *near, *others)}.values())
+        chosen = chosen[:num_documents]
+        chance.shuffle(chosen)
+        request = GenerationRequest(
+            query, tuple(chosen), tuple(world.rules.for_head(query.relation))
+        )
+        answer = reader.generate([request])[0].text
+        if answer not in query.answers:
+            continue
+        made += 1
+        yield Case(
+            "world",
+            lambda budget, r=request: ProbeEngine.from_generator(reader, r, max_probes=budget),
+            matches_answer(answer),
+            None,
+            frozenset(place for place, d in enumerate(chosen) if d.id in support),
+        )
+
+
+def measure(cases: Sequence[Case]) -> list[dict[str, Any]]:
+    """Every explainer on every case at every budget; one row for each family and budget."""
+    collected: dict[tuple[str, int, str], list[dict[str, float]]] = {}
+    for number, case in enumerate(cases):
+        value = valued(case.engine(None), case.predicate)
+        for budget in BUDGETS:
+            for name, explain in EXPLAINERS.items():
+                start = time.perf_counter()
+                found = explain(case, budget, number)
+                if found is None:
+                    continue
+                scores = _scores(case, found, value, number)
+                scores["seconds"] = time.perf_counter() - start
+                collected.setdefault((case.family, budget, name), []).append(scores)
+    return [
+        {
+            "family": family,
+            "budget": budget,
+            "explainer": name,
+            "cases": len(rows),
+            **{key: fmean(row[key] for row in rows) for key in rows[0]},
+        }
+        for (family, budget, name), rows in collected.items()
+    ]
+
+
+def _scores(case: Case, found: Explained, value: Any, seed: int) -> dict[str, float]:
+    ranking = found.attribution.ranking
+    count = len(case.sources)
+    hits = len(found.attribution.top(count) & case.sources) / count
+    scores = {
+        "sources_found": hits,
+        "top_drop": comprehensiveness(value, ranking, min(_TOP, count)),
+        "sufficiency_loss": sufficiency(value, ranking, count),
+        "lds": linear_datamodeling_score(
+            value, found.predict or found.attribution, samples=64, seed=seed + 10_000
+        ),
+    }
+    if case.rules is not None:
+        rules = rule_scores(found.rules or (), case.rules)
+        scores |= {
+            "rule_precision": rules.precision if found.rules is not None else 0.0,
+            "rule_recall": rules.recall,
+            "rule_f1": rules.f1,
+        }
+    return scores
+
+
+def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
+    """Run everything, print a table, and write ``explainers.json`` into ``--out`` when given."""
+    parser = argparse.ArgumentParser(description="Explainers at equal numbers of probes.")
+    parser.add_argument("--runs", type=int, default=40, help="cases of each family")
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args(arguments)
+    rows = measure([*formulas(given.runs), *worlds(given.runs)])
+    keys = ("sources_found", "top_drop", "sufficiency_loss", "lds")
+    print(f"{'family':<13} {'budget':>6} {'explainer':<17}" + "".join(f"{k:>17}" for k in keys))
+    for row in rows:
+        numbers = "".join(f"{row[key]:>17.3f}" for key in keys)
+        print(f"{row['family']:<13} {row['budget']:>6} {row['explainer']:<17}{numbers}")
+    result = {"benchmark": "explainers", "runs": given.runs, "rows": rows}
+    if given.out is not None:
+        write_json(given.out / "explainers.json", result)
+    return result
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Whether the mined rule that an answer claims is the one whose documents it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import fmean
+
+from rulerag.explanation.narrative import REST, AnswerExplanation
+from rulerag.types import Answer
+
+__all__ = ["RuleFaithfulness", "claimed_rules", "mean_rule_faithfulness", "rule_faithfulness"]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFaithfulness:
+    """How the claim of one answer compares with its minimal retention rules.
+
+    Args:
+        claimed: the ids of the mined rules that the answer claims to follow.
+        needed: the ids of the mined rules that found a document of a minimal retention rule.
+        score: the share of the minimal retention rules all of whose documents a claimed rule
+            found; None when there is no such rule or no claim, so that nothing can be compared.
+    """
+
+    claimed: tuple[str, ...]
+    needed: tuple[str, ...]
+    score: float | None
+
+
+def claimed_rules(answer: Answer) -> tuple[str, ...]:
+    """The mined rules that an answer says it follows.
+
+    Those that the generator names with its best candidate; otherwise the first guiding rule, the
+    one that the pipeline ranked highest.
+    """
+    candidates = answer.completion.candidates
+    if candidates and candidates[0].rule_ids:
+        return candidates[0].rule_ids
+    return tuple(rule.id for rule in answer.rules[:1])
+
+
+def rule_faithfulness(explanation: AnswerExplanation, claimed: Iterable[str]) -> RuleFaithfulness:
+    """Compare claimed rules with the documents that the answer was shown to need.
+
+    An answer that stands whatever is removed needs no document, and so no rule: nothing is
+    compared. Documents that were kept or removed as one count as found by a rule when it found
+    all of them.
+
+    Args:
+        explanation: the explanation of the answer.
+        claimed: ids of mined rules, for example from :func:`claimed_rules`.
+    """
+    ids = {trace.alias: trace.id for trace in explanation.rules}
+    found_by = {
+        document.alias: {ids.get(rule, rule) for rule in document.rules if rule is not None}
+        for document in explanation.documents
+    }
+    together = [found_by.get(name, set()) for name in explanation.together]
+    found_by[REST] = set.intersection(*together) if together else set()
+    claims = tuple(dict.fromkeys(claimed))
+    rules = [names for names in explanation.retention if names]
+    needed = {rule for names in rules for name in names for rule in found_by.get(name, ())}
+    score = None
+    if rules and claims:
+        score = fmean(
+            all(found_by.get(name, set()) & set(claims) for name in names) for names in rules
+        )
+    ordered = tuple(trace.id for trace in explanation.rules if trace.id in needed)
+    return RuleFaithfulness(claims, ordered, score)
+
+
+def mean_rule_faithfulness(
+    explained: Iterable[tuple[Answer, AnswerExplanation]],
+) -> tuple[float | None, int]:
+    """The mean score of many answers, and of how many; None when none can be compared."""
+    scores = [
+        found.score
+        for answer, explanation in explained
+        if (found := rule_faithfulness(explanation, claimed_rules(answer))).score is not None
+    ]
+    return (fmean(scores) if scores else None), len(scores)

@@ -1,0 +1,233 @@
+"""Opening models, tokenizers and adapters of transformers, with errors that say what is missing."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import logging
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rulerag.errors import ConfigError, GenerationError, MissingDependencyError
+from rulerag.io import fingerprint_object, read_json
+
+__all__ = ["PROVIDER", "Loading", "adapted", "model_identity", "open_model", "open_tokenizer"]
+
+logger = logging.getLogger(__name__)
+
+PROVIDER = "huggingface"
+_LOADING_ERRORS = (OSError, ValueError, KeyError, RuntimeError, TypeError, ImportError)
+_DTYPES = ("auto", "float32", "bfloat16", "float16")
+# Files up to this size are named by their content, larger ones by their size.
+_HASHED_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """How a model is opened.
+
+    Args:
+        device: ``auto`` (a GPU when there is one), ``cpu``, ``cuda``, ``cuda:1`` and so on.
+        dtype: ``auto`` (float32 on a CPU, else as stored), ``float32``, ``bfloat16``, ``float16``.
+        quantization: None, ``4bit`` (NF4) or ``8bit``, by bitsandbytes.
+        local_files_only: never ask the hub.
+
+    Raises:
+        ConfigError: an unknown dtype or quantization.
+    """
+
+    device: str = "auto"
+    dtype: str = "auto"
+    quantization: str | None = None
+    local_files_only: bool = False
+
+    def __post_init__(self) -> None:
+        if self.dtype not in _DTYPES:
+            raise ConfigError(f"no such dtype: {self.dtype!r}", key="dtype", hint=f"{_DTYPES}")
+        if self.quantization not in (None, "4bit", "8bit"):
+            raise ConfigError(
+                f"no such quantization: {self.quantization!r}",
+                key="quantization",
+                hint="'4bit', '8bit' or none",
+            )
+
+    def place(self) -> str:
+        """The device to use.
+
+        Raises:
+            ConfigError: torch does not know the device, or it is not here.
+        """
+        import torch
+
+        if self.device == "auto":
+            return "cuda" if torch.cuda.is_available() else "cpu"
+        try:
+            torch.empty(0, device=self.device)
+        except (RuntimeError, AssertionError) as error:
+            message = str(error).splitlines()[0]
+            raise ConfigError(message, key="device", hint="try device='cpu'") from error
+        return self.device
+
+
+def open_tokenizer(name: str | Path, loading: Loading) -> Any:
+    """The tokenizer of a model folder or hub id, padding on the left.
+
+    Raises:
+        GenerationError: there is none, or it cannot be read.
+    """
+    from transformers import AutoTokenizer
+
+    _check_folder(name)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(
+            str(name), padding_side="left", local_files_only=loading.local_files_only
+        )
+    except _LOADING_ERRORS as error:
+        raise _unopened("tokenizer", name, error) from error
+    if not len(tokenizer):
+        raise GenerationError(
+            f"the model {name} has no tokenizer",
+            provider=PROVIDER,
+            hint="save it there with tokenizer.save_pretrained(folder), or give tokenizer=",
+        )
+    return tokenizer
+
+
+def open_model(name: str | Path, loading: Loading) -> Any:
+    """The causal language model of a folder or hub id, on its device, ready to infer.
+
+    Raises:
+        GenerationError: it is not there, or it is no causal language model.
+        MissingDependencyError: quantization without its packages.
+    """
+    from transformers import AutoModelForCausalLM
+
+    _check_folder(name)
+    device = loading.place()
+    options: dict[str, Any] = {"local_files_only": loading.local_files_only}
+    dtype = "float32" if loading.dtype == "auto" and device == "cpu" else loading.dtype
+    options["dtype"] = dtype
+    if loading.quantization is not None:
+        options |= {"quantization_config": _quantized(loading.quantization), "device_map": device}
+    try:
+        model: Any = AutoModelForCausalLM.from_pretrained(str(name), **options)
+        if loading.quantization is None:
+            model = model.to(device)
+    except _LOADING_ERRORS as error:
+        raise _unopened("model", name, error) from error
+    return model.eval()
+
+
+def adapted(model: Any, adapter: str | Path, base: str, *, merge: bool) -> Any:
+    """The model with a PEFT adapter.
+
+    Args:
+        model: the base.
+        adapter: the adapter's folder or hub id.
+        base: the base's name, for messages.
+        merge: add the adapter into the weights, which makes inference faster.
+
+    Raises:
+        MissingDependencyError: PEFT is not installed.
+        GenerationError: there is no adapter, or it was made for another base.
+    """
+    if importlib.util.find_spec("peft") is None:
+        raise MissingDependencyError("peft", "train")
+    # By name: type checkers run where it may be missing.
+    peft: Any = importlib.import_module("peft")
+    folder = Path(adapter)
+    if folder.is_dir():
+        stated = adapter_base(folder)
+        if stated and Path(stated).name != Path(base).name:
+            logger.warning("the adapter %s was trained on %s, not on %s", adapter, stated, base)
+    elif folder.exists() or len(folder.parts) != 2:
+        raise GenerationError(f"there is no adapter folder {adapter}", provider=PROVIDER)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message=".*missing adapter keys.*")
+            wrapped = peft.PeftModel.from_pretrained(model, str(adapter))
+            return (wrapped.merge_and_unload() if merge else wrapped).eval()
+    except (*_LOADING_ERRORS, UserWarning) as error:
+        message = next((line.strip() for line in str(error).splitlines()[1:]), str(error))
+        raise GenerationError(
+            f"the adapter {adapter} does not fit the model {base}: {message[:300]}",
+            provider=PROVIDER,
+            hint="take the base that its adapter_config.json names",
+        ) from error
+
+
+def adapter_base(folder: Path) -> str:
+    """The base model that an adapter folder names.
+
+    Raises:
+        GenerationError: the folder holds no adapter.
+    """
+    config = folder / "adapter_config.json"
+    if not config.is_file():
+        raise GenerationError(
+            f"{folder} holds no adapter (no adapter_config.json)",
+            provider=PROVIDER,
+            hint="name the folder that model.save_pretrained wrote for a PEFT model",
+        )
+    return str(read_json(config).get("base_model_name_or_path") or "")
+
+
+def model_identity(name: str | Path, revision: str | None = None) -> str:
+    """A name for the weights: of a folder by its content, of a hub id by its revision."""
+    folder = Path(name)
+    if not folder.is_dir():
+        return f"{name}@{revision or 'main'}"
+    parts: list[list[str | int]] = []
+    for path in sorted(folder.iterdir()):
+        if path.suffix in {".json", ".safetensors", ".bin", ".model", ".jinja", ".txt"}:
+            size = path.stat().st_size
+            small = size <= _HASHED_BYTES
+            content = hashlib.sha256(path.read_bytes()).hexdigest() if small else size
+            parts.append([path.name, content])
+    return fingerprint_object(parts)
+
+
+def _check_folder(name: str | Path) -> None:
+    path = Path(name)
+    if path.is_dir() and not (path / "config.json").is_file():
+        raise GenerationError(
+            f"the folder {path} holds no model (no config.json)",
+            provider=PROVIDER,
+            hint="name the folder that model.save_pretrained wrote",
+        )
+    if not path.is_dir() and (path.is_absolute() or len(path.parts) > 2 or str(name)[:1] == "."):
+        raise GenerationError(f"there is no model folder {path}", provider=PROVIDER)
+
+
+def _unopened(what: str, name: str | Path, error: BaseException) -> GenerationError:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    reason = lines[0][:300] if lines else type(error).__name__
+    if Path(name).is_dir():
+        hint = (
+            "save it there with tokenizer.save_pretrained(folder), or give tokenizer="
+            if what == "tokenizer"
+            else "the folder must hold a causal language model that transformers can open"
+        )
+    else:
+        hint = "check the hub id and the connection, or give a folder with the model"
+    return GenerationError(
+        f"the {what} of {name} cannot be opened: {reason}", provider=PROVIDER, hint=hint
+    )
+
+
+def _quantized(kind: str) -> Any:
+    for package, extra in (("bitsandbytes", "bnb"), ("accelerate", "train")):
+        if importlib.util.find_spec(package) is None:
+            raise MissingDependencyError(package, extra)
+    import torch
+    import transformers
+
+    config: Any = transformers.BitsAndBytesConfig
+    if kind == "8bit":
+        return config(load_in_8bit=True)
+    on_gpu = torch.cuda.is_available() and torch.cuda.is_bf16_supported()
+    compute = torch.bfloat16 if on_gpu else torch.float32
+    return config(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=compute)

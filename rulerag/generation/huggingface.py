@@ -1,0 +1,304 @@
+"""A reader on any causal language model of transformers, batched, with shared beginnings."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from rulerag.errors import ConfigError, GenerationError
+from rulerag.generation.hf_batches import Batch, Tokens, plan_batches
+from rulerag.generation.hf_decoding import Decoded, Decoder
+from rulerag.generation.hf_loading import (
+    PROVIDER,
+    Loading,
+    adapted,
+    adapter_base,
+    model_identity,
+    open_model,
+    open_tokenizer,
+)
+from rulerag.generation.prompts import Prompt, PromptTemplate
+from rulerag.io import fingerprint_object
+from rulerag.types import Completion, GenerationRequest
+
+__all__ = ["HuggingFaceGenerator"]
+
+logger = logging.getLogger(__name__)
+
+
+class HuggingFaceGenerator:
+    """Answers with a causal language model: greedy decoding of batched prompts.
+
+    Equal prompts are read once. The rest is cut into batches by least work (see
+    :func:`~rulerag.generation.hf_batches.plan_batches`); what the prompts of a batch begin with in
+    common is computed once and its keys and values are shared. Answers do not depend on batches
+    or sharing, up to rounding. An answer ends at the end-of-text token, at a line break after some
+    text, or after ``max_new_tokens``.
+
+    Args:
+        model: a folder, a hub id, or an open model of transformers (then give ``tokenizer``). A
+            folder that holds a PEFT adapter only is opened with the base that it names.
+        tokenizer: a folder, a hub id, or an open tokenizer; that of the model by default.
+        adapter: the folder or hub id of a PEFT (LoRA) adapter.
+        template: the prompts (see :meth:`~rulerag.generation.prompts.PromptTemplate.of`).
+        max_new_tokens: how long an answer may get.
+        max_input_tokens: how long a prompt may get; what the model's positions allow by default.
+        batch_size: the most prompts read together.
+        max_batch_tokens: the most tokens of a batch, which bounds memory.
+        device: ``auto``, ``cpu``, ``cuda`` and so on.
+        dtype: ``auto`` (float32 on a CPU, else as stored), ``float32``, ``bfloat16``, ``float16``.
+        quantization: None, ``4bit`` or ``8bit`` (bitsandbytes).
+        prefix_cache: share the work on equal beginnings.
+        log_probability: give each completion the natural logarithm of its text's probability, end
+            included, as its score.
+        chat: use the tokenizer's chat template; None where it has one.
+        chat_options: further arguments of the chat template, for example ``enable_thinking``.
+        local_files_only: never ask the hub.
+        progress: show a progress bar.
+
+    Raises:
+        GenerationError: the model, its tokenizer or the adapter cannot be opened, or they do not
+            fit each other.
+        MissingDependencyError: an adapter without PEFT, or quantization without bitsandbytes.
+        ConfigError: a number below one, or an unknown dtype, device or quantization.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        tokenizer: Any = None,
+        adapter: str | Path | None = None,
+        template: PromptTemplate | str | Mapping[str, Any] | None = None,
+        max_new_tokens: int = 32,
+        max_input_tokens: int | None = None,
+        batch_size: int = 64,
+        max_batch_tokens: int = 32768,
+        device: str = "auto",
+        dtype: str = "auto",
+        quantization: str | None = None,
+        prefix_cache: bool = True,
+        log_probability: bool = True,
+        chat: bool | None = None,
+        chat_options: Mapping[str, Any] | None = None,
+        local_files_only: bool = False,
+        progress: bool = False,
+    ) -> None:
+        numbers = {"max_new_tokens": max_new_tokens, "batch_size": batch_size}
+        for key, value in {**numbers, "max_batch_tokens": max_batch_tokens}.items():
+            if value < 1:
+                raise ConfigError(f"{value} is below 1", key=key)
+        self.template = PromptTemplate.of(template)
+        self.max_new_tokens, self.batch_size = max_new_tokens, batch_size
+        self.max_batch_tokens = max_batch_tokens
+        self.prefix_cache, self.log_probability = prefix_cache, log_probability
+        self.chat_options, self.progress = dict(chat_options or {}), progress
+        loading = Loading(device, dtype, quantization, local_files_only)
+        self._open(model, tokenizer, adapter, loading)
+        self.chat = self.tokenizer.chat_template is not None if chat is None else chat
+        if self.chat and self.tokenizer.chat_template is None:
+            raise ConfigError("the tokenizer has no chat template", key="chat", hint="chat=False")
+        settings = [max_new_tokens, max_input_tokens, dtype, quantization, self.chat]
+        self._settings = [*settings, self.chat_options]
+        self.max_input_tokens = self._room(max_input_tokens)
+        self._pieces: dict[int, str] = {}
+        self._decoder = self._make_decoder()
+
+    def _open(self, model: Any, tokenizer: Any, adapter: Any, loading: Loading) -> None:
+        """Open model, tokenizer and adapter, and check that they fit each other."""
+        self._identity: list[str] = []
+        if isinstance(model, str | Path):
+            folder = Path(model)
+            if (folder / "adapter_config.json").is_file() and not (folder / "config.json").exists():
+                # A merged folder has a config of its own.
+                model, adapter = adapter_base(folder), adapter or folder
+            name = str(model)
+            self.tokenizer = self._tokenizer(tokenizer or name, loading)
+            self.model = open_model(name, loading)
+            revision = getattr(self.model.config, "_commit_hash", None)
+            self._identity.append(model_identity(name, revision))
+        else:
+            if tokenizer is None:
+                raise ConfigError("an open model comes without a tokenizer", key="tokenizer")
+            self.tokenizer, self.model = self._tokenizer(tokenizer, loading), model.eval()
+            name = str(getattr(model.config, "_name_or_path", "") or type(model).__name__)
+            self._identity.append(name)
+        rows = self.model.get_input_embeddings().weight.shape[0]
+        highest = max(self.tokenizer.get_vocab().values(), default=-1)
+        if highest >= rows:
+            raise GenerationError(
+                f"the tokenizer has tokens up to number {highest}, and the model {name} knows "
+                f"{rows}",
+                provider=PROVIDER,
+                hint="take the tokenizer that the model was trained with",
+            )
+        if adapter is not None:
+            merge = loading.quantization is None
+            self.model = adapted(self.model, adapter, name, merge=merge)
+            self._identity.append(model_identity(adapter))
+
+    def _tokenizer(self, tokenizer: Any, loading: Loading) -> Any:
+        opened = isinstance(tokenizer, str | Path)
+        return open_tokenizer(tokenizer, loading) if opened else tokenizer
+
+    def _make_decoder(self) -> Decoder:
+        ends: set[Any] = set()
+        for owner in (self.model.generation_config, self.model.config.get_text_config()):
+            stated = getattr(owner, "eos_token_id", None)
+            ends.update(stated if isinstance(stated, list) else [stated])
+        ends.add(self.tokenizer.eos_token_id)
+        pad = self.tokenizer.pad_token_id
+        return Decoder(
+            self.model,
+            ends=frozenset(end for end in ends if end is not None),
+            pad=0 if pad is None else pad,
+            piece=self._piece,
+            new_tokens=self.max_new_tokens,
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the weights, the template and every setting that changes answers."""
+        parts = ["huggingface", *self._identity, self.template.fingerprint, *self._settings]
+        return fingerprint_object(parts)
+
+    def prompts(self, requests: Sequence[GenerationRequest]) -> list[Prompt]:
+        """What the model reads for each request, and which documents did not fit.
+
+        Raises:
+            GenerationError: a prompt does not fit even without documents.
+        """
+        return [prompt for prompt, _ in self._prepared(requests)]
+
+    def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
+        """Return one completion for each request, in order.
+
+        Raises:
+            GenerationError: a prompt does not fit even without documents, or the model's scores
+                are not numbers.
+        """
+        prepared = self._prepared(requests)
+        dropped = sum(bool(prompt.dropped) for prompt, _ in prepared)
+        if dropped:
+            logger.warning(
+                "%d of %d prompts are over %d tokens and lost documents; see prompts()",
+                dropped,
+                len(prepared),
+                self.max_input_tokens,
+            )
+        places: dict[bytes, int] = {}
+        distinct: list[Tokens] = []
+        owner: list[int] = []
+        for _, tokens in prepared:
+            place = places.setdefault(tokens.tobytes(), len(distinct))
+            if place == len(distinct):
+                distinct.append(tokens)
+            owner.append(place)
+        decoded = self._decode(distinct)
+        return [self._completion(decoded[place]) for place in owner]
+
+    def _decode(self, prompts: Sequence[Tokens]) -> list[Decoded]:
+        from tqdm import tqdm
+
+        longest = max(map(len, prompts), default=0) + self.max_new_tokens
+        batches = plan_batches(
+            prompts,
+            batch_size=self.batch_size if self._decoder.shareable else 1,
+            max_batch_tokens=self.max_batch_tokens,
+            new_tokens=self.max_new_tokens,
+            share=self.prefix_cache and self._decoder.can_share(longest),
+        )
+        results: list[Decoded] = [Decoded() for _ in prompts]
+        with tqdm(total=len(prompts), desc="generate", disable=not self.progress) as bar:
+            for batch in batches:
+                self._run(batch, prompts, results)
+                bar.update(len(batch.rows))
+        # The weights may change before the next call, as they do while a model is trained.
+        self._decoder.forget()
+        return results
+
+    def _run(self, batch: Batch, prompts: Sequence[Tokens], results: list[Decoded]) -> None:
+        decoded = self._decoder.decode([prompts[row] for row in batch.rows], batch.shared)
+        for row, result in zip(batch.rows, decoded, strict=True):
+            results[row] = result
+
+    def _completion(self, decoded: Decoded) -> Completion:
+        text = cast(str, self.tokenizer.decode(decoded.tokens, skip_special_tokens=True))
+        score = decoded.log_probability if self.log_probability else None
+        return Completion(self.template.parse(text), score)
+
+    def _room(self, asked: int | None) -> int | None:
+        """How many tokens a prompt may have; None without a limit."""
+        context = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
+        room = None if context is None else int(context) - self.max_new_tokens
+        if room is not None and room < 1:
+            raise ConfigError(
+                f"{self.max_new_tokens} new tokens leave no room in the model's {context}",
+                key="max_new_tokens",
+            )
+        return min((n for n in (asked, room) if n is not None), default=None)
+
+    def _prepared(self, requests: Sequence[GenerationRequest]) -> list[tuple[Prompt, Tokens]]:
+        """Prompts and their tokens; those over the limit are packed again."""
+        prompts = [self.template.render(request) for request in requests]
+        tokens = self._tokens([prompt.text for prompt in prompts])
+        limit = self.max_input_tokens
+        pairs = list(zip(prompts, tokens, strict=True))
+        if limit is None:
+            return pairs
+        return [
+            pair if len(pair[1]) <= limit else self._packed(request, limit)
+            for request, pair in zip(requests, pairs, strict=True)
+        ]
+
+    def _packed(self, request: GenerationRequest, limit: int) -> tuple[Prompt, Tokens]:
+        budget = limit - len(self._tokens(["x"])[0]) + self._count("x")
+        while True:
+            prompt = self.template.render(request, budget=budget, count=self._count)
+            tokens = self._tokens([prompt.text])[0]
+            if len(tokens) <= limit:
+                return prompt, tokens
+            # Words of the chat template may join with those of the prompt.
+            budget -= len(tokens) - limit
+
+    def _count(self, text: str) -> int:
+        return len(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _tokens(self, texts: Sequence[str]) -> list[Tokens]:
+        if not texts:
+            return []
+        if self.chat:
+            texts = [self._conversation(text) for text in texts]
+        ids = self.tokenizer(list(texts), add_special_tokens=not self.chat)["input_ids"]
+        end = self.tokenizer.eos_token_id
+        if not self.chat:  # some tokenizers end every text, and a prompt is to be continued
+            ids = [row[:-1] if len(row) > 1 and row[-1] == end else row for row in ids]
+        if not all(ids):
+            raise GenerationError("a prompt has no token", provider=PROVIDER)
+        return [np.asarray(row, dtype=np.int64) for row in ids]
+
+    def _conversation(self, text: str) -> str:
+        from jinja2 import TemplateError
+
+        try:
+            conversation = self.tokenizer.apply_chat_template(
+                [{"role": "user", "content": text}],
+                tokenize=False,
+                add_generation_prompt=True,
+                **self.chat_options,
+            )
+        except TemplateError as error:
+            raise GenerationError(
+                f"the chat template failed: {error}", provider=PROVIDER, hint="try chat=False"
+            ) from error
+        return cast(str, conversation)
+
+    def _piece(self, token: int) -> str:
+        piece = self._pieces.get(token)
+        if piece is None:
+            piece = self._pieces[token] = cast(str, self.tokenizer.decode([token]))
+        return piece

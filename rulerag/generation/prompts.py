@@ -1,0 +1,292 @@
+"""Prompts as data: RuleRAG's instruction, packed to a token budget, and the way back to an answer.
+
+A prompt has the parts of RuleRAG's Tables 8 and 10 (arXiv:2410.22353): the instruction, the
+retrieved documents, the guiding rules, the query and the cue for the answer; a few-shot prompt
+shows solved cases of the same form first. In the order ``shared`` the rules stand before the
+documents, so that prompts of one relation begin with the same words and a model can share the
+work on them; ``paper`` keeps the published order. The fixed wording is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from rulerag.errors import ConfigError, GenerationError, did_you_mean
+from rulerag.generation.prompt_answers import first_answer, last_field
+from rulerag.generation.prompt_cases import CASES, Case
+from rulerag.io import fingerprint_object
+from rulerag.types import Document, GenerationRequest
+
+__all__ = ["KINDS", "Case", "Prompt", "PromptTemplate"]
+
+_FORM = (
+    "Each query asks for the missing object of a fact: it gives a subject and a relation, and a "
+    "time where facts are dated. Each retrieved document states one fact as subject, relation and "
+    "object. "
+)
+_STANDARD = _FORM + "Read the documents and answer with the missing object only.\n"
+_GUIDED = _FORM + (
+    "A rule says which known facts lead to the fact asked for. Follow the rules on the documents "
+    "and answer with the missing object only.\n"
+)
+_CITED = _FORM + (
+    "A rule says which known facts lead to the fact asked for. Cite the fact that a rule starts "
+    "from, as subject | relation | object; its object is the answer.\n"
+)
+_NUMBERS = ("Zero", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
+_SEPARATOR = " | "
+
+KINDS = ("rule-guided", "standard", "few-shot", "citation", "plain")
+"""The names that :meth:`PromptTemplate.of` knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One request in words.
+
+    Args:
+        text: the whole prompt; the answer follows its last character.
+        kept: the ids of the documents in it, in their order.
+        dropped: the ids of those that did not fit the budget, in their order.
+    """
+
+    text: str
+    kept: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTemplate:
+    """How requests are put into words and how answers are read out of completions.
+
+    Args:
+        instruction: the fixed text at the beginning; empty for none.
+        rules: whether guiding rules are shown.
+        order: ``shared`` (rules before documents) or ``paper`` (documents before rules).
+        cases: solved cases shown before the query (few-shot).
+        target: what a completion is: the ``answer``, or a ``citation``, that is the supporting
+            fact written ``subject | relation | object`` as seen from the query's subject, whose
+            object is the answer.
+        documents_heading: the line above the documents.
+        rules_heading: the line above the rules; ``{count}`` is their number in words.
+        query_cue: what stands before the query.
+        answer_cue: what stands before the answer.
+
+    Raises:
+        ConfigError: an unknown order or target.
+    """
+
+    instruction: str = _GUIDED
+    rules: bool = True
+    order: Literal["shared", "paper"] = "shared"
+    cases: tuple[Case, ...] = ()
+    target: Literal["answer", "citation"] = "answer"
+    documents_heading: str = "Retrieved documents:"
+    rules_heading: str = "Use the following {count} to find the answer:"
+    query_cue: str = "Query: "
+    answer_cue: str = "Answer:"
+
+    def __post_init__(self) -> None:
+        for key, value, known in (
+            ("order", self.order, ("shared", "paper")),
+            ("target", self.target, ("answer", "citation")),
+        ):
+            if value not in known:
+                raise ConfigError(f"no such {key}: {value!r}", key=key, hint=f"one of {known}")
+
+    @classmethod
+    def standard(cls, **changes: Any) -> PromptTemplate:
+        """Documents and query; rules of a request are not shown."""
+        return cls(**{"instruction": _STANDARD, "rules": False, **changes})
+
+    @classmethod
+    def rule_guided(cls, **changes: Any) -> PromptTemplate:
+        """Rules, documents and query (Table 8)."""
+        return cls(**changes)
+
+    @classmethod
+    def few_shot(cls, cases: Sequence[Case] = CASES, **changes: Any) -> PromptTemplate:
+        """Solved cases before the query (Table 10); three invented ones unless others are given.
+
+        Cases of the data at hand, from its fine-tuning examples, teach its form better.
+        """
+        return cls(**{"cases": tuple(cases), **changes})
+
+    @classmethod
+    def citation(cls, **changes: Any) -> PromptTemplate:
+        """For readers that cite the supporting fact before they answer."""
+        return cls(**{"instruction": _CITED, "target": "citation", **changes})
+
+    @classmethod
+    def plain(cls) -> PromptTemplate:
+        """The query's own text and nothing else when it comes alone, as for a judge's question."""
+        return cls(instruction="", query_cue="", answer_cue="")
+
+    @classmethod
+    def of(cls, value: PromptTemplate | str | Mapping[str, Any] | None) -> PromptTemplate:
+        """A template from what a configuration may hold.
+
+        Args:
+            value: a template; a name of :data:`KINDS`; a mapping with the name as ``type`` and
+                further arguments; None for rule-guided.
+
+        Raises:
+            ConfigError: an unknown name or argument.
+        """
+        if isinstance(value, PromptTemplate):
+            return value
+        options: dict[str, Any] = {"type": value or KINDS[0]}
+        if isinstance(value, Mapping):
+            options = dict(value)
+        name = str(options.pop("type", KINDS[0]))
+        if name not in KINDS:
+            hint = did_you_mean(name, KINDS)
+            raise ConfigError(f"no template is called {name!r}", key="template", hint=hint)
+        if "cases" in options:
+            options["cases"] = tuple(
+                case if isinstance(case, Case) else Case.from_json(case)
+                for case in options["cases"]
+            )
+        try:
+            made: PromptTemplate = getattr(cls, name.replace("-", "_"))(**options)
+        except TypeError as error:
+            known = ", ".join(cls.__slots__)
+            raise ConfigError(f"{error}", key="template", hint=f"known: {known}") from error
+        return made
+
+    @property
+    def fingerprint(self) -> str:
+        """Names every word and setting of the template."""
+        return fingerprint_object(asdict(self))
+
+    def render(
+        self,
+        request: GenerationRequest,
+        *,
+        budget: int | None = None,
+        count: Callable[[str], int] | None = None,
+    ) -> Prompt:
+        """The prompt of a request, within a budget of tokens.
+
+        When the whole does not fit, documents are kept best first: each that still fits.
+
+        Args:
+            request: the request.
+            budget: the largest allowed count; None for no limit.
+            count: counts the tokens of a text; words by default.
+
+        Raises:
+            GenerationError: the prompt does not fit even without documents.
+        """
+        documents = request.documents
+        text = self._text(request, documents)
+        count = count or _words
+        if budget is None or count(text) <= budget:
+            return Prompt(text, tuple(d.id for d in documents))
+        bare = count(self._text(request, ()))
+        if bare > budget:
+            raise GenerationError(
+                f"the prompt of query {request.query.id!r} has {bare} tokens without any "
+                f"document, and {max(budget, 0)} fit",
+                hint="show fewer rules or cases, ask for fewer new tokens, or take a model "
+                "with a longer context",
+            )
+        kept = self._packed(request, budget, count, bare)
+        chosen = {place for place, _ in kept}
+        return Prompt(
+            self._text(request, [document for _, document in kept]),
+            tuple(document.id for _, document in kept),
+            tuple(d.id for place, d in enumerate(documents) if place not in chosen),
+        )
+
+    def _packed(
+        self, request: GenerationRequest, budget: int, count: Callable[[str], int], bare: int
+    ) -> list[tuple[int, Document]]:
+        """Places and documents that fit, best first."""
+        used = bare + count(self.documents_heading + "\n\n")
+        kept: list[tuple[int, Document]] = []
+        for place, document in enumerate(request.documents):
+            cost = count(document.text + "\n")
+            if used + cost <= budget:
+                kept.append((place, document))
+                used += cost
+        # Tokens of a whole are not the sum of tokens of its parts: the last word is the whole's.
+        while kept and count(self._text(request, [d for _, d in kept])) > budget:
+            kept.pop()
+        return kept
+
+    def parse(self, completion: str) -> str:
+        """The answer in a completion; empty when there is none.
+
+        It is the first line with text, without the full stop that ends it. A dot that belongs to
+        a name stays: ``J. R.``, ``Washington D.C.``.
+        """
+        answer = first_answer(completion, self.answer_cue)
+        return last_field(answer, _SEPARATOR) if self.target == "citation" else answer
+
+    def cited(self, completion: str) -> tuple[str, ...]:
+        """The parts of the fact that a completion cites; empty when it cites none."""
+        parts = first_answer(completion, self.answer_cue).split(_SEPARATOR.strip())
+        return tuple(part.strip() for part in parts) if len(parts) == 3 else ()
+
+    def completion(self, answer: str, fact: tuple[str, str] | None = None) -> str:
+        """What a model should write after the prompt, for training.
+
+        Args:
+            answer: the answer in words.
+            fact: subject and relation of the supporting fact in words, as seen from the query's
+                subject; needed where the target is a citation.
+
+        Raises:
+            ConfigError: the target is a citation and no fact is given.
+        """
+        if self.target == "citation":
+            if fact is None:
+                raise ConfigError("a citation needs the supporting fact", key="fact")
+            answer = _SEPARATOR.join((*fact, answer))
+        return f" {answer}."
+
+    def without_rules(self) -> PromptTemplate:
+        """The same template for requests whose rules are to stay unseen."""
+        return replace(self, rules=False)
+
+    def _text(self, request: GenerationRequest, documents: Sequence[Document]) -> str:
+        rules = [rule.text for rule in request.rules] if self.rules else []
+        blocks = [self.instruction] if self.instruction else []
+        for case in self.cases:
+            shown = case.rules if self.rules else ()
+            answer = self.completion(case.answer, case.fact)
+            blocks.append(self._block(case.documents, shown, case.query) + answer + "\n")
+        blocks.append(self._block([d.text for d in documents], rules, request.query.text))
+        return "\n".join(blocks)
+
+    def _block(self, documents: Sequence[str], rules: Sequence[str], query: str) -> str:
+        """Documents, rules, query and the cue for the answer."""
+        parts = []
+        if documents:
+            parts.append("\n".join([self.documents_heading, *documents]) + "\n")
+        if rules:
+            number = _number(len(rules))
+            count = f"{number} rule" if len(rules) == 1 else f"{number} rules"
+            lines = [f"Rule {_number(i)}: {_sentence(r)}" for i, r in enumerate(rules, start=1)]
+            heading = self.rules_heading.replace("{count}", count)
+            parts.append("\n".join([heading, *lines]) + "\n")
+        if self.order == "shared":
+            parts.reverse()
+        ending = f"{self.query_cue}{query}"
+        parts.append(f"{ending}\n{self.answer_cue}" if self.answer_cue else ending)
+        return "\n".join(parts)
+
+
+def _words(text: str) -> int:
+    return len(text.split())
+
+
+def _number(value: int) -> str:
+    return _NUMBERS[value] if value < len(_NUMBERS) else str(value)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else text + "."

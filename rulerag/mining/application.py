@@ -1,0 +1,256 @@
+"""Applying mined rules to queries: which entities answer, and how surely."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rulerag.errors import ConfigError, MiningError, did_you_mean
+from rulerag.mining.application_rules import code_rules, code_static_rules
+from rulerag.mining.quality import check_count, check_fraction
+from rulerag.mining.tlogic_index import Ints, Longs, build_temporal_index
+
+if TYPE_CHECKING:
+    from rulerag.kg.graph import FactTable
+    from rulerag.rules import Rule
+
+__all__ = ["Candidates", "StaticApplication", "TemporalApplication"]
+
+Doubles = npt.NDArray[np.float64]
+# Chunks for each thread: enough that no thread waits long for the last one.
+_CHUNKS = 16
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Scored entities for each query; queries that are alike share theirs.
+
+    Args:
+        row: int64 array of shape (q,), the row of each query in ``bounds``.
+        bounds: int64 array of shape (u + 1,), where the candidates of each row stand.
+        entity: int32 array, entity ids, ascending in each row.
+        score: float64 array, their scores.
+        tie: int32 array, the larger the better among equal scores; None where nothing tells.
+    """
+
+    row: Longs
+    bounds: Longs
+    entity: Ints
+    score: Doubles
+    tie: Ints | None = None
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def of(self, query: int) -> tuple[Ints, Doubles]:
+        """Entities and scores of one query."""
+        place = slice(self.bounds[self.row[query]], self.bounds[self.row[query] + 1])
+        return self.entity[place], self.score[place]
+
+
+class TemporalApplication:
+    """Forecasts with temporal rules as TLogic does.
+
+    A rule gives an entity that its body reaches the score ``weight * confidence + (1 - weight) *
+    exp(decay * (t - T))``, where t is the latest time at which such a body begins and T the time
+    of the query. The scores of all rules are joined by noisy-or. Rules are tried from the most
+    confident on, until the ``top_k`` best candidates can be told apart.
+
+    Args:
+        rules: temporal rules whose bodies are walks of up to three atoms; see
+            :func:`~rulerag.mining.application_rules.code_rules` on what each predicts.
+        facts: what is known, all over one vocabulary; of each query the facts before its time
+            count.
+        decay: TLogic's lambda, per time step of the graph's calendar.
+        weight: TLogic's a, from 0 to 1.
+        smoothing: added to body sizes in confidences.
+        top_k: when to stop; 0 tries every rule.
+        min_confidence: rules below it are not tried.
+        min_body_size: rules with fewer known bodies are not tried.
+        threads: threads that work on queries; the result does not depend on it.
+
+    Raises:
+        ConfigError: an argument is out of range.
+        MiningError: the facts or a rule are static, or a body is no walk.
+
+    References:
+        Liu et al. 2022 (TLogic, arXiv:2112.08025), section 4.3, with its published settings.
+    """
+
+    def __init__(
+        self,
+        rules: Iterable[Rule],
+        facts: Sequence[FactTable],
+        *,
+        decay: float = 0.1,
+        weight: float = 0.5,
+        smoothing: float = 0.0,
+        top_k: int = 20,
+        min_confidence: float = 0.01,
+        min_body_size: int = 2,
+        threads: int = 1,
+    ) -> None:
+        for key, value in (("decay", decay), ("smoothing", smoothing)):
+            if not value >= 0:
+                raise ConfigError(f"{value!r} is out of range", key=key, hint="give 0 or more")
+        self._weight = check_fraction("weight", weight)
+        self._top_k = check_count("top_k", top_k, 0)
+        self._threads = check_count("threads", threads, 1)
+        check_fraction("min_confidence", min_confidence)
+        kept = [
+            rule
+            for rule in rules
+            if rule.ranking_confidence >= min_confidence
+            and (rule.quality.body_size is None or rule.quality.body_size >= min_body_size)
+        ]
+        self._index = build_temporal_index(_some(facts))
+        self._coded, self.rules = code_rules(kept, facts[0].relations, smoothing=smoothing)
+        self._decay = decay / facts[0].calendar.step
+        self._sizes = (len(facts[0].entities), 2 * len(facts[0].relations))
+
+    def candidates(
+        self,
+        subject: npt.NDArray[np.integer],
+        relation: npt.NDArray[np.integer],
+        time: npt.NDArray[np.integer],
+    ) -> Candidates:
+        """Score the answers of queries ``relation(subject, ?)`` at a time.
+
+        Args:
+            subject: array of shape (q,), the known entities.
+            relation: array of shape (q,), directed relations: ``r`` asks for the object of r,
+                ``r + R`` for its subject.
+            time: array of shape (q,), timestamps.
+
+        Raises:
+            MiningError: an id is not the graph's.
+        """
+        queries = np.stack([subject, relation, time], axis=1).astype(np.int64)
+        return _in_parts(self._apply, queries, self._sizes, self._threads)
+
+    def _apply(self, queries: Longs) -> tuple[Longs, Ints, Doubles]:
+        from rulerag.mining.application_kernel import apply_rules  # loads numba
+
+        subject, relation, time = (np.ascontiguousarray(c, np.int32) for c in queries.T)
+        settings = self._decay, self._weight, self._top_k
+        return apply_rules(self._index, self._coded, subject, relation, time, *settings)
+
+
+class StaticApplication:
+    """Completes a static graph with rules.
+
+    Args:
+        rules: static rules with one body atom, or with two that join the ends of the head; each
+            predicts subjects and objects.
+        facts: what is known, all over one vocabulary.
+        aggregate: ``max`` ranks candidates by their most confident rule, ties by the next one and
+            so on (as AnyBURL does); ``noisy-or`` joins all rules.
+        confidence: ``pca`` or ``standard``, which one scores.
+        min_confidence: rules below it are not applied.
+        threads: threads that work on queries; the result does not depend on it.
+
+    Raises:
+        ConfigError: an argument is out of range.
+        MiningError: a rule is temporal, or its body has another form.
+    """
+
+    def __init__(
+        self,
+        rules: Iterable[Rule],
+        facts: Sequence[FactTable],
+        *,
+        aggregate: str = "max",
+        confidence: str = "pca",
+        min_confidence: float = 0.0,
+        threads: int = 1,
+    ) -> None:
+        _check_choice("aggregate", aggregate, ("max", "noisy-or"))
+        _check_choice("confidence", confidence, ("pca", "standard"))
+        self._best = aggregate == "max"
+        self._threads = check_count("threads", threads, 1)
+        check_fraction("min_confidence", min_confidence)
+        self._index = build_temporal_index([_at_time_zero(table) for table in _some(facts)])
+        relations = facts[0].relations
+        kept = [rule for rule in rules if rule.ranking_confidence >= min_confidence]
+        self._coded, self._parallel, self.rules = code_static_rules(
+            kept, relations, confidence=confidence
+        )
+        self._sizes = (len(facts[0].entities), 2 * len(relations))
+
+    def candidates(
+        self, subject: npt.NDArray[np.integer], relation: npt.NDArray[np.integer]
+    ) -> Candidates:
+        """Score the answers of queries ``relation(subject, ?)``.
+
+        Args:
+            subject: array of shape (q,), the known entities.
+            relation: array of shape (q,), directed relations: ``r`` asks for the object of r,
+                ``r + R`` for its subject.
+
+        Raises:
+            MiningError: an id is not the graph's.
+        """
+        queries = np.stack([subject, relation], axis=1).astype(np.int64)
+        return _in_parts(self._apply, queries, self._sizes, self._threads)
+
+    def _apply(self, queries: Longs) -> tuple[Longs, Ints, Doubles, Ints]:
+        from rulerag.mining.application_static_kernel import apply_static_rules  # loads numba
+
+        subject, relation = (np.ascontiguousarray(c, np.int32) for c in queries.T)
+        rules = self._coded, self._parallel
+        return apply_static_rules(self._index, *rules, subject, relation, self._best)
+
+
+def _in_parts(
+    apply: Callable[[Longs], tuple[npt.NDArray[Any], ...]],
+    queries: Longs,
+    sizes: tuple[int, int],
+    threads: int,
+) -> Candidates:
+    """Ask the distinct queries, sorted, in parts of whole subjects."""
+    for column, size in enumerate(sizes):
+        if len(queries) and not 0 <= queries[:, column].min() <= queries[:, column].max() < size:
+            raise MiningError(
+                f"the queries hold {('entity', 'relation')[column]} ids beyond the graph's",
+                hint=f"ids are 0 to {size - 1}",
+            )
+    distinct, row = np.unique(queries, axis=0, return_inverse=True)
+    parts = _by_subject(distinct, 1 if threads == 1 else threads * _CHUNKS)
+    with ThreadPoolExecutor(threads) as pool:
+        results = list(pool.map(apply, parts))
+    sizes_of_rows = [np.diff(result[0]) for result in results]
+    bounds = np.concatenate([np.zeros(1, np.int64), *sizes_of_rows]).cumsum()
+    columns = [np.concatenate(column) for column in list(zip(*results, strict=True))[1:]]
+    return Candidates(row.reshape(-1), bounds, *columns)
+
+
+def _some(facts: Sequence[FactTable]) -> Sequence[FactTable]:
+    if not facts:
+        raise ConfigError("no facts to apply rules to", key="facts", hint="give [kg.train]")
+    return facts
+
+
+def _at_time_zero(table: FactTable) -> FactTable:
+    if table.is_temporal:
+        raise MiningError(
+            f"{table.name} is dated and these rules are static",
+            hint="apply temporal rules, with TemporalApplication",
+        )
+    return replace(table, timestamp=np.zeros(len(table), np.int32))
+
+
+def _check_choice(key: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ConfigError(f"unknown {key} {value!r}", key=key, hint=did_you_mean(value, choices))
+
+
+def _by_subject(queries: Longs, parts: int) -> list[Longs]:
+    """Cut queries, sorted by subject, into about so many parts that share no subject."""
+    even = np.linspace(0, len(queries), parts + 1).astype(np.int64)[1:-1]
+    cuts = np.searchsorted(queries[:, 0], queries[even, 0]) if len(queries) else even[:0]
+    return np.split(queries, np.unique(cuts))

@@ -1,0 +1,175 @@
+"""Finding a checkpoint, on disk or on the Hugging Face Hub, and telling what it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rulerag.errors import DataError, MissingDependencyError, RetrievalError
+from rulerag.io import read_json
+
+__all__ = ["Checkpoint", "find_checkpoint", "quiet_transformers"]
+
+_WHAT_WORKS = (
+    "give a sentence-transformers folder, or a checkpoint of a DPR question or context encoder, "
+    "SimCSE, Contriever or another BERT-like model"
+)
+_HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+# Small files, then weights in the safe format; the old format only where there is no other.
+# The heads of sentence-transformers (1_Pooling, 2_Dense) are small and may mix the formats.
+_SMALL_FILES = ["*.json", "*.txt", "*.model", "[1-9]_*/pytorch_model.bin"]
+_WEIGHTS = {
+    "safetensors": ["*.safetensors"],
+    "bin": ["pytorch_model*.bin", "0_*/pytorch_model*.bin"],
+}
+_UNUSED = ["onnx/*", "openvino/*", "coreml/*", "flax_model*", "tf_model*"]
+# Heads that give something else than a vector of a text.
+_NO_ENCODER = re.compile(r"(ForCausalLM|LMHeadModel|ForConditionalGeneration|Reader)$")
+_CLASSIFIER = re.compile(r"For(Sequence|Token|Image)Classification$|ForQuestionAnswering$")
+
+
+class Checkpoint(NamedTuple):
+    """A checkpoint on disk.
+
+    Args:
+        name: what the user called it.
+        folder: where its files are.
+        kind: ``sentence-transformers``, ``dpr-question``, ``dpr-context`` or ``transformer``.
+        config: its ``config.json``; empty where there is none.
+    """
+
+    name: str
+    folder: Path
+    kind: str
+    config: dict[str, Any]
+
+
+def find_checkpoint(name: str | Path, revision: str | None = None) -> Checkpoint:
+    """Find a checkpoint and tell its kind.
+
+    A name that is no folder is looked for on the Hugging Face Hub and in its local cache.
+
+    Args:
+        name: a folder, or a name on the Hub such as ``facebook/contriever``.
+        revision: the branch, tag or commit of a Hub checkpoint.
+
+    Raises:
+        RetrievalError: there is no such folder, the Hub cannot be reached and the checkpoint is
+            not in the cache, or the checkpoint is no encoder.
+        MissingDependencyError: a Hub name, and ``huggingface-hub`` is not installed.
+    """
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        folder = _from_hub(str(name), revision)
+    config = _read(folder / "config.json")
+    if (folder / "modules.json").is_file():
+        _check_sentence_transformers(name, folder)
+        return Checkpoint(str(name), folder, "sentence-transformers", config)
+    if not config:
+        raise RetrievalError(
+            f"{name}: holds no encoder (neither modules.json nor config.json)", hint=_WHAT_WORKS
+        )
+    return Checkpoint(str(name), folder, _kind(name, config), config)
+
+
+def _from_hub(name: str, revision: str | None) -> Path:
+    if not _HUB_NAME.fullmatch(name) or name.startswith("."):
+        raise RetrievalError(f"{name}: no such folder", hint=_WHAT_WORKS)
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+    except ImportError as error:
+        raise MissingDependencyError("huggingface-hub") from error
+    try:
+        folder = _download(snapshot_download, name, revision)
+    except (OSError, HfHubHTTPError, HFValidationError) as error:
+        reason = str(error).split("\n")[0]
+        raise RetrievalError(
+            f"{name}: neither a folder here nor a checkpoint that can be had from the Hugging "
+            f"Face Hub or its cache ({type(error).__name__}: {reason})",
+            hint="give the folder of a downloaded checkpoint, or download it once where there is "
+            f"a network: hf download {name}",
+        ) from error
+    return folder
+
+
+def _download(fetch: Any, name: str, revision: str | None) -> Path:
+    folder = Path(fetch(name, revision=revision, allow_patterns=_SMALL_FILES))
+    for suffix, patterns in _WEIGHTS.items():
+        fetch(name, revision=revision, allow_patterns=patterns, ignore_patterns=_UNUSED)
+        if any(folder.glob(f"*.{suffix}")) or any(folder.glob(f"0_*/*.{suffix}")):
+            break
+    return folder
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        value = read_json(path)
+    except DataError as error:
+        raise RetrievalError(f"the checkpoint is damaged: {error}") from error
+    if not isinstance(value, dict):
+        raise RetrievalError("the checkpoint is damaged (no keys)", path=path)
+    return value
+
+
+def _check_sentence_transformers(name: str | Path, folder: Path) -> None:
+    kind = _read(folder / "config_sentence_transformers.json").get("model_type")
+    if kind not in (None, "SentenceTransformer"):
+        raise RetrievalError(f"{name}: is a {kind}, no dense encoder", hint=_WHAT_WORKS)
+
+
+def _kind(name: str | Path, config: dict[str, Any]) -> str:
+    architectures = [str(a) for a in config.get("architectures") or ()]
+    if "DPRQuestionEncoder" in architectures:
+        return "dpr-question"
+    if "DPRContextEncoder" in architectures:
+        return "dpr-context"
+    for architecture in architectures:
+        if _CLASSIFIER.search(architecture):
+            raise RetrievalError(
+                f"{name}: is a classifier or cross-encoder ({architecture}), no encoder of texts",
+                hint=_WHAT_WORKS,
+            )
+        if _NO_ENCODER.search(architecture):
+            raise RetrievalError(
+                f"{name}: is no encoder ({architecture})",
+                hint=_WHAT_WORKS,
+            )
+    if config.get("is_encoder_decoder") or config.get("is_decoder"):
+        raise RetrievalError(
+            f"{name}: is a decoder (model type {config.get('model_type')!r}), no encoder",
+            hint=_WHAT_WORKS,
+        )
+    if config.get("model_type") == "dpr":
+        # Loaded as the wrong one of the two, every weight would be random, without a word.
+        raise RetrievalError(
+            f"{name}: is a DPR checkpoint that does not say whether it encodes questions or "
+            "contexts",
+            path=None,
+            hint='add "architectures": ["DPRQuestionEncoder"] or ["DPRContextEncoder"] to its '
+            "config.json",
+        )
+    return "transformer"
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Keep transformers from writing bars and load reports: what matters is checked and told."""
+    import importlib
+
+    logging: Any = importlib.import_module("transformers.utils.logging")
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()

@@ -1,0 +1,173 @@
+"""``rulerag answer`` and ``rulerag explain``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rulerag.cli.common import SHOWN
+from rulerag.dataset import RuleQADataset
+from rulerag.types import Query
+
+Refused = Callable[..., str]
+SYMBOLIC = ("--retriever", "symbolic", "--quiet")
+
+
+@pytest.fixture
+def asked(dated_dataset: RuleQADataset) -> Query:
+    """A query that some planted rule leads to."""
+    return dated_dataset.query_set("supported")[0]
+
+
+def rows(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_a_question_is_answered_with_its_evidence(asked: Query, dated: Path, rulerag: Any) -> None:
+    result = rulerag("answer", asked.text, "--dataset", dated, *SYMBOLIC)
+    assert (result.code, result.err) == (0, "")
+    first, answer, *rest = result.out.splitlines()
+    assert first == asked.text
+    assert answer.startswith("  answer: ") and "(none" not in answer
+    told = answer.removeprefix("  answer: ")
+    support = [line for line in rest if line.startswith("  *")]
+    assert support and any(told in line and line.endswith("[R1]") for line in support)
+    assert any(line.startswith("    R1  [Entity ") for line in rest)
+
+
+def test_a_question_in_other_words_is_the_same_question(
+    asked: Query, dated: Path, rulerag: Any
+) -> None:
+    plain = rulerag("answer", asked.text, "--dataset", dated, *SYMBOLIC)
+    loose = asked.text.upper().replace(" ?", "").replace(" WHAT DOES ", "   who did ")
+    assert rulerag("answer", loose, "--dataset", dated, *SYMBOLIC).out == plain.out
+
+
+def test_the_queries_of_a_dataset_are_answered(dated: Path, rulerag: Any, tmp_path: Path) -> None:
+    out = tmp_path / "new" / "answers.jsonl"
+    result = rulerag("answer", dated, "--limit", 7, "--out", out, *SYMBOLIC)
+    assert result.code == 0
+    assert result.out.count("\n  answer: ") == SHOWN
+    assert f"… and 2 more answers; all are in {out}" in result.out
+    written = rows(out)
+    assert len(written) == 7
+    exact = sum(row["answer"] in row["answers"] for row in written)
+    assert f"exact match {100 * exact / 7:.1f} % of 7 queries" in result.out
+    silent = rulerag("answer", dated, "--limit", 7, *SYMBOLIC)
+    assert "… and 2 more answers; --out FILE writes all" in silent.out
+
+
+def test_queries_can_be_named(
+    dated: Path, dated_dataset: RuleQADataset, rulerag: Any, tmp_path: Path
+) -> None:
+    last, first, *_ = (query.id for query in reversed(dated_dataset.query_set("full")))
+    out = tmp_path / "answers.jsonl"
+    command = ("answer", dated, "--query", last, "--query", first, "--query", last, "--out", out)
+    assert rulerag(*command, *SYMBOLIC).code == 0
+    assert [row["query_id"] for row in rows(out)] == [last, first]
+
+
+def test_an_experiment_file_decides_how_it_is_answered(
+    dated: Path, rulerag: Any, refused: Refused, tmp_path: Path
+) -> None:
+    config = tmp_path / "experiment.yaml"
+    config.write_text(
+        f"dataset: {{path: {dated}, query_set: supported}}\nretriever: {{type: bm25}}\n"
+        "generator: {type: symbolic}\ntop_k: 2\n"
+    )
+    out = tmp_path / "answers.jsonl"
+    assert rulerag("answer", config, "--limit", 3, "--out", out, "--quiet").code == 0
+    assert {len(row["documents"]) for row in rows(out)} == {2}
+    everything = rulerag("answer", config, "--query-set", "full", "--out", out, "--quiet")
+    assert everything.code == 0
+    assert len(rows(out)) > 50
+    assert "decides this itself" in refused("answer", config, "--rules", "guided")
+
+
+def test_explanations_are_shown_and_written(dated: Path, rulerag: Any, tmp_path: Path) -> None:
+    out, html = tmp_path / "new" / "e.jsonl", tmp_path / "page" / "why.html"
+    command = ("explain", dated, "--query-set", "supported", "--limit", 6)
+    result = rulerag(*command, "--out", out, "--html", html, *SYMBOLIC)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.count("Why\n") == SHOWN
+    assert f"… and 1 more explanation; all are in {out}" in result.out
+    assert f"written to {out} and {html}" in result.out
+    written = rows(out)
+    assert len(written) == 6
+    assert all(row["retention"] and row["omission"] for row in written)
+    assert "</html>" in html.read_text()
+
+
+def test_by_default_the_first_answers_are_explained(
+    dated: Path, dated_dataset: RuleQADataset, rulerag: Any
+) -> None:
+    result = rulerag("explain", dated, *SYMBOLIC)
+    assert result.code == 0
+    total = len(dated_dataset.query_set("full"))
+    assert f"the first {SHOWN} of {total} queries; --limit N explains more" in result.out
+
+
+def test_one_question_is_explained(asked: Query, dated: Path, rulerag: Any) -> None:
+    result = rulerag("explain", asked.text, "--dataset", dated, *SYMBOLIC)
+    assert result.code == 0
+    assert " stands whenever " in result.out
+    assert "It goes whenever " in result.out
+
+
+def test_what_has_no_answer_is_named(
+    dated: Path, dated_dataset: RuleQADataset, rulerag: Any, tmp_path: Path
+) -> None:
+    held = {query.id for query in dated_dataset.query_set("supported")}
+    answers = tmp_path / "answers.jsonl"
+    rulerag("answer", dated, "--out", answers, *SYMBOLIC)
+    unanswered = next(row["query_id"] for row in rows(answers) if not row["answer"])
+    assert unanswered not in held
+    result = rulerag("explain", dated, "--query", unanswered, *SYMBOLIC)
+    assert result.code == 0
+    assert result.out.endswith(f"leads to an answer: {unanswered}\n")
+
+
+@pytest.mark.parametrize("command", ["answer", "explain"])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nowhere",), "is no dataset folder and no experiment file — for a question"),
+        (("",), "'' is no dataset folder"),
+        (("what does it mean ?" * 40,), "is no dataset folder"),
+        (("nowhere.yaml",), "nowhere.yaml: no such file"),
+        (("{dated}", "--query", "q-00001x"), "no query has the id 'q-00001x' — did you mean"),
+        (("{dated}", "--query-set", "hard"), "no query set 'hard'"),
+        (("{dated}", "--limit", "0"), "key 'limit': 0 is below 1"),
+        (("{dated}", "--top-k", "-1"), "key 'top_k': -1 is below 1"),
+        (("{dated}", "--dataset", "{dated}"), "is no question"),
+        (("{dated}", "--out", "{blocked}/a.jsonl"), "cannot be written"),
+        (("{dated}", "--out", "{dated}"), "is a folder"),
+        (("what ?", "--dataset", "nowhere"), "the dataset folder nowhere is not here"),
+        (("what ?", "--dataset", "{dated}", "--limit", "3"), "key 'limit': chooses queries of a"),
+        (("what ?", "--dataset", "{dated}", "--query", "q-000001"), "a question was asked"),
+        (("what does Nobody know ?", "--dataset", "{dated}"), "make up 'Nobody know'"),
+        (("Time 2021-99-99 what ?", "--dataset", "{dated}"), "is no date of this graph"),
+    ],
+)
+def test_bad_input(
+    command: str,
+    arguments: tuple[str, ...],
+    message: str,
+    dated: Path,
+    blocked: Path,
+    refused: Refused,
+) -> None:
+    filled = [argument.format(dated=dated, blocked=blocked) for argument in arguments]
+    assert message in refused(command, *filled, "--quiet")
+
+
+def test_bad_input_of_explain(dated: Path, refused: Refused, blocked: Path) -> None:
+    told = refused("explain", dated, "--html", blocked / "why.html", "--quiet")
+    assert "cannot be written" in told
+    for number in (1, 21):
+        told = refused("explain", dated, "--max-sources", number, "--limit", 1, *SYMBOLIC)
+        assert "key 'max_sources': expected a number from 2 to 20" in told

@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import itertools
+import math
+import random
+
+import numpy as np
+import pytest
+
+from rulerag.errors import ConfigError, ExplanationError, PredicateError, ProbeBudgetError
+from rulerag.explanation.attribution import (
+    Attribution,
+    banzhaf_values,
+    leave_one_out,
+    shapley_values,
+)
+from rulerag.explanation.planted import PlantedAnswer
+from rulerag.explanation.probe import ProbeEngine
+from rulerag.explanation.surrogate import RuleSurrogate, fit_lasso, linear_surrogate
+from rulerag.explanation.values import SetValue
+from rulerag.types import Completion, Document, GenerationRequest, Query
+from tests.fakes import PlantedFunction, PlantedGenerator
+
+
+def random_value(chance: random.Random, num_sources: int) -> SetValue:
+    table = [chance.uniform(-1, 1) for _ in range(1 << num_sources)]
+    return SetValue(lambda masks: [table[mask] for mask in masks], num_sources)
+
+
+def additive(weights: list[float], bias: float = 0.0) -> SetValue:
+    return SetValue(
+        lambda masks: [
+            bias + sum(w for i, w in enumerate(weights) if mask >> i & 1) for mask in masks
+        ],
+        len(weights),
+    )
+
+
+def definition(value: SetValue, index: int) -> float:
+    """Shapley's value by its definition: the mean gain over every order."""
+    count, total = value.num_sources, 0.0
+    for order in itertools.permutations(range(count)):
+        before = sum(1 << other for other in order[: order.index(index)])
+        total += float(value([before | 1 << index])[0] - value([before])[0])
+    return total / math.factorial(count)
+
+
+def test_shapley_values_are_those_of_the_definition() -> None:
+    chance = random.Random(1)
+    for count in (1, 2, 4, 5):
+        value = random_value(chance, count)
+        found = shapley_values(value)
+        assert found.values == pytest.approx([definition(value, i) for i in range(count)])
+        assert found.num_probes == 1 << count and found.errors is None
+        assert found.empty is not None
+        assert sum(found.values) == pytest.approx(found.full - found.empty)
+
+
+def test_banzhaf_values_are_mean_gains() -> None:
+    value = random_value(random.Random(2), 4)
+    for index, found in enumerate(banzhaf_values(value).values):
+        others = [mask for mask in range(16) if not mask >> index & 1]
+        gains = value([m | 1 << index for m in others]) - value(others)
+        assert found == pytest.approx(gains.mean())
+
+
+@pytest.mark.parametrize("method", [leave_one_out, shapley_values, banzhaf_values])
+def test_an_additive_score_gives_its_weights(method) -> None:  # type: ignore[no-untyped-def]
+    weights = [0.5, -0.25, 0.0, 2.0]
+    found = method(additive(weights, bias=3.0))
+    assert found.values == pytest.approx(weights) and found.full == pytest.approx(5.25)
+    assert found.ranking == (3, 0, 2, 1) and found.top(2) == {3, 0}
+
+
+def test_sampled_values_come_near_and_say_how_near() -> None:
+    value = random_value(random.Random(3), 6)
+    exact = shapley_values(value)
+    sampled = shapley_values(value, permutations=400, seed=1)
+    assert sum(sampled.values) == pytest.approx(sum(exact.values))
+    banzhaf = banzhaf_values(value, samples=64, seed=1)
+    for close, true in ((sampled, exact), (banzhaf, banzhaf_values(value))):
+        assert close.errors is not None
+        for found, wanted, error in zip(close.values, true.values, close.errors, strict=True):
+            assert 0 < error < 0.5 and abs(found - wanted) < 4 * error
+    assert sampled.values != shapley_values(value, permutations=400, seed=2).values
+
+
+def test_reversed_orders_make_additive_scores_exact() -> None:
+    found = shapley_values(additive([1.0, 2.0, 3.0]), permutations=2)
+    assert found.values == pytest.approx([1.0, 2.0, 3.0]) and found.errors == (0, 0, 0)
+
+
+def test_a_predicate_is_a_score_and_probes_are_shared() -> None:
+    planted = PlantedAnswer(4, [{0, 1}, {2}])
+    engine = planted.engine()
+    found = shapley_values(engine, planted.predicate)
+    assert engine.num_probes == found.num_probes == 16
+    assert found.values == pytest.approx([1 / 6, 1 / 6, 2 / 3, 0])
+    assert leave_one_out(engine, planted.predicate).values == (0, 0, 0, 0)
+    assert engine.num_probes == 16
+    alone = PlantedAnswer(4, [{0, 1}])
+    assert leave_one_out(alone.engine(), alone.predicate).values == (1, 1, 0, 0)
+
+
+def test_many_sources_are_sampled_or_refused() -> None:
+    planted = PlantedAnswer(40, [{3}])
+    with pytest.raises(ConfigError, match=r"2\^40 = 1,099,511,627,776 probes.*permutations=200"):
+        shapley_values(planted.engine(), planted.predicate)
+    with pytest.raises(ConfigError, match="samples=400"):
+        banzhaf_values(planted.engine(), planted.predicate)
+    assert shapley_values(planted.engine(), planted.predicate, permutations=4).top(1) == {3}
+    assert banzhaf_values(planted.engine(), planted.predicate, samples=40).top(1) == {3}
+    assert linear_surrogate(planted.engine(), planted.predicate).top(1) == {3}
+
+
+def test_the_generators_own_score() -> None:
+    class Scoring(PlantedGenerator):
+        def generate(self, requests):  # type: ignore[no-untyped-def]
+            return [Completion("x", score=float(len(request.documents))) for request in requests]
+
+    documents = tuple(Document(f"d{i}", f"Text {i}.") for i in range(3))
+    request = GenerationRequest(Query("q", "?"), documents)
+    engine = ProbeEngine.from_generator(Scoring(str), request)
+    assert shapley_values(engine).values == pytest.approx([1, 1, 1])
+    assert engine.scores([0, 7, [1]]) == [0.0, 3.0, 1.0]
+    silent = ProbeEngine.from_generator(PlantedGenerator.dnf([["d1"]]), request)
+    with pytest.raises(ExplanationError, match="states no score"):
+        leave_one_out(silent)
+    with pytest.raises(ExplanationError, match="states no score"):
+        leave_one_out(PlantedAnswer(2, [{0}]).engine())
+
+
+def test_bad_scores_are_named() -> None:
+    engine = ProbeEngine.from_function(PlantedFunction(["Paris"] * 4), num_sources=2)
+    with pytest.raises(PredicateError, match=r"ZeroDivisionError.*on the output 'Paris'"):
+        leave_one_out(engine, lambda output: 1 / 0)
+    with pytest.raises(PredicateError, match="is nan"):
+        leave_one_out(engine, lambda output: float("nan"))
+    with pytest.raises(ConfigError, match="numbers already"):
+        leave_one_out(additive([1.0]), len)
+    with pytest.raises(ConfigError, match="2 names for 1"):
+        SetValue(lambda masks: [0.0] * len(masks), 1, names=["a", "b"])
+    for settings in ({"permutations": 1}, {"permutations": 0}):
+        with pytest.raises(ConfigError, match="key 'permutations'"):
+            shapley_values(additive([1.0]), **settings)
+    with pytest.raises(ConfigError, match="key 'samples'"):
+        banzhaf_values(additive([1.0]), samples=2)
+
+
+def test_a_budget_is_held() -> None:
+    planted = PlantedAnswer(6, [{0}])
+    with pytest.raises(ProbeBudgetError):
+        shapley_values(planted.engine(max_probes=20), planted.predicate)
+
+
+def test_attributions_print_and_serialise() -> None:
+    found = shapley_values(additive([0.5, 1.0]), permutations=4)
+    assert str(found).splitlines() == [
+        "Shapley (sampled), 4 probes, all sources score 1.5",
+        "  +1.0000 ± 0  source 1",
+        "  +0.5000 ± 0  source 0",
+    ]
+    assert found.to_json()["values"] == [0.5, 1.0]
+    assert isinstance(found, Attribution)
+
+
+# --- the surrogate -----------------------------------------------------------------------------
+
+
+def test_the_surrogate_is_that_of_scikit_learn() -> None:
+    linear = pytest.importorskip("sklearn.linear_model")
+    chance = np.random.default_rng(4)
+    for penalty in (0.0, 0.01, 0.1):
+        kept = (chance.random((64, 12)) < 0.5).astype(float)
+        kept[:, 5] = 1.0  # a source that every ablation kept
+        found = kept @ chance.normal(size=12) + chance.normal(size=64) * 0.1 + 2
+        means, deviations = kept.mean(axis=0), kept.std(axis=0)
+        scale = np.where(deviations > 0, deviations, 1.0)
+        columns = (kept - means) / scale
+        if penalty:
+            model = linear.Lasso(alpha=penalty, tol=1e-10, max_iter=100_000).fit(columns, found)
+        else:
+            model = linear.LinearRegression().fit(columns, found)
+        weights = np.where(deviations > 0, model.coef_ / scale, 0.0)
+        ours = fit_lasso(kept, found, penalty)
+        assert ours.weights == pytest.approx(weights, abs=1e-5)
+        assert ours.bias == pytest.approx(model.intercept_ - means @ weights, abs=1e-4)
+
+
+def test_the_surrogate_finds_few_sources_among_many() -> None:
+    weights = [0.0] * 50
+    weights[7], weights[31] = 2.0, 1.0
+    found = linear_surrogate(additive(weights), ablations=48, seed=2)
+    assert found.ranking[:2] == (7, 31) and found.num_probes == 48
+    assert sum(abs(value) > 1e-6 for value in found.values) < 12
+    assert found.full == pytest.approx(3.0, abs=0.5) and found.empty == pytest.approx(0, abs=0.5)
+
+
+def test_a_constant_score_has_no_weights() -> None:
+    found = linear_surrogate(additive([0.0] * 5, bias=1.0))
+    assert found.values == (0.0,) * 5 and found.full == found.empty == 1.0
+
+
+@pytest.mark.parametrize("settings", [{"ablations": 1}, {"keep": 0.0}, {"penalty": -1.0}])
+def test_bad_settings_of_the_surrogate_are_refused(settings: dict[str, float]) -> None:
+    with pytest.raises(ConfigError, match=f"key '{next(iter(settings))}'"):
+        linear_surrogate(additive([1.0, 2.0]), **settings)  # type: ignore[arg-type]
+
+
+def test_rules_are_a_surrogate_that_asks_nothing() -> None:
+    planted = PlantedAnswer(8, [{0, 1}, {5}])
+    surrogate = RuleSurrogate(planted.minimal(), planted.engine().names)
+    for mask in range(256):
+        assert surrogate(mask) == planted.says_yes(mask)
+    found = surrogate.attribution()
+    exact = banzhaf_values(planted.engine(), planted.predicate)
+    assert found.values == pytest.approx(exact.values) and found.num_probes == 0
+    assert (found.full, found.empty) == (1, 0)
+    many = RuleSurrogate([{i} for i in range(30)], [str(i) for i in range(40)])
+    assert many.attribution().top(30) == set(range(30))
+    nothing = RuleSurrogate([], ["a", "b"]).attribution()
+    assert nothing.values == (0, 0) and nothing.full == 0

@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rulerag.errors import ConfigError, DataFormatError, ExplanationError, OutputError
+from rulerag.explanation.cache import FORMAT, AnswerCache, CachedGenerator
+from rulerag.explanation.miners import MonoMiner
+from rulerag.explanation.probe import ProbeEngine
+from rulerag.protocols import Generator
+from rulerag.types import Candidate, Completion, Document, GenerationRequest, Query
+from tests.fakes import PlantedGenerator, planted_rule
+
+DOCUMENTS = tuple(Document(f"d{i}", f"Text number {i}.") for i in range(1, 5))
+REQUEST = GenerationRequest(Query("q", "where is it ?"), DOCUMENTS, (planted_rule("a"),))
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def mine(generator: Generator) -> frozenset[frozenset[int]]:
+    engine = ProbeEngine.from_generator(generator, REQUEST)
+    return MonoMiner("retention").mine(engine, lambda output: output == "yes").minimal
+
+
+def test_a_second_run_asks_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "made" / "answers.sqlite"
+    first = PlantedGenerator.dnf([["d1", "d2"]])
+    cached = CachedGenerator(first, AnswerCache(path))
+    assert isinstance(cached, Generator) and cached.fingerprint == "planted"
+    rules = mine(cached)
+    assert cached.num_asked == len(first.requests) > 4 and cached.num_known == 0
+    second = PlantedGenerator.dnf([["d1", "d2"]])
+    again = CachedGenerator(second, AnswerCache(path))
+    assert mine(again) == rules == {frozenset({0, 1})}
+    assert second.requests == [] and again.num_asked == 0
+    assert again.num_known == cached.num_asked
+    totals = again.cache.totals()
+    assert totals.answers == len(again.cache) == cached.num_asked
+    assert totals.tokens == cached.tokens > 0 and totals.seconds == pytest.approx(cached.seconds)
+
+
+def test_another_model_or_prompt_has_its_own_answers(tmp_path: Path) -> None:
+    cache = AnswerCache(tmp_path / "answers.sqlite")
+    CachedGenerator(PlantedGenerator(lambda ids: "one"), cache).generate([REQUEST])
+    other = CachedGenerator(PlantedGenerator(lambda ids: "two", fingerprint="other"), cache)
+    assert other.generate([REQUEST])[0].text == "two"
+    asked = GenerationRequest(Query("q", "who is it ?"), DOCUMENTS, REQUEST.rules)
+    same = CachedGenerator(PlantedGenerator(lambda ids: "three"), cache)
+    assert [c.text for c in same.generate([asked, REQUEST, asked])] == ["three", "one", "three"]
+    assert same.num_asked == 1 and same.num_known == 1 and len(cache) == 3
+
+
+def test_completions_come_back_whole(tmp_path: Path) -> None:
+    whole = Completion("Åbo", -1.5, (Candidate("Åbo", 0.5, ("d1",), ("r1", "r2")),))
+
+    class Full(PlantedGenerator):
+        def generate(self, requests):  # type: ignore[no-untyped-def]
+            return [whole] * len(requests)
+
+    cache = AnswerCache(tmp_path / "answers.sqlite")
+    CachedGenerator(Full(str), cache).generate([REQUEST])
+    silent = CachedGenerator(PlantedGenerator(str), cache)
+    assert silent.generate([REQUEST]) == [whole] and silent.num_asked == 0
+
+
+def test_a_killed_run_goes_on_where_it_stood(tmp_path: Path) -> None:
+    script = f"""
+import os, signal, sys
+sys.path.insert(0, {str(ROOT)!r})
+from rulerag.explanation.cache import AnswerCache, CachedGenerator
+from tests.explanation.test_cache import REQUEST, mine
+from tests.fakes import PlantedGenerator
+inner = PlantedGenerator.dnf([[]])
+answer = inner.generate
+def generate(requests):
+    if len(inner.requests) >= 8:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return answer(requests)
+inner.generate = generate
+mine(CachedGenerator(inner, AnswerCache({str(tmp_path / "a.sqlite")!r}), batch_size=2))
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert run.returncode == -signal.SIGKILL, run.stderr
+    generator = PlantedGenerator.dnf([[]])
+    cached = CachedGenerator(generator, AnswerCache(tmp_path / "a.sqlite"))
+    stored = len(cached.cache)
+    assert 8 <= stored < 16  # whole batches, up to the one that was killed
+    assert mine(cached) == {frozenset()}
+    assert len(generator.requests) == cached.num_asked == 16 - stored
+
+
+def _work(path: str, number: int, queue) -> None:  # type: ignore[no-untyped-def]
+    cached = CachedGenerator(PlantedGenerator.dnf([["d1"]]), AnswerCache(path), batch_size=1)
+    requests = [
+        GenerationRequest(Query(f"q{(i + number) % 40}", "?"), DOCUMENTS) for i in range(40)
+    ]
+    queue.put([completion.text for completion in cached.generate(requests)])
+
+
+def test_several_processes_write_at_once(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    path = str(tmp_path / "answers.sqlite")
+    workers = [context.Process(target=_work, args=(path, 10 * i, queue)) for i in range(3)]
+    for worker in workers:
+        worker.start()
+    results = [queue.get(timeout=60) for _ in workers]
+    for worker in workers:
+        worker.join(timeout=60)
+        assert worker.exitcode == 0
+    assert results == [["yes"] * 40] * 3
+    assert len(AnswerCache(path)) == 40
+
+
+def test_a_connection_is_opened_anew_after_a_fork(tmp_path: Path) -> None:
+    cache = AnswerCache(tmp_path / "answers.sqlite")
+    cache.store("g", [("a", Completion("1"))], tokens=[1], seconds=0.0)
+    child = os.fork()
+    if child == 0:
+        cache.store("g", [("b", Completion("2"))], tokens=[1], seconds=0.0)
+        os._exit(0 if len(cache) == 2 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert cache.load(["a", "b"]).keys() == {"a", "b"}
+    cache.close()
+    assert len(cache) == 2
+
+
+def test_another_format_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "answers.sqlite"
+    AnswerCache(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA user_version = {FORMAT + 1}")
+    connection.close()
+    with pytest.raises(DataFormatError, match=rf"answers.sqlite: .*format {FORMAT + 1}.*reads 1"):
+        AnswerCache(path)
+    foreign = tmp_path / "foreign.sqlite"
+    with sqlite3.connect(foreign) as connection:
+        connection.execute("CREATE TABLE notes (text)")
+    connection.close()
+    with pytest.raises(DataFormatError, match="no cache of answers"):
+        AnswerCache(foreign)
+    (tmp_path / "text.sqlite").write_text("not a database, but long enough to look like one\n" * 9)
+    with pytest.raises(DataFormatError, match="no cache of answers"):
+        AnswerCache(tmp_path / "text.sqlite")
+
+
+def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="file"):
+        AnswerCache(tmp_path / "file" / "answers.sqlite")
+    with pytest.raises(OutputError, match="cannot be used"):
+        AnswerCache(tmp_path)
+
+
+def test_a_full_disk_is_named_and_nothing_is_lost(tmp_path: Path) -> None:
+    cache = AnswerCache(tmp_path / "answers.sqlite")
+    cached = CachedGenerator(PlantedGenerator(lambda ids: "x" * 5000), cache, batch_size=1)
+    with cache._open() as connection:
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages + 10}")  # SQLite's own full disk
+    requests = [GenerationRequest(Query(f"q{i}", "?"), DOCUMENTS) for i in range(30)]
+    with pytest.raises(OutputError, match=r"disk is full.*free some space"):
+        cached.generate(requests)
+    stored = len(cache)
+    assert 0 < stored < 30
+    cache.close()
+    again = CachedGenerator(PlantedGenerator(lambda ids: "x" * 5000), cache)
+    again.generate(requests)
+    assert again.num_asked == 30 - stored and len(cache) == 30
+
+
+def test_a_generator_that_answers_too_little_is_named(tmp_path: Path) -> None:
+    class Short(PlantedGenerator):
+        def generate(self, requests):  # type: ignore[no-untyped-def]
+            return super().generate(requests)[1:]
+
+    cached = CachedGenerator(Short.dnf([[]]), AnswerCache(tmp_path / "answers.sqlite"))
+    with pytest.raises(ExplanationError, match="0 completions for 1 requests"):
+        cached.generate([REQUEST])
+    assert len(cached.cache) == 0
+    with pytest.raises(ConfigError, match="key 'batch_size'"):
+        CachedGenerator(PlantedGenerator(str), cached.cache, batch_size=0)
+
+
+def test_requests_that_begin_alike_are_asked_together(tmp_path: Path) -> None:
+    generator = PlantedGenerator(lambda ids: "+".join(sorted(ids)))
+    cached = CachedGenerator(generator, AnswerCache(tmp_path / "answers.sqlite"), batch_size=4)
+    engine = ProbeEngine.from_generator(cached, REQUEST)
+    outputs = engine.probe(range(16))
+    assert outputs[0b0101] == "d1+d3" and outputs[0b1111] == "d1+d2+d3+d4"
+    first = [[d.id for d in request.documents][:1] for request in generator.requests]
+    assert first == sorted(first) and generator.batches == [4] * 4
+
+
+def test_tokens_may_be_counted_otherwise(tmp_path: Path) -> None:
+    cache = AnswerCache(tmp_path / "answers.sqlite")
+    counted = CachedGenerator(PlantedGenerator.dnf([[]]), cache, count_tokens=lambda r, c: 7)
+    counted.generate([REQUEST])
+    assert counted.tokens == cache.totals().tokens == 7

@@ -1,0 +1,353 @@
+"""The transformers reader on tiny checkpoints of four architectures, against plain generation."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from rulerag.errors import ConfigError, GenerationError
+from rulerag.generation.huggingface import HuggingFaceGenerator
+from rulerag.generation.prompts import PromptTemplate
+from rulerag.rules import Atom, Rule
+from rulerag.types import Document, GenerationRequest, Query
+
+SIZES = {
+    "vocab_size": 400,
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 1024,
+    "initializer_range": 0.6,  # large, so that answers depend on prompts and are not one token
+    "bos_token_id": 0,
+    "eos_token_id": 1,
+    "pad_token_id": 2,
+}
+ARCHITECTURES: dict[str, Callable[[], Any]] = {
+    "llama": lambda: transformers.LlamaConfig(**SIZES, num_key_value_heads=2),
+    "mistral": lambda: transformers.MistralConfig(**SIZES, num_key_value_heads=2),
+    "qwen2": lambda: transformers.Qwen2Config(**SIZES, num_key_value_heads=2),
+    "gpt_neox": lambda: transformers.GPTNeoXConfig(**SIZES),
+}
+NAMES = ["Norland", "Ostra", "Sudavia", "Velmora", "Ivo Marek", "J. R."]
+VISIT = Rule(Atom("visit", "?x", "?y"), (Atom("consult", "?x", "?y"),))
+ACCUSE = Rule(Atom("accuse", "?x", "?y"), (Atom("arrest", "?y", "?x"),))
+CHAT = (
+    "{{ bos_token }}{% for m in messages %}<|{{ m['role'] }}|>{{ m['content'] }}{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+
+
+def requests(number: int, *, documents: int = 4, seed: int = 0) -> list[GenerationRequest]:
+    chance = random.Random(seed)
+    made = []
+    for i in range(number):
+        found = tuple(
+            Document(f"{i}-{d}", f"{chance.choice(NAMES)} consult {chance.choice(NAMES)}.")
+            for d in range(chance.randrange(documents + 1))
+        )
+        relation, rules = chance.choice([("visit", (VISIT,)), ("accuse", (ACCUSE, VISIT))])
+        query = Query(f"q{i}", f"what does {chance.choice(NAMES)} {relation} ?")
+        made.append(GenerationRequest(query, found, rules))
+    return made
+
+
+def write_tokenizer(folder: Path, *, chat: bool = False) -> transformers.PreTrainedTokenizerFast:
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=390,
+        special_tokens=["<s>", "</s>", "<pad>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    template = PromptTemplate.rule_guided()
+    bpe.train_from_iterator([template.render(r).text for r in requests(50, seed=9)], trainer)
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=bpe, bos_token="<s>", eos_token="</s>", pad_token="<pad>"
+    )
+    if chat:
+        tokenizer.chat_template = CHAT
+    tokenizer.save_pretrained(folder)
+    return tokenizer
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    """Tiny models run many times faster on one thread than on two that wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder with a tiny random checkpoint of each architecture."""
+    root = tmp_path_factory.mktemp("checkpoints")
+    for name, config in ARCHITECTURES.items():
+        torch.manual_seed(3)
+        model = transformers.AutoModelForCausalLM.from_config(config())
+        model.save_pretrained(root / name)
+        write_tokenizer(root / name)
+    return root
+
+
+@pytest.fixture(scope="session")
+def llama(checkpoints: Path) -> Path:
+    return checkpoints / "llama"
+
+
+def plain_answers(folder: Path, texts: list[str], new_tokens: int) -> list[tuple[str, float]]:
+    """One prompt at a time through transformers' own generation: new text and its score."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    answers = []
+    for text in texts:
+        inputs = tokenizer(text, return_tensors="pt", return_token_type_ids=False)
+        output = model.generate(
+            **inputs,
+            do_sample=False,
+            max_new_tokens=new_tokens,
+            return_dict_in_generate=True,
+            output_logits=True,
+        )
+        new = output.sequences[0, inputs["input_ids"].shape[1] :]
+        score, kept = 0.0, []
+        for token, logits in zip(new.tolist(), output.logits, strict=True):
+            score += torch.log_softmax(logits[0].float(), dim=-1)[token].item()
+            if token == tokenizer.eos_token_id:
+                break
+            kept.append(token)
+            if "\n" in tokenizer.decode([token]) and tokenizer.decode(kept).strip():
+                break
+        answers.append((tokenizer.decode(kept, skip_special_tokens=True), score))
+    return answers
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_batches_and_shared_beginnings_answer_as_plain_generation(
+    checkpoints: Path, architecture: str
+) -> None:
+    folder = checkpoints / architecture
+    asked = requests(12)
+    generator = HuggingFaceGenerator(folder, max_new_tokens=6, device="cpu")
+    texts = [prompt.text for prompt in generator.prompts(asked)]
+    expected = plain_answers(folder, texts, 6)
+    assert len({answer for answer, _ in expected}) > 5, "answers must depend on the prompts"
+    shared = generator.generate(asked)
+    parse = generator.template.parse
+    assert [c.text for c in shared] == [parse(answer) for answer, _ in expected]
+    assert [c.score for c in shared] == pytest.approx([s for _, s in expected], abs=1e-3)
+    plain = HuggingFaceGenerator(
+        folder, max_new_tokens=6, device="cpu", batch_size=3, prefix_cache=False
+    )
+    assert [c.text for c in plain.generate(asked)] == [c.text for c in shared]
+    alone = [generator.generate([request])[0].text for request in asked[:4]]
+    assert alone == [c.text for c in shared[:4]]
+
+
+def test_a_short_sliding_window_is_respected(tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    config = transformers.MistralConfig(**SIZES, num_key_value_heads=2, sliding_window=40)
+    transformers.MistralForCausalLM(config).save_pretrained(tmp_path)
+    write_tokenizer(tmp_path)
+    asked = requests(8)
+    generator = HuggingFaceGenerator(tmp_path, max_new_tokens=6, device="cpu")
+    texts = [prompt.text for prompt in generator.prompts(asked)]
+    expected = [generator.template.parse(a) for a, _ in plain_answers(tmp_path, texts, 6)]
+    assert [c.text for c in generator.generate(asked)] == expected
+
+
+def test_equal_requests_are_read_once_and_none_is_fine(llama: Path) -> None:
+    generator = HuggingFaceGenerator(llama, max_new_tokens=4, device="cpu")
+    (one,) = requests(1)
+    seen: list[int] = []
+    decode = generator._decoder.decode
+    generator._decoder.decode = lambda p, s: seen.append(len(p)) or decode(p, s)  # type: ignore
+    first, second, third = generator.generate([one, one, one])
+    assert first == second == third
+    assert seen == [1]
+    assert generator.generate([]) == []
+
+
+def test_long_prompts_lose_their_last_documents_and_say_so(
+    llama: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    generator = HuggingFaceGenerator(llama, max_new_tokens=4, device="cpu", template="standard")
+    documents = tuple(Document(f"d{i}", f"Norland consult Ostra {i}.") for i in range(200))
+    request = GenerationRequest(Query("q", "what does Norland visit ?"), documents)
+    (prompt,) = generator.prompts([request])
+    assert prompt.kept == tuple(d.id for d in documents[: len(prompt.kept)])
+    assert prompt.kept + prompt.dropped == tuple(d.id for d in documents)
+    size = len(generator.tokenizer(prompt.text)["input_ids"])
+    one_more = len(generator.tokenizer(documents[0].text + "\n")["input_ids"])
+    assert 1024 - 4 - 2 * one_more < size <= 1024 - 4
+    with caplog.at_level(logging.WARNING):
+        generator.generate([request])
+    assert "1 of 1 prompts are over 1020 tokens" in caplog.text
+
+
+def test_a_prompt_that_cannot_fit_is_an_error(llama: Path) -> None:
+    generator = HuggingFaceGenerator(llama, max_input_tokens=30, device="cpu")
+    with pytest.raises(GenerationError, match="without any document, and 30 fit"):
+        generator.generate(requests(1))
+    with pytest.raises(ConfigError, match="leave no room"):
+        HuggingFaceGenerator(llama, max_new_tokens=1024, device="cpu")
+
+
+def test_the_chat_template_is_used_where_there_is_one(llama: Path, tmp_path: Path) -> None:
+    shutil.copytree(llama, tmp_path, dirs_exist_ok=True)
+    write_tokenizer(tmp_path, chat=True)
+    asked = requests(5)
+    chat = HuggingFaceGenerator(tmp_path, max_new_tokens=6, device="cpu")
+    texts = [f"<s><|user|>{p.text}<|assistant|>" for p in chat.prompts(asked)]
+    expected = [chat.template.parse(a) for a, _ in plain_answers(tmp_path, texts, 6)]
+    assert [c.text for c in chat.generate(asked)] == expected
+    without = HuggingFaceGenerator(tmp_path, max_new_tokens=6, device="cpu", chat=False)
+    assert [c.text for c in without.generate(asked)] != expected
+    assert chat.fingerprint != without.fingerprint
+    with pytest.raises(ConfigError, match="no chat template"):
+        HuggingFaceGenerator(llama, chat=True, device="cpu")
+
+
+def test_an_answer_may_be_empty(llama: Path) -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(llama)
+    model = transformers.AutoModelForCausalLM.from_pretrained(llama)
+    head = model.get_output_embeddings().weight
+    with torch.no_grad():
+        head.zero_()  # every token is equally likely, and the first is the end
+    model.generation_config.eos_token_id = [0, 1]
+    generator = HuggingFaceGenerator(model, tokenizer=tokenizer, device="cpu")
+    (completion,) = generator.generate(requests(1))
+    assert completion.text == ""
+    assert completion.score == pytest.approx(-torch.tensor(400.0).log().item())
+    with torch.no_grad():
+        head.fill_(float("nan"))
+    with pytest.raises(GenerationError, match="not numbers"):
+        generator.generate(requests(1))
+
+
+def test_fingerprints_name_weights_template_and_settings(llama: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "moved"
+    shutil.copytree(llama, moved)
+    made = HuggingFaceGenerator(llama, device="cpu").fingerprint
+    assert HuggingFaceGenerator(moved, device="cpu", batch_size=2).fingerprint == made
+    others = [
+        HuggingFaceGenerator(llama, device="cpu", template="standard"),
+        HuggingFaceGenerator(llama, device="cpu", max_new_tokens=5),
+        HuggingFaceGenerator(llama.parent / "qwen2", device="cpu"),
+    ]
+    assert len({made, *(other.fingerprint for other in others)}) == 4
+
+
+# --- LoRA --------------------------------------------------------------------------------------
+
+
+def write_adapter(base: Path, folder: Path) -> None:
+    peft = pytest.importorskip("peft")
+    model = transformers.AutoModelForCausalLM.from_pretrained(base)
+    config = peft.LoraConfig(task_type="CAUSAL_LM", r=4, target_modules=["q_proj", "v_proj"])
+    torch.manual_seed(5)
+    adapted = peft.get_peft_model(model, config)
+    for name, weight in adapted.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(weight, std=1.0)
+    adapted.save_pretrained(folder)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # PEFT on transformers 5.23
+def test_an_adapter_changes_answers_as_peft_does(llama: Path, tmp_path: Path) -> None:
+    write_adapter(llama, tmp_path)
+    asked = requests(6)
+    adapted = HuggingFaceGenerator(llama, adapter=tmp_path, max_new_tokens=6, device="cpu")
+    base = HuggingFaceGenerator(llama, max_new_tokens=6, device="cpu")
+    assert adapted.fingerprint != base.fingerprint
+    answers = [c.text for c in adapted.generate(asked)]
+    assert answers != [c.text for c in base.generate(asked)]
+    by_folder = HuggingFaceGenerator(
+        tmp_path, tokenizer=llama, max_new_tokens=6, device="cpu"
+    ).generate(asked)
+    assert [c.text for c in by_folder] == answers
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # PEFT on transformers 5.23
+def test_an_adapter_of_another_base_is_an_error(
+    llama: Path, checkpoints: Path, tmp_path: Path
+) -> None:
+    write_adapter(llama, tmp_path)
+    with pytest.raises(GenerationError, match=r"does not fit .* take the base"):
+        HuggingFaceGenerator(checkpoints / "gpt_neox", adapter=tmp_path, device="cpu")
+    with pytest.raises(GenerationError, match="holds no adapter"):
+        HuggingFaceGenerator(llama, adapter=checkpoints / "qwen2", device="cpu")
+    with pytest.raises(GenerationError, match="no adapter folder"):
+        HuggingFaceGenerator(llama, adapter=tmp_path / "no" / "where", device="cpu")
+
+
+# --- bad input ---------------------------------------------------------------------------------
+
+
+def test_a_folder_without_tokenizer_or_model_is_an_error(llama: Path, tmp_path: Path) -> None:
+    for name in ("config.json", "model.safetensors", "generation_config.json"):
+        shutil.copy(llama / name, tmp_path / name)
+    with pytest.raises(GenerationError, match=r"tokenizer.* save it there"):
+        HuggingFaceGenerator(tmp_path, device="cpu")
+    HuggingFaceGenerator(tmp_path, tokenizer=llama, device="cpu")
+    (tmp_path / "model.safetensors").unlink()
+    with pytest.raises(GenerationError, match="cannot be opened"):
+        HuggingFaceGenerator(tmp_path, tokenizer=llama, device="cpu")
+    (tmp_path / "config.json").unlink()
+    with pytest.raises(GenerationError, match=r"no config\.json"):
+        HuggingFaceGenerator(tmp_path, device="cpu")
+    with pytest.raises(GenerationError, match="there is no model folder"):
+        HuggingFaceGenerator(tmp_path / "missing", device="cpu")
+
+
+def test_a_hub_id_without_the_hub_is_an_error() -> None:
+    with pytest.raises(GenerationError, match=r"nobody/nothing.*give a folder"):
+        HuggingFaceGenerator("nobody/nothing", local_files_only=True, device="cpu")
+
+
+def test_a_tokenizer_with_more_tokens_than_the_model_is_an_error(
+    llama: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(llama, tmp_path, dirs_exist_ok=True)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(llama)
+    tokenizer.add_tokens([f"<new {i}>" for i in range(20)])
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(GenerationError, match=r"up to number 4\d\d, .* knows 400"):
+        HuggingFaceGenerator(tmp_path, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_new_tokens": 0}, "max_new_tokens"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"dtype": "float64"}, "dtype"),
+        ({"quantization": "2bit"}, "quantization"),
+        ({"device": "abacus"}, "device"),
+        ({"template": "haiku"}, "template"),
+    ],
+)
+def test_wrong_settings_are_errors(llama: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        HuggingFaceGenerator(llama, **options)
+
+
+def test_a_model_that_is_not_causal_is_an_error(llama: Path, tmp_path: Path) -> None:
+    shutil.copytree(llama, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "dpr"}))
+    with pytest.raises(GenerationError, match="cannot be opened"):
+        HuggingFaceGenerator(tmp_path, tokenizer=llama, device="cpu")

@@ -1,0 +1,137 @@
+"""Every committed experiment: it builds, its name and its expectations are well formed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks.ruleqa import BENCHMARKS
+from rulerag.build import GENERATORS, RETRIEVERS, make_pipeline, open_dataset
+from rulerag.config import Config, load_config
+from rulerag.demo import mine_world, world_dataset
+from rulerag.evaluation.metrics import metric
+from rulerag.kg.worlds import World
+from rulerag.presets import preset
+
+CONFIGS = Path(__file__).resolve().parent.parent / "configs"
+# The files of training runs are read by other programs, which build no pipeline.
+TRAINING = sorted((CONFIGS / "training").rglob("*.yaml"))
+FILES = sorted(set(CONFIGS.rglob("*.yaml")) - set(TRAINING))
+NAMES = [str(file.relative_to(CONFIGS)) for file in FILES]
+# <retriever>[-guided][-ssft|-rgft]__<generator>; a control names its own part in place of guided.
+NAME = re.compile(
+    r"(?P<retriever>[a-z0-9]+)(?:-(?P<part>guided|pooled))?(?:-(?P<training>ssft|rgft))?"
+    r"__(?P<generator>[a-z0-9-]+)"
+)
+# Keys that describe an experiment or stand in every one with the same meaning.
+ABOUT = ("metadata", "expected", "seed")
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset folder that every experiment can be pointed at."""
+    world = World.generate(600, max_body_atoms=1)
+    folder = tmp_path_factory.mktemp("configs") / "tiny"
+    world_dataset(world, mine_world(world)[0]).save(folder)
+    return folder
+
+
+def test_there_are_experiments() -> None:
+    names = {file.stem for file in FILES if file.parent.name == "ruleqa-i"}
+    plain = {"bm25__symbolic", "lucene__symbolic", "symbolic__symbolic"}
+    assert plain | {"bm25-guided__symbolic", "lucene-guided__symbolic"} <= names
+
+
+@pytest.mark.parametrize("file", [*FILES, *TRAINING], ids=lambda file: file.stem)
+def test_it_loads_and_holds_no_place_of_one_machine(file: Path) -> None:
+    assert load_config(file)
+    assert not re.search(r"(?:^|[\s:'\"])(?:/|~|[A-Z]:\\)", file.read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_builds_on_other_data_without_a_download(
+    name: str, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("RULERAG_CACHE", str(tmp_path))
+    config = load_config(CONFIGS / name, [f"dataset.path={tiny}", "dataset.query_set=full"])
+    if config["retriever.type"] == "lucene":
+        pytest.importorskip("pyserini", reason="Lucene is not installed")
+    dataset = open_dataset(config)
+    pipeline = make_pipeline(config, dataset)
+    (answer,) = pipeline.answer(dataset.query_set("full")[:1])
+    assert answer.documents
+    if close := getattr(pipeline.retriever, "close", None):
+        close()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_file_is_called_what_it_holds(name: str) -> None:
+    parts = NAME.fullmatch(Path(name).stem)
+    assert parts, "name it <retriever>[-guided][-ssft|-rgft]__<generator>.yaml"
+    config = load_config(CONFIGS / name)
+    assert config["retriever.type"] == parts["retriever"] and parts["retriever"] in RETRIEVERS
+    assert config["generator.type"] == parts["generator"] and parts["generator"] in GENERATORS
+    for part in ("guided", "pooled"):
+        assert (config.get(part) is not None) == (parts["part"] == part)
+    benchmark = Path(name).parts[0]
+    assert benchmark in BENCHMARKS
+    assert config["metadata.benchmark"] == benchmark
+    assert Path(config["dataset.path"]).name == benchmark
+    assert not Path(config["dataset.path"]).is_absolute()
+    assert config["metadata.method"]
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if not re.search("-pooled|-ssft|-rgft", n)])
+def test_a_bare_command_does_the_same(name: str) -> None:
+    config = load_config(CONFIGS / name)
+    parts = NAME.fullmatch(Path(name).stem)
+    assert parts
+    guided = bool(parts["part"]) or parts["retriever"] == "symbolic"
+    wanted = preset(
+        config["dataset.path"],
+        retriever=parts["retriever"],
+        rules="guided" if guided else "none",
+        query_set=config["dataset.query_set"],
+        top_k=config["top_k"],
+    )
+    assert config.without(*ABOUT).to_dict() == wanted.to_dict()
+
+
+def test_no_two_experiments_share_method_and_benchmark() -> None:
+    """Tables and manifests tell runs apart by these."""
+    configs = [load_config(file) for file in FILES]
+    methods = [(c["metadata.benchmark"], c["metadata.method"]) for c in configs]
+    assert len(set(methods)) == len(methods)
+    computed = [config.without(*ABOUT).fingerprint for config in configs]
+    assert len(set(computed)) == len(computed)
+
+
+def expectations() -> list[tuple[str, str]]:
+    found = []
+    for name in NAMES:
+        found += [(name, key) for key in load_config(CONFIGS / name).section("expected")]
+    return found
+
+
+@pytest.mark.parametrize(("name", "key"), expectations())
+def test_an_expectation_is_a_number_with_tolerance_and_source(name: str, key: str) -> None:
+    entry = load_config(CONFIGS / name).section("expected").section(key)
+    assert set(entry) <= {"value", "tolerance", "source"}
+    assert metric(key), "a metric that is known"
+    value, tolerance = entry.read("value", float), entry.read("tolerance", float)
+    assert 0 <= value <= 1 or "documents" in key
+    assert 0 < tolerance < 0.1 or "documents" in key
+    assert entry.read("source", str)
+
+
+def test_presets_are_never_tuned_apart_from_the_reader() -> None:
+    """Every method of one benchmark is read by the same reader with the same evidence."""
+    readers = {
+        (load_config(f)["generator"], load_config(f).section("evidence"))
+        for f in FILES
+        if f.stem.endswith("__symbolic")
+    }
+    assert len(readers) == 1 and all(isinstance(part, Config) for pair in readers for part in pair)

@@ -1,0 +1,207 @@
+"""Runs of the trainer: what it writes, that it resumes, stops and refuses."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from rulerag.config import load_config
+from rulerag.dataset import RuleQADataset
+from rulerag.errors import ConfigError, RetrievalError
+from rulerag.io import read_json
+from rulerag.retrieval.encoders_loading import load_encoder
+from training.checkpoint import TrainingError
+from training.retriever import main, train_retriever
+from training.settings import RetrieverSettings
+
+ROOT = Path(__file__).resolve().parents[2]
+Make = Callable[..., RetrieverSettings]
+
+
+class Killed(Exception):
+    """Stands for the end of a process."""
+
+
+def weights(folder: str | Path) -> dict[str, torch.Tensor]:
+    return load_encoder(folder, device="cpu").model.state_dict()
+
+
+def assert_equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> None:
+    assert one.keys() == other.keys()
+    for name, tensor in one.items():
+        assert torch.equal(tensor, other[name]), name
+
+
+def test_a_run_writes_two_encoders_and_never_trains_the_documents(
+    settings: Make, encoder_folder: Path, world_dataset: RuleQADataset
+) -> None:
+    made = settings()
+    metrics = train_retriever(made)
+    out = Path(made.out)
+    assert_equal(weights(out / "document_encoder"), weights(encoder_folder))
+    assert metrics["steps"] == 6
+    assert [row["step"] for row in metrics["history"]] == [0, 2, 4, 6]
+    best = max(row[made.metric] for row in metrics["history"])
+    assert metrics["best"][made.metric] == best
+    matrix = np.load(next((out / "run" / "corpus").rglob("*.npy")))
+    documents = load_encoder(encoder_folder, role="document", device="cpu")
+    texts = [document.text for document in world_dataset.corpus[:20]]
+    np.testing.assert_allclose(matrix[:20], documents.encode(texts), atol=1e-5)
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert card.startswith("---\nlibrary_name: sentence-transformers")
+    assert "RGFT" in card and world_dataset.fingerprint in card
+    assert not list((out / "run").glob("*.pt"))
+    assert train_retriever(made) == read_json(out / "metrics.json")
+
+
+def test_training_learns_and_keeps_the_best_step(settings: Make, encoder_folder: Path) -> None:
+    made = settings(max_steps=60, every=20, batch_size=16, learning_rate=3e-3, epochs=50)
+    metrics = train_retriever(made)
+    losses = [row["loss"] for row in metrics["history"][1:]]
+    assert losses[-1] < 0.7 * losses[0]
+    assert metrics["best"][made.metric] > metrics["before"][made.metric]
+    before, after = weights(encoder_folder), weights(made.out)
+    assert any(not torch.equal(before[name], after[name]) for name in before)
+
+
+@pytest.mark.parametrize("killed_at", [1, 3, 5])
+def test_a_killed_run_goes_on_to_the_same_result(
+    settings: Make, tmp_path: Path, killed_at: int
+) -> None:
+    whole, cut = settings(out=str(tmp_path / "whole")), settings(out=str(tmp_path / "cut"))
+    expected = train_retriever(whole)
+
+    def kill(step: int) -> None:
+        if step == killed_at:
+            raise Killed
+
+    with pytest.raises(Killed):
+        train_retriever(cut, after_step=kill)
+    resumed = train_retriever(cut)
+    assert_equal(weights(whole.out), weights(cut.out))
+    for row, other in zip(expected["history"], resumed["history"], strict=True):
+        assert {k: v for k, v in row.items() if k != "loss"} == {
+            k: v for k, v in other.items() if k != "loss"
+        }
+
+
+def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_state(settings: Make) -> None:
+    made = settings(learning_rate=1e30, max_grad_norm=1e30, max_steps=6, every=1, warmup_share=0.0)
+    with pytest.raises(TrainingError, match=r"loss is nan|norm"):
+        train_retriever(made)
+    state = torch.load(Path(made.out) / "run" / "state.pt", weights_only=True)
+    assert state["step"] < 6
+    best = Path(made.out) / "run" / f"best-{state['best_step']:07d}.pt"
+    kept = torch.load(best, weights_only=True)
+    assert all(bool(torch.isfinite(tensor).all()) for tensor in kept.values())
+    assert not (Path(made.out) / "metrics.json").exists()
+
+
+def test_a_folder_of_other_settings_is_refused(settings: Make) -> None:
+    made = settings(max_steps=2)
+    train_retriever(made)
+    with pytest.raises(ConfigError, match="other settings"):
+        train_retriever(dataclasses.replace(made, seed=1))
+
+
+def test_what_is_no_encoder_is_refused(settings: Make, world_folder: Path) -> None:
+    with pytest.raises(RetrievalError, match="holds no encoder"):
+        train_retriever(settings(query=str(world_folder)))
+
+
+def test_bf16_runs_on_the_cpu(settings: Make) -> None:
+    metrics = train_retriever(settings(precision="bf16", max_steps=2))
+    assert np.isfinite(metrics["history"][-1]["loss"])
+
+
+@pytest.fixture
+def config(world_folder: Path, encoder_folder: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "run.yaml"
+    path.write_text(
+        f"""extends: {ROOT / "configs/training/rgft-ruleqa-i.yaml"}
+dataset: {{path: {world_folder}}}
+model: {{query: {encoder_folder}, document: null}}
+training: {{learning_rate: 1.0e-3, batch_size: 8, max_steps: 2, extra_negatives: 4}}
+validation: {{every: 1}}
+out: {tmp_path / "out"}
+device: cpu
+""",
+        encoding="utf-8",
+    )
+    return path
+
+
+def test_two_steps_through_the_command(config: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "training.retriever", str(config), "method=ssft", "--quiet"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "answer_recall@10" in done.stdout
+    metrics = read_json(tmp_path / "out" / "metrics.json")
+    assert metrics["method"] == "ssft" and metrics["steps"] == 2
+
+
+@pytest.mark.parametrize(
+    ("override", "named"),
+    [
+        ("method=rgtf", "method"),
+        ("temperature=0", "temperature"),
+        ("batch_size=1", "batch_size"),
+        ("+training.learnin_rate=1", "learnin_rate"),
+        ("metric=mrr", "metric"),
+        ("dataset.path=nowhere", "nowhere"),
+    ],
+)
+def test_bad_settings_are_named(
+    config: Path, override: str, named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(config), override]) == 2
+    message = capsys.readouterr().err
+    assert named in message and "Traceback" not in message
+
+
+def test_the_default_configuration_has_the_papers_settings() -> None:
+    config = load_config(ROOT / "configs" / "training" / "rgft-ruleqa-i.yaml")
+    made = RetrieverSettings.from_config(config)
+    assert (made.learning_rate, made.batch_size, made.temperature) == (1e-5, 32, 0.01)
+    assert made == RetrieverSettings(
+        path=made.path, query=made.query, document=made.document, out=made.out
+    )
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("accelerate") is None, reason="accelerate is not installed"
+)
+def test_two_processes_give_the_result_of_one(
+    config: Path, world_dataset: RuleQADataset, tmp_path: Path
+) -> None:
+    texts = [document.text for document in world_dataset.corpus]
+    from training.tiny import make_encoder, train_tokenizer
+
+    still = tmp_path / "still"  # dropout would differ between the two
+    make_encoder(train_tokenizer(texts, vocabulary=600), width=32, layers=1).save(str(still))
+    shared = [str(config), f"model.query={still}", "max_steps=3", "--quiet"]
+    launch = ["-m", "torch.distributed.run", "--nproc_per_node=2", "--master_port=0"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    for name, start in (("one", []), ("two", launch)):
+        command = [sys.executable, *start, "-m", "training.retriever", *shared]
+        done = subprocess.run(
+            [*command, f"out={tmp_path / name}"],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+    one, two = weights(tmp_path / "one"), weights(tmp_path / "two")
+    for name, tensor in one.items():
+        torch.testing.assert_close(tensor, two[name], atol=1e-5, rtol=1e-4)

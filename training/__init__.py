@@ -1,0 +1,1 @@
+"""Fine-tuning with rules: run as ``python -m training.retriever``; the library never imports it."""
