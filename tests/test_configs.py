@@ -109,22 +109,16 @@ def test_no_two_experiments_share_method_and_benchmark() -> None:
     assert len(set(computed)) == len(computed)
 
 
-def expectations() -> list[tuple[str, str]]:
-    found = []
-    for name in NAMES:
-        found += [(name, key) for key in load_config(CONFIGS / name).section("expected")]
-    return found
-
-
-@pytest.mark.parametrize(("name", "key"), expectations())
-def test_an_expectation_is_a_number_with_tolerance_and_source(name: str, key: str) -> None:
-    entry = load_config(CONFIGS / name).section("expected").section(key)
-    assert set(entry) <= {"value", "tolerance", "source"}
-    assert metric(key), "a metric that is known"
-    value, tolerance = entry.read("value", float), entry.read("tolerance", float)
-    assert 0 <= value <= 1 or "documents" in key
-    assert 0 < tolerance < 0.1 or "documents" in key
-    assert entry.read("source", str)
+@pytest.mark.parametrize("name", NAMES)
+def test_an_expectation_is_a_number_with_tolerance_and_source(name: str) -> None:
+    expected = load_config(CONFIGS / name).section("expected")
+    for key in expected:
+        entry = expected.section(key).check(("value", "tolerance", "source"))
+        assert metric(key), "a metric that is known"
+        value, tolerance = entry.read("value", float), entry.read("tolerance", float)
+        assert 0 <= value <= 1 or "documents" in key
+        assert 0 < tolerance < 0.1 or "documents" in key
+        assert entry.read("source", str)
 
 
 def test_presets_are_never_tuned_apart_from_the_reader() -> None:

@@ -8,13 +8,21 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from rulerag.errors import ConfigError, DataFormatError, MissingDependencyError, RuleRAGError
-from rulerag.parallel import Backend, ProcessBackend, SerialBackend, backend
+from rulerag.parallel import (
+    Backend,
+    ProcessBackend,
+    SerialBackend,
+    ThreadBackend,
+    backend,
+    in_this_process,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 OFFSET = 0
@@ -60,7 +68,7 @@ def fail_to_start() -> None:
     raise OSError("no index here")
 
 
-@pytest.fixture(params=["serial", "process"])
+@pytest.fixture(params=["serial", "thread", "process"])
 def any_backend(request: pytest.FixtureRequest) -> Backend:
     return backend(request.param, workers=2)
 
@@ -129,6 +137,28 @@ def test_an_initializer_that_fails_is_told() -> None:
 def test_a_local_function_cannot_be_sent() -> None:
     with pytest.raises(ConfigError, match="top level of a module"):
         list(ProcessBackend(1).map(lambda n: n, [1]))
+
+
+def test_threads_share_what_cannot_travel() -> None:
+    met: set[int] = set()
+    threads = ThreadBackend(3)
+    assert in_this_process(threads) and not in_this_process(ProcessBackend(1))
+    found = list(threads.map(lambda n: (met.add(n), n)[1], range(50), chunk_size=4))
+    assert found == list(range(50)) and met == set(range(50))
+
+
+def test_each_thread_is_initialised_once_before_its_first_item() -> None:
+    ready: dict[int, int] = {}
+
+    def start() -> None:
+        ready[threading.get_ident()] = ready.get(threading.get_ident(), 0) + 1
+
+    def check(number: int) -> int:
+        time.sleep(0.001)
+        return ready[threading.get_ident()]
+
+    found = set(ThreadBackend(2).map(check, range(40), initializer=start))
+    assert found == {1} and 1 <= len(ready) <= 2
 
 
 def test_wrong_arguments() -> None:

@@ -28,7 +28,7 @@ from tqdm import tqdm
 from rulerag.config import load_config
 from rulerag.console import guarded
 from rulerag.dataset import RuleQADataset
-from rulerag.errors import ConfigError
+from rulerag.errors import ConfigError, RetrievalError
 from rulerag.evaluation.metrics import AnswerMatcher
 from rulerag.retrieval.encoders import SentenceEncoder
 from rulerag.retrieval.encoders_loading import load_encoder
@@ -168,14 +168,18 @@ class RetrieverTrainer:
         value = processes.total(loss)
         norm = torch.nn.utils.clip_grad_norm_(self.query.model.parameters(), settings.max_grad_norm)
         if not (math.isfinite(value) and math.isfinite(float(norm))):
-            raise TrainingError(
-                f"step {self.step + 1}: the loss is {value} and the gradient's norm {float(norm)}",
-                path=self.folder.work,
-                hint=f"the state of step {self.history[-1]['step']:.0f} is kept; lower "
-                "learning_rate, raise temperature, or use precision=fp32 in a new folder",
-            )
+            raise self._diverged(f"the loss is {value} and the gradient's norm {float(norm)}")
         self.optimizer.step()
         return value
+
+    def _diverged(self, what: str) -> TrainingError:
+        kept = f"the state of step {self.history[-1]['step']:.0f} is kept" if self.history else ""
+        return TrainingError(
+            f"step {self.step + 1}: {what}",
+            path=self.folder.work,
+            hint=f"{kept or 'nothing is kept'}; with a lower learning_rate, a higher temperature "
+            "or precision=fp32, start a new folder (out=…)",
+        )
 
     def rate(self, step: int) -> float:
         """The learning rate of a step: it rises, then falls to zero."""
@@ -203,17 +207,7 @@ class RetrieverTrainer:
     def _validate(self, loss: float) -> None:
         """Measure on the tuning queries, keep the best weights and the state."""
         if self.processes.is_main:
-            limit = self.settings.max_queries or None
-            figures = answer_recall(
-                self.query,
-                self.matrix,
-                self.dataset.corpus,
-                self.data.tuning[:limit],
-                self.data.selector,
-                top_k=self.settings.top_k,
-                device=self.processes.device,
-                matcher=self.matcher,
-            )
+            figures = self._figures()
             self.history.append({"step": self.step, "loss": loss, **figures})
             best = max(self.history, key=lambda row: (row[self.settings.metric], -row["step"]))
             improved = best is self.history[-1]
@@ -225,6 +219,21 @@ class RetrieverTrainer:
         else:
             self.history.append({"step": self.step, "loss": loss})
         self.processes.wait()
+
+    def _figures(self) -> dict[str, float]:
+        try:
+            return answer_recall(
+                self.query,
+                self.matrix,
+                self.dataset.corpus,
+                self.data.tuning[: self.settings.max_queries or None],
+                self.data.selector,
+                top_k=self.settings.top_k,
+                device=self.processes.device,
+                matcher=self.matcher,
+            )
+        except RetrievalError as error:
+            raise self._diverged(error.message) from error
 
     def _state(self) -> dict[str, Any]:
         return {
@@ -385,7 +394,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("config", type=Path, help="the YAML file")
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="changes of it")
     parser.add_argument("--quiet", action="store_true", help="no progress")
-    arguments = parser.parse_args(argv)
+    arguments = parser.parse_intermixed_args(argv)
 
     def work() -> None:
         config = load_config(arguments.config, arguments.overrides)

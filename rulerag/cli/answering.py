@@ -89,6 +89,21 @@ def explain(
     max_sources: Annotated[
         int, typer.Option(help="documents told apart; up to two to this power probes")
     ] = 10,
+    predicate: Annotated[
+        str,
+        typer.Option(help="what must hold: answer, exact, correct, contains:TEXT, regex:PATTERN"),
+    ] = "answer",
+    validity: Annotated[
+        float | None,
+        typer.Option(help="certify rules on random subsets to this share, for many documents"),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="of the random subsets")] = 0,
+    max_probes: Annotated[
+        int | None, typer.Option(help="stop after so many probes with what is certain")
+    ] = None,
+    cache: Annotated[
+        Path | None, typer.Option(help="a file that keeps answers; nothing in it is asked again")
+    ] = None,
     retriever: RetrieverOption = None,
     rules: RulesOption = None,
     top_k: TopKOption = None,
@@ -101,6 +116,8 @@ def explain(
 ) -> None:
     """Explain answers: guiding rules, documents, minimal retention and omission rules."""
     from rulerag.evaluation.html import write_report
+    from rulerag.explanation.cache import AnswerCache
+    from rulerag.explanation.llm_judge import predicate_pair
     from rulerag.explanation.provenance import explain_answer
 
     check_outputs(out, html)
@@ -111,9 +128,26 @@ def explain(
     answers = opened.pipeline.answer(queries)
     told = [item for item in answers if item.text and item.documents]
     bar = tqdm(told, "explaining", disable=quiet or len(told) <= SHOWN, unit="answer")
-    explanations = [
-        explain_answer(item, opened.pipeline.generator, max_sources=max_sources) for item in bar
-    ]
+    kept = AnswerCache(cache) if cache is not None else None
+    explanations = []
+    for item in bar:
+        holds, fails = predicate_pair(
+            predicate, answer=item.text, answers=item.query.answers, question=item.query.text
+        )
+        explanations.append(
+            explain_answer(
+                item,
+                opened.pipeline.generator,
+                # By default the explainer words the condition itself.
+                predicate=None if predicate == "answer" else holds,
+                omission_predicate=None if predicate == "answer" else fails,
+                max_sources=max_sources,
+                validity=validity,
+                seed=seed,
+                max_probes=max_probes,
+                cache=kept,
+            )
+        )
     records = [explanation.to_json() for explanation in explanations]
     if out is not None:
         write_jsonl(out, records)

@@ -29,7 +29,7 @@ _HINTS = {
 }
 
 
-class Stopped(Exception):  # noqa: N818 - a signal between threads, never shown
+class Stopped(Exception):
     """Another call failed for good, so this one is not made."""
 
 

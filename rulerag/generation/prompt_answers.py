@@ -11,7 +11,7 @@ _NAME_DOT = re.compile(r"[^\W\d_]\. ?[^\W\d_]\.$|(?:^|\s)(?:Jr|Sr|Inc|Ltd|Co|Cor
 
 
 # What reasoning models write before they answer.
-_THOUGHT = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
+_THOUGHT = re.compile(r"\A\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
 
 
 def first_answer(completion: str, cue: str = "") -> str:

@@ -112,34 +112,36 @@ def _reach_short(
     reached: Reached,
 ) -> None:
     """Bodies of one or two facts."""
-    times = index.times
+    times, target, bounds = index.times, index.pair_target, index.pair_bounds
+    group_bounds, best = index.group_bounds, reached.first
     group = find_group(index.entity_bounds, index.group_relation, subject, body[0])
     if group < 0:
         return
-    for pair in range(index.group_bounds[group], index.group_bounds[group + 1]):
-        through, start = index.pair_target[pair], index.pair_bounds[pair]
-        if times[start] >= time or not _fits(link[1], 1, through, subject, subject):
+    size = reached.size[0]
+    for pair in range(group_bounds[group], group_bounds[group + 1]):
+        through, start = target[pair], bounds[pair]
+        if times[start] >= time or (link[1] == 0 and through != subject):
             continue
+        end = last_at(times, start, bounds[pair + 1], time - 1) + 1
         if length == 1:
-            last = last_at(times, start, index.pair_bounds[pair + 1], time - 1)
-            _note(reached, through, times[last])
+            best[through], reached.entity[size] = times[end - 1], through
+            size += 1
             continue
         onward = find_group(index.entity_bounds, index.group_relation, through, body[1])
         if onward < 0:
             continue
-        end = last_at(times, start, index.pair_bounds[pair + 1], time - 1) + 1
-        for step in range(index.group_bounds[onward], index.group_bounds[onward + 1]):
-            node = index.pair_target[step]
-            if times[end - 1] <= reached.first[node] or not _fits(
-                link[2], 2, node, subject, through
-            ):
+        for step in range(group_bounds[onward], group_bounds[onward + 1]):
+            node = target[step]
+            if times[end - 1] <= best[node] or not _fits(link[2], 2, node, subject, through):
                 continue
-            low, high = index.pair_bounds[step], index.pair_bounds[step + 1]
-            last = last_at(times, low, high, time - 1)
-            if last >= 0:
-                first = last_at(times, start, end, times[last])
-                if first >= 0:
-                    _note(reached, node, times[first])
+            last = last_at(times, bounds[step], bounds[step + 1], time - 1)
+            first = last_at(times, start, end, times[last]) if last >= 0 else -1
+            if first >= 0 and times[first] > best[node]:
+                if best[node] == NEVER:
+                    reached.entity[size] = node
+                    size += 1
+                best[node] = times[first]
+    reached.size[0] = size
 
 
 @compiled
@@ -153,7 +155,9 @@ def _reach_by_stairs(
     reached: Reached,
 ) -> None:
     """The third fact, from every node that the first two reach."""
-    times = index.times
+    times, target, bounds = index.times, index.pair_target, index.pair_bounds
+    group_bounds, best = index.group_bounds, reached.first
+    size = reached.size[0]
     for row in range(len(steps.node)):
         low, high = steps.bounds[row], steps.bounds[row + 1]
         if steps.last[low] >= time:
@@ -163,17 +167,19 @@ def _reach_by_stairs(
         if group < 0:
             continue
         high = last_at(steps.last, low, high, time - 1) + 1
-        for pair in range(index.group_bounds[group], index.group_bounds[group + 1]):
-            node = index.pair_target[pair]
-            if steps.first[high - 1] <= reached.first[node] or not _fits(
-                link[3], 3, node, subject, through
-            ):
+        latest = steps.first[high - 1]
+        for pair in range(group_bounds[group], group_bounds[group + 1]):
+            node = target[pair]
+            if latest <= best[node] or not _fits(link[3], 3, node, subject, through):
                 continue
-            last = last_at(times, index.pair_bounds[pair], index.pair_bounds[pair + 1], time - 1)
-            if last >= 0:
-                step = last_at(steps.last, low, high, times[last])
-                if step >= 0:
-                    _note(reached, node, steps.first[step])
+            last = last_at(times, bounds[pair], bounds[pair + 1], time - 1)
+            step = last_at(steps.last, low, high, times[last]) if last >= 0 else -1
+            if step >= 0 and steps.first[step] > best[node]:
+                if best[node] == NEVER:
+                    reached.entity[size] = node
+                    size += 1
+                best[node] = steps.first[step]
+    reached.size[0] = size
 
 
 @compiled

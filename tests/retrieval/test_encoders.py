@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -321,7 +320,7 @@ def test_options_out_of_range(contriever: Path, options: dict[str, Any], key: st
 
 def test_an_encoder_of_one_side_does_not_encode_the_other(tmp_path: Path) -> None:
     context, _ = dpr_pair(tmp_path)
-    with pytest.raises(RetrievalError, match="DPRContextEncoder encodes the document.*question"):
+    with pytest.raises(RetrievalError, match=r"DPRContextEncoder encodes the document.*question"):
         load_encoder(context, role="query")
     with pytest.raises(ConfigError, match="encodes a document, not a query"):
         load_encoder(context).with_role("query")

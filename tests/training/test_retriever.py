@@ -96,7 +96,7 @@ def test_a_killed_run_goes_on_to_the_same_result(
 
 def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_state(settings: Make) -> None:
     made = settings(learning_rate=1e30, max_grad_norm=1e30, max_steps=6, every=1, warmup_share=0.0)
-    with pytest.raises(TrainingError, match=r"loss is nan|norm"):
+    with pytest.raises(TrainingError, match="is kept"):
         train_retriever(made)
     state = torch.load(Path(made.out) / "run" / "state.pt", weights_only=True)
     assert state["step"] < 6

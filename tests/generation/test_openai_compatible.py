@@ -1,0 +1,339 @@
+"""The endpoint reader over real HTTP: a local server that answers well, late, wrongly or not."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from rulerag.errors import ConfigError, GenerationError
+from rulerag.generation.openai_compatible import OpenAICompatibleGenerator
+from rulerag.types import Document, GenerationRequest, Query
+
+KEY = "sk-very-secret-0123456789"
+
+
+class Server(ThreadingHTTPServer):
+    """Answers each call by a function of its number (from 0) and its body.
+
+    The function gives (status, headers, body); a body that is no text is written as JSON.
+    """
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.say: Callable[[int, dict[str, Any]], tuple[int, dict[str, str], Any]] = good
+        self.bodies: list[dict[str, Any]] = []
+        self.paths: list[str] = []
+        self.keys: list[str] = []
+        self.times: list[float] = []
+        self.at_once = self.most_at_once = 0
+        self.lock = threading.Lock()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Counts calls and hands them to the server's function."""
+
+    server: Server
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        with self.server.lock:
+            number = len(self.server.bodies)
+            self.server.bodies.append(body)
+            self.server.paths.append(self.path)
+            self.server.keys.append(self.headers.get("Authorization", ""))
+            self.server.times.append(time.monotonic())
+            self.server.at_once += 1
+            self.server.most_at_once = max(self.server.most_at_once, self.server.at_once)
+        status, headers, answer = self.server.say(number, body)
+        with self.server.lock:  # before the client can react to the answer
+            self.server.at_once -= 1
+        data = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
+        try:
+            self.send_response(status)
+            for name, value in {"Content-Type": "application/json", **headers}.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the client did not wait
+
+    def log_message(self, *_: Any) -> None:
+        """Keep test output clean."""
+
+
+def prompt_of(body: dict[str, Any]) -> str:
+    return str(body["messages"][0]["content"] if "messages" in body else body["prompt"])
+
+
+def completion(text: Any, body: dict[str, Any]) -> dict[str, Any]:
+    """A well-formed answer in the form of the api that was asked."""
+    usage = {"prompt_tokens": 100, "completion_tokens": 3, "total_tokens": 103}
+    if "messages" in body:
+        scores = {"content": [{"logprob": -0.5}, {"logprob": -0.25}]}
+        choice = {"message": {"role": "assistant", "content": text}, "logprobs": scores}
+    else:
+        choice = {"text": text, "logprobs": {"token_logprobs": [None, -0.5, -1.0]}}
+    return {"id": "1", "object": "x", "choices": [{"index": 0, **choice}], "usage": usage}
+
+
+def good(_: int, body: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
+    """Names the subject that the query asks about."""
+    subject = prompt_of(body).rsplit("what does ", 1)[1].split(" visit")[0]
+    return 200, {}, completion(f" {subject}.", body)
+
+
+def failure(status: int, message: str = "no", **headers: str) -> tuple[int, dict[str, str], Any]:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return status, named, {"error": {"message": message, "type": "t", "code": None}}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with Server() as running:
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+def requests(number: int) -> list[GenerationRequest]:
+    documents = (Document("d", "A consult B."),)
+    return [
+        GenerationRequest(Query(f"q{i}", f"what does Land {i} visit ?"), documents)
+        for i in range(number)
+    ]
+
+
+def reader(server: Server, **options: Any) -> OpenAICompatibleGenerator:
+    given = {"api_key": KEY, "backoff": 0.01, "timeout": 5.0, **options}
+    return OpenAICompatibleGenerator(server.url, "tiny", **given)
+
+
+@pytest.mark.parametrize("api", ["chat", "completions"])
+def test_answers_come_in_order_with_tokens_scores_and_cost(server: Server, api: str) -> None:
+    generator = reader(server, api=api, log_probability=True, prices=(2.0, 10.0))
+    asked = requests(20)
+    answers = generator.generate([*asked, asked[0]])
+    assert [a.text for a in answers] == [f"Land {i}" for i in range(20)] + ["Land 0"]
+    assert answers[0].score == pytest.approx(-0.75 if api == "chat" else -1.5)
+    assert len(server.bodies) == 20, "equal prompts are asked once"
+    usage = generator.usage
+    assert (usage.calls, usage.retries) == (20, 0)
+    assert (usage.prompt_tokens, usage.completion_tokens) == (2000, 60)
+    assert usage.cost == pytest.approx((2000 * 2 + 60 * 10) / 1e6)
+    place = "/v1/chat/completions" if api == "chat" else "/v1/completions"
+    assert set(server.paths) == {place}
+    body = server.bodies[0]
+    assert (body["model"], body["temperature"], body["max_tokens"]) == ("tiny", 0, 32)
+    assert "A consult B." in prompt_of(body)
+    assert set(server.keys) == {f"Bearer {KEY}"}
+    assert generator.generate([]) == []
+
+
+def test_concurrency_is_used_and_bounded(server: Server) -> None:
+    def slowly(number: int, body: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
+        time.sleep(0.05)
+        return good(number, body)
+
+    server.say = slowly
+    reader(server, concurrency=3).generate(requests(12))
+    assert server.most_at_once == 3
+
+
+def test_passing_failures_are_tried_again(server: Server) -> None:
+    statuses = {0: 500, 1: 503, 2: 429, 4: 408}
+    server.say = lambda n, body: failure(statuses[n]) if n in statuses else good(n, body)
+    generator = reader(server, concurrency=2)
+    assert [c.text for c in generator.generate(requests(4))] == [f"Land {i}" for i in range(4)]
+    assert len(server.bodies) == 8
+    assert generator.usage.retries == 4
+
+
+@pytest.mark.parametrize("headers", [{"Retry_After": "0.4"}, {"retry_after_ms": "400"}])
+def test_a_rate_limit_stops_every_thread_for_as_long_as_it_says(
+    server: Server, headers: dict[str, str]
+) -> None:
+    server.say = lambda n, body: failure(429, **headers) if n == 0 else good(n, body)
+    generator = reader(server, concurrency=1, backoff=0.0)
+    generator.generate(requests(3))
+    gaps = [b - a for a, b in zip(server.times, server.times[1:], strict=False)]
+    assert gaps[0] >= 0.39
+    assert max(gaps[1:]) < 0.3
+    server.times.clear()
+    with pytest.raises(GenerationError, match="asks to wait 3600 seconds") as caught:
+        server.say = lambda n, body: failure(429, Retry_After="3600")
+        generator.generate(requests(1))
+    assert caught.value.retryable
+
+
+def test_failures_that_stay_name_provider_and_whether_to_try_later(server: Server) -> None:
+    server.say = lambda n, body: failure(500, "out of memory")
+    with pytest.raises(GenerationError, match="status 500: .*out of memory") as caught:
+        reader(server, max_retries=2).generate(requests(1))
+    assert (caught.value.provider, caught.value.retryable) == (server.url, True)
+    assert len(server.bodies) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "hint"), [(400, ""), (401, "check the API key"), (404, "base_url"), (422, "")]
+)
+def test_final_failures_are_not_tried_again(server: Server, status: int, hint: str) -> None:
+    server.say = lambda n, body: failure(status)
+    with pytest.raises(GenerationError, match=f"status {status}.*{hint}") as caught:
+        reader(server, concurrency=1).generate(requests(30))
+    assert not caught.value.retryable
+    assert len(server.bodies) <= 2, "the other calls are not made"
+
+
+def test_an_empty_purse_is_not_tried_again(server: Server) -> None:
+    error = {"error": {"message": "pay", "type": "t", "code": "insufficient_quota"}}
+    server.say = lambda n, body: (429, {}, error)
+    with pytest.raises(GenerationError, match="pay"):
+        reader(server).generate(requests(1))
+    assert len(server.bodies) == 1
+
+
+def test_the_key_is_never_shown(
+    server: Server, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_KEY", KEY)
+    server.say = lambda n, body: failure(401 if n else 503, f"Incorrect API key: {KEY}")
+    generator = reader(server, api_key=None, api_key_env="MY_KEY")
+    with (
+        caplog.at_level(logging.DEBUG),
+        pytest.raises(GenerationError, match=r"Incorrect API key: \*\*\*") as caught,
+    ):
+        generator.generate(requests(1))
+    assert server.keys[0] == f"Bearer {KEY}"
+    shown = "".join(traceback.format_exception(caught.value))
+    rulerag_log = [r.getMessage() for r in caplog.records if r.name.startswith("rulerag")]
+    assert rulerag_log, "the retry is logged"
+    for text in (shown, repr(generator), generator.fingerprint, *rulerag_log):
+        assert KEY not in text
+    with pytest.raises(ConfigError, match="cannot be sent") as wrong:
+        reader(server, api_key=f"{KEY}\nä")
+    assert KEY not in str(wrong.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ('{"choices": [{"mess', "application/json"),
+        ("<html>Welcome</html>", "text/html"),
+        ("", "application/json"),
+        ('"hello"', "application/json"),
+        ('{"object": "list", "data": []}', "application/json"),
+        ('{"choices": "none"}', "application/json"),
+        ('{"choices": []}', "application/json"),
+        ('{"choices": [{"message": "hello"}]}', "application/json"),
+        ('{"choices": [{"text": "hello"}]}', "application/json"),
+        ('{"choices": [7]}', "application/json"),
+    ],
+)
+def test_nonsense_is_an_error_that_says_so(server: Server, body: str, kind: str) -> None:
+    server.say = lambda n, _: (200, {"Content-Type": kind}, body)
+    with pytest.raises(GenerationError, match="no completion|without a text") as caught:
+        reader(server).generate(requests(1))
+    assert not caught.value.retryable
+    assert "api=" in str(caught.value)
+    assert len(server.bodies) == 1
+
+
+@pytest.mark.parametrize("text", ["", None, []])
+def test_an_empty_answer_is_an_answer(server: Server, text: Any) -> None:
+    server.say = lambda n, body: (200, {}, completion(text, body))
+    (answer,) = reader(server).generate(requests(1))
+    assert (answer.text, answer.score) == ("", None)
+
+
+def test_parts_of_a_message_are_joined(server: Server) -> None:
+    parts = [{"type": "text", "text": "Nor"}, {"type": "text", "text": "land."}]
+    server.say = lambda n, body: (200, {}, completion(parts, body))
+    assert reader(server).generate(requests(1))[0].text == "Norland"
+
+
+def test_a_slow_answer_is_a_timeout(server: Server) -> None:
+    def late(number: int, body: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
+        time.sleep(0.6 if number == 0 else 0)
+        return good(number, body)
+
+    server.say = late
+    generator = reader(server, timeout=0.2)
+    assert generator.generate(requests(1))[0].text == "Land 0"
+    server.bodies.clear()
+    with pytest.raises(GenerationError, match=r"no answer within 0\.2 seconds") as caught:
+        reader(server, timeout=0.2, max_retries=0).generate(requests(1))
+    assert caught.value.retryable
+
+
+def test_an_endpoint_that_is_down_is_an_error() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    generator = OpenAICompatibleGenerator(
+        f"http://user:{KEY}@127.0.0.1:{port}/v1", "tiny", max_retries=1, backoff=0.01
+    )
+    with pytest.raises(GenerationError, match="cannot be reached .* is the server running") as e:
+        generator.generate(requests(2))
+    assert e.value.retryable
+    assert KEY not in str(e.value)
+
+
+def test_options_change_the_body_and_the_fingerprint(server: Server) -> None:
+    generator = reader(server, options={"max_tokens": None, "max_completion_tokens": 9, "seed": 1})
+    generator.generate(requests(1))
+    body = server.bodies[0]
+    assert "max_tokens" not in body
+    assert (body["max_completion_tokens"], body["seed"]) == (9, 1)
+    others = [reader(server), reader(server, template="standard"), reader(server, api_key="x")]
+    prints = [generator.fingerprint, *(o.fingerprint for o in others)]
+    assert len(set(prints)) == 3
+    assert prints[1] == prints[3], "the key is no setting"
+
+
+def test_prompts_are_packed_under_a_budget(server: Server) -> None:
+    documents = tuple(Document(f"d{i}", f"Land {i} consult B.") for i in range(50))
+    request = GenerationRequest(Query("q", "what does A visit ?"), documents)
+    generator = reader(server, max_prompt_tokens=200, template="standard")
+    (prompt,) = generator.prompts([request])
+    assert prompt.kept
+    assert prompt.dropped
+    assert len(prompt.text) <= 600
+    with pytest.raises(GenerationError, match="without any document"):
+        reader(server, max_prompt_tokens=10).generate([request])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"api": "song"}, "api"),
+        ({"concurrency": 0}, "concurrency"),
+        ({"max_new_tokens": 0}, "max_new_tokens"),
+        ({"timeout": 0}, "timeout"),
+        ({"max_retries": -1}, "max_retries"),
+        ({"base_url": "localhost:8000"}, "http://"),
+    ],
+)
+def test_wrong_settings_are_errors(options: dict[str, Any], message: str) -> None:
+    given = {"base_url": "http://127.0.0.1:1/v1", "model": "m", **options}
+    with pytest.raises(ConfigError, match=message):
+        OpenAICompatibleGenerator(**given)

@@ -1,0 +1,457 @@
+"""Dense retrieval: exact scores and ties, every index, files, encoders of two sides, bad input."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rulerag.errors import (
+    ConfigError,
+    DataFormatError,
+    EmptyDataError,
+    FingerprintError,
+    MissingDependencyError,
+    OutputError,
+    RetrievalError,
+)
+from rulerag.protocols import Retriever
+from rulerag.retrieval.corpus import RowSearcher
+from rulerag.retrieval.dense import DenseRetriever
+from rulerag.retrieval.encoders_loading import load_encoder
+from rulerag.retrieval.pooled import PooledRetriever
+from rulerag.retrieval.rule_guided import RuleGuidedRetriever
+from rulerag.retrieval.temporal import TimeAwareRetriever
+from rulerag.retrieval.vector_index import INDEXES
+from rulerag.types import Document, Fact, Query, RuleHit, ScoredDocument
+from tests.retrieval.encoder_checkpoints import dpr_pair
+
+Floats = npt.NDArray[np.float32]
+
+
+class Points:
+    """Encodes texts that are vectors already: "3 4" is (3, 4)."""
+
+    def __init__(self, fingerprint: str | None = "points") -> None:
+        self.batches: list[list[str]] = []
+        if fingerprint is not None:
+            self.fingerprint = fingerprint
+
+    def encode(self, texts: Sequence[str]) -> Floats:
+        self.batches.append(list(texts))
+        return np.array([[float(x) for x in text.split()] for text in texts], dtype=np.float32)
+
+
+def text_of(vector: Sequence[float]) -> str:
+    return " ".join(repr(float(x)) for x in vector)
+
+
+def corpus_of(vectors: Any) -> list[Document]:
+    return [Document(f"d{i}", text_of(vector)) for i, vector in enumerate(vectors)]
+
+
+def queries_of(vectors: Any) -> list[Query]:
+    return [Query(f"q{i}", text_of(vector)) for i, vector in enumerate(vectors)]
+
+
+def dense(documents: Sequence[Document], **options: Any) -> DenseRetriever:
+    return DenseRetriever(documents, Points(), **{"cache": False, **options})
+
+
+def ids(results: Sequence[ScoredDocument]) -> list[str]:
+    return [scored.document.id for scored in results]
+
+
+def cloud(size: int, dimension: int = 8, seed: int = 0) -> Floats:
+    return np.random.default_rng(seed).standard_normal((size, dimension)).astype(np.float32)
+
+
+SQUARE = corpus_of([(1, 0), (0, 2), (3, 3), (-1, 0)])
+
+
+# --- scores and order --------------------------------------------------------------------------
+
+
+def test_it_fits_the_seams() -> None:
+    retriever = dense(SQUARE)
+    assert isinstance(retriever, Retriever)
+    assert isinstance(retriever, RowSearcher)
+
+
+def test_cosine_and_dot_by_hand() -> None:
+    query = [Query("q", "2 1")]
+    [found] = dense(SQUARE).retrieve(query, 4)  # cosines: 2, 1, 3/√2 and −2, over √5
+    assert ids(found) == ["d2", "d0", "d1", "d3"]
+    expected = np.array([3 / np.sqrt(2), 2, 1, -2]) / np.sqrt(5)
+    assert [scored.score for scored in found] == pytest.approx(expected)
+    [found] = dense(SQUARE, similarity="dot").retrieve(query, 4)
+    assert [(s.document.id, s.score) for s in found] == [
+        ("d2", 9.0),
+        ("d0", 2.0),
+        ("d1", 2.0),
+        ("d3", -2.0),
+    ]
+    assert [scored.rank for scored in found] == [1, 2, 3, 4]
+    assert found[1].found_by == (RuleHit(None, 2, 2.0),)
+
+
+@given(
+    corpus=st.lists(st.tuples(*[st.integers(-3, 3)] * 3).filter(any), min_size=1, max_size=40),
+    query=st.tuples(*[st.integers(-3, 3)] * 3).filter(any),
+)
+def test_the_order_is_that_of_exact_arithmetic_with_ties_in_corpus_order(
+    corpus: list[tuple[int, ...]], query: tuple[int, ...]
+) -> None:
+    retriever = dense(corpus_of(corpus), similarity="dot")
+    products = [sum(a * b for a, b in zip(row, query, strict=True)) for row in corpus]
+    expected = sorted(range(len(corpus)), key=lambda i: (-products[i], i))
+    for depth in (1, 3, len(corpus)):
+        rows, scores = retriever.search(queries_of([query]), depth)
+        assert rows[0].tolist() == expected[:depth]
+        assert scores[0].tolist() == [products[i] for i in expected[:depth]]
+
+
+def test_masses_of_ties_keep_corpus_order_at_any_depth_batch_and_thread_count() -> None:
+    kinds = cloud(5, 33)
+    documents = corpus_of(kinds[np.arange(3000) % 5])
+    queries = queries_of(cloud(60, 33, seed=1))
+    one, two = dense(documents, threads=1), dense(documents, threads=2)
+    deep = one.search(queries, 3000)
+    for row in deep.rows:
+        best = row[:600]
+        assert (np.diff(best) == 5).all()  # one kind, from the first to the last
+        assert sorted(row.tolist()) == list(range(3000))
+    for depth in (1, 7, 255, 601, 1333):
+        for retriever in (one, two):
+            found = retriever.search(queries, depth)
+            np.testing.assert_array_equal(found.rows, deep.rows[:, :depth])
+            np.testing.assert_array_equal(found.scores, deep.scores[:, :depth])
+    alone = np.concatenate([one.search([query], 9).rows for query in queries[:5]])
+    np.testing.assert_array_equal(alone, deep.rows[:5, :9])
+
+
+def test_flat_search_is_exact_on_vectors_without_ties() -> None:
+    vectors, asked = cloud(4000, 64), cloud(100, 64, seed=1)
+    found = dense(corpus_of(vectors), similarity="dot").search(queries_of(asked), 50)
+    exact = asked.astype(np.float64) @ vectors.T.astype(np.float64)
+    np.testing.assert_array_equal(found.rows, np.argsort(-exact, axis=1)[:, :50])
+    best = -np.sort(-exact, axis=1)[:, :50]
+    np.testing.assert_allclose(found.scores, best, rtol=1e-5, atol=1e-5)
+
+
+def test_equal_queries_and_equal_documents_are_encoded_once() -> None:
+    encoder, queries = Points(), Points("queries")
+    vectors = [(1, 2), (2, 1), (1, 2), (3, 4), (2, 1)]
+    retriever = DenseRetriever(
+        corpus_of(vectors), encoder, query_encoder=queries, cache=False, chunk_size=2
+    )
+    assert [len(batch) for batch in encoder.batches] == [2, 1]
+    found = retriever.retrieve(queries_of([(0, 1), (1, 0), (0, 1)]), 5)
+    assert queries.batches == [["0.0 1.0", "1.0 0.0"]]
+    assert found[0] == found[2]
+    assert ids(found[1]) == ["d1", "d4", "d3", "d0", "d2"]
+
+
+def test_no_queries_and_more_documents_than_there_are() -> None:
+    retriever = dense(SQUARE)
+    assert retriever.retrieve([], 5) == []
+    rows, scores = retriever.search([], 3)
+    assert rows.shape == scores.shape == (0, 3)
+    assert len(retriever.retrieve([Query("q", "1 1")], 500)[0]) == 4
+
+
+# --- the kinds of index ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def clusters() -> tuple[list[Document], list[Query]]:
+    """Vectors around fifty centres, and queries that are some of them, shaken."""
+    centres, noise = cloud(50, 32, seed=1), cloud(2000, 32, seed=2)
+    vectors = np.repeat(centres, 40, axis=0) + 0.3 * noise
+    return corpus_of(vectors), queries_of(vectors[::40] + 0.05 * noise[:50])
+
+
+@pytest.mark.parametrize("kind", INDEXES)
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_every_index_finds_nearly_what_the_exact_one_finds(
+    kind: str, similarity: str, clusters: tuple[list[Document], list[Query]], tmp_path: Path
+) -> None:
+    documents, queries = clusters
+    exact = dense(documents, similarity=similarity).search(queries, 10)
+    built = dense(documents, similarity=similarity, index=kind, threads=1)
+    found = built.search(queries, 10)
+    shared = [len(set(a) & set(b)) for a, b in zip(exact.rows, found.rows, strict=True)]
+    assert np.mean(shared) > 9
+    assert (np.diff(found.scores, axis=1) <= 0).all()
+    again = dense(documents, similarity=similarity, index=kind, threads=1).search(queries, 10)
+    np.testing.assert_array_equal(again.rows, found.rows)
+    built.save(tmp_path / "index")
+    for mmap in (False, True):
+        opened = DenseRetriever.load(tmp_path / "index", documents, Points(), mmap=mmap)
+        assert opened.fingerprint == built.fingerprint
+        np.testing.assert_array_equal(opened.search(queries, 10).rows, found.rows)
+        np.testing.assert_array_equal(opened.search(queries, 10).scores, found.scores)
+
+
+def test_effort_is_traded_for_recall(clusters: tuple[list[Document], list[Query]]) -> None:
+    documents, queries = clusters
+    exact = dense(documents).search(queries, 10)
+
+    def recall(**options: Any) -> float:
+        found = dense(documents, **options).search(queries, 10)
+        shared = [len(set(a) & set(b)) for a, b in zip(exact.rows, found.rows, strict=True)]
+        return float(np.mean(shared)) / 10
+
+    assert recall(index="ivf", nlist=50, nprobe=50) == 1.0
+    assert recall(index="ivf", nlist=50, nprobe=1) < 0.999
+    assert recall(index="hnsw", links=2, ef_search=1, ef_construction=2, threads=1) < recall(
+        index="hnsw", threads=1
+    )
+
+
+def test_cells_that_hold_too_few_leave_places_empty() -> None:
+    vectors = np.concatenate([cloud(20, 4) + 50, cloud(20, 4) - 50])
+    retriever = dense(corpus_of(vectors), index="ivf", nlist=2, nprobe=1, threads=1)
+    rows, scores = retriever.search(queries_of(vectors[:1]), 30)
+    assert (rows[0, :20] >= 0).all()
+    assert (rows[0, 20:] == -1).all()
+    assert (scores[0, 20:] == 0).all()
+    assert len(retriever.retrieve(queries_of(vectors[:1]), 30)[0]) == 20
+
+
+def test_effort_can_be_changed_when_an_index_is_opened(
+    clusters: tuple[list[Document], list[Query]], tmp_path: Path
+) -> None:
+    documents, queries = clusters
+    built = dense(documents, index="ivf", nlist=50, nprobe=1)
+    built.save(tmp_path / "index")
+    opened = DenseRetriever.load(tmp_path / "index", documents, Points(), nprobe=50)
+    assert opened.fingerprint != built.fingerprint
+    exact = dense(documents).search(queries, 10)
+    np.testing.assert_array_equal(opened.search(queries, 10).rows, exact.rows)
+
+
+# --- wrappers, encoders of two sides -----------------------------------------------------------
+
+
+def test_wrappers_take_it(toy_temporal_graph: Any) -> None:
+    vectors = cloud(10, 4)
+    facts = list(toy_temporal_graph.train)
+    documents = [
+        Document(f"d{i}", text_of(vector), (Fact(*fact),))
+        for i, (vector, fact) in enumerate(zip(vectors, facts, strict=True))
+    ]
+    query = Query("q", text_of(vectors[0]), "italy", "visit", timestamp=3)
+
+    class NoRules:
+        def select(self, queries: Sequence[Query]) -> list[list[Any]]:
+            return [[] for _ in queries]
+
+    aware = TimeAwareRetriever(dense(documents))
+    [found] = aware.retrieve([query], 5)
+    assert found and all((s.document.timestamp or 0) < 3 for s in found)
+    [pooled] = PooledRetriever(aware).retrieve([query], 5)
+    [guided] = RuleGuidedRetriever(aware, NoRules(), merge="evidence").retrieve([query], 5)
+    assert ids(guided) == ids(found)
+    assert set(ids(pooled)) <= {s.document.id for s in aware.retrieve([query], 10)[0]}
+
+
+def test_dpr_end_to_end_with_an_encoder_of_each_side(tmp_path: Path) -> None:
+    context, question = (load_encoder(folder) for folder in dpr_pair(tmp_path))
+    texts = ["abc def", "bad cab", "a fig", "a" + " b" * 40]
+    documents = [Document(f"d{i}", text) for i, text in enumerate(texts)]
+    retriever = DenseRetriever(
+        documents, context, query_encoder=question, cache_dir=tmp_path / "cache"
+    )
+    assert (retriever.similarity, retriever.truncated_documents) == ("dot", 1)
+    rows, scores = retriever.search([Query("q", "abc")], 4)
+    expected = context.encode(texts) @ question.encode(["abc"])[0]
+    assert rows[0].tolist() == np.argsort(-expected).tolist()
+    np.testing.assert_allclose(scores[0], np.sort(expected)[::-1], rtol=1e-5)
+    with pytest.raises(ConfigError, match="not a query"):
+        DenseRetriever(documents, context)
+    with pytest.raises(ConfigError, match="not a document"):
+        DenseRetriever(documents, question)
+    retriever.save(tmp_path / "index")
+    opened = DenseRetriever.load(tmp_path / "index", documents, query_encoder=question)
+    assert opened.truncated_documents == 1
+    assert opened.fingerprint == retriever.fingerprint
+    np.testing.assert_array_equal(opened.search([Query("q", "abc")], 4).rows, rows)
+    with pytest.raises(FingerprintError, match="another encoder"):
+        DenseRetriever.load(
+            tmp_path / "index",
+            documents,
+            load_encoder(tmp_path / "dpr-ctx_encoder-tiny", max_length=9),
+            query_encoder=question,
+        )
+
+
+def test_the_fingerprint_names_corpus_encoders_and_settings() -> None:
+    others = [
+        dense(SQUARE),
+        dense(SQUARE[:3]),
+        dense(SQUARE, similarity="dot"),
+        dense(SQUARE, index="sq8"),
+        dense(SQUARE, index="hnsw"),
+        dense(SQUARE, index="hnsw", ef_search=9),
+        dense(SQUARE, query_encoder=Points("other")),
+        DenseRetriever(SQUARE, Points("third"), cache=False),
+        DenseRetriever(SQUARE, Points(None), cache=False),
+    ]
+    assert len({retriever.fingerprint for retriever in others}) == len(others)
+    assert dense(SQUARE, threads=1, ef_search=9).fingerprint == dense(SQUARE).fingerprint
+
+
+# --- bad input ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("top_k", [0, -1, True, 2.5])
+def test_top_k_must_be_a_positive_whole_number(top_k: int) -> None:
+    with pytest.raises(ConfigError, match="top_k"):
+        dense(SQUARE).retrieve([Query("q", "1 1")], top_k)
+
+
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [
+        ({"similarity": "euclidean"}, "similarity"),
+        ({"index": "hsnw"}, "index"),
+        ({"index": "ivf", "nlist": 0}, "nlist"),
+        ({"index": "ivf", "nlist": 5}, "nlist"),
+        ({"index": "ivf", "nprobe": 0}, "nprobe"),
+        ({"index": "hnsw", "links": 1}, "links"),
+        ({"index": "hnsw", "ef_search": 0}, "ef_search"),
+        ({"threads": 0}, "threads"),
+        ({"chunk_size": 0}, "chunk_size"),
+    ],
+)
+def test_options_out_of_range(options: dict[str, Any], key: str) -> None:
+    with pytest.raises(ConfigError, match=f"key '{key}'"):
+        dense(SQUARE, **options)
+
+
+def test_a_misspelt_index_is_hinted_at() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'hnsw'"):
+        dense(SQUARE, index="hsnw")
+
+
+def test_corpora_and_queries_that_cannot_be_encoded() -> None:
+    with pytest.raises(EmptyDataError, match="no documents"):
+        dense([])
+    with pytest.raises(EmptyDataError, match="'blank' has no text"):
+        dense([*SQUARE, Document("blank", "  ")])
+    with pytest.raises(DataFormatError, match="'d0'"):
+        dense([SQUARE[0], SQUARE[0]])
+    with pytest.raises(EmptyDataError, match="the query 'q7' has no text"):
+        dense(SQUARE).retrieve([Query("q1", "1 1"), Query("q7", " ")], 3)
+
+
+def test_vectors_of_different_lengths_are_told() -> None:
+    with pytest.raises(RetrievalError, match="encoded to 3 numbers, documents to 2"):
+        dense(SQUARE).retrieve([Query("q", "1 1 1")], 3)
+    known = Points("known")
+    known.dimension = 3  # type: ignore[attr-defined]
+    with pytest.raises(RetrievalError, match="encoded to 3 numbers, documents to 2"):
+        dense(SQUARE, query_encoder=known)
+
+
+def test_an_encoder_that_gives_something_else_is_told() -> None:
+    class Flat:
+        def encode(self, texts: Sequence[str]) -> Floats:
+            return np.ones(len(texts), dtype=np.float32)
+
+    class Broken:
+        def encode(self, texts: Sequence[str]) -> Floats:
+            return np.full((len(texts), 2), np.nan, dtype=np.float32)
+
+    with pytest.raises(RetrievalError, match=r"Flat gave an array of shape \(4,\) for 4 texts"):
+        DenseRetriever(SQUARE, Flat())
+    with pytest.raises(RetrievalError, match="no numbers"):
+        DenseRetriever(SQUARE, Broken())
+
+
+def test_missing_faiss_is_told_before_anything_is_encoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    encoder = Points()
+    with pytest.raises(MissingDependencyError, match="pip install faiss-cpu"):
+        DenseRetriever(SQUARE, encoder, cache=False)
+    assert encoder.batches == []
+
+
+# --- index folders -----------------------------------------------------------------------------
+
+
+def test_an_index_and_a_corpus_that_do_not_fit(tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    dense(SQUARE).save(folder)
+    with pytest.raises(FingerprintError, match="another corpus"):
+        DenseRetriever.load(folder, SQUARE[:3], Points())
+    with pytest.raises(FingerprintError, match="another encoder"):
+        DenseRetriever.load(folder, SQUARE, Points("other"))
+    with pytest.raises(ConfigError, match="nothing encodes queries"):
+        DenseRetriever.load(folder, SQUARE)
+    with pytest.raises(RetrievalError, match="no dense index here"):
+        DenseRetriever.load(tmp_path, SQUARE, Points())
+    with pytest.raises(OutputError, match="no index"):
+        (tmp_path / "mine").mkdir()
+        (tmp_path / "mine" / "file").write_text("x")
+        dense(SQUARE).save(tmp_path / "mine")
+    known = Points("known")
+    known.dimension = 3  # type: ignore[attr-defined]
+    with pytest.raises(RetrievalError, match="encoded to 3 numbers"):
+        DenseRetriever.load(folder, SQUARE, query_encoder=known)
+
+
+def test_a_damaged_index_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    dense(SQUARE).save(folder)
+
+    def broken(name: str) -> Path:
+        target = tmp_path / name
+        shutil.copytree(folder, target)
+        return target
+
+    file = broken("cut") / "index.faiss"
+    file.write_bytes(file.read_bytes()[:40])
+    (broken("gone") / "index.faiss").unlink()
+    other = broken("other") / "index.faiss"
+    dense(SQUARE, index="sq8").save(tmp_path / "sq8")
+    shutil.copy(tmp_path / "sq8" / "index.faiss", other)
+    smaller = broken("smaller") / "index.faiss"
+    dense(SQUARE[:2]).save(tmp_path / "two")
+    shutil.copy(tmp_path / "two" / "index.faiss", smaller)
+    manifest = broken("manifest") / "manifest.json"
+    values = json.loads(manifest.read_text())
+    del values["settings"]["similarity"]
+    manifest.write_text(json.dumps(values))
+    for name, message in [
+        ("cut", "damaged"),
+        ("gone", "missing"),
+        ("other", "holds a IndexScalarQuantizer"),
+        ("smaller", "2 vectors of 2 numbers, the manifest says 4"),
+        ("manifest", "manifest is damaged"),
+    ]:
+        with pytest.raises(RetrievalError, match=message):
+            DenseRetriever.load(tmp_path / name, SQUARE, Points())
+
+
+def test_a_search_that_is_not_settled_goes_deeper() -> None:
+    # 300 documents within rounding of each other: the first candidates cannot settle the end.
+    base = cloud(1, 16)[0]
+    vectors = np.repeat(base[None], 300, axis=0)
+    vectors[150] *= np.float32(1 + 2e-7)
+    retriever = dense(corpus_of(vectors), similarity="dot")
+    rows, _ = retriever.search(queries_of([base]), 3)
+    products = np.einsum("nd,d->n", vectors, base)
+    assert rows[0].tolist() == sorted(range(300), key=lambda i: (-products[i], i))[:3]
