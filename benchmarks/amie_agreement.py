@@ -101,7 +101,7 @@ def count_by_definition(rule: Rule, pairs: Pairs) -> tuple[int, int, int, int]:
         extended = set()
         for binding in bindings:
             bound = dict(binding)
-            known = bound.get(atom.subject), bound.get(atom.object)
+            known = _value(atom.subject, bound), _value(atom.object, bound)
             if known not in by_ends:
                 by_ends[known] = [
                     pair
@@ -109,15 +109,23 @@ def count_by_definition(rule: Rule, pairs: Pairs) -> tuple[int, int, int, int]:
                     if all(k is None or k == end for k, end in zip(known, pair, strict=True))
                 ]
             for subject, object_ in by_ends[known]:
-                new = bound | {atom.subject: subject, atom.object: object_}
+                new = dict(bound)
+                for term, end in ((atom.subject, subject), (atom.object, object_)):
+                    if term.startswith("?"):
+                        new[term] = end
                 extended.add(tuple(sorted(new.items())))
         bindings = extended
-    body = {(dict(b)[rule.head.subject], dict(b)[rule.head.object]) for b in bindings}
+    ends = rule.head.subject, rule.head.object
+    body = {tuple(dict(b).get(end, end) for end in ends) for b in bindings}
     head = pairs[rule.head.relation]
     subjects, objects = {s for s, _ in head}, {o for _, o in head}
     by_object = len(objects) > len(subjects)
     known_pairs = [p for p in body if (p[1] in objects if by_object else p[0] in subjects)]
     return len(body & head), len(head), len(body), len(known_pairs)
+
+
+def _value(term: str, bound: dict[str, str]) -> str | None:
+    return bound.get(term) if term.startswith("?") else term
 
 
 def _counts(rule: Rule) -> tuple[int | None, int | None, int | None]:

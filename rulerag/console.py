@@ -8,15 +8,16 @@ from collections.abc import Callable
 
 from rulerag.errors import RuleRAGError
 
-__all__ = ["EXIT_BAD_INPUT", "EXIT_INTERRUPTED", "guarded"]
+__all__ = ["AGAIN", "EXIT_BAD_INPUT", "EXIT_INTERRUPTED", "guarded"]
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 
-_AGAIN = "interrupted; no half-written file was left, run the same command again"
+AGAIN = "interrupted; no half-written file was left, run the same command again"
+"""What is said after Ctrl-C in a command that does not resume."""
 
 
-def guarded(command: Callable[[], object], *, interrupted: str = _AGAIN) -> int:
+def guarded(command: Callable[[], object], *, interrupted: str = AGAIN) -> int:
     """Run a command: 0 on success, 2 and one message on bad input, 130 when interrupted.
 
     Args:

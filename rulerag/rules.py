@@ -175,22 +175,30 @@ def _atom_from_json(value: Any, key: str) -> Atom:
     return Atom(value["relation"], value["subject"], value["object"])
 
 
-def rule_text(rule: Rule, label: Callable[[str], str] = readable) -> str:
+def rule_text(
+    rule: Rule,
+    label: Callable[[str], str] = readable,
+    entity_label: Callable[[str], str] = str,
+) -> str:
     """The rule in RuleRAG's words (arXiv:2410.22353, section 2).
 
     ``[Entity 1, r1, Entity 2] leads to [Entity 1, r2, Entity 2]``; the head's ends are Entity 1
     and Entity 2, further variables Entity 3, Entity 4 in order of appearance.
+
+    Args:
+        rule: the rule.
+        label: the words of a raw relation.
+        entity_label: the words of a raw entity, for rules with constants.
     """
-    names = {rule.head.subject: "Entity 1", rule.head.object: "Entity 2"}
-    for atom in rule.body:
+    names: dict[str, str] = {}
+    for atom in (rule.head, *rule.body):
         for variable in (atom.subject, atom.object):
             if variable.startswith("?"):
                 names.setdefault(variable, f"Entity {len(names) + 1}")
 
     def words(atom: Atom) -> str:
-        subject = names.get(atom.subject, atom.subject)
-        object_ = names.get(atom.object, atom.object)
-        return f"[{subject}, {label(atom.relation)}, {object_}]"
+        ends = (names.get(end) or entity_label(end) for end in (atom.subject, atom.object))
+        return f"[{f', {label(atom.relation)}, '.join(ends)}]"
 
     return f"{' and '.join(words(atom) for atom in rule.body)} leads to {words(rule.head)}"
 

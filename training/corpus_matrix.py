@@ -49,6 +49,7 @@ class CorpusMatrix:
         documents: Sequence[Document],
         encoder: SentenceEncoder,
         *,
+        cache: bool = True,
         folder: Path | None = None,
         progress: bool = False,
     ) -> CorpusMatrix:
@@ -57,15 +58,14 @@ class CorpusMatrix:
         Args:
             documents: the corpus.
             encoder: the document encoder.
-            folder: where the matrix is kept; in memory when None.
+            cache: keep the matrix on disk, where dense retrieval finds it too.
+            folder: another folder than rulerag's cache.
             progress: show a progress bar.
 
         Raises:
             EmptyDataError: there is no document, or an empty one.
         """
-        made = embed_corpus(
-            documents, encoder, cache=folder is not None, cache_dir=folder, progress=progress
-        )
+        made = embed_corpus(documents, encoder, cache=cache, cache_dir=folder, progress=progress)
         return cls(made.vectors, made.truncated)
 
     def __len__(self) -> int:

@@ -123,7 +123,7 @@ def train_pairs(
             frozen=False,
         )
         optimizer.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(encoder.parameters(), 1.0)
         optimizer.step()
         losses.append(float(loss.detach()))

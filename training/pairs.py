@@ -51,7 +51,7 @@ class PairSource:
     ) -> None:
         if len(facts) > limit:
             kept = np.random.default_rng([seed, 11]).permutation(len(facts))[:limit]
-            facts = facts.select(np.sort(kept), facts.split)
+            facts = facts.select(np.sort(kept))
         self.texts = [document.text for document in words.corpus(facts)]
         self._words = words
         self._entities = facts.entities.names

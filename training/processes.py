@@ -1,7 +1,8 @@
-"""Where training runs: one process, or those that ``accelerate launch`` or ``torchrun`` started."""
+"""Where training runs: one process, or those that ``torchrun`` or ``accelerate launch`` started."""
 
 from __future__ import annotations
 
+import importlib
 import os
 from contextlib import AbstractContextManager
 from typing import Any
@@ -87,9 +88,9 @@ def _device(device: str | None) -> torch.device:
 
 def _accelerator(*, cpu: bool) -> Any:
     try:
-        from accelerate import Accelerator, DistributedDataParallelKwargs
+        accelerate = importlib.import_module("accelerate")
     except ImportError:
         raise MissingDependencyError("accelerate", "train") from None
     # Encoders carry weights (a pooler) that sentence vectors never see.
-    unused = DistributedDataParallelKwargs(find_unused_parameters=True)
-    return Accelerator(cpu=cpu, kwargs_handlers=[unused])
+    unused = accelerate.DistributedDataParallelKwargs(find_unused_parameters=True)
+    return accelerate.Accelerator(cpu=cpu, kwargs_handlers=[unused])

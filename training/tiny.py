@@ -40,7 +40,7 @@ def train_tokenizer(texts: Iterable[str], *, vocabulary: int = 8000) -> PreTrain
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    return PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer,
         pad_token="[PAD]",
         unk_token="[UNK]",

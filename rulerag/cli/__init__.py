@@ -6,9 +6,11 @@ import logging
 import sys
 from collections.abc import Sequence
 
-from rulerag.console import guarded
+from rulerag.console import AGAIN, guarded
 
 __all__ = ["main"]
+
+_RESUMES = "interrupted; answered queries are kept, the same command goes on from there"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -17,6 +19,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     Args:
         argv: the arguments; those of the process when None.
     """
+    words = sys.argv[1:] if argv is None else list(argv)
     # The library logs what a person may want to know, such as how much of a run stands already.
     notes = logging.StreamHandler()
     logger = logging.getLogger("rulerag")
@@ -24,14 +27,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     logger.addHandler(notes)
     logger.setLevel(logging.INFO)
     try:
-        # Imported inside: Ctrl-C while the commands load must end as readably as later on.
-        sys.exit(guarded(lambda: _run(argv)))
+        interrupted = _RESUMES if words[:1] == ["evaluate"] else AGAIN
+        sys.exit(guarded(lambda: _run(words), interrupted=interrupted))
     finally:
         logger.removeHandler(notes)
         logger.setLevel(level)
 
 
-def _run(argv: Sequence[str] | None) -> None:
-    from rulerag.cli.app import app
+def _run(words: Sequence[str]) -> None:
+    # Imported here: Ctrl-C while the commands load must end as readably as later on.
+    from rulerag.cli.app import parse
 
-    app(args=argv)
+    work = parse(words)
+    if work is not None:
+        work()

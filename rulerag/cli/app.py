@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
 
 from rulerag.cli import answering, corpora, graphs, running
-from rulerag.console import guarded
+from rulerag.console import EXIT_INTERRUPTED
 
-__all__ = ["COMMANDS", "app"]
+__all__ = ["COMMANDS", "parse"]
 
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "demo": (running.demo, "rulerag demo --out demo-out"),
@@ -38,31 +38,49 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
 }
 """By name, what a command runs and the example that its help shows."""
 
-_RESUMES = "interrupted; answered queries are kept, the same command goes on from there"
 
-app = typer.Typer(
-    name="rulerag",
-    help="Retrieval-augmented generation that follows rules and shows why it answered.",
-    epilog="Start here: rulerag demo --out demo-out",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+def parse(argv: Sequence[str] | None) -> Callable[[], None] | None:
+    """The work that the arguments ask for, ready to run; None where they asked for help.
+
+    Parsing and working are apart, so that errors and Ctrl-C of the work are told our way.
+
+    Args:
+        argv: the arguments; those of the process when None.
+
+    Raises:
+        SystemExit: the arguments are wrong (2; a message is written).
+        KeyboardInterrupt: Ctrl-C while parsing.
+    """
+    chosen: list[Callable[[], None]] = []
+    try:
+        _app(chosen.append)(args=argv)
+    except SystemExit as stop:
+        if stop.code == EXIT_INTERRUPTED:
+            raise KeyboardInterrupt from None
+        if stop.code:
+            raise
+    return chosen[0] if chosen else None
 
 
-def _readable(work: Callable[..., None], **options: Any) -> Callable[..., None]:
-    """The command with readable errors; typer itself would end Ctrl-C without a word."""
+def _app(choose: Callable[[Callable[[], None]], None]) -> typer.Typer:
+    """The commands, each of which only hands on what it would do."""
+    app = typer.Typer(
+        name="rulerag",
+        help="Retrieval-augmented generation that follows rules and shows why it answered.",
+        epilog="Start here: rulerag demo --out demo-out",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
 
-    @functools.wraps(work)
-    def run(*args: Any, **kwargs: Any) -> None:
-        code = guarded(lambda: work(*args, **kwargs), **options)
-        if code:
-            raise typer.Exit(code)
+    def handing_on(work: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(work)
+        def command(*args: Any, **kwargs: Any) -> None:
+            choose(functools.partial(work, *args, **kwargs))
 
-    return run
+        return command
 
-
-for _name, (_work, _example) in COMMANDS.items():
-    _options = {"interrupted": _RESUMES} if _work is running.evaluate else {}
-    app.command(_name, epilog=f"Example: {_example}")(_readable(_work, **_options))
+    for name, (work, example) in COMMANDS.items():
+        app.command(name, epilog=f"Example: {example}")(handing_on(work))
+    return app

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from rulerag.errors import GenerationError
 from rulerag.generation.hf_batches import Tokens, shared_length
+from rulerag.generation.hf_cache import roomy_cache
 
 __all__ = ["Decoded", "Decoder"]
 
@@ -88,7 +89,10 @@ class Decoder:
             cache = None
             if shared:
                 self._advance(prompts[0][:shared])
-                cache = _repeated(self._layers, len(prompts))
+            if self.shareable:
+                capacity = max(map(len, prompts)) + self.new_tokens
+                layers = self._layers if shared else ()
+                cache = roomy_cache(layers, len(prompts), capacity)
             return self._greedy(prompts, shared, cache)
 
     def _advance(self, prefix: Tokens) -> None:
@@ -133,10 +137,6 @@ class Decoder:
         results = [Decoded() for _ in prompts]
         rows = list(range(len(prompts)))  # of the batch that is still computed
         going = set(rows)
-        if cache is None and self.shareable:
-            from transformers import DynamicCache
-
-            cache = DynamicCache()
         for step in range(self.new_tokens):
             output = self._forward(ids, mask, positions, cache)
             cache = output.past_key_values
@@ -197,17 +197,6 @@ def _best(logits: Any) -> tuple[Any, Any]:
             hint="load it with dtype='float32', and check that its training did not diverge",
         )
     return chosen, scores
-
-
-def _repeated(layers: Sequence[tuple[Any, Any]], rows: int) -> Any:
-    """A cache that holds the same keys and values for every row."""
-    from transformers import DynamicCache
-
-    cache = DynamicCache()
-    for place, (keys, values) in enumerate(layers):
-        shape = (rows, -1, -1, -1)
-        cache.update(keys.expand(shape), values.expand(shape), place)
-    return cache
 
 
 def _plain_cache(config: Any) -> bool:

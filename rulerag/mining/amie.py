@@ -28,7 +28,9 @@ from rulerag.rules import RuleBank
 if TYPE_CHECKING:
     from rulerag.kg.graph import FactTable
     from rulerag.mining.amie_index import Longs
+    from rulerag.mining.amie_work import Work
     from rulerag.parallel import Backend
+    from rulerag.rules import Rule
 
 __all__ = ["AmieMiner"]
 
@@ -38,8 +40,9 @@ logger = logging.getLogger(__name__)
 class AmieMiner:
     """Mines static Horn rules with AMIE 3's language, thresholds and counts.
 
-    Every closed rule of up to ``max_atoms`` atoms without constants and without reflexive atoms;
-    two variables may stand for the same entity. Counts are exact: the same as AMIE 3.5 reports.
+    Every closed rule of up to ``max_atoms`` atoms without reflexive atoms; two variables may stand
+    for the same entity. Counts are exact: the same as AMIE 3.5 reports. Without ``constants`` the
+    rules hold variables only.
 
     Args:
         max_atoms: atoms of a rule with its head, 2 to 4; with 2 no code has to be compiled.
@@ -53,6 +56,8 @@ class AmieMiner:
         min_standard_confidence: least standard confidence, a fraction.
         recursivity_limit: how many atoms of a rule may have the same relation.
         standard_confidence: whether to count standard body sizes.
+        constants: mine rules with constants too (AMIE's ``-const``), of up to three atoms;
+            :mod:`rulerag.mining.amie_constants` says which.
         progress: show progress bars.
         max_memory_gb: refuse runs whose estimate is above it; the free memory when None.
         checkpoint: a folder for finished relations; an interrupted run resumes from it.
@@ -80,6 +85,7 @@ class AmieMiner:
         min_standard_confidence: float = 0.0,
         recursivity_limit: int = 3,
         standard_confidence: bool = True,
+        constants: bool = False,
         progress: bool = False,
         max_memory_gb: float | None = None,
         checkpoint: str | Path | None = None,
@@ -103,6 +109,7 @@ class AmieMiner:
                 key="min_standard_confidence",
                 hint="set standard_confidence=True",
             )
+        self.constants = constants
         self.progress = progress
         if max_memory_gb is not None and not max_memory_gb > 0:
             raise ConfigError(
@@ -144,13 +151,16 @@ class AmieMiner:
             )
             return RuleBank()
         check_memory(index, least, self.max_atoms, self.backend.workers, self.max_memory_gb)
-        rules = self._one_atom(index, least)
+        counted = self._one_atom(index, least)
         if self.max_atoms > 2:
-            rules = self._longer(rules, index, least, facts)
-        rules = self._passing(rules, index)
+            counted = self._longer(counted, index, least, facts)
+        rules = self._passing(counted, index)
         check_rules_memory(len(rules), self.max_memory_gb)
         standard = self.standard_confidence
-        return RuleBank(build_rules(rules, facts.relations, index.head_size, standard=standard))
+        bank = RuleBank(build_rules(rules, facts.relations, index.head_size, standard=standard))
+        if not self.constants:
+            return bank
+        return RuleBank([*bank, *self._with_constants(counted, index, least, facts)])
 
     def _one_atom(self, index: DirectedIndex, least: Longs) -> Candidates:
         head, body, support = one_atom_supports(index, least)
@@ -168,10 +178,10 @@ class AmieMiner:
     ) -> Candidates:
         """One-atom candidates, and those of two and three atoms as asked for."""
         from rulerag.mining.amie_joins import TwoAtomJoins  # loads numba
-        from rulerag.mining.amie_work import Counting, Work
+        from rulerag.mining.amie_work import Counting
 
         on_object = functional_on_object(index)
-        work = Work(self.backend, progress=self.progress, checkpoint=self._open_checkpoint(facts))
+        work = self._work(facts)
         counting = Counting(self.min_pca_confidence, self.standard_confidence)
         two = TwoAtomJoins(index, on_object, work, counting)
         rules = Candidates.concatenate([atoms, two.sizes(two.candidates(least))])
@@ -182,6 +192,47 @@ class AmieMiner:
         three = ThreeAtomJoins(index, on_object, work, rules, least, counting)
         check_three_memory(three.parts(), self.backend.workers, self.max_memory_gb)
         return Candidates.concatenate([rules, three.sizes(three.candidates())])
+
+    def _with_constants(
+        self, counted: Candidates, index: DirectedIndex, least: Longs, facts: FactTable
+    ) -> list[Rule]:
+        from rulerag.mining.amie_constant_rules import (
+            build_constant_rules,
+            check_names,
+            passing_constants,
+        )
+        from rulerag.mining.amie_constants import mine_constants  # loads numba
+
+        check_names(facts)
+        atoms = counted.rows(counted.shape == Shape.ATOM)
+        rules, unary = mine_constants(
+            index,
+            functional_on_object(index),
+            self._work(facts),
+            atoms,
+            least,
+            max_atoms=self.max_atoms,
+            min_head_size=self.min_head_size,
+            min_pca_confidence=self.min_pca_confidence,
+            max_memory_gb=self.max_memory_gb,
+        )
+        rules = passing_constants(
+            rules,
+            atoms,
+            unary,
+            skyline=self.skyline,
+            recursivity_limit=self.recursivity_limit,
+            min_standard_confidence=self.min_standard_confidence,
+        )
+        check_rules_memory(len(rules), self.max_memory_gb)
+        standard = self.standard_confidence
+        return build_constant_rules(rules, unary, facts, index.head_size, standard=standard)
+
+    def _work(self, facts: FactTable) -> Work:
+        from rulerag.mining.amie_work import Work
+
+        checkpoint = self._open_checkpoint(facts)
+        return Work(self.backend, progress=self.progress, checkpoint=checkpoint)
 
     def _passing(self, rules: Candidates, index: DirectedIndex) -> Candidates:
         relations = index.num_relations
@@ -204,5 +255,6 @@ class AmieMiner:
             self.min_support,
             self.min_head_size,
             self.standard_confidence,
+            min(self.max_atoms, 3),
         ]
         return Checkpoint(self.checkpoint, "amie-" + fingerprint_object(settings))

@@ -99,6 +99,11 @@ class DirectedIndex:
         """``entity_bounds, pair_target, pair_starts, pair_relation``, as kernels take them."""
         return self.entity_bounds, self.pair_target, self.pair_starts, self.pair_relation
 
+    def kinds_by_entity(self) -> tuple[Longs, Ints]:
+        """The distinct directed relations that start at each entity: bounds and relations."""
+        order = np.argsort(self.group_source, kind="stable")
+        return _bounds(self.group_source, self.num_entities), self.group_relation[order]
+
     # --- by relation: one group per (directed relation, source) with facts -----------------------
 
     @cached_property

@@ -142,8 +142,6 @@ class _CountThree:
     def of(cls, index: DirectedIndex, shorter: Candidates, min_support: Longs) -> _CountThree:
         ordered = shorter.rows(np.argsort(shorter.head, kind="stable"))
         counts = np.bincount(ordered.head, minlength=index.num_relations)
-        by_source = np.argsort(index.group_source, kind="stable")
-        per_entity = np.bincount(index.group_source, minlength=index.num_entities)
         return cls(
             2 * index.num_relations,
             min_support,
@@ -151,8 +149,7 @@ class _CountThree:
             index.source,
             index.target,
             index.by_entity(),
-            np.concatenate([[0], np.cumsum(per_entity)]),
-            index.group_relation[by_source],
+            *index.kinds_by_entity(),
             ordered,
             np.concatenate([[0], np.cumsum(counts)]),
         )

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rulerag.mining.amie_support import seek
 from rulerag.mining.jit import compiled
 
-__all__ = ["three_sizes"]
+__all__ = ["meet", "three_sizes"]
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
@@ -30,7 +30,7 @@ def _holds(target: Ints, start: int, stop: int, wanted: int) -> bool:
 
 
 @compiled
-def _meet(one: int, two: int, group_starts: Longs, target: Ints) -> bool:
+def meet(one: int, two: int, group_starts: Longs, target: Ints) -> bool:
     """Whether two groups (-1: none) share a target."""
     if one < 0 or two < 0:
         return False
@@ -170,11 +170,11 @@ def _reach(
         return _triangle(group, second[v], third, stamp, group_starts, target, seen)
     if shape == _NEAR_SIDE:
         all_of_it = group_starts[group + 1] - group_starts[group]
-        return all_of_it if _meet(second[v], third[v], group_starts, target) else 0
+        return all_of_it if meet(second[v], third[v], group_starts, target) else 0
     if shape == _FAR_SIDE:
         size = 0
         for i in range(group_starts[group], group_starts[group + 1]):
-            size += _meet(second[target[i]], third[target[i]], group_starts, target)
+            size += meet(second[target[i]], third[target[i]], group_starts, target)
         return size
     if shape == _NEAR_PAIR:
         return _near_pair(group, second[v], third, stamp, group_starts, target, seen)

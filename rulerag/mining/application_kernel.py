@@ -119,24 +119,23 @@ def apply_rules(
     entities, directed = len(index.entity_bounds) - 1, len(rules.bounds) - 1
     depth = max(1, int(np.max(np.diff(rules.bounds)))) if directed else 1
     board, reached = new_board(entities, 1024, depth, top_k), new_reached(entities)
-    slot = np.zeros((directed, directed), np.int32)
-    known, used = [stairs(index, -1, 0, 0)], [(0, 0)]
+    known, slots = [stairs(index, -1, 0, 0, False)], {np.int64(-1): np.int64(0)}
     bounds = np.zeros(len(subject) + 1, np.int64)
     found, scores = np.zeros(1 << 12, np.int32), np.zeros(1 << 12, np.float64)
     for query in range(len(subject)):
         if query and subject[query] != subject[query - 1]:
-            for first, second in used:
-                slot[first, second] = 0
-            known, used = known[:1], used[:1]
+            known = known[:1]
+            slots.clear()
         for rule in range(rules.bounds[relation[query]], rules.bounds[relation[query] + 1]):
             length, body, link = rules.length[rule], rules.body[rule], rules.link[rule]
             step = known[0]
             if uses_stairs(length, link):
-                if slot[body[0], body[1]] == 0:
-                    slot[body[0], body[1]] = len(known)
-                    known.append(stairs(index, subject[query], body[0], body[1]))
-                    used.append((int(body[0]), int(body[1])))
-                step = known[slot[body[0], body[1]]]
+                home = link[2] == 0
+                code = (np.int64(body[0]) * directed + body[1]) * 2 + home
+                if code not in slots:
+                    slots[code] = len(known)
+                    known.append(stairs(index, subject[query], body[0], body[1], home))
+                step = known[slots[code]]
             reach(index, subject[query], time[query], length, body, link, step, reached)
             if reached.size[0]:
                 base = weight * rules.confidence[rule]

@@ -82,7 +82,7 @@ def last_at(times: Ints, low: int, high: int, limit: int) -> int:
 
 
 @compiled
-def stairs(index: TemporalIndex, subject: int, first: int, second: int) -> Staircases:
+def stairs(index: TemporalIndex, subject: int, first: int, second: int, home: bool) -> Staircases:
     """The staircases of all nodes that two facts reach from a subject.
 
     Args:
@@ -90,29 +90,65 @@ def stairs(index: TemporalIndex, subject: int, first: int, second: int) -> Stair
         subject: where the walk starts; -1 for no staircases.
         first: directed relation of the first fact.
         second: directed relation of the second, at the same time or later.
+        home: only the subject's own staircase.
     """
-    group = find_group(index.entity_bounds, index.group_relation, subject, first) if subject >= 0 else -1
-    if group < 0:
-        nothing = np.zeros(0, np.int32)
-        return Staircases(nothing, np.zeros(1, np.int64), nothing, nothing)
-    size = 0
-    for pair in range(index.group_bounds[group], index.group_bounds[group + 1]):
-        middle = find_group(index.entity_bounds, index.group_relation, index.pair_target[pair], second)
-        if middle >= 0:
-            start, end = index.group_bounds[middle], index.group_bounds[middle + 1]
-            size += index.pair_bounds[end] - index.pair_bounds[start]
-    steps = np.empty((size, 3), np.int32)
-    size = 0
-    for pair in range(index.group_bounds[group], index.group_bounds[group + 1]):
-        middle = find_group(index.entity_bounds, index.group_relation, index.pair_target[pair], second)
-        if middle >= 0:
-            for onward in range(index.group_bounds[middle], index.group_bounds[middle + 1]):
-                size = _merge(index, pair, onward, steps, size)
-    return _sorted_stairs(steps[:size])
+    if home:
+        half = index.num_relations
+        second = second - half if second >= half else second + half
+        return _sorted_stairs(_steps_home(index, subject, first, second))
+    return _sorted_stairs(_steps(index, subject, first, second))
 
 
 @compiled
-def _merge(index: TemporalIndex, pair: int, onward: int, steps: Ints, size: int) -> int:
+def _steps(index: TemporalIndex, subject: int, first: int, second: int) -> Ints:
+    """Rows (node, last, first) of all nodes."""
+    group_bounds, target = index.group_bounds, index.pair_target
+    group, size = -1, 0
+    if subject >= 0:
+        group = find_group(index.entity_bounds, index.group_relation, subject, first)
+    if group < 0:
+        return np.empty((0, 3), np.int32)
+    middles = np.empty(group_bounds[group + 1] - group_bounds[group], np.int64)
+    for place in range(len(middles)):
+        through = target[group_bounds[group] + place]
+        middle = find_group(index.entity_bounds, index.group_relation, through, second)
+        middles[place] = middle
+        if middle >= 0:
+            start, end = group_bounds[middle], group_bounds[middle + 1]
+            size += index.pair_bounds[end] - index.pair_bounds[start]
+    steps = np.empty((size, 3), np.int32)
+    size = 0
+    for place, middle in enumerate(middles):
+        if middle >= 0:
+            for onward in range(group_bounds[middle], group_bounds[middle + 1]):
+                pair = group_bounds[group] + place
+                size = _merge(index, pair, onward, target[onward], steps, size)
+    return steps[:size]
+
+
+@compiled
+def _steps_home(index: TemporalIndex, subject: int, first: int, second: int) -> Ints:
+    """Rows of the subject alone: ``second`` is read from it, to the nodes that it comes from."""
+    group_bounds, target = index.group_bounds, index.pair_target
+    out = find_group(index.entity_bounds, index.group_relation, subject, first)
+    back = find_group(index.entity_bounds, index.group_relation, subject, second)
+    if out < 0 or back < 0:
+        return np.empty((0, 3), np.int32)
+    start, end = group_bounds[back], group_bounds[back + 1]
+    steps = np.empty((index.pair_bounds[end] - index.pair_bounds[start], 3), np.int32)
+    left, right, size = group_bounds[out], start, 0
+    while left < group_bounds[out + 1] and right < end:
+        if target[left] == target[right]:
+            size = _merge(index, left, right, subject, steps, size)
+        if target[left] <= target[right]:
+            left += 1
+        else:
+            right += 1
+    return steps[:size]
+
+
+@compiled
+def _merge(index: TemporalIndex, pair: int, onward: int, node: int, steps: Ints, size: int) -> int:
     """Append (node, last, first) for every first time and the earliest last time at or after it."""
     times = index.times
     place, end = index.pair_bounds[pair], index.pair_bounds[pair + 1]
@@ -122,7 +158,7 @@ def _merge(index: TemporalIndex, pair: int, onward: int, steps: Ints, size: int)
             place += 1
             found = True
         if found:
-            steps[size, 0] = index.pair_target[onward]
+            steps[size, 0] = node
             steps[size, 1] = times[later]
             steps[size, 2] = times[place - 1]
             size += 1

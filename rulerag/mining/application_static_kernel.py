@@ -30,7 +30,10 @@ def _reach_parallel(
     index: TemporalIndex, subject: int, first: int, second: int, reached: Reached
 ) -> None:
     """The neighbours by both of two directed relations."""
-    one, other = find_group(index.entity_bounds, index.group_relation, subject, first), find_group(index.entity_bounds, index.group_relation, subject, second)
+    one, other = (
+        find_group(index.entity_bounds, index.group_relation, subject, first),
+        find_group(index.entity_bounds, index.group_relation, subject, second),
+    )
     if one < 0 or other < 0:
         return
     left, right = index.group_bounds[one], index.group_bounds[other]
@@ -121,7 +124,7 @@ def apply_static_rules(
     entities, directed = len(index.entity_bounds) - 1, len(rules.bounds) - 1
     depth = max(1, int(np.max(np.diff(rules.bounds)))) if directed else 1
     board, reached = new_board(entities, 1024, depth, 0), new_reached(entities)
-    no_stairs = stairs(index, -1, 0, 0)
+    no_stairs = stairs(index, -1, 0, 0, False)
     bounds = np.zeros(len(subject) + 1, np.int64)
     found, tie = np.zeros(1 << 12, np.int32), np.zeros(1 << 12, np.int32)
     scores = np.zeros(1 << 12, np.float64)

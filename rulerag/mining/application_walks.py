@@ -84,21 +84,24 @@ def reach(
         body: int32 array of shape (3,), directed relations in time order.
         link: int32 array of shape (4,), for each place of the walk the first place that holds the
             same entity.
-        steps: of the first two relations, where :func:`uses_stairs` says so.
+        steps: of the first two relations, where :func:`uses_stairs` says so; to the subject alone
+            where the walk returns there.
         reached: the result.
     """
-    if length == 3 and not uses_stairs(length, link):
-        _reach_around(index, subject, time, body, link, reached)
-    elif length == 3:
-        _reach_by_stairs(index, subject, time, body[2], link, steps, reached)
-    else:
+    if length < 3:
         _reach_short(index, subject, time, length, body, link, reached)
+    elif uses_stairs(length, link):
+        _reach_by_stairs(index, subject, time, body[2], link, steps, reached)
+    elif link[1] == 1 and link[2] != 1:
+        _reach_and_return(index, subject, time, body, link[2] == 0, reached)
+    else:
+        _reach_around(index, subject, time, body, link, reached)
 
 
 @compiled
 def uses_stairs(length: int, link: Ints) -> bool:
-    """Whether a body is walked by staircases: three facts, the second node not bound otherwise."""
-    return length == 3 and link[1] == 1 and link[2] == 2 and link[3] != 1
+    """Whether a body is walked by staircases: three facts, neither end bound to the first node."""
+    return length == 3 and link[1] == 1 and link[2] != 1 and link[3] != 1
 
 
 @compiled
@@ -183,6 +186,55 @@ def _reach_by_stairs(
 
 
 @compiled
+def _reach_and_return(
+    index: TemporalIndex, subject: int, time: int, body: Ints, home: bool, reached: Reached
+) -> None:
+    """Three facts, the last of which leads back to the first node, by way of any or the subject.
+
+    The latest second fact that some third fact follows decides the latest first one.
+    """
+    times, target, bounds = index.times, index.pair_target, index.pair_bounds
+    group_bounds, half = index.group_bounds, index.num_relations
+    group = find_group(index.entity_bounds, index.group_relation, subject, body[0])
+    if group < 0:
+        return
+    back = body[2] - half if body[2] >= half else body[2] + half
+    size = reached.size[0]
+    for pair in range(group_bounds[group], group_bounds[group + 1]):
+        through, start = target[pair], bounds[pair]
+        if times[start] >= time:
+            continue
+        out = find_group(index.entity_bounds, index.group_relation, through, body[1])
+        home_again = find_group(index.entity_bounds, index.group_relation, through, back)
+        if out < 0 or home_again < 0:
+            continue
+        end = last_at(times, start, bounds[pair + 1], time - 1) + 1
+        best = NEVER
+        left, right = group_bounds[out], group_bounds[home_again]
+        while left < group_bounds[out + 1] and right < group_bounds[home_again + 1]:
+            if target[left] < target[right]:
+                left += 1
+            elif target[left] > target[right]:
+                right += 1
+            else:
+                if not home or target[left] == subject:
+                    last = last_at(times, bounds[right], bounds[right + 1], time - 1)
+                    if last >= 0:
+                        second = last_at(times, bounds[left], bounds[left + 1], times[last])
+                        if second >= 0 and times[second] > best:
+                            best = times[second]
+                            if best >= times[end - 1]:
+                                break
+                left += 1
+                right += 1
+        first = last_at(times, start, end, best)
+        if first >= 0:
+            reached.first[through], reached.entity[size] = times[first], through
+            size += 1
+    reached.size[0] = size
+
+
+@compiled
 def _reach_around(
     index: TemporalIndex,
     subject: int,
@@ -191,10 +243,7 @@ def _reach_around(
     link: Ints,
     reached: Reached,
 ) -> None:
-    """Three facts whose second or last node is bound to an earlier one: node by node.
-
-    The latest second fact that some third fact follows decides the latest first one.
-    """
+    """Three facts of which one leads from a node to itself: node by node, as these are rare."""
     times = index.times
     group = find_group(index.entity_bounds, index.group_relation, subject, body[0])
     if group < 0:

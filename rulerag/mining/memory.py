@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Parts",
     "available_memory",
+    "check_join_memory",
     "check_memory",
     "check_rules_memory",
     "check_three_memory",
@@ -28,6 +29,7 @@ _PER_TABLE_SLOT = 24
 _PER_CANDIDATE = 200
 _PER_PAIR_OF_RELATIONS = 60
 _PER_RULE = 1_000
+_PER_ROW = 50
 _BLOCKS = 100_000_000  # the blocks of joins by columns, and the compiler
 
 
@@ -143,3 +145,18 @@ def _allow(needed: int, max_memory_gb: float | None, what: str) -> None:
         f"{what} about {needed / 1e9:.2f} GB and {allowed / 1e9:.2f} GB {source}",
         hint="raise max_memory_gb or min_head_coverage, lower max_atoms or threads",
     )
+
+
+def check_join_memory(rows: int, results: int, max_memory_gb: float | None) -> None:
+    """Refuse a join of columns that would not fit.
+
+    Args:
+        rows: rows to join.
+        results: the most that can come of them.
+        max_memory_gb: what is allowed; the free memory when None.
+
+    Raises:
+        MiningError: with both numbers and what would help.
+    """
+    needed = rows * _PER_ROW + results * _PER_CANDIDATE
+    _allow(needed, max_memory_gb, f"joining {rows:,} rows to up to {results:,} bodies needs")

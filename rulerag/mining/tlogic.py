@@ -1,44 +1,73 @@
-"""Temporal rules by exact counts: what at one time leads to what at a later one."""
+"""Temporal rules: what at one time, or over some steps in time, leads to what at a later one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
-from tqdm import tqdm
 
-from rulerag.errors import ConfigError, MiningError
+from rulerag.errors import ConfigError, MiningError, did_you_mean
+from rulerag.io import fingerprint_object
 from rulerag.kg.graph import FactTable
-from rulerag.rules import Atom, Rule, RuleBank, RuleQuality, rule_text
+from rulerag.mining.checkpoint import Checkpoint
+from rulerag.mining.quality import check_count, check_fraction
+from rulerag.mining.tlogic_counts import count_one_atom
+from rulerag.mining.tlogic_rules import TemporalRules, as_rules, one_atom_columns
+from rulerag.parallel import SerialBackend, ThreadBackend
+from rulerag.rules import RuleBank
+
+if TYPE_CHECKING:
+    from rulerag.mining.tlogic_index import Ints
+    from rulerag.parallel import Backend
 
 __all__ = ["TLogicMiner"]
 
-Longs = npt.NDArray[np.int64]
-# Rows of the join that are held at once: 4 M rows of three int64 columns are about 100 MB.
-_CHUNK_ROWS = 4_000_000
+_CANDIDATES = ("auto", "all", "walks")
+_TRANSITIONS = ("exponential", "uniform")
 
 
 class TLogicMiner:
-    """Mines cyclic temporal rules ``r1(x, y, t1) => r2(x, y, t2)`` with ``t1 < t2``.
+    """Mines cyclic temporal rules: ``r1(x, z, t1) ∧ … ∧ rk(w, y, tk) => r(x, y, t)``.
 
-    Every pair of relations is counted, in both directions of the body, over every fact, without
-    sampling. ``support`` counts the distinct facts ``r1(x, y, t1)`` that some ``r2(x, y, t2)``
-    with ``t2 > t1`` follows, ``body_size`` the distinct facts ``r1(x, y, t1)``, and
-    ``confidence`` is their ratio. A relation may predict itself.
+    The body's facts stand in time order (``t1 ≤ … ≤ tk``), all strictly before the head, and form
+    a walk from one end of the head to the other; relations may be read backwards, and variables
+    may return.
+
+    Bodies of one atom are counted exactly: ``support`` is the number of distinct facts
+    ``r1(x, y, t1)`` that some ``r(x, y, t)`` follows at a later time, ``body_size`` the number of
+    distinct facts ``r1(x, y, t1)``. Longer bodies are found by random walks and counted over the
+    distinct ones among ``num_bodies`` samples, as TLogic does. ``confidence`` is the ratio.
+
+    A rule with one body atom speaks for both ends of its head; longer ones predict the end that
+    their walk leads to: the object of ``r(?x, ?y)``, the subject of ``r(?y, ?x)``.
 
     Args:
-        lengths: body lengths to mine, in atoms; bodies of one atom are mined today.
+        lengths: body lengths to mine, in atoms, 1 to 3.
         min_confidence: least confidence, a fraction.
-        min_support: least support, in facts.
-        progress: show a progress bar.
+        min_support: least support, in facts or sampled bodies; when None 2 where only bodies of
+            one atom are mined, else 1 (TLogic's).
+        candidates: which bodies of one atom are counted: ``all``, or those that ``walks``
+            suggest, which forecast better under noisy-or; ``auto``: all where only these are
+            mined, else by walks.
+        num_walks: walks tried for each relation, direction and length.
+        num_bodies: bodies sampled for each rule of two or three atoms.
+        transition: how walks choose among earlier facts: ``exponential``, recent ones with more
+            weight, or ``uniform``.
+        seed: of the walks and samples; the result does not depend on threads or backend.
+        threads: threads for walks and samples.
+        backend: where relations are worked on, in place of threads of this process.
+        checkpoint: a folder for finished relations; an interrupted run resumes from it.
+        max_memory_gb: refuse facts whose estimate is above it; the free memory when None.
+        progress: show progress bars.
 
     Raises:
-        ConfigError: a threshold out of range, or a length that is not mined.
+        ConfigError: an argument is out of range; names it and the range.
 
     References:
-        Liu et al. 2022, TLogic (arXiv:2112.08025), section 3: rule support, body support and
-        confidence. TLogic samples bodies; here they are counted.
+        Liu et al. 2022, TLogic (arXiv:2112.08025), section 4: walks, rule support, body support
+        and confidence, with its published settings as defaults.
     """
 
     def __init__(
@@ -46,122 +75,123 @@ class TLogicMiner:
         *,
         lengths: Sequence[int] = (1,),
         min_confidence: float = 0.01,
-        min_support: int = 2,
+        min_support: int | None = None,
+        candidates: str = "auto",
+        num_walks: int = 200,
+        num_bodies: int = 500,
+        transition: str = "exponential",
+        seed: int = 0,
+        threads: int = 1,
+        backend: Backend | None = None,
+        checkpoint: str | Path | None = None,
+        max_memory_gb: float | None = None,
         progress: bool = False,
     ) -> None:
-        if not lengths or any(length != 1 for length in lengths):
+        self.lengths = _checked_lengths(lengths)
+        self.min_confidence = check_fraction("min_confidence", min_confidence)
+        least = 2 if self.lengths == (1,) else 1
+        self.min_support = check_count(
+            "min_support", least if min_support is None else min_support, 1
+        )
+        for key, value, known in (
+            ("candidates", candidates, _CANDIDATES),
+            ("transition", transition, _TRANSITIONS),
+        ):
+            if value not in known:
+                raise ConfigError(
+                    f"unknown {key} {value!r}", key=key, hint=did_you_mean(value, known)
+                )
+        self.candidates = candidates
+        if candidates == "auto":
+            self.candidates = "all" if self.lengths == (1,) else "walks"
+        self.num_walks = check_count("num_walks", num_walks, 1)
+        self.num_bodies = check_count("num_bodies", num_bodies, 1)
+        self.transition = transition
+        self.seed = check_count("seed", seed, 0, 2**63 - 1)
+        check_count("threads", threads, 1)
+        threaded: Backend = ThreadBackend(threads) if threads > 1 else SerialBackend()
+        self.backend = threaded if backend is None else backend
+        self.checkpoint = checkpoint
+        if max_memory_gb is not None and not max_memory_gb > 0:
             raise ConfigError(
-                f"temporal bodies of length {list(lengths)} are not mined",
-                key="lengths",
-                hint="use lengths=(1,)",
+                f"{max_memory_gb!r} is out of range",
+                key="max_memory_gb",
+                hint="give a positive number",
             )
-        if not 0.0 <= min_confidence <= 1.0:
-            raise ConfigError(
-                f"{min_confidence} is not between 0 and 1", key="min_confidence", hint="say 0.01"
-            )
-        if min_support < 1:
-            raise ConfigError(f"{min_support} is below 1", key="min_support", hint="say 2")
-        self.lengths = tuple(lengths)
-        self.min_confidence = min_confidence
-        self.min_support = min_support
+        self.max_memory_gb = max_memory_gb
         self.progress = progress
 
     def mine(self, facts: FactTable) -> RuleBank:
         """Return every rule that passes the thresholds, sorted by head, then confidence.
 
         Raises:
-            MiningError: the facts carry no timestamps.
+            MiningError: the facts carry no timestamps, or the memory would not suffice.
         """
         if facts.timestamp is None:
             raise MiningError(
                 f"{facts.name} has no timestamps, so no temporal rules",
                 hint="mine static facts with AmieMiner (--miner amie)",
             )
-        support, body = self._count(facts)
-        n = len(facts.relations)
-        confidence = support / np.maximum(body, 1)[:, None]
-        keep = (support >= self.min_support) & (confidence >= self.min_confidence)
-        rules = [
-            self._rule(facts, int(b) % n, bool(b >= n), int(h), int(support[b, h]), int(body[b]))
-            for b, h in np.argwhere(keep)
-        ]
-        rules.sort(key=lambda r: (r.head.relation, -r.ranking_confidence, r.text))
-        return RuleBank(rules)
+        parts = []
+        suggested = np.zeros((0, 9), np.int32)
+        if self.candidates == "walks" or self.lengths != (1,):
+            suggested, longer = self._walk(facts)
+            parts.append(longer)
+        if 1 in self.lengths:
+            every = self.candidates == "all"
+            parts.append(self._one_atom(facts, None if every else suggested))
+        found = TemporalRules.join(*parts).passing(self.min_support, self.min_confidence)
+        return RuleBank(as_rules(found, facts.relations))
 
-    def _count(self, facts: FactTable) -> tuple[Longs, Longs]:
-        """Rule support of shape (2 R, R) and body support of shape (2 R,).
+    def _one_atom(self, facts: FactTable, suggested: Ints | None) -> TemporalRules:
+        """Exact counts of bodies of one atom: of all, or of the suggested ones."""
+        support, body_size = count_one_atom(facts, progress=self.progress)
+        relations = len(facts.relations)
+        if suggested is None:
+            body, head = np.nonzero(support)
+        else:
+            head, body = suggested[suggested[:, 1] == 1][:, [0, 2]].astype(np.int64).T
+            inverse = head >= relations  # r(y, x) <- b(x, y) is r(x, y) <- b(y, x)
+            head = np.where(inverse, head - relations, head)
+            turned = np.where(body < relations, body + relations, body - relations)
+            both = np.stack([np.where(inverse, turned, body), head])
+            body, head = np.unique(both, axis=1)
+        return TemporalRules(one_atom_columns(head, body), support[body, head], body_size[body])
 
-        Row ``b`` is body relation ``b`` (or the inverse of ``b - R``), column the head relation.
-        """
-        n = len(facts.relations)
-        rows = np.unique(_columns(facts), axis=0)
-        subject, relation, object_, time = rows.T
-        entities = np.int64(len(facts.entities))
-        pair = subject * entities + object_
-        head_pair, head_relation, head_last = _last_times(pair, relation, time)
-        body_pair = np.concatenate([pair, object_ * entities + subject])
-        body_relation = np.concatenate([relation, relation + n])
-        body_time = np.concatenate([time, time])
-        start = np.searchsorted(head_pair, body_pair, side="left")
-        count = np.searchsorted(head_pair, body_pair, side="right") - start
-        support = np.zeros(2 * n * n, dtype=np.int64)
-        chunks = list(_chunks(count))
-        for rows_here in tqdm(chunks, "temporal rules", disable=not self.progress, unit="chunk"):
-            body_row, head_row = _expand(start[rows_here], count[rows_here])
-            body_row += rows_here.start
-            later = head_last[head_row] > body_time[body_row]
-            code = body_relation[body_row[later]] * n + head_relation[head_row[later]]
-            support += np.bincount(code, minlength=support.size)
-        body = np.bincount(body_relation, minlength=2 * n).astype(np.int64)
-        return support.reshape(2 * n, n), body
+    def _walk(self, facts: FactTable) -> tuple[Ints, TemporalRules]:
+        """What walks suggest, and the longer rules among them with their counts."""
+        from rulerag.mining.amie_work import Work  # loads numba
+        from rulerag.mining.tlogic_walks import RuleWalks
 
-    @staticmethod
-    def _rule(
-        facts: FactTable, body: int, inverse: bool, head: int, support: int, size: int
-    ) -> Rule:
-        names = facts.relations.names
-        ends = ("?y", "?x") if inverse else ("?x", "?y")
-        rule = Rule(
-            head=Atom(names[head], "?x", "?y"),
-            body=(Atom(names[body], *ends),),
-            temporal=True,
-            quality=RuleQuality(support=support, body_size=size, confidence=support / size),
-            miner="tlogic",
+        walks = RuleWalks(
+            facts,
+            lengths=self.lengths,
+            num_walks=self.num_walks,
+            num_bodies=self.num_bodies,
+            uniform=self.transition == "uniform",
+            seed=self.seed,
+            work=Work(
+                self.backend, progress=self.progress, checkpoint=self._open_checkpoint(facts)
+            ),
+            max_memory_gb=self.max_memory_gb,
         )
-        text = rule_text(rule, facts.relations.label)
-        return Rule(rule.head, rule.body, True, rule.quality, text, rule.miner)
+        suggested = walks.candidates()
+        return suggested, walks.counted(suggested[suggested[:, 1] > 1])
+
+    def _open_checkpoint(self, facts: FactTable) -> Checkpoint | None:
+        if self.checkpoint is None:
+            return None
+        settings: list[object] = [facts.fingerprint, facts.calendar.step, list(self.lengths)]
+        settings += [self.num_walks, self.num_bodies, self.transition, self.seed]
+        return Checkpoint(self.checkpoint, "tlogic-" + fingerprint_object(settings))
 
 
-def _columns(facts: FactTable) -> Longs:
-    if facts.timestamp is None:
-        raise MiningError(f"{facts.name} has no timestamps")
-    columns = (facts.subject, facts.relation, facts.object, facts.timestamp)
-    return np.stack([c.astype(np.int64) for c in columns], axis=1)
-
-
-def _last_times(pair: Longs, relation: Longs, time: Longs) -> tuple[Longs, Longs, Longs]:
-    """The last time of every (pair, relation), sorted by pair: three columns of equal length."""
-    order = np.lexsort((time, relation, pair))
-    pair, relation, time = pair[order], relation[order], time[order]
-    last = np.ones(len(pair), dtype=bool)
-    last[:-1] = (pair[1:] != pair[:-1]) | (relation[1:] != relation[:-1])
-    return pair[last], relation[last], time[last]
-
-
-def _chunks(count: Longs) -> Iterator[slice]:
-    """Slices of the body rows whose joins stay under the chunk size."""
-    total = np.cumsum(count)
-    begin = 0
-    while begin < len(count):
-        done = total[begin - 1] if begin else 0
-        end = max(int(np.searchsorted(total, done + _CHUNK_ROWS, side="right")), begin + 1)
-        yield slice(begin, end)
-        begin = end
-
-
-def _expand(start: Longs, count: Longs) -> tuple[Longs, Longs]:
-    """Row numbers on both sides of a join: left row i meets right rows start[i] + 0…count[i]-1."""
-    left = np.repeat(np.arange(len(count)), count)
-    first = np.cumsum(count) - count
-    offset = np.arange(int(count.sum())) - np.repeat(first, count)
-    return left, np.repeat(start, count) + offset
+def _checked_lengths(lengths: Sequence[int]) -> tuple[int, ...]:
+    known = sorted(set(lengths))
+    if not known or not set(known) <= {1, 2, 3}:
+        raise ConfigError(
+            f"temporal bodies of lengths {list(lengths)} are not mined",
+            key="lengths",
+            hint="use some of 1, 2 and 3, for example lengths=(1, 2, 3)",
+        )
+    return tuple(known)

@@ -33,6 +33,7 @@ class TemporalIndex(NamedTuple):
         pair_target: int32 array of shape (P,), neighbour of each pair.
         pair_bounds: int64 array of shape (P + 1,), times of each pair.
         times: int32 array of shape (2 F,), timestamps.
+        num_relations: R.
     """
 
     entity_bounds: Longs
@@ -41,6 +42,7 @@ class TemporalIndex(NamedTuple):
     pair_target: Ints
     pair_bounds: Longs
     times: Ints
+    num_relations: int
 
 
 def directed_quads(tables: Sequence[FactTable]) -> Longs:
@@ -101,6 +103,7 @@ def build_temporal_index(tables: Sequence[FactTable]) -> TemporalIndex:
         pair_target=target[pairs].astype(np.int32),
         pair_bounds=np.append(pairs, len(quads)),
         times=time.astype(np.int32),
+        num_relations=len(tables[0].relations),
     )
 
 

@@ -16,6 +16,8 @@ from rulerag.mining.tlogic_index import (
     directed_quads,
 )
 
+from rulerag.mining.walks_columns import last_times, masses
+
 if TYPE_CHECKING:
     from rulerag.kg.graph import FactTable
 
@@ -80,8 +82,6 @@ def build_walk_index(tables: Sequence[FactTable]) -> WalkIndex:
     Raises:
         MiningError: a table is static.
     """
-    from rulerag.mining.walks import last_times  # loads numba
-
     quads = directed_quads(tables)
     source, relation, target, time = quads.T
     entities, relations = len(tables[0].entities), len(tables[0].relations)
@@ -107,9 +107,7 @@ def build_walk_index(tables: Sequence[FactTable]) -> WalkIndex:
 
 def _edges(quads: Longs, first: list[int], step: int) -> Edges:
     """Columns, with masses over runs of rows that share some columns."""
-    from rulerag.mining.walks import masses  # loads numba
-
     new = np.ones(len(quads), dtype=bool)
     new[1:] = np.any(quads[1:, first] != quads[:-1, first], axis=1)
-    columns = [np.ascontiguousarray(column, np.int32) for column in quads.T]
-    return Edges(*columns, masses(columns[3], new, float(step)))
+    source, relation, target, time = (np.ascontiguousarray(c, np.int32) for c in quads.T)
+    return Edges(source, relation, target, time, masses(time, new, float(step)))

@@ -59,7 +59,8 @@ def embed_corpus(
 
     Args:
         documents: the corpus.
-        encoder: what encodes documents. One without a ``fingerprint`` cannot be cached.
+        encoder: what encodes documents; of one for both sides, the document side is taken. One
+            without a ``fingerprint`` cannot be cached.
         cache: keep the vectors on disk.
         cache_dir: the folder to keep them in; rulerag's cache folder when None.
         chunk_size: documents encoded between two writes.
@@ -67,6 +68,7 @@ def embed_corpus(
 
     Raises:
         EmptyDataError: there is no document, or one without text; names it.
+        ConfigError: the encoder is one of queries.
         RetrievalError: the encoder gives something else than one vector for each text.
         OutputError: the cache cannot be written.
     """
@@ -82,6 +84,8 @@ def embed_corpus(
             )
     if not texts:
         raise EmptyDataError("the corpus holds no documents", hint="give at least one document")
+    if isinstance(encoder, SentenceEncoder):
+        encoder = encoder.with_role("document")
     name = getattr(encoder, "fingerprint", None)
     if not cache or name is None:
         return _Work(texts, encoder, chunk_size).run(progress)

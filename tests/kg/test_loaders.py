@@ -210,13 +210,15 @@ def test_intervals_cut_by_time_are_the_wiki_files(
     assert list(rebuilt.test)[1:] == list(wiki.test)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak memory from /proc")
 def test_wiki_loads_fast_and_small(graph_folder: Finder) -> None:
-    # A fresh process, so that the figures hold all imports. Seen: 0.5 s and 85 MB.
+    # A fresh process, so that the figures hold all imports. Seen: 0.5 s and 85 MB. Linux hands the
+    # peak of the process that starts it down to ru_maxrss; VmHWM is the new program's own.
     program = (
-        "import time, resource, sys; start = time.perf_counter()\n"
+        "import re, time, sys; start = time.perf_counter()\n"
         "from rulerag.kg.graph import KnowledgeGraph\n"
         "graph = KnowledgeGraph.load(sys.argv[1])\n"
-        "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
+        "peak = int(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1]) / 1024\n"
         "print(time.perf_counter() - start, peak, len(graph.train))"
     )
     done = subprocess.run(

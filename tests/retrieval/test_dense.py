@@ -27,6 +27,7 @@ from rulerag.errors import (
 from rulerag.protocols import Retriever
 from rulerag.retrieval.corpus import RowSearcher
 from rulerag.retrieval.dense import DenseRetriever
+from rulerag.retrieval.dense_checkpoints import dense_from_checkpoints, load_dense
 from rulerag.retrieval.encoders_loading import load_encoder
 from rulerag.retrieval.pooled import PooledRetriever
 from rulerag.retrieval.rule_guided import RuleGuidedRetriever
@@ -293,6 +294,38 @@ def test_dpr_end_to_end_with_an_encoder_of_each_side(tmp_path: Path) -> None:
             load_encoder(tmp_path / "dpr-ctx_encoder-tiny", max_length=9),
             query_encoder=question,
         )
+
+
+def test_encoders_by_name(tmp_path: Path) -> None:
+    context, question = dpr_pair(tmp_path)
+    documents = [Document(f"d{i}", text) for i, text in enumerate(["abc def", "bad cab", "a fig"])]
+    options: dict[str, Any] = {"max_length": 9, "batch_size": 2, "device": "cpu"}
+    named = dense_from_checkpoints(
+        documents, encoder=context, index="hnsw", cache_dir=tmp_path / "c", **options
+    )
+    made = DenseRetriever(
+        documents,
+        load_encoder(context, max_length=9),
+        query_encoder=load_encoder(question, max_length=9),
+        index="hnsw",
+        cache_dir=tmp_path / "c",
+    )
+    assert named.fingerprint == made.fingerprint
+    assert len(list((tmp_path / "c").iterdir())) == 1
+    named.save(tmp_path / "index")
+    for query_encoder in (None, str(question)):
+        opened = load_dense(
+            tmp_path / "index", documents, encoder=context, query_encoder=query_encoder, **options
+        )
+        assert opened.fingerprint == made.fingerprint
+    both = load_encoder(question).model
+    both.save_pretrained(str(tmp_path / "both"))
+    one = dense_from_checkpoints(documents, encoder=tmp_path / "both", cache_dir=tmp_path / "c")
+    one.save(tmp_path / "one")
+    again = load_dense(tmp_path / "one", documents, encoder=tmp_path / "both", mmap=True)
+    assert again.fingerprint == one.fingerprint
+    with pytest.raises(FingerprintError, match="another encoder"):
+        load_dense(tmp_path / "one", documents, encoder=tmp_path / "both", max_length=5)
 
 
 def test_the_fingerprint_names_corpus_encoders_and_settings() -> None:

@@ -80,17 +80,25 @@ def test_an_encoder_without_a_name_is_not_cached(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+# Waves again, slow after the first chunk; without torch, so that it starts at once.
 SLOW = """
 import sys, time
-from pathlib import Path
-from tests.retrieval.test_dense_embeddings import Waves, embed
+import numpy as np
+from rulerag.retrieval.dense_embeddings import embed_corpus
+from rulerag.types import Document
 
-class Slow(Waves):
+class Slow:
+    fingerprint = "waves"
+    calls = 0
+
     def encode(self, texts):
-        time.sleep(0.2 if self.asked else 0.0)
-        return super().encode(texts)
+        time.sleep(0.2 if self.calls else 0.0)
+        self.calls += 1
+        angles = np.array([int(text) for text in texts], dtype=np.float64)
+        return np.stack([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32)
 
-embed(Slow(), Path(sys.argv[1]))
+documents = [Document(f"d{i}", str(i)) for i in range(100)]
+embed_corpus(documents, Slow(), cache_dir=sys.argv[1], chunk_size=16)
 """
 
 
@@ -132,9 +140,7 @@ def test_damaged_chunks_are_encoded_again(
     assert "000002.npy is damaged" in caplog.text
 
 
-def test_a_damaged_whole_is_encoded_again(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_damaged_whole_is_encoded_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     embed(Waves(), tmp_path)
     [whole] = tmp_path.glob("*/vectors.npy")
     whole.write_bytes(whole.read_bytes()[:-100])
@@ -177,9 +183,7 @@ def test_truncated_documents_are_counted_and_told_again_from_the_cache(
         )
         assert retriever.truncated_documents == cut
         told = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
-        assert told == [
-            f"{cut} of 120 documents are longer than the encoder's window and are cut"
-        ]
+        assert told == [f"{cut} of 120 documents are longer than the encoder's window and are cut"]
 
 
 def test_progress_is_shown_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

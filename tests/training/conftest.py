@@ -16,9 +16,10 @@ from training.tiny import make_encoder, train_tokenizer
 
 
 @pytest.fixture(autouse=True)
-def one_thread() -> None:
-    """Tiny models on busy machines: more threads only wait for each other."""
+def small_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One thread (more of them only wait for each other), and a cache of the test's own."""
     torch.set_num_threads(1)
+    monkeypatch.setenv("RULERAG_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.fixture(scope="session")

@@ -42,7 +42,7 @@ def assert_equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -
 
 
 def test_a_run_writes_two_encoders_and_never_trains_the_documents(
-    settings: Make, encoder_folder: Path, world_dataset: RuleQADataset
+    settings: Make, encoder_folder: Path, world_dataset: RuleQADataset, tmp_path: Path
 ) -> None:
     made = settings()
     metrics = train_retriever(made)
@@ -52,7 +52,7 @@ def test_a_run_writes_two_encoders_and_never_trains_the_documents(
     assert [row["step"] for row in metrics["history"]] == [0, 2, 4, 6]
     best = max(row[made.metric] for row in metrics["history"])
     assert metrics["best"][made.metric] == best
-    matrix = np.load(next((out / "run" / "corpus").rglob("*.npy")))
+    matrix = np.load(next((tmp_path / "cache").rglob("*.npy")))
     documents = load_encoder(encoder_folder, role="document", device="cpu")
     texts = [document.text for document in world_dataset.corpus[:20]]
     np.testing.assert_allclose(matrix[:20], documents.encode(texts), atol=1e-5)
@@ -88,10 +88,7 @@ def test_a_killed_run_goes_on_to_the_same_result(
         train_retriever(cut, after_step=kill)
     resumed = train_retriever(cut)
     assert_equal(weights(whole.out), weights(cut.out))
-    for row, other in zip(expected["history"], resumed["history"], strict=True):
-        assert {k: v for k, v in row.items() if k != "loss"} == {
-            k: v for k, v in other.items() if k != "loss"
-        }
+    assert resumed["history"] == expected["history"], "losses and recalls of every step"
 
 
 def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_state(settings: Make) -> None:
@@ -177,6 +174,7 @@ def test_the_default_configuration_has_the_papers_settings() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     importlib.util.find_spec("accelerate") is None, reason="accelerate is not installed"
 )
@@ -188,20 +186,22 @@ def test_two_processes_give_the_result_of_one(
 
     still = tmp_path / "still"  # dropout would differ between the two
     make_encoder(train_tokenizer(texts, vocabulary=600), width=32, layers=1).save(str(still))
-    shared = [str(config), f"model.query={still}", "max_steps=3", "--quiet"]
-    launch = ["-m", "torch.distributed.run", "--nproc_per_node=2", "--master_port=0"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    for name, start in (("one", []), ("two", launch)):
-        command = [sys.executable, *start, "-m", "training.retriever", *shared]
-        done = subprocess.run(
-            [*command, f"out={tmp_path / name}"],
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr[-2000:]
-    one, two = weights(tmp_path / "one"), weights(tmp_path / "two")
-    for name, tensor in one.items():
-        torch.testing.assert_close(tensor, two[name], atol=1e-5, rtol=1e-4)
+    changes = [f"model.query={still}", "max_steps=3"]
+    alone = load_config(config, [*changes, f"out={tmp_path / 'one'}"])
+    train_retriever(RetrieverSettings.from_config(alone))
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+    command = [sys.executable, *launch, "-m", "training.retriever", str(config), *changes]
+    done = subprocess.run(
+        [*command, f"out={tmp_path / 'two'}", "--quiet"],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    one, two = (read_json(tmp_path / name / "metrics.json")["history"] for name in ("one", "two"))
+    losses = [[row["loss"] for row in history[1:]] for history in (one, two)]
+    # The loss of each step shows the weights that the steps before it made.
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+    assert len(set(losses[0])) == 3

@@ -1,0 +1,340 @@
+"""Speed of dense retrieval against the bare parts that it is made of.
+
+``main`` measures, on made-up texts and vectors,
+
+* search: :class:`~rulerag.retrieval.dense.DenseRetriever` against FAISS's own ``IndexFlatIP`` on
+  the same vectors, in queries a second. FAISS leaves ties open; the retriever settles them;
+* encoding: :class:`~rulerag.retrieval.encoders.SentenceEncoder` on texts against the bare model's
+  forward on the same batches, cut into tokens and padded beforehand.
+
+``--graph`` measures, on a RuleQA benchmark, rule-guided search over all pairs of a query and a rule
+(texts composed, encoded, searched, united) against FAISS alone on the vectors of the same pairs,
+with the peak memory of the process. The encoder has random weights and the size of a small one:
+what it finds is worth nothing, how fast it is does not depend on that.
+
+Both sides of a ratio take turns and keep their best time: on a busy machine both wait alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import random
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.ruleqa import BENCHMARKS, build
+from rulerag.console import guarded
+from rulerag.dataset import RuleQADataset
+from rulerag.errors import DataError
+from rulerag.io import prepare_folder, write_json
+from rulerag.kg.graph import KnowledgeGraph
+from rulerag.retrieval.corpus import Rows
+from rulerag.retrieval.dense import DenseRetriever
+from rulerag.retrieval.dense_embeddings import embed_corpus
+from rulerag.retrieval.encoders import SentenceEncoder
+from rulerag.retrieval.encoders_loading import load_encoder
+from rulerag.retrieval.encoders_tokens import padded, tokenize
+from rulerag.retrieval.rule_guided import RuleGuidedRetriever
+from rulerag.retrieval.rule_selection import HeadRelationSelector
+from rulerag.retrieval.vector_index import normalized
+from rulerag.types import Document
+
+__all__ = ["BAR", "main", "measure_encoding", "measure_graph", "measure_search", "small_encoder"]
+
+BAR = 0.8
+"""What each ratio shall reach."""
+
+Floats = npt.NDArray[np.float32]
+_SHAPES = ((100_000, 128, 2000, 10), (100_000, 128, 2000, 200), (50_000, 768, 500, 10))
+_SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+class _Given:
+    """Encodes numbers as the rows of a matrix."""
+
+    def __init__(self, vectors: Floats) -> None:
+        self.vectors = vectors
+
+    def encode(self, texts: Sequence[str]) -> Floats:
+        return self.vectors[[int(text) for text in texts]]
+
+
+def _turns(works: Sequence[Callable[[], object]], repeats: int) -> list[float]:
+    """The least seconds of each work, done in turns."""
+    best = [float("inf")] * len(works)
+    for _ in range(repeats):
+        for i, work in enumerate(works):
+            gc.collect()
+            start = time.perf_counter()
+            work()
+            best[i] = min(best[i], time.perf_counter() - start)
+    return best
+
+
+def measure_search(
+    size: int, dimension: int, queries: int, depth: int, *, repeats: int = 3
+) -> dict[str, Any]:
+    """Search made-up vectors by the retriever and by FAISS."""
+    import faiss
+
+    chance = np.random.default_rng(0)
+    vectors = chance.standard_normal((size, dimension)).astype(np.float32)
+    asked = chance.standard_normal((queries, dimension)).astype(np.float32)
+    for matrix in (vectors, asked):
+        faiss.normalize_L2(matrix)
+    documents = [Document(f"d{i}", str(i)) for i in range(size)]
+    retriever = DenseRetriever(documents, _Given(vectors), cache=False)
+    index = faiss.IndexFlatIP(dimension)
+    index.add(vectors)
+    ours, raw = _turns(
+        [lambda: retriever.search_vectors(asked, depth), lambda: index.search(asked, depth)],
+        repeats,
+    )
+    return {
+        "vectors": size,
+        "dimension": dimension,
+        "queries": queries,
+        "depth": depth,
+        "queries_per_second": queries / ours,
+        "faiss_queries_per_second": queries / raw,
+        "ratio": raw / ours,
+    }
+
+
+def small_encoder(
+    texts: Sequence[str], *, layers: int = 2, width: int = 128, batch_size: int = 128
+) -> SentenceEncoder:
+    """A BERT with random weights and a vocabulary learned from some texts."""
+    import torch
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=_word_pieces(texts),
+        model_max_length=128,
+        **{f"{name[1:-1].lower()}_token": name for name in _SPECIAL},
+    )
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=width,
+        num_hidden_layers=layers,
+        num_attention_heads=max(2, width // 64),
+        intermediate_size=4 * width,
+        max_position_embeddings=128,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        BertModel(config, add_pooling_layer=False).save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        return load_encoder(folder, pooling="mean", batch_size=batch_size)
+
+
+def _word_pieces(texts: Sequence[str]) -> Any:
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=8000, special_tokens=_SPECIAL, show_progress=False
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    ends = [(name, _SPECIAL.index(name)) for name in ("[CLS]", "[SEP]")]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=ends
+    )
+    return tokenizer
+
+
+def measure_encoding(texts: Sequence[str], encoder: SentenceEncoder, *, repeats: int = 3) -> Any:
+    """Encode texts, and run the bare model over the same batches."""
+    import torch
+
+    inner, tokenizer = encoder.model[0].auto_model, encoder.model.tokenizer
+    tokens = tokenize(tokenizer, texts, encoder.window)
+    order = np.argsort(-tokens.lengths, kind="stable")
+    batches = [
+        [torch.from_numpy(array) for array in padded(tokens, rows, tokenizer.pad_token_id)]
+        for rows in np.split(order, range(encoder.batch_size, len(order), encoder.batch_size))
+    ]
+
+    def bare() -> None:
+        with torch.inference_mode():
+            for ids, mask in batches:
+                inner(input_ids=ids, attention_mask=mask)
+
+    encoder.encode(texts[: encoder.batch_size])
+    ours, raw = _turns([lambda: encoder.encode(texts), bare], repeats)
+    return {
+        "texts": len(texts),
+        "tokens": len(tokens.ids),
+        "layers": inner.config.num_hidden_layers,
+        "width": inner.config.hidden_size,
+        "texts_per_second": len(texts) / ours,
+        "forward_texts_per_second": len(texts) / raw,
+        "ratio": raw / ours,
+    }
+
+
+def made_up_texts(size: int) -> list[str]:
+    """Sentences of a date, two names and a few words, as documents of a temporal graph are."""
+    chance = random.Random(0)
+    letters = "abcdefghijklmnoprstuvw"
+    words = ["".join(chance.choices(letters, k=chance.randint(3, 9))) for _ in range(3000)]
+    texts = []
+    for _ in range(size):
+        month, day = chance.randint(1, 12), chance.randint(1, 28)
+        phrase = " ".join(chance.choices(words, k=chance.randint(5, 14)))
+        texts.append(f"Time 2014-{month:02d}-{day:02d} {phrase}.")
+    return texts
+
+
+class _Timed(DenseRetriever):
+    """Notes what it was asked, and how long encoding and searching took."""
+
+    seconds: dict[str, float]
+    asked: Floats
+
+    def encode_queries(self, texts: Sequence[str]) -> Floats:
+        """See there."""
+        start = time.perf_counter()
+        self.asked = super().encode_queries(texts)
+        self.seconds = {"encode": time.perf_counter() - start}
+        return self.asked
+
+    def search_vectors(self, vectors: Floats, depth: int) -> Rows:
+        """See there."""
+        start = time.perf_counter()
+        found = super().search_vectors(vectors, depth)
+        self.seconds["search"] = time.perf_counter() - start
+        return found
+
+
+def measure_graph(graph: str, *, dimension: int = 128, depth: int = 10) -> dict[str, Any]:
+    """Rule-guided search over all pairs of a RuleQA benchmark, against FAISS on their vectors.
+
+    Args:
+        graph: the graph's folder, such as ``wiki``.
+        dimension: width of the encoder.
+        depth: documents of each pair.
+
+    Raises:
+        DataError: the graph's folder is not there.
+    """
+    dataset = _dataset(graph)
+    texts = [document.text for document in dataset.corpus]
+    encoder = small_encoder(texts[:: max(1, len(texts) // 50_000)], width=dimension)
+    queries = dataset.query_set("balanced")
+    with tempfile.TemporaryDirectory() as cache:
+        start = time.perf_counter()
+        retriever = _Timed(dataset.corpus, encoder, cache_dir=cache, progress=True)
+        index_seconds = time.perf_counter() - start
+        guided = RuleGuidedRetriever(retriever, HeadRelationSelector(dataset.rules))
+        start = time.perf_counter()
+        guided.retrieve_union(queries, depth)
+        guided_seconds = time.perf_counter() - start
+        peak = _peak_memory_gb()
+        raw = _faiss_seconds(
+            embed_corpus(dataset.corpus, encoder, cache_dir=cache).vectors, retriever.asked, depth
+        )
+    without = guided_seconds - retriever.seconds["encode"]
+    return {
+        "benchmark": dataset.name,
+        "documents": len(texts),
+        "dimension": dimension,
+        "queries": len(queries),
+        "pairs": len(retriever.asked),
+        "depth": depth,
+        "index_seconds": index_seconds,
+        "guided_seconds": guided_seconds,
+        "encode_seconds": retriever.seconds["encode"],
+        "search_seconds": retriever.seconds["search"],
+        "faiss_seconds": raw,
+        "ratio": raw / without,
+        "ratio_with_encoding": raw / guided_seconds,
+        "peak_memory_gb": peak,
+    }
+
+
+def _dataset(graph: str) -> RuleQADataset:
+    name = "ruleqa-i" if graph == "icews14" else f"ruleqa-{graph[:1]}"
+    root = Path(__file__).resolve().parent.parent
+    folder = Path(os.environ.get("RULERAG_DATA") or root.parent / "shared" / "data") / graph
+    if not folder.is_dir() or name not in BENCHMARKS:
+        raise DataError("no such graph folder", path=folder, hint="set RULERAG_DATA")
+    return build(name, KnowledgeGraph.load(folder))
+
+
+def _faiss_seconds(vectors: Floats, asked: Floats, depth: int) -> float:
+    import faiss
+
+    index = faiss.IndexFlatIP(vectors.shape[1])
+    for start in range(0, len(vectors), 1 << 16):
+        index.add(normalized(np.asarray(vectors[start : start + (1 << 16)])))
+    return _turns([lambda: index.search(asked, depth)], 2)[0]
+
+
+def _peak_memory_gb() -> float:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1 << 30 if sys.platform == "darwin" else 1 << 20)
+
+
+def main(out: Path | None = None, graph: str | None = None) -> dict[str, Any]:
+    """Measure, print, and write ``retrieval.json`` or ``retrieval-GRAPH.json``.
+
+    Args:
+        out: a folder for the figures.
+        graph: measure rule-guided search over this graph's benchmark instead.
+    """
+    if graph is not None:
+        figures = measure_graph(graph)
+        print(
+            f"{figures['benchmark']}, {figures['pairs']:,} pairs over {figures['documents']:,} "
+            f"documents, {figures['dimension']} numbers each: {figures['guided_seconds']:.1f} s "
+            f"rule-guided, of which {figures['encode_seconds']:.1f} s to encode; FAISS alone "
+            f"{figures['faiss_seconds']:.1f} s: ratio {figures['ratio']:.2f} "
+            f"({figures['ratio_with_encoding']:.2f} with encoding); "
+            f"{figures['peak_memory_gb']:.1f} GB"
+        )
+        return _written(figures, out, f"retrieval-{graph}.json")
+    rows = [measure_search(*shape) for shape in _SHAPES]
+    for row in rows:
+        print(
+            f"search {row['vectors']:>7,} × {row['dimension']:<4} depth {row['depth']:<4}"
+            f"{row['queries_per_second']:>8,.0f} queries/s, FAISS "
+            f"{row['faiss_queries_per_second']:>8,.0f}: ratio {row['ratio']:.2f}"
+        )
+    texts = made_up_texts(8192)
+    encoding = measure_encoding(texts, small_encoder(texts))
+    print(
+        f"encode {encoding['texts']:,} texts, {encoding['layers']} layers × {encoding['width']}: "
+        f"{encoding['texts_per_second']:,.0f} texts/s, forward alone "
+        f"{encoding['forward_texts_per_second']:,.0f}: ratio {encoding['ratio']:.2f}"
+    )
+    least = min(row["ratio"] for row in [*rows, encoding])
+    print(f"least ratio {least:.2f}, bar {BAR}")
+    figures = {"benchmark": "retrieval", "ratio": least, "search": rows, "encoding": encoding}
+    return _written(figures, out, "retrieval.json")
+
+
+def _written(figures: dict[str, Any], out: Path | None, name: str) -> dict[str, Any]:
+    if out is not None:
+        write_json(prepare_folder(out) / name, figures)
+    return figures
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--out", type=Path, help="a folder for the figures as JSON")
+    parser.add_argument("--graph", help="rule-guided search over RuleQA of a graph, such as wiki")
+    given = parser.parse_args()
+    sys.exit(guarded(lambda: main(given.out, given.graph)))
