@@ -120,7 +120,10 @@ def _run(arguments: argparse.Namespace) -> None:
             folder = out / f"{Path(name).stem}-{query_set}"
             sys.stderr.write(f"{folder.name}\n")
             overrides = [f"dataset.path={out / 'dataset'}", f"dataset.query_set={query_set}"]
-            config = load_config(_ROOT / "configs" / name, overrides)
+            file = _ROOT / "configs" / name
+            config = load_config(file, overrides)
+            if load_config(file).read("dataset.query_set", str, "full") != query_set:
+                config = config.without("expected")
             started = time.perf_counter()
             try:
                 pipeline = make_pipeline(config, dataset)

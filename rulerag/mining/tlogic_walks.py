@@ -82,8 +82,12 @@ class RuleWalks:
         Args:
             rules: rows as :meth:`candidates` gives them, in that order.
         """
-        first, bounds = np.unique(rules[:, 2], return_index=True)
-        groups = dict(zip(first.tolist(), np.split(rules, bounds[1:]), strict=True))
+        first = np.unique(rules[:, 2])
+        bounds = np.searchsorted(rules[:, 2], first)
+        groups = {
+            f: rules[b:e]
+            for f, b, e in zip(first.tolist(), bounds, [*bounds[1:], len(rules)], strict=True)
+        }
         task = _Count(self._index, groups, self._sizes[1], self._seed)
         parts = self._work.map("sampled bodies", "bodies", task, list(groups))
         none = np.zeros(0, np.int64)

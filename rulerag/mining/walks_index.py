@@ -15,7 +15,6 @@ from rulerag.mining.tlogic_index import (
     build_temporal_index,
     directed_quads,
 )
-
 from rulerag.mining.walks_columns import last_times, masses
 
 if TYPE_CHECKING:

@@ -276,18 +276,17 @@ def test_a_real_graph_agrees_with_counts_by_definition(
     pairs = pairs_by_relation(train)
     ours = [rule for rule in nell_bank if constants_of(rule)]
     assert len(ours) > 500
-    checked = 0
-    for rule in ours[::7]:
-        if sum(len(pairs[a.relation]) for a in rule.body) < 2_000:
-            support, head_size, body_size, pca_size = count_by_definition(rule, pairs)
-            quality = rule.quality
-            assert (quality.support, quality.body_size) == (support, body_size)
-            assert (quality.pca_body_size, quality.head_coverage) == (
-                pca_size,
-                support / head_size,
-            )
-            checked += 1
-    assert checked > 20
+    cheap = [
+        rule
+        for rule in ours
+        if rule.quality.body_size < 1_000 and sum(len(pairs[a.relation]) for a in rule.body) < 900
+    ]
+    assert len(cheap) > 100
+    for rule in cheap[:: len(cheap) // 60]:
+        support, head_size, body_size, pca_size = count_by_definition(rule, pairs)
+        quality = rule.quality
+        assert (quality.support, quality.body_size) == (support, body_size)
+        assert (quality.pca_body_size, quality.head_coverage) == (pca_size, support / head_size)
     plain = AmieMiner(min_head_coverage=0.1, min_pca_confidence=0.5).mine(train)
     assert [r.to_json() for r in plain] == [r.to_json() for r in nell_bank if not constants_of(r)]
 

@@ -95,8 +95,20 @@ def test_bad_input() -> None:
         TLogicMiner(min_confidence=1.5)
     with pytest.raises(ConfigError, match="min_support"):
         TLogicMiner(min_support=0)
-    with pytest.raises(ConfigError, match="lengths"):
-        TLogicMiner(lengths=(1, 2))
+    for lengths in ((), (0,), (1, 4)):
+        with pytest.raises(ConfigError, match="lengths"):
+            TLogicMiner(lengths=lengths)
+    for key, value in (
+        ("candidates", "some"),
+        ("transition", "linear"),
+        ("num_walks", 0),
+        ("num_bodies", 0),
+        ("seed", -1),
+        ("threads", 0),
+        ("max_memory_gb", 0.0),
+    ):
+        with pytest.raises(ConfigError, match=key):
+            TLogicMiner(**{key: value})
 
 
 def test_one_fact_gives_no_rule() -> None:
