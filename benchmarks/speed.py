@@ -14,6 +14,7 @@ from rulerag.errors import ConfigError, did_you_mean
 __all__ = ["BENCHMARKS", "main"]
 
 BENCHMARKS = {
+    "generation": "benchmarks.speed_generation",
     "lattice": "benchmarks.speed_lattice",
     "mining": "benchmarks.speed_mining",
     "thread": "benchmarks.speed_thread",

@@ -333,7 +333,8 @@ def main(out: Path | None = None, graph: str | None = None) -> dict[str, Any]:
         print(
             f"search {row['vectors']:>7,} × {row['dimension']:<4} depth {row['depth']:<4}"
             f"{row['queries_per_second']:>8,.0f} queries/s, FAISS "
-            f"{row['faiss_queries_per_second']:>8,.0f}: ratio {row['ratio']:.2f}, CPU {row['cpu_ratio']:.2f}"
+            f"{row['faiss_queries_per_second']:>8,.0f}: ratio {row['ratio']:.2f}, "
+            f"CPU {row['cpu_ratio']:.2f}"
         )
     texts = made_up_texts(8192)
     encoding = measure_encoding(texts, small_encoder(texts))

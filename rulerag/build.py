@@ -45,7 +45,11 @@ RETRIEVERS = {
     "lucene": "rulerag.retrieval.lucene:LuceneRetriever",
     "symbolic": "rulerag.retrieval.symbolic:SymbolicRetriever",
 }
-GENERATORS = {"symbolic": "rulerag.generation.symbolic_reader:SymbolicReader"}
+GENERATORS = {
+    "huggingface": "rulerag.generation.huggingface:HuggingFaceGenerator",
+    "openai": "rulerag.generation.openai_compatible:OpenAICompatibleGenerator",
+    "symbolic": "rulerag.generation.symbolic_reader:SymbolicReader",
+}
 
 # The settings that a BM25 index is built with, and where the opened retriever keeps them.
 _KEPT_BY_BM25 = {
@@ -302,7 +306,9 @@ def _guided(
     return wrapped
 
 
-def make_generator(config: Config, dataset: RuleQADataset) -> Generator:
+def make_generator(
+    config: Config, dataset: RuleQADataset, options: Options | None = None
+) -> Generator:
     """The reader that a configuration names.
 
     Raises:
@@ -311,7 +317,9 @@ def make_generator(config: Config, dataset: RuleQADataset) -> Generator:
     section = config.section("generator")
     name = section.check(tuple(section), required=("type",)).read("type", str)
     component = load_component("generator", GENERATORS, name)
-    given = {"labels": dataset.labels["entities"], "evidence": _evidence(config, dataset)}
+    given: dict[str, Any] = {"progress": (options or Options()).progress}
+    if name == "symbolic":
+        given = {"labels": dataset.labels["entities"], "evidence": _evidence(config, dataset)}
     generator: Generator = construct(component, section, given)
     return generator
 
@@ -329,7 +337,7 @@ def make_pipeline(
     selector = make_selector(config, dataset.rules)
     return RuleRAGPipeline(
         make_retriever(config, dataset, selector, options),
-        make_generator(config, dataset),
+        make_generator(config, dataset, options),
         selector=selector,
         top_k=config.read("top_k", int, 10),
         reader_rules=config.read("reader_rules", str, "selected"),

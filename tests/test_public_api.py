@@ -34,8 +34,6 @@ CONTRACT = {
 }
 LATER = {
     "DenseRetriever",
-    "HuggingFaceGenerator",
-    "OpenAICompatibleGenerator",
 }
 
 

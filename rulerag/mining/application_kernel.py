@@ -133,7 +133,7 @@ def apply_rules(
                 home = link[2] == 0
                 code = (np.int64(body[0]) * directed + body[1]) * 2 + home
                 if code not in slots:
-                    slots[code] = len(known)
+                    slots[code] = np.int64(len(known))
                     known.append(stairs(index, subject[query], body[0], body[1], home))
                 step = known[slots[code]]
             reach(index, subject[query], time[query], length, body, link, step, reached)

@@ -1,4 +1,4 @@
-"""Longer temporal rules: walks suggest them, sampled bodies count them, one relation at a time."""
+"""Longer temporal rules: walks suggest them, bodies count them, one relation at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rulerag.errors import MiningError
 from rulerag.mining.memory import available_memory
 from rulerag.mining.tlogic_rules import TemporalRules
 from rulerag.mining.walks import cyclic_walks
-from rulerag.mining.walks_bodies import sampled_counts
+from rulerag.mining.walks_bodies import body_counts
 from rulerag.mining.walks_index import WalkIndex, build_walk_index
 from rulerag.mining.walks_random import stream
 
@@ -36,7 +36,7 @@ class RuleWalks:
         facts: what to learn from.
         lengths: body lengths of rules to look for.
         num_walks: walks tried for each directed relation and length.
-        num_bodies: bodies sampled for each rule.
+        num_bodies: bodies held for each rule: all, or so many samples.
         uniform: whether walks draw all facts alike, or recent ones more.
         seed: of all random streams.
         work: where and how relations are worked on.
@@ -77,19 +77,18 @@ class RuleWalks:
         return np.ascontiguousarray(rules[order], np.int32)
 
     def counted(self, rules: Ints) -> TemporalRules:
-        """The rules with their sampled counts; those without any body are left out.
+        """The rules with their counts; those without any body are left out.
 
         Args:
             rules: rows as :meth:`candidates` gives them, in that order.
         """
         first = np.unique(rules[:, 2])
         bounds = np.searchsorted(rules[:, 2], first)
-        groups = {
-            f: rules[b:e]
-            for f, b, e in zip(first.tolist(), bounds, [*bounds[1:], len(rules)], strict=True)
-        }
+        ends = [*bounds[1:], len(rules)] if len(first) else []
+        parts_of = zip(first.tolist(), bounds, ends, strict=True)
+        groups = {relation: rules[start:end] for relation, start, end in parts_of}
         task = _Count(self._index, groups, self._sizes[1], self._seed)
-        parts = self._work.map("sampled bodies", "bodies", task, list(groups))
+        parts = self._work.map("bodies", "bodies", task, list(groups))
         none = np.zeros(0, np.int64)
         support = np.concatenate([none, *(support for support, _ in parts)])
         body_size = np.concatenate([none, *(size for _, size in parts)])
@@ -129,7 +128,7 @@ class _Count:
     seed: int
 
     def __call__(self, first: int) -> tuple[Longs, Longs]:
-        counts = sampled_counts(self.index, self.groups[first], self.num_bodies, self.seed)
+        counts = body_counts(self.index, self.groups[first], self.num_bodies, self.seed)
         return np.ascontiguousarray(counts[:, 0]), np.ascontiguousarray(counts[:, 1])
 
 

@@ -1,4 +1,4 @@
-"""Compiled sampling of the bodies of temporal rules.
+"""Compiled counts of the bodies of temporal rules, all of them or a sample.
 
 Liu et al. 2022 (TLogic, arXiv:2112.08025), section 4.2: the confidence of a rule is estimated over
 the distinct ones among sampled bodies.
@@ -16,23 +16,25 @@ from rulerag.mining.walks_columns import first_after, followed
 from rulerag.mining.walks_index import WalkIndex
 from rulerag.mining.walks_random import Stream, below, mixed, stream
 
-__all__ = ["sampled_counts"]
+__all__ = ["body_counts"]
 
 Bools = npt.NDArray[np.bool_]
 
 
 @compiled
-def sampled_counts(index: WalkIndex, rules: Ints, count: int, seed: int) -> Longs:
-    """Sample bodies of rules: how many the head follows, and how many distinct ones there are.
+def body_counts(index: WalkIndex, rules: Ints, count: int, seed: int) -> Longs:
+    """Count bodies of rules: how many the head follows, and how many distinct ones there are.
 
-    The first fact of a body is drawn alike from its relation, each further one alike from those of
-    the node at the same time or later. Where a rule's variables return, a body counts if exactly
-    these places hold the same entity. Rules whose bodies begin alike share these beginnings.
+    Where a body's relations, and those that it begins with, have no more groundings than ``count``,
+    all of them are counted. Elsewhere ``count`` bodies are drawn, the first fact alike from its
+    relation, each further one alike from those of the node at the same time or later, and the
+    distinct ones count. Where a rule's variables return, a body counts if exactly these places hold
+    the same entity. Rules whose bodies begin alike share these beginnings.
 
     Args:
         index: the graph.
         rules: rows of :class:`~rulerag.mining.tlogic_rules.TemporalRules`, sorted by body.
-        count: how many bodies are drawn for each rule.
+        count: how many bodies are held at most.
         seed: of the random streams.
 
     Returns:
@@ -40,8 +42,9 @@ def sampled_counts(index: WalkIndex, rules: Ints, count: int, seed: int) -> Long
     """
     directed = len(index.relation_bounds) - 1
     counts = np.zeros((len(rules), 2), np.int64)
-    facts = np.zeros((4, count), np.int64)
-    kept = np.zeros(count, np.bool_)
+    drawn, kept = np.zeros((3, count), np.int64), np.zeros(count, np.bool_)
+    # All bodies of the first one, two and three relations, as far as they are few enough; or -1.
+    every, sizes = np.zeros((3, 3, count), np.int64), np.zeros(3, np.int64)
     for row in range(len(rules)):
         length, known = rules[row, 1], 0
         # The rule before has the same first facts: its bodies, which are longer, begin this one.
@@ -51,11 +54,47 @@ def sampled_counts(index: WalkIndex, rules: Ints, count: int, seed: int) -> Long
             number = 0
             for relation in rules[row, 2 : 3 + step]:
                 number = number * directed + relation
-            _draw_step(index, rules[row, 2 + step], step, facts, stream(seed, 10 + step, number))
-        if known < length or (row and rules[row - 1, 1] != length):
-            _mark_distinct(facts[:length], kept)
-        _count(index, rules[row], facts, kept, counts[row])
+            _draw_step(index, rules[row, 2 + step], step, drawn, stream(seed, step, number))
+            sizes[step] = _all_steps(index, rules[row, 2 + step], step, every, sizes)
+        size = sizes[length - 1]
+        if size >= 0:
+            kept[:size], kept[size:] = True, False
+            _count(index, rules[row], every[length - 1], kept, counts[row])
+        else:
+            _mark_distinct(drawn[:length], kept)
+            _count(index, rules[row], drawn, kept, counts[row])
     return counts
+
+
+@compiled
+def _all_steps(index: WalkIndex, relation: int, step: int, every: Longs, sizes: Longs) -> int:
+    """List all bodies one fact longer; their number, or -1 where they are too many."""
+    room, size = every.shape[2], 0
+    if step == 0:
+        low, high = index.relation_bounds[relation], index.relation_bounds[relation + 1]
+        if high - low > room:
+            return -1
+        every[0, 0, : high - low] = np.arange(low, high)
+        return int(high - low)
+    edges = index.by_relation if step == 1 else index.onward
+    bits, onward, graph = index.has[relation], index.onward.time, index.graph
+    for body in range(sizes[step - 1]):
+        before = every[step - 1, step - 1, body]
+        node = edges.target[before]
+        if not _has(bits, node):
+            continue
+        group = find_group(graph.entity_bounds, graph.group_relation, node, relation)
+        low = graph.pair_bounds[graph.group_bounds[group]]
+        high = graph.pair_bounds[graph.group_bounds[group + 1]]
+        low = first_after(onward, low, high, edges.time[before] - 1)
+        if size + high - low > room:
+            return -1
+        for place in range(low, high):
+            for earlier in range(step):
+                every[step, earlier, size] = every[step - 1, earlier, body]
+            every[step, step, size] = place
+            size += 1
+    return size if sizes[step - 1] >= 0 else -1
 
 
 @compiled

@@ -15,6 +15,7 @@ from rulerag.errors import ConfigError, MiningError, OutputError
 from rulerag.kg.graph import FactTable, KnowledgeGraph
 from rulerag.mining.amie import AmieMiner
 from rulerag.mining.formats import load_amie
+from rulerag.parallel import ProcessBackend
 from rulerag.protocols import RuleMiner
 from rulerag.rules import Atom, Rule, RuleBank, rule_text
 from rulerag.types import Fact
@@ -306,3 +307,13 @@ print(len(bank), "numba" in sys.modules)
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
     )
     assert ran.stdout.split() == ["2", "False"]
+
+
+def test_processes_give_what_threads_give(graph_folder: Folder, tmp_path: Path) -> None:
+    train = KnowledgeGraph.load(graph_folder("umls")).train
+    settings = {"max_atoms": 4, "min_head_coverage": 0.5, "constants": True}
+    expected = [rule.to_json() for rule in AmieMiner(**settings, threads=2).mine(train)]
+    processes = AmieMiner(**settings, backend=ProcessBackend(2), checkpoint=tmp_path)
+    assert [rule.to_json() for rule in processes.mine(train)] == expected
+    assert len(list(tmp_path.rglob("*.npz"))) > 50
+    assert [rule.to_json() for rule in processes.mine(train)] == expected

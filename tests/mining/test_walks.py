@@ -14,7 +14,7 @@ from rulerag.errors import MiningError
 from rulerag.kg.calendar import Calendar
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.mining.walks import cyclic_walks
-from rulerag.mining.walks_bodies import sampled_counts
+from rulerag.mining.walks_bodies import body_counts
 from rulerag.mining.walks_index import WalkIndex, build_walk_index
 from rulerag.mining.walks_random import below, stream, uniform_number
 from rulerag.types import Fact
@@ -145,21 +145,45 @@ def some_rules(chance: random.Random) -> np.ndarray:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_many_samples_count_every_body(seed: int) -> None:
+@pytest.mark.parametrize("room", [20_000, 10])
+def test_few_bodies_are_all_counted(seed: int, room: int) -> None:
     graph = small_graph(seed)
     facts, rules = quads(graph), some_rules(random.Random(seed))
-    counts = sampled_counts(build_walk_index([graph.train]), rules, 20_000, seed)
+    counts = body_counts(build_walk_index([graph.train]), rules, room, seed)
+    fitting = 0
     for rule, (support, size) in zip(rules.tolist(), counts.tolist(), strict=True):
-        assert (support, size) == all_bodies(facts, tuple(rule))
+        wanted = all_bodies(facts, tuple(rule))
+        begins = [
+            all_bodies(facts, (0, n, *rule[2:5], 0, 1, 2, 3))[1] for n in range(1, rule[1] + 1)
+        ]
+        if max(begins) <= room:
+            assert (support, size) == wanted
+            fitting += 1
+        else:  # a sample
+            assert support <= wanted[0]
+            assert size <= min(room, wanted[1])
+    assert fitting == len(rules) if room > 10 else 0 < fitting < len(rules)
+
+
+def test_samples_estimate_the_confidence() -> None:
+    chance = random.Random(0)
+    facts = [Fact(f"a{i}", "asks", f"b{i}", 2 * i) for i in range(3000)]
+    followed = [i for i in range(3000) if chance.random() < 0.3]
+    facts += [Fact(f"a{i}", "meets", f"b{i}", 2 * i + 1) for i in followed]
+    graph = KnowledgeGraph.from_facts(facts)
+    rule = np.array([[1, 1, 0, -1, -1, 0, 1, 2, 3]], np.int32)
+    support, size = body_counts(build_walk_index([graph.train]), rule, 1000, 0)[0]
+    assert 800 < size < 900  # distinct ones of a thousand draws from three thousand: 850
+    assert abs(support / size - len(followed) / 3000) < 0.05
 
 
 def test_a_rule_is_counted_alike_in_any_company() -> None:
     graph = small_graph(9)
     index, rules = build_walk_index([graph.train]), some_rules(random.Random(3))
-    together = sampled_counts(index, rules, 20, 7)
-    alone = [sampled_counts(index, rules[row : row + 1], 20, 7)[0] for row in range(len(rules))]
+    together = body_counts(index, rules, 20, 7)
+    alone = [body_counts(index, rules[row : row + 1], 20, 7)[0] for row in range(len(rules))]
     assert np.array_equal(together, alone)
-    assert not np.array_equal(together, sampled_counts(index, rules, 20, 8))
+    assert not np.array_equal(together, body_counts(index, rules, 20, 8))
 
 
 def test_streams_differ_and_repeat() -> None:
