@@ -126,7 +126,18 @@ def _rules(arguments: argparse.Namespace, graph: KnowledgeGraph) -> RuleBank:
         )
     if arguments.miner == "amie":
         return AmieMiner(threads=arguments.threads, progress=arguments.progress).mine(graph.train)
-    return TLogicMiner(progress=arguments.progress).mine(graph.train)
+    miner = TLogicMiner(
+        lengths=arguments.lengths,
+        seed=arguments.seed,
+        threads=arguments.threads,
+        progress=arguments.progress,
+    )
+    return miner.mine(graph.train)
+
+
+def _lengths(text: str) -> tuple[int, ...]:
+    """Body lengths of an argument such as ``1,2,3``."""
+    return tuple(int(part) for part in text.split(","))
 
 
 def _application(
@@ -134,7 +145,9 @@ def _application(
 ) -> TemporalApplication | StaticApplication:
     if graph.is_temporal:
         known = list(graph.splits.values())
-        return TemporalApplication(bank, known, threads=arguments.threads)
+        return TemporalApplication(
+            bank, known, smoothing=arguments.smoothing, threads=arguments.threads
+        )
     return StaticApplication(
         bank,
         [graph.train],
@@ -246,6 +259,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--confidence", choices=("pca", "standard"), default="pca", help="static graphs"
+    )
+    parser.add_argument(
+        "--lengths",
+        type=_lengths,
+        default=(1, 2, 3),
+        help="with --miner tlogic: body lengths (default 1,2,3)",
+    )
+    parser.add_argument(
+        "--smoothing",
+        type=float,
+        default=0.0,
+        help="temporal graphs: what is added to the body sizes in confidences",
     )
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)

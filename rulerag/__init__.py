@@ -21,6 +21,7 @@ _HOME = {
     "CachedGenerator": "rulerag.explanation.cache",
     "CertifiedMiner": "rulerag.explanation.approximate",
     "Completion": "rulerag.types",
+    "DenseRetriever": "rulerag.retrieval.dense",
     "Document": "rulerag.types",
     "DualMiner": "rulerag.explanation.miners",
     "EvidenceModel": "rulerag.kg.evidence",

@@ -31,7 +31,9 @@ def find(bank: RuleBank, text: str) -> Rule:
     return rule
 
 
-CHAIN = "[Entity 1, asks, Entity 3] and [Entity 3, calls, Entity 2] leads to [Entity 1, meets, Entity 2]"
+CHAIN = "[Entity 1, asks, Entity 3] and [Entity 3, calls, Entity 2] leads to " + (
+    "[Entity 1, meets, Entity 2]"
+)
 AGAIN = "[Entity 1, meets, Entity 2] leads to [Entity 1, meets, Entity 2]"
 
 

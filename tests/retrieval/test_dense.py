@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rulerag.errors import (
     ConfigError,
-    DataFormatError,
-    EmptyDataError,
     FingerprintError,
-    MissingDependencyError,
-    OutputError,
-    RetrievalError,
 )
 from rulerag.protocols import Retriever
 from rulerag.retrieval.corpus import RowSearcher
@@ -33,51 +24,18 @@ from rulerag.retrieval.pooled import PooledRetriever
 from rulerag.retrieval.rule_guided import RuleGuidedRetriever
 from rulerag.retrieval.temporal import TimeAwareRetriever
 from rulerag.retrieval.vector_index import INDEXES
-from rulerag.types import Document, Fact, Query, RuleHit, ScoredDocument
+from rulerag.types import Document, Fact, Query, RuleHit
+from tests.retrieval.dense_points import (
+    SQUARE,
+    Points,
+    cloud,
+    corpus_of,
+    dense,
+    ids,
+    queries_of,
+    text_of,
+)
 from tests.retrieval.encoder_checkpoints import dpr_pair
-
-Floats = npt.NDArray[np.float32]
-
-
-class Points:
-    """Encodes texts that are vectors already: "3 4" is (3, 4)."""
-
-    def __init__(self, fingerprint: str | None = "points") -> None:
-        self.batches: list[list[str]] = []
-        if fingerprint is not None:
-            self.fingerprint = fingerprint
-
-    def encode(self, texts: Sequence[str]) -> Floats:
-        self.batches.append(list(texts))
-        return np.array([[float(x) for x in text.split()] for text in texts], dtype=np.float32)
-
-
-def text_of(vector: Sequence[float]) -> str:
-    return " ".join(repr(float(x)) for x in vector)
-
-
-def corpus_of(vectors: Any) -> list[Document]:
-    return [Document(f"d{i}", text_of(vector)) for i, vector in enumerate(vectors)]
-
-
-def queries_of(vectors: Any) -> list[Query]:
-    return [Query(f"q{i}", text_of(vector)) for i, vector in enumerate(vectors)]
-
-
-def dense(documents: Sequence[Document], **options: Any) -> DenseRetriever:
-    return DenseRetriever(documents, Points(), **{"cache": False, **options})
-
-
-def ids(results: Sequence[ScoredDocument]) -> list[str]:
-    return [scored.document.id for scored in results]
-
-
-def cloud(size: int, dimension: int = 8, seed: int = 0) -> Floats:
-    return np.random.default_rng(seed).standard_normal((size, dimension)).astype(np.float32)
-
-
-SQUARE = corpus_of([(1, 0), (0, 2), (3, 3), (-1, 0)])
-
 
 # --- scores and order --------------------------------------------------------------------------
 
@@ -342,149 +300,3 @@ def test_the_fingerprint_names_corpus_encoders_and_settings() -> None:
     ]
     assert len({retriever.fingerprint for retriever in others}) == len(others)
     assert dense(SQUARE, threads=1, ef_search=9).fingerprint == dense(SQUARE).fingerprint
-
-
-# --- bad input ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("top_k", [0, -1, True, 2.5])
-def test_top_k_must_be_a_positive_whole_number(top_k: int) -> None:
-    with pytest.raises(ConfigError, match="top_k"):
-        dense(SQUARE).retrieve([Query("q", "1 1")], top_k)
-
-
-@pytest.mark.parametrize(
-    ("options", "key"),
-    [
-        ({"similarity": "euclidean"}, "similarity"),
-        ({"index": "hsnw"}, "index"),
-        ({"index": "ivf", "nlist": 0}, "nlist"),
-        ({"index": "ivf", "nlist": 5}, "nlist"),
-        ({"index": "ivf", "nprobe": 0}, "nprobe"),
-        ({"index": "hnsw", "links": 1}, "links"),
-        ({"index": "hnsw", "ef_search": 0}, "ef_search"),
-        ({"threads": 0}, "threads"),
-        ({"chunk_size": 0}, "chunk_size"),
-    ],
-)
-def test_options_out_of_range(options: dict[str, Any], key: str) -> None:
-    with pytest.raises(ConfigError, match=f"key '{key}'"):
-        dense(SQUARE, **options)
-
-
-def test_a_misspelt_index_is_hinted_at() -> None:
-    with pytest.raises(ConfigError, match="did you mean 'hnsw'"):
-        dense(SQUARE, index="hsnw")
-
-
-def test_corpora_and_queries_that_cannot_be_encoded() -> None:
-    with pytest.raises(EmptyDataError, match="no documents"):
-        dense([])
-    with pytest.raises(EmptyDataError, match="'blank' has no text"):
-        dense([*SQUARE, Document("blank", "  ")])
-    with pytest.raises(DataFormatError, match="'d0'"):
-        dense([SQUARE[0], SQUARE[0]])
-    with pytest.raises(EmptyDataError, match="the query 'q7' has no text"):
-        dense(SQUARE).retrieve([Query("q1", "1 1"), Query("q7", " ")], 3)
-
-
-def test_vectors_of_different_lengths_are_told() -> None:
-    with pytest.raises(RetrievalError, match="encoded to 3 numbers, documents to 2"):
-        dense(SQUARE).retrieve([Query("q", "1 1 1")], 3)
-    known = Points("known")
-    known.dimension = 3  # type: ignore[attr-defined]
-    with pytest.raises(RetrievalError, match="encoded to 3 numbers, documents to 2"):
-        dense(SQUARE, query_encoder=known)
-
-
-def test_an_encoder_that_gives_something_else_is_told() -> None:
-    class Flat:
-        def encode(self, texts: Sequence[str]) -> Floats:
-            return np.ones(len(texts), dtype=np.float32)
-
-    class Broken:
-        def encode(self, texts: Sequence[str]) -> Floats:
-            return np.full((len(texts), 2), np.nan, dtype=np.float32)
-
-    with pytest.raises(RetrievalError, match=r"Flat gave an array of shape \(4,\) for 4 texts"):
-        DenseRetriever(SQUARE, Flat())
-    with pytest.raises(RetrievalError, match="no numbers"):
-        DenseRetriever(SQUARE, Broken())
-
-
-def test_missing_faiss_is_told_before_anything_is_encoded(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "faiss", None)
-    encoder = Points()
-    with pytest.raises(MissingDependencyError, match="pip install faiss-cpu"):
-        DenseRetriever(SQUARE, encoder, cache=False)
-    assert encoder.batches == []
-
-
-# --- index folders -----------------------------------------------------------------------------
-
-
-def test_an_index_and_a_corpus_that_do_not_fit(tmp_path: Path) -> None:
-    folder = tmp_path / "index"
-    dense(SQUARE).save(folder)
-    with pytest.raises(FingerprintError, match="another corpus"):
-        DenseRetriever.load(folder, SQUARE[:3], Points())
-    with pytest.raises(FingerprintError, match="another encoder"):
-        DenseRetriever.load(folder, SQUARE, Points("other"))
-    with pytest.raises(ConfigError, match="nothing encodes queries"):
-        DenseRetriever.load(folder, SQUARE)
-    with pytest.raises(RetrievalError, match="no dense index here"):
-        DenseRetriever.load(tmp_path, SQUARE, Points())
-    with pytest.raises(OutputError, match="no index"):
-        (tmp_path / "mine").mkdir()
-        (tmp_path / "mine" / "file").write_text("x")
-        dense(SQUARE).save(tmp_path / "mine")
-    known = Points("known")
-    known.dimension = 3  # type: ignore[attr-defined]
-    with pytest.raises(RetrievalError, match="encoded to 3 numbers"):
-        DenseRetriever.load(folder, SQUARE, query_encoder=known)
-
-
-def test_a_damaged_index_is_told(tmp_path: Path) -> None:
-    folder = tmp_path / "index"
-    dense(SQUARE).save(folder)
-
-    def broken(name: str) -> Path:
-        target = tmp_path / name
-        shutil.copytree(folder, target)
-        return target
-
-    file = broken("cut") / "index.faiss"
-    file.write_bytes(file.read_bytes()[:40])
-    (broken("gone") / "index.faiss").unlink()
-    other = broken("other") / "index.faiss"
-    dense(SQUARE, index="sq8").save(tmp_path / "sq8")
-    shutil.copy(tmp_path / "sq8" / "index.faiss", other)
-    smaller = broken("smaller") / "index.faiss"
-    dense(SQUARE[:2]).save(tmp_path / "two")
-    shutil.copy(tmp_path / "two" / "index.faiss", smaller)
-    manifest = broken("manifest") / "manifest.json"
-    values = json.loads(manifest.read_text())
-    del values["settings"]["similarity"]
-    manifest.write_text(json.dumps(values))
-    for name, message in [
-        ("cut", "damaged"),
-        ("gone", "missing"),
-        ("other", "holds a IndexScalarQuantizer"),
-        ("smaller", "2 vectors of 2 numbers, the manifest says 4"),
-        ("manifest", "manifest is damaged"),
-    ]:
-        with pytest.raises(RetrievalError, match=message):
-            DenseRetriever.load(tmp_path / name, SQUARE, Points())
-
-
-def test_a_search_that_is_not_settled_goes_deeper() -> None:
-    # 300 documents within rounding of each other: the first candidates cannot settle the end.
-    base = cloud(1, 16)[0]
-    vectors = np.repeat(base[None], 300, axis=0)
-    vectors[150] *= np.float32(1 + 2e-7)
-    retriever = dense(corpus_of(vectors), similarity="dot")
-    rows, _ = retriever.search(queries_of([base]), 3)
-    products = np.einsum("nd,d->n", vectors, base)
-    assert rows[0].tolist() == sorted(range(300), key=lambda i: (-products[i], i))[:3]
