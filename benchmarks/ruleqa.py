@@ -22,10 +22,11 @@ from rulerag.dataset import RuleQADataset
 from rulerag.errors import ConfigError, EmptyDataError, did_you_mean
 from rulerag.io import prepare_folder
 from rulerag.kg.graph import FactTable, KnowledgeGraph
-from rulerag.kg.grounding import TableIndex, ground
+from rulerag.kg.grounding import TableIndex
+from rulerag.kg.grounding_table import RulePlans
 from rulerag.kg.questions import graph_labels, queries_from_facts
 from rulerag.kg.verbalization import Verbalizer
-from rulerag.rules import Rule, RuleBank
+from rulerag.rules import RuleBank
 from rulerag.types import Document, Query
 
 __all__ = ["BENCHMARKS", "RuleQASettings", "build", "main"]
@@ -217,6 +218,7 @@ class _Oracle:
             head: sorted(rules.for_head(head), key=lambda r: -(r.quality.support or 0))[:per_query]
             for head in rules.head_relations
         }
+        self._plans: dict[str, RulePlans] = {}
 
     @staticmethod
     def _documents(train: FactTable, corpus: Sequence[Document]) -> list[str]:
@@ -244,14 +246,18 @@ class _Oracle:
         if around.timestamp is not None and query.timestamp is not None:
             keep &= around.timestamp < query.timestamp
         rows = set(around.row[keep].tolist())
-        for rule in rules:
-            if len(rule.body) > 1:
-                rows |= self._chained(rule, query, names)
+        if len(direct) < len(rules):
+            found = self._longer(query.relation).ground(query.subject, query.timestamp)
+            grounded = found.rows[np.isin(found.answer, wanted)]
+            rows |= set(grounded[grounded >= 0].tolist())
         return rows
 
-    def _chained(self, rule: Rule, query: Query, names: set[str]) -> set[int]:
-        found = ground(rule, query.subject, self.index, query.timestamp)
-        return {row for grounding in found if grounding.answer in names for row in grounding.rows}
+    def _longer(self, relation: str) -> RulePlans:
+        """The guiding rules of a relation with several body atoms, ready to be grounded."""
+        if relation not in self._plans:
+            longer = [rule for rule in self.guides[relation] if len(rule.body) > 1]
+            self._plans[relation] = RulePlans(longer, self.index)
+        return self._plans[relation]
 
 
 def _build_command(arguments: argparse.Namespace) -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from rulerag.errors import DataFormatError
 from rulerag.kg.graph import FactTable
 from rulerag.rules import Atom, Rule
 from rulerag.types import Fact
 
-__all__ = ["FactIndex", "Grounding", "Neighbours", "TableIndex", "ground"]
+__all__ = ["FactIndex", "Grounding", "Neighbours", "TableIndex", "body_order", "ground"]
 
 Longs = npt.NDArray[np.int64]
 
@@ -108,6 +110,45 @@ class TableIndex:
         time = None if self._time is None else self._time[part]
         return Neighbours(self._relation[part], self._other[part], time, self._row[part])
 
+    @cached_property
+    def _sorted(self) -> tuple[Longs, Longs, Longs, Longs | None]:
+        """Codes ``(anchor * 2 R + relation) * N + other``, ascending, with other, row and time."""
+        entities, directed = len(self.facts.entities), 2 * len(self.facts.relations)
+        if directed * entities * entities >= 2**63:
+            raise DataFormatError(
+                f"{entities:,} entities and {directed // 2:,} relations are too many to join"
+            )
+        anchor = np.repeat(np.arange(entities), np.diff(self._bounds))
+        codes = (anchor * directed + self._relation) * entities + self._other
+        order = np.argsort(codes, kind="stable")
+        time = None if self._time is None else self._time[order]
+        return codes[order], self._other[order], self._row[order], time
+
+    def lookup(
+        self, anchor: Longs, relation: Longs, other: Longs | None = None
+    ) -> tuple[Longs, Longs, Longs, Longs | None]:
+        """The facts around many entities at once.
+
+        Args:
+            anchor: int64 array of shape (n,), entities.
+            relation: int64 array of shape (n,), directed relations seen from them.
+            other: int64 array of shape (n,), what the other end must be; None allows every entity.
+
+        Returns:
+            Four columns, one row a fact that was found: which of the n, the other end, the fact's
+            row and its timestamp (None for undated facts).
+        """
+        codes, others, rows, times = self._sorted
+        entities = len(self.facts.entities)
+        first = (anchor * (2 * len(self.facts.relations)) + relation) * entities
+        last = first + entities if other is None else first + other + 1
+        start = np.searchsorted(codes, first if other is None else first + other)
+        length = np.searchsorted(codes, last) - start
+        source = np.repeat(np.arange(len(anchor)), length)
+        place = np.arange(len(source)) - np.repeat(np.cumsum(length) - length - start, length)
+        time = None if times is None else times[place]
+        return source, others[place], rows[place], time
+
     def match(self, relation: str, subject: str | None, object_: str | None) -> Iterator[Row]:
         """The facts of a relation with the given ends; at least one end must be given."""
         facts = self.facts
@@ -137,7 +178,7 @@ def ground(
         before: the time asked about; None allows every time.
     """
     found: list[Grounding] = []
-    order = _plan(rule)
+    order = body_order(rule)
     ground_rows: dict[int, Row] = {}
 
     def extend(step: int, bound: Mapping[str, str]) -> None:
@@ -173,7 +214,7 @@ def _value(term: str, bound: Mapping[str, str]) -> str | None:
     return bound.get(term) if term.startswith("?") else term
 
 
-def _plan(rule: Rule) -> list[int]:
+def body_order(rule: Rule) -> list[int]:
     """Body atoms in an order in which each shares a bound term with what came before."""
     bound = {rule.head.subject}
     left = list(range(len(rule.body)))

@@ -2,50 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from rulerag.rules import Rule
-from rulerag.types import Document, Query, ScoredDocument
+from rulerag.rules import Atom, Rule
+from rulerag.types import Document, Fact, Query, ScoredDocument
 
-__all__ = ["grounded_atom", "with_grounded_atoms"]
+__all__ = ["Bound", "grounded_atom", "grounds", "with_grounded_atoms"]
+
+Bound = Mapping[str, Collection[str]]
+"""What some variables of a rule may stand for."""
 
 
-def grounded_atom(rule: Rule, query: Query, document: Document) -> int | None:
+def grounds(atom: Atom, fact: Fact, bound: Bound) -> bool:
+    """Whether a fact grounds an atom; variables that are not ``bound`` stand for any entity."""
+    if fact.relation != atom.relation:
+        return False
+    for term, end in ((atom.subject, fact.subject), (atom.object, fact.object)):
+        if not term.startswith("?"):
+            if term != end:
+                return False
+        elif term in bound and end not in bound[term]:
+            return False
+    return atom.subject != atom.object or fact.subject == fact.object
+
+
+def grounded_atom(
+    rule: Rule, query: Query, document: Document, bound: Bound | None = None
+) -> int | None:
     """The first body atom that a fact of the document grounds for the query; None if there is none.
 
     A fact grounds an atom when it is of the atom's relation and has the query's subject wherever
-    the atom has the head's subject. Atoms that do not touch the head's subject (the second hop of
-    a chain) are grounded by any fact of their relation.
+    the atom has the head's subject. Where it is not known what a variable stands for, any entity
+    may: atoms that do not touch the head's subject (the second hop of a chain) are then grounded by
+    any fact of their relation.
 
     Args:
         rule: a guiding rule of the query.
         query: its ``subject`` is what the head's subject stands for.
         document: its ``facts`` are looked at.
+        bound: what further variables stand for, where hops were followed.
     """
-    start = rule.head.subject
+    known = {**(bound or {}), rule.head.subject: (query.subject,)}
     for number, atom in enumerate(rule.body):
-        for fact in document.facts:
-            if (
-                fact.relation == atom.relation
-                and (atom.subject != start or fact.subject == query.subject)
-                and (atom.object != start or fact.object == query.subject)
-            ):
-                return number
+        if any(grounds(atom, fact, known) for fact in document.facts):
+            return number
     return None
 
 
 def with_grounded_atoms(
-    query: Query, rules: Sequence[Rule], documents: Sequence[ScoredDocument]
+    query: Query,
+    rules: Sequence[Rule],
+    documents: Sequence[ScoredDocument],
+    bound: Mapping[str, Bound] | None = None,
 ) -> list[ScoredDocument]:
-    """The same documents; each hit of a rule says which of its atoms the document grounds."""
+    """The same documents; each hit of a rule says which of its atoms the document grounds.
+
+    Args:
+        query: the query.
+        rules: its guiding rules.
+        documents: what they found.
+        bound: by rule id, what further variables stand for.
+    """
     by_id: Mapping[str, Rule] = {rule.id: rule for rule in rules}
+    known = bound or {}
+
+    def atom(rule_id: str, document: Document) -> int | None:
+        return grounded_atom(by_id[rule_id], query, document, known.get(rule_id))
+
     told = []
     for scored in documents:
         hits = tuple(
-            hit
-            if hit.rule_id is None
-            else replace(hit, atom=grounded_atom(by_id[hit.rule_id], query, scored.document))
+            hit if hit.rule_id is None else replace(hit, atom=atom(hit.rule_id, scored.document))
             for hit in scored.found_by
         )
         told.append(replace(scored, found_by=hits))

@@ -6,14 +6,18 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
 
 from rulerag.errors import ConfigError, RetrievalError
 from rulerag.io import fingerprint_object
 from rulerag.retrieval.composition import Compose, composition
-from rulerag.retrieval.corpus import RowSearcher, check_top_k
+from rulerag.retrieval.corpus import Rows, RowSearcher, check_top_k
 from rulerag.retrieval.evidence_merging import EvidenceMerger, RowSearch
-from rulerag.retrieval.grounded import with_grounded_atoms
+from rulerag.retrieval.finders import RecordFinder, RowFinder
+from rulerag.retrieval.grounded import Bound, with_grounded_atoms
+from rulerag.retrieval.hops import Finder, Trail, follow
 from rulerag.retrieval.merging import Search, check_merge, merge_searches
 from rulerag.rules import Rule, readable
 from rulerag.types import Query, RuleHit, ScoredDocument
@@ -25,12 +29,20 @@ __all__ = ["RuleGuidedRetriever"]
 
 _log = logging.getLogger(__name__)
 _EVIDENCE = "evidence"
+Found = TypeVar("Found")
 
 
 class _Pair(NamedTuple):
-    """One search that a query needs: its rule (None: plain), and its place in the batch."""
+    """One search that a query needs.
+
+    Args:
+        rule: its rule; None for the plain query.
+        weight: how much it is trusted, from 0 to 1.
+        place: its place in the batch.
+    """
 
     rule: Rule | None
+    weight: float
     place: int
 
 
@@ -43,6 +55,11 @@ class RuleGuidedRetriever:
     :meth:`retrieve` gives its first k, :meth:`retrieve_union` gives it whole. Every document
     carries a hit for each search that found it: the rule's id (None for the plain query), rank
     and score.
+
+    A rule with several body atoms is followed hop by hop (:mod:`~rulerag.retrieval.hops`): its
+    first atom is searched from the query's subject, the next ones from what the hop before found.
+    Each of these searches gives up to ``per_rule_k`` documents, and every document tells which
+    atom it grounds.
 
     A query without guiding rules gets what the wrapped retriever gives for it, unchanged.
 
@@ -62,6 +79,10 @@ class RuleGuidedRetriever:
         rank_constant: the constant of ``merge="confidence"``; larger lets low ranks count more.
         pool: documents that ``merge="evidence"`` looks at in each search.
         power: how fast evidence falls with the share of a search's best score.
+        bridges: how many entities of a hop the next one asks about; with 0 a rule with several
+            body atoms is searched as one text.
+        bridge_weight: how much a document counts that leads to the next hop and does not name an
+            answer itself.
         rule_label: the words of a raw relation, as the query's text has them.
         entity_label: the words of a raw entity, as the query's text has them.
 
@@ -85,6 +106,8 @@ class RuleGuidedRetriever:
         rank_constant: float = 60.0,
         pool: int = 200,
         power: float = 8.0,
+        bridges: int = 3,
+        bridge_weight: float = 0.1,
         rule_label: Callable[[str], str] = readable,
         entity_label: Callable[[str], str] = readable,
     ) -> None:
@@ -97,6 +120,12 @@ class RuleGuidedRetriever:
                 f"{type(retriever).__name__} cannot answer in rows",
                 key="merge",
                 hint="evidence merging needs BM25Retriever or LuceneRetriever",
+            )
+        if bridges < 0:
+            raise ConfigError(f"{bridges} is negative", key="bridges", hint="0 or more")
+        if not 0 <= bridge_weight <= 1:
+            raise ConfigError(
+                f"{bridge_weight} is out of range", key="bridge_weight", hint="from 0 to 1"
             )
         if per_rule_k is not None:
             check_top_k(per_rule_k, "per_rule_k")
@@ -116,6 +145,9 @@ class RuleGuidedRetriever:
         self.rank_constant = float(rank_constant)
         self.pool = pool
         self.power = float(power)
+        self.bridges = bridges
+        self.bridge_weight = float(bridge_weight)
+        self._words = entity_label
         self._texts = composition(compose, rule_label=rule_label, entity_label=entity_label)
         self._told = False
 
@@ -134,6 +166,8 @@ class RuleGuidedRetriever:
             self.rank_constant,
             self.pool,
             self.power,
+            self.bridges,
+            self.bridge_weight,
         ]
         rules = getattr(self.selector, "fingerprint", None) or _name(self.selector)
         return fingerprint_object(["rule-guided", self.retriever.fingerprint, rules, settings])
@@ -153,20 +187,22 @@ class RuleGuidedRetriever:
     def _by_evidence(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
         check_top_k(top_k)
         rules = self._select(queries)
-        batch, plans = self._plan(queries, rules)
-        results: list[list[ScoredDocument]] = [[] for _ in queries]
         assert isinstance(self.retriever, RowSearcher)  # noqa: S101  (checked when made)
-        found = self.retriever.search(batch, max(self.pool, top_k))
+        finder = RowFinder(self.retriever, max(self.pool, top_k))
+        plans, found, bound = self._searches(queries, rules, finder)
+        results: list[list[ScoredDocument]] = [[] for _ in queries]
         for i, plan in enumerate(plans):
-            searches = [
-                RowSearch(None, self.plain_weight, place)
-                if rule is None
-                else RowSearch(rule.id, rule.ranking_confidence, place)
-                for rule, place in plan
-            ]
-            if searches:
-                merged = self._merger.merge(searches, found, top_k)
-                results[i] = with_grounded_atoms(queries[i], rules[i], merged)
+            if plan:
+                searches = [
+                    RowSearch(pair.rule.id if pair.rule else None, pair.weight, place)
+                    for place, pair in enumerate(plan)
+                ]
+                rows = Rows(
+                    np.stack([found[pair.place].rows for pair in plan]),
+                    np.stack([found[pair.place].scores for pair in plan]),
+                )
+                merged = self._merger.merge(searches, rows, top_k)
+                results[i] = with_grounded_atoms(queries[i], rules[i], merged, bound[i])
         self._unguided(queries, plans, top_k, results)
         return results
 
@@ -188,11 +224,12 @@ class RuleGuidedRetriever:
         check_top_k(top_k)
         per_rule_k = self.per_rule_k or top_k
         rules = self._select(queries)
-        batch, plans = self._plan(queries, rules)
-        found = self.retriever.retrieve(batch, per_rule_k) if batch else []
+        plans, found, bound = self._searches(
+            queries, rules, RecordFinder(self.retriever, per_rule_k)
+        )
         results = [
-            with_grounded_atoms(query, guiding, self._merge(plan, found))
-            for query, guiding, plan in zip(queries, rules, plans, strict=True)
+            with_grounded_atoms(query, guiding, self._merge(plan, found), known)
+            for query, guiding, plan, known in zip(queries, rules, plans, bound, strict=True)
         ]
         self._unguided(queries, plans, top_k, results)
         return results
@@ -239,22 +276,54 @@ class RuleGuidedRetriever:
         for query, guiding in zip(queries, rules, strict=True):
             plan = []
             if guiding and self.include_plain:
-                plan.append(_Pair(None, place(query)))
+                plan.append(_Pair(None, self.plain_weight, place(query)))
             for rule in guiding:
-                for text in self._texts(query, rule):
+                for text in self._texts(query, rule) if not self._is_followed(rule) else ():
                     pair = replace(query, id=f"{query.id}|{rule.id}", text=text)
-                    plan.append(_Pair(rule, place(pair)))
+                    plan.append(_Pair(rule, rule.ranking_confidence, place(pair)))
             plans.append(plan)
         return batch, plans
+
+    def _is_followed(self, rule: Rule) -> bool:
+        return self.bridges > 0 and len(rule.body) > 1
+
+    def _searches(
+        self, queries: Sequence[Query], rules: Sequence[Sequence[Rule]], finder: Finder[Found]
+    ) -> tuple[list[list[_Pair]], list[Found], list[dict[str, Bound]]]:
+        """Each query's searches in rule order, what they found, and what variables stand for."""
+        batch, plans = self._plan(queries, rules)
+        found = finder.search(batch) if batch else []
+        trails = [
+            (i, Trail(query, rule, self.bridges))
+            for i, (query, guiding) in enumerate(zip(queries, rules, strict=True))
+            for rule in guiding
+            if self._is_followed(rule)
+        ]
+        bound: list[dict[str, Bound]] = [{} for _ in queries]
+        followed = follow(
+            [trail for _, trail in trails],
+            finder,
+            self._texts,
+            self._words,
+            bridge_weight=self.bridge_weight,
+        )
+        for (i, trail), searches in zip(trails, followed, strict=True):
+            rule = trail.rule
+            bound[i][rule.id] = trail.bound
+            for weight, result in searches:
+                plans[i].append(_Pair(rule, weight * rule.ranking_confidence, len(found)))
+                found.append(result)
+        for i in {i for i, _ in trails}:
+            order = {rule.id: number for number, rule in enumerate(rules[i])}
+            plans[i].sort(key=lambda pair: order[pair.rule.id] if pair.rule else -1)
+        return plans, found, bound
 
     def _merge(
         self, plan: Sequence[_Pair], found: Sequence[Sequence[ScoredDocument]]
     ) -> list[ScoredDocument]:
         searches = [
-            Search(None, self.plain_weight, found[place])
-            if rule is None
-            else Search(rule.id, rule.ranking_confidence, found[place])
-            for rule, place in plan
+            Search(pair.rule.id if pair.rule else None, pair.weight, found[pair.place])
+            for pair in plan
         ]
         # The union has no places to share out: as in ``calibrated``, the best evidence counts.
         merge = "calibrated" if self.merge == _EVIDENCE else self.merge

@@ -141,8 +141,9 @@ class VectorIndex:
             else:
                 for block in _blocks(vectors):
                     index.add(_prepared(block, normalize))
-        norms = [float(np.linalg.norm(block, axis=1).max()) for block in _blocks(vectors)]
-        largest = 1.0 if normalize else max(norms, default=0.0)
+        largest = 1.0
+        if not normalize:
+            largest = max(float(np.linalg.norm(block, axis=1).max()) for block in _blocks(vectors))
         return cls(index, options, largest, threads=threads)
 
     def _tune(self) -> None:
@@ -210,11 +211,14 @@ class VectorIndex:
         found, rows = self._index.search(queries, asked)
         stored = _stored(import_faiss(), self._index)
         exact = np.empty(rows.shape, dtype=np.float32)
-        candidates = np.empty((asked, self.dimension), dtype=np.float32)
+        held = np.empty((min(asked, _BLOCK), self.dimension), dtype=np.float32)
         for i, query in enumerate(queries):
-            stored.take(rows[i], axis=0, out=candidates, mode="clip")
-            # Not a matrix product: BLAS may add up the same numbers in another order elsewhere.
-            np.einsum("kd,d->k", candidates, query, out=exact[i])
+            for start in range(0, asked, _BLOCK):
+                part = rows[i, start : start + _BLOCK]
+                near = held[: len(part)]
+                stored.take(part, axis=0, out=near, mode="clip")
+                # No matrix product: BLAS may add up the same numbers in another order elsewhere.
+                np.einsum("kd,d->k", near, query, out=exact[i, start : start + _BLOCK])
         order = _ranked(exact, rows)[:, :depth]
         return _Best(
             np.take_along_axis(rows, order, axis=1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from rulerag.errors import ConfigError, EmptyDataError
 from rulerag.kg.evidence import EvidenceModel
 from rulerag.retrieval.symbolic import SymbolicRetriever
 from rulerag.rules import Atom, Rule, RuleQuality
-from rulerag.types import Document, Fact, Query
+from rulerag.types import Document, Fact, Query, ScoredDocument
 
 
 def rule(body: str, *, support: int, size: int, inverse: bool = False) -> Rule:
@@ -109,6 +110,65 @@ def test_chains_return_every_document_of_the_grounding_with_its_atom() -> None:
         [Query("q", "what does ann citizen of ?", "ann", "citizen of")], 10
     )
     assert {(s.document.id, s.found_by[0].atom) for s in found} == {("d0", 0), ("d1", 1)}
+
+
+BORN = [Fact("ann", "born in", "Velm"), Fact("Velm", "city of", "Orland")]
+LIVES = [Fact("ann", "friend of", f"f{i}") for i in range(3)]
+LIVES += [Fact(f"f{i}", "lives in", "Norrland") for i in range(3)]
+CHAINS = [Document(f"d{i}", " ".join(fact[:3]), (fact,)) for i, fact in enumerate([*BORN, *LIVES])]
+CITIZEN = Query("q", "what does ann citizen of ?", "ann", "citizen of")
+
+
+def chain(first: str, second: str, support: int) -> Rule:
+    quality = RuleQuality(
+        support=support, pca_body_size=10, body_size=10, pca_confidence=support / 10
+    )
+    body = (Atom(first, "?x", "?z"), Atom(second, "?z", "?y"))
+    return Rule(Atom("citizen of", "?x", "?y"), body, quality=quality)
+
+
+def chained(**options: object) -> list[ScoredDocument]:
+    rules = Fixed(chain("born in", "city of", 6), chain("friend of", "lives in", 3))
+    evidence = EvidenceModel(prior=0)
+    subject = SymbolicRetriever(CHAINS, rules, evidence=evidence, **options)  # type: ignore[arg-type]
+    return subject.retrieve([CITIZEN], 10)[0]
+
+
+def test_a_chain_counts_once_and_its_answer_is_named_first() -> None:
+    # Three friends in Norrland outweigh one birth in Orland: 1 - 0.7**3 = 0.657 against 0.6.
+    found = chained(whole_chains=0)
+    assert ids(found[:2]) == ["d5", "d1"]
+    assert [s.score for s in found[:2]] == pytest.approx([1 - 0.7**3, 0.6])
+    # Then the other ends of these chains, then what else says the same.
+    assert ids(found[2:4]) == ["d2", "d0"] and set(ids(found)) == {f"d{i}" for i in range(8)}
+    scores = [scored.score for scored in found]
+    assert scores == sorted(scores, reverse=True)
+    assert {hit.atom for s in found for hit in s.found_by if s.document.id in ("d0", "d2")} == {0}
+
+
+def test_the_first_answers_get_their_chains_whole() -> None:
+    assert ids(chained(whole_chains=1)[:3]) == ["d2", "d5", "d1"]
+    assert ids(chained(whole_chains=2)[:4]) == ["d2", "d5", "d0", "d1"]
+    with pytest.raises(ConfigError, match="whole_chains"):
+        chained(whole_chains=-1)
+
+
+def test_the_union_keeps_whole_groundings() -> None:
+    rules = Fixed(chain("friend of", "lives in", 3))
+    (union,) = SymbolicRetriever(CHAINS, rules).retrieve_union([CITIZEN], 1)
+    assert ids(union) == ["d2", "d5"]
+
+
+def test_constants_in_rules_are_executed() -> None:
+    rule = Rule(
+        Atom("citizen of", "?x", "Orland"),
+        (Atom("born in", "?x", "Velm"),),
+        quality=RuleQuality(support=9, pca_body_size=10, pca_confidence=0.9),
+    )
+    documents = [*CHAINS, Document("d9", "bob born in Velm", (Fact("bob", "born in", "Velm"),))]
+    subject = SymbolicRetriever(documents, Fixed(rule))
+    other = replace(CITIZEN, subject="bob")
+    assert [ids(found) for found in subject.retrieve([CITIZEN, other], 5)] == [["d0"], ["d9"]]
 
 
 def test_nothing_to_find() -> None:

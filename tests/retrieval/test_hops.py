@@ -1,0 +1,211 @@
+"""Chains followed hop by hop: what is asked, what is kept, which atom a document grounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from rulerag.errors import ConfigError
+from rulerag.kg.questions import queries_from_facts
+from rulerag.kg.verbalization import Verbalizer
+from rulerag.kg.worlds import World, WorldQuery
+from rulerag.retrieval.bm25 import BM25Retriever
+from rulerag.retrieval.hops import Trail
+from rulerag.retrieval.rule_guided import RuleGuidedRetriever
+from rulerag.retrieval.rule_selection import HeadRelationSelector
+from rulerag.rules import Atom, Rule, RuleBank, RuleQuality
+from rulerag.types import Document, Fact, Query, ScoredDocument
+
+MERGES = ("rank", "confidence", "calibrated", "noisy-or", "evidence")
+FACTS = [
+    Fact("ann", "born in", "Velm"),
+    Fact("bob", "born in", "Brund"),
+    Fact("Velm", "city of", "Orland"),
+    Fact("Brund", "city of", "Norrland"),
+    Fact("Orland", "praises", "Norrland"),
+    Fact("Velm", "next to", "Orland"),
+]
+DOCUMENTS = [Document(f"d{i}", f"{f[0]} {f[1]} {f[2]}.", (f,)) for i, f in enumerate(FACTS)]
+QUERY = Query("q", "what does ann citizen of ?", "ann", "citizen of", None, ("Orland",))
+
+
+def rule(*body: Atom, confidence: float = 0.8) -> Rule:
+    return Rule(
+        Atom("citizen of", "?x", "?y"), body, quality=RuleQuality(pca_confidence=confidence)
+    )
+
+
+CHAIN = rule(Atom("born in", "?x", "?z"), Atom("city of", "?z", "?y"))
+
+
+def guided(*rules: Rule, **options: object) -> RuleGuidedRetriever:
+    options.setdefault("compose", "substitute")
+    selector = HeadRelationSelector(RuleBank(rules))
+    return RuleGuidedRetriever(BM25Retriever(DOCUMENTS), selector, **options)  # type: ignore[arg-type]
+
+
+def atoms(found: Sequence[ScoredDocument]) -> dict[str, set[int | None]]:
+    return {s.document.id: {hit.atom for hit in s.found_by} for s in found}
+
+
+# --- trails --------------------------------------------------------------------------------------
+
+
+def test_a_chain_asks_about_what_it_finds() -> None:
+    trail = Trail(QUERY, CHAIN, bridges=2)
+    (first,) = trail.steps(0)
+    assert (first.atom, first.entity, first.weight) == (0, "ann", 1.0)
+    assert trail.asked(first, ("ann", "ann"))[0].text == QUERY.text
+    trail.learn(first, [(DOCUMENTS[1], 1.0), (DOCUMENTS[0], 0.5)])
+    assert trail.bound["?z"] == {"Velm": 0.5}  # bob's birth is none of ann's
+    (second,) = trail.steps(1)
+    assert (second.atom, second.variable, second.entity, second.weight) == (1, "?z", "Velm", 0.5)
+    about, one = trail.asked(second, ("ann", "Velm"))
+    assert (about.subject, about.text) == ("Velm", "what does Velm citizen of ?")
+    assert one.body == (Atom("city of", "?x", "?y"),)
+    assert trail.steps(2) == []
+    assert [trail.names_answer(step) for step in (first, second)] == [False, True]
+    assert [trail.follows(second, d) for d in DOCUMENTS] == [False, False, True] + [False] * 3
+
+
+def test_bridges_are_the_best_few() -> None:
+    trail = Trail(QUERY, CHAIN, bridges=2)
+    (first,) = trail.steps(0)
+    births = [Document(f"b{i}", "t", (Fact("ann", "born in", f"t{i}"),)) for i in range(4)]
+    trail.learn(first, [(d, share) for d, share in zip(births, (0.2, 0.9, 0.4, 1.0), strict=True)])
+    assert [(s.entity, s.weight) for s in trail.steps(1)] == [("t3", 1.0), ("t1", 0.9)]
+
+
+def test_bodies_of_every_form_are_followed() -> None:
+    backward = Trail(QUERY, rule(Atom("city of", "?z", "?y"), Atom("born in", "?x", "?z")), 3)
+    (first,) = backward.steps(0)
+    assert first.atom == 1  # the atom with the subject comes first, wherever it stands
+    inverse = Trail(QUERY, rule(Atom("saw", "?z", "?x"), Atom("city of", "?y", "?z")), 3)
+    (first,) = inverse.steps(0)
+    _about, one = inverse.asked(first, ("ann", "ann"))
+    assert one.is_inverse
+    inverse.learn(first, [(Document("s", "t", (Fact("bob", "saw", "ann"),)), 1.0)])
+    (second,) = inverse.steps(1)
+    assert second.entity == "bob" and inverse.asked(second, ("ann", "bob"))[1].is_inverse
+    # Both atoms between the same ends: each is asked of the subject, and the second binds nothing.
+    parallel = Trail(QUERY, rule(Atom("born in", "?x", "?y"), Atom("lives in", "?x", "?y")), 3)
+    (first,) = parallel.steps(0)
+    parallel.learn(first, [(DOCUMENTS[0], 1.0)])
+    (second,) = parallel.steps(1)
+    assert (second.entity, parallel.bound["?y"]) == ("ann", {"Velm": 1.0})
+    lives = [Document(t, t, (Fact("ann", "lives in", t),)) for t in ("Velm", "Brund")]
+    assert [parallel.follows(second, d) for d in lives] == [True, False]
+    parallel.learn(second, [(lives[1], 1.0)])
+    assert parallel.bound["?y"] == {"Velm": 1.0}
+    # A constant is asked about as it stands.
+    constant = Trail(QUERY, rule(Atom("born in", "?x", "?z"), Atom("city of", "?z", "Orland")), 3)
+    (first,) = constant.steps(0)
+    assert constant.steps(1)[0].entity == "Orland"
+
+
+def test_a_text_without_the_subject_names_the_entity_first() -> None:
+    trail = Trail(Query("q", "who is it ?", "ann", "citizen of"), CHAIN, 3)
+    (first,) = trail.steps(0)
+    trail.learn(first, [(DOCUMENTS[0], 1.0)])
+    (second,) = trail.steps(1)
+    assert trail.asked(second, ("ann", "Velm"))[0].text == "Velm who is it ?"
+
+
+# --- retrieval -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compose", ["append", "substitute", "both"])
+@pytest.mark.parametrize("merge", MERGES)
+def test_the_answer_of_a_chain_is_found_with_its_way(merge: str, compose: str) -> None:
+    (found,) = guided(CHAIN, merge=merge, compose=compose).retrieve([QUERY], 3)
+    told = atoms(found)
+    assert {"d0", "d2"} <= set(told)
+    assert (told["d0"], told["d2"]) == ({0}, {1})
+    assert all(s.rule_ids == (CHAIN.id,) for s in found)
+    assert told.get("d3", {None}) == {None}  # a city of nobody's that matters here
+    (alone,) = guided(CHAIN, merge=merge, compose=compose, bridges=0).retrieve([QUERY], 1)
+    assert alone[0].document.id == "d0"  # one text about everything finds the subject's name
+
+
+def test_rules_of_one_atom_stay_as_they_are() -> None:
+    plain = rule(Atom("born in", "?x", "?y"))
+    for merge in MERGES:
+        with_hops, without = (guided(plain, merge=merge, bridges=b) for b in (3, 0))
+        assert with_hops.retrieve([QUERY], 5) == without.retrieve([QUERY], 5)
+        assert with_hops.retrieve_union([QUERY], 5) == without.retrieve_union([QUERY], 5)
+
+
+def test_a_chain_without_facts_to_follow_ends_at_its_first_hop() -> None:
+    texts = [Document(d.id, d.text) for d in DOCUMENTS]
+    selector = HeadRelationSelector(RuleBank([CHAIN]))
+    subject = RuleGuidedRetriever(BM25Retriever(texts), selector, compose="substitute")
+    (found,) = subject.retrieve([QUERY], 5)
+    assert found[0].document.id == "d0" and atoms(found)["d0"] == {None}
+
+
+def test_answers_weigh_more_than_the_way_to_them() -> None:
+    found = {
+        weight: guided(CHAIN, merge="calibrated", bridge_weight=weight).retrieve([QUERY], 2)[0]
+        for weight in (0.1, 1.0)
+    }
+    assert [s.document.id for s in found[0.1]] == ["d2", "d0"]
+    assert found[0.1][0].score == pytest.approx(0.8)
+    assert found[0.1][1].score == pytest.approx(0.08)
+    assert found[1.0][0].score == found[1.0][1].score == pytest.approx(0.8)
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return World.generate(3_000, kind="static", seed=3, max_body_atoms=2)
+
+
+@pytest.mark.parametrize("merge", MERGES)
+def test_chain_queries_of_a_world_find_their_answers(world: World, merge: str) -> None:
+    graph = world.graph
+    words = Verbalizer(graph)
+    asked = {(q.subject, q.relation): q for q in queries_from_facts(graph.test, words, "test")}
+    chains = [q for q in world.queries if q.kind == "chain"]
+    queries = [asked[q.fact.subject, q.fact.relation] for q in chains]
+    assert len(queries) >= 10
+    retriever = BM25Retriever(words.corpus(graph.train))
+    selector = HeadRelationSelector(RuleBank(planted.rule for planted in world.planted))
+
+    def share(bridges: int) -> float:
+        """The share of chain queries for which every fact that leads to the answer is found."""
+        subject = RuleGuidedRetriever(
+            retriever,
+            selector,
+            compose="substitute",
+            merge=merge,
+            bridges=bridges,
+            rule_label=graph.relations.label,
+            entity_label=graph.entities.label,
+        )
+        found = subject.retrieve(queries, 10)
+        return sum(map(complete, chains, found)) / len(chains)
+
+    assert share(0) < 0.5
+    assert share(3) == 1.0
+
+
+def complete(query: WorldQuery, found: Sequence[ScoredDocument]) -> bool:
+    """Whether both facts of the query's chain are there and say which atom they ground."""
+    (support,) = (s for s in query.supports if len(s) == 2)
+    (chain,) = (r for r in query.rules if len(r.body) == 2)
+    told = {
+        (fact, hit.atom)
+        for scored in found
+        for fact in scored.document.facts
+        for hit in scored.found_by
+        if hit.rule_id == chain.id
+    }
+    return all((fact, atom) in told for atom, fact in enumerate(support))
+
+
+def test_bad_input() -> None:
+    with pytest.raises(ConfigError, match="key 'bridges'"):
+        guided(CHAIN, bridges=-1)
+    with pytest.raises(ConfigError, match="key 'bridge_weight'"):
+        guided(CHAIN, bridge_weight=1.5)
+    assert guided(CHAIN).fingerprint != guided(CHAIN, bridges=0).fingerprint
