@@ -1,4 +1,4 @@
-"""Commands about answers: ``answer`` and ``explain``."""
+"""The command ``answer``, and how questions are asked of a dataset."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from tqdm import tqdm
 
 from rulerag.cli.common import (
     SHOWN,
@@ -34,7 +33,16 @@ from rulerag.kg.questions import parse_question
 from rulerag.text import exact_match
 from rulerag.types import Answer, Query
 
-__all__ = ["answer", "explain"]
+__all__ = [
+    "DatasetOption",
+    "IdsOption",
+    "RulesOption",
+    "TargetArgument",
+    "answer",
+    "open_target",
+    "place_of",
+    "tell_rest",
+]
 
 TargetArgument = Annotated[
     str, typer.Argument(help="a dataset folder, an experiment file, or a question in quotes")
@@ -64,15 +72,15 @@ def answer(
 ) -> None:
     """Answer a question, or the queries of a dataset, with the evidence."""
     check_outputs(out)
-    place = _place(target, dataset, ids=query, query_set=query_set, limit=limit)
+    place = place_of(target, dataset, ids=query, query_set=query_set, limit=limit)
     chosen = Target(place, retriever, rules, top_k, query_set, index)
-    opened = _open(chosen, target, dataset, ids=query, limit=limit, quiet=quiet)
+    opened = open_target(chosen, target, dataset, ids=query, limit=limit, quiet=quiet)
     answers = opened.pipeline.answer(opened.queries)
     if out is not None:
         write_jsonl(out, (item.to_json() for item in answers))
     for item in answers[:SHOWN]:
         say(_shown(item))
-    _tell_rest(len(answers), "answer", out)
+    tell_rest(len(answers), "answer", out)
     known = [item for item in answers if item.query.answers]
     if known:
         right = sum(exact_match(item.text, item.query.answers) for item in known)
@@ -80,92 +88,7 @@ def answer(
         say(f"exact match {percent(right / len(known))} % of {len(known):,} {plural}")
 
 
-def explain(
-    target: TargetArgument,
-    dataset: DatasetOption = None,
-    query: IdsOption = None,
-    out: Annotated[Path | None, typer.Option(help="explanations.jsonl to write")] = None,
-    html: Annotated[Path | None, typer.Option(help="a page to write")] = None,
-    max_sources: Annotated[
-        int, typer.Option(help="documents told apart; up to two to this power probes")
-    ] = 10,
-    predicate: Annotated[
-        str,
-        typer.Option(help="what must hold: answer, exact, correct, contains:TEXT, regex:PATTERN"),
-    ] = "answer",
-    validity: Annotated[
-        float | None,
-        typer.Option(help="certify rules on random subsets to this share, for many documents"),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="of the random subsets")] = 0,
-    max_probes: Annotated[
-        int | None, typer.Option(help="stop after so many probes with what is certain")
-    ] = None,
-    cache: Annotated[
-        Path | None, typer.Option(help="a file that keeps answers; nothing in it is asked again")
-    ] = None,
-    retriever: RetrieverOption = None,
-    rules: RulesOption = None,
-    top_k: TopKOption = None,
-    query_set: QuerySetOption = None,
-    index: IndexOption = None,
-    limit: Annotated[
-        int | None, typer.Option(help=f"only the first N queries (default {SHOWN})")
-    ] = None,
-    quiet: QuietOption = False,
-) -> None:
-    """Explain answers: guiding rules, documents, minimal retention and omission rules."""
-    from rulerag.evaluation.html import write_report
-    from rulerag.explanation.cache import AnswerCache
-    from rulerag.explanation.llm_judge import predicate_pair
-    from rulerag.explanation.provenance import explain_answer
-
-    check_outputs(out, html)
-    place = _place(target, dataset, ids=query, query_set=query_set, limit=limit)
-    chosen = Target(place, retriever, rules, top_k, query_set, index)
-    opened = _open(chosen, target, dataset, ids=query, limit=limit, quiet=quiet)
-    queries = opened.queries[:SHOWN] if limit is None and not query else opened.queries
-    answers = opened.pipeline.answer(queries)
-    told = [item for item in answers if item.text and item.documents]
-    bar = tqdm(told, "explaining", disable=quiet or len(told) <= SHOWN, unit="answer")
-    kept = AnswerCache(cache) if cache is not None else None
-    explanations = []
-    for item in bar:
-        holds, fails = predicate_pair(
-            predicate, answer=item.text, answers=item.query.answers, question=item.query.text
-        )
-        explanations.append(
-            explain_answer(
-                item,
-                opened.pipeline.generator,
-                # By default the explainer words the condition itself.
-                predicate=None if predicate == "answer" else holds,
-                omission_predicate=None if predicate == "answer" else fails,
-                max_sources=max_sources,
-                validity=validity,
-                seed=seed,
-                max_probes=max_probes,
-                cache=kept,
-            )
-        )
-    records = [explanation.to_json() for explanation in explanations]
-    if out is not None:
-        write_jsonl(out, records)
-    if html is not None:
-        write_report(html, title="Why these answers", explanations=records)
-    for explanation in explanations[:SHOWN]:
-        say(f"{explanation}\n")
-    _tell_rest(len(explanations), "explanation", out)
-    _tell_unanswered([item.query for item in answers if not (item.text and item.documents)])
-    if len(queries) < len(opened.queries):
-        total = f"{len(opened.queries):,}"
-        say(f"these are the first {len(queries)} of {total} queries; --limit N explains more")
-    written = [str(file) for file in (out, html) if file is not None]
-    if written:
-        say(f"written to {' and '.join(written)}")
-
-
-def _place(
+def place_of(
     target: str,
     dataset: Path | None,
     *,
@@ -206,7 +129,7 @@ def _exists(target: str) -> bool:
         return False
 
 
-def _open(
+def open_target(
     target: Target,
     asked: str,
     dataset: Path | None,
@@ -256,15 +179,9 @@ def _shown(item: Answer) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _tell_rest(count: int, what: str, out: Path | None) -> None:
+def tell_rest(count: int, what: str, out: Path | None) -> None:
+    """Say how many more there are than were shown, and where they are."""
     if count > SHOWN:
         plural = "" if count == SHOWN + 1 else "s"
         where = f"all are in {out}" if out else "--out FILE writes all"
         say(f"… and {count - SHOWN:,} more {what}{plural}; {where}")
-
-
-def _tell_unanswered(queries: Sequence[Query]) -> None:
-    if queries:
-        ids = ", ".join(query.id for query in queries[:SHOWN])
-        more = " …" if len(queries) > SHOWN else ""
-        say(f"nothing to explain, because nothing found leads to an answer: {ids}{more}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from rulerag.cli import answering, corpora, graphs, running
+from rulerag.cli import answering, corpora, explaining, graphs, running
 from rulerag.console import EXIT_INTERRUPTED
 
 __all__ = ["COMMANDS", "parse"]
@@ -27,7 +27,7 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
         'rulerag answer "Time 2014-12-01 what does China Consult ?" --dataset runs/ruleqa-i',
     ),
     "explain": (
-        answering.explain,
+        explaining.explain,
         "rulerag explain runs/ruleqa-i --query test-000003 --html why.html",
     ),
     "evaluate": (

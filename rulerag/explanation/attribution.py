@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ import numpy as np
 from rulerag.errors import ConfigError
 from rulerag.explanation.lattice import mask_of
 from rulerag.explanation.probe import ProbeEngine
+from rulerag.explanation.trace import expect
 from rulerag.explanation.values import Floats, Score, SetValue, valued
 
 __all__ = ["MAX_EXACT_VALUES", "Attribution", "banzhaf_values", "leave_one_out", "shapley_values"]
@@ -79,6 +81,24 @@ class Attribution:
             "empty": self.empty,
             "num_probes": self.num_probes,
         }
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Attribution:
+        """Read the object that ``to_json`` makes.
+
+        Raises:
+            DataFormatError: a key is missing or has the wrong type.
+        """
+        errors = expect(row, "errors", list | None)
+        return cls(
+            method=expect(row, "method", str),
+            names=tuple(expect(row, "names", list)),
+            values=tuple(float(value) for value in expect(row, "values", list)),
+            full=float(expect(row, "full", int | float)),
+            empty=None if row.get("empty") is None else float(row["empty"]),
+            num_probes=expect(row, "num_probes", int),
+            errors=None if errors is None else tuple(float(value) for value in errors),
+        )
 
 
 def leave_one_out(engine: ProbeEngine | SetValue, score: Score | None = None) -> Attribution:

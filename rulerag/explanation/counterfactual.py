@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from rulerag.explanation.judging import Predicate
 from rulerag.explanation.lattice import indices_of, level
 from rulerag.explanation.oracle import RuleOracle
 from rulerag.explanation.probe import ProbeEngine
+from rulerag.explanation.trace import expect
 from rulerag.explanation.wording import listing
 from rulerag.types import GenerationRequest
 
@@ -85,6 +86,22 @@ class Counterfactuals:
             "num_probes": self.num_probes,
             "complete": self.complete,
         }
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Counterfactuals:
+        """Read the object that ``to_json`` makes.
+
+        Raises:
+            DataFormatError: a key is missing or has the wrong type.
+        """
+        return cls(
+            change=expect(row, "change", str),
+            names=tuple(expect(row, "names", list)),
+            sets=frozenset(frozenset(one) for one in expect(row, "sets", list)),
+            searched=expect(row, "searched", int),
+            num_probes=expect(row, "num_probes", int),
+            complete=expect(row, "complete", bool),
+        )
 
 
 def smallest_removals(

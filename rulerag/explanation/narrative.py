@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rulerag.explanation.attribution import Attribution
+from rulerag.explanation.counterfactual import Counterfactuals
 from rulerag.explanation.trace import DocumentTrace, RuleTrace, expect
 from rulerag.explanation.wording import (
     condition,
@@ -53,6 +55,8 @@ class AnswerExplanation:
         bound: the share of subsets for which each rule holds, at least, where rules were tested
             on random subsets; None for exact rules.
         confidence: the probability with which that is true, at least.
+        attributions: what each source counts, where that was asked for.
+        counterfactuals: the smallest removals and subsets, likewise.
     """
 
     query_id: str
@@ -73,6 +77,8 @@ class AnswerExplanation:
     complete: bool = True
     bound: float | None = None
     confidence: float | None = None
+    attributions: tuple[Attribution, ...] = ()
+    counterfactuals: tuple[Counterfactuals, ...] = ()
 
     @property
     def supporting(self) -> tuple[DocumentTrace, ...]:
@@ -150,6 +156,10 @@ class AnswerExplanation:
             searches = "; ".join(map(str, document.found_by)) or "no search recorded"
             lines.append(f" {mark}{document.alias:<4}{shortened(document.text)}  [{searches}]")
         lines += ["", "Why", f"  {self.sentence}", f"  {self.omission_sentence}", f"  {self.scope}"]
+        if self.counterfactuals or self.attributions:
+            lines += ["", "In numbers"]
+            told = [str(one) for one in (*self.counterfactuals, *self.attributions)]
+            lines += [f"  {line}" for one in told for line in one.splitlines()]
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
@@ -177,6 +187,8 @@ class AnswerExplanation:
             "complete": self.complete,
             "bound": self.bound,
             "confidence": self.confidence,
+            "attributions": [one.to_json() for one in self.attributions],
+            "counterfactuals": [one.to_json() for one in self.counterfactuals],
         }
 
     @classmethod
@@ -202,6 +214,10 @@ class AnswerExplanation:
             complete=expect(row, "complete", bool),
             bound=_share(row, "bound"),
             confidence=_share(row, "confidence"),
+            attributions=tuple(Attribution.from_json(one) for one in _more(row, "attributions")),
+            counterfactuals=tuple(
+                Counterfactuals.from_json(one) for one in _more(row, "counterfactuals")
+            ),
         )
 
     def _without_rule(self, done: str, output: str | None, what: str, claim: str) -> str:
@@ -239,6 +255,12 @@ def _share(row: Mapping[str, Any], key: str) -> float | None:
     """A share, or None; records of exact rules may leave it out."""
     value = expect({key: None, **row}, key, int | float | None)
     return None if value is None else float(value)
+
+
+def _more(row: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    """Records that were not asked for may be left out."""
+    found = expect({key: [], **row}, key, list)
+    return [expect({key: one}, key, Mapping) for one in found]
 
 
 def _capital(text: str) -> str:

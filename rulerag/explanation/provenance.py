@@ -14,6 +14,7 @@ from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError
 from rulerag.explanation.approximate import CertifiedMiner
 from rulerag.explanation.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.certificates import CertifiedRules
+from rulerag.explanation.details import attributions, check_methods, counterfactual_sets
 from rulerag.explanation.miners import MAX_EXACT_SOURCES, DualMiner, Predicate, RuleHook
 from rulerag.explanation.narrative import REST, AnswerExplanation, Names
 from rulerag.explanation.predicates import OutputPredicate, describe, matches_answer, negate
@@ -46,6 +47,9 @@ def explain_answer(
     cache: AnswerCache | None = None,
     progress: bool = False,
     on_rule: RuleHook | None = None,
+    attribution: Sequence[str] = (),
+    samples: int | None = None,
+    counterfactuals: bool = False,
 ) -> AnswerExplanation:
     """Explain one answer by asking its generator again with parts of the evidence removed.
 
@@ -66,19 +70,26 @@ def explain_answer(
         validity: the share of subsets for which a rule has to hold, below 1; exact rules, from
             every subset, when None.
         confidence: with a validity, the probability that every bound stated is true, at least.
-        seed: with a validity, of the random subsets.
+        seed: of the random subsets, with a validity or in attribution.
         max_probes: stop after so many probes with what is certain by then.
         cache: where answers are kept; what stands there is not asked again.
         progress: show a progress bar.
         on_rule: called with each minimal rule as soon as it is certain, or tested.
+        attribution: methods that tell what each source counts for the predicate; see
+            :data:`~rulerag.explanation.details.ATTRIBUTIONS`.
+        samples: how many random orders or subsets these ask; see
+            :func:`~rulerag.explanation.details.attributions`.
+        counterfactuals: tell the smallest removals that make the predicate fail too, and the
+            smallest subsets that keep it.
 
     Raises:
-        ConfigError: ``max_sources``, ``validity`` or ``confidence`` is out of range.
+        ConfigError: an argument is out of range, or a method unknown.
         ExplanationError: the answer has no documents, one stands twice, or the generator failed.
         OutputError: the cache cannot be written.
         PredicateError: a predicate raised.
     """
     _check(answer, max_sources)
+    check_methods(attribution, samples)
     sources, together = _choose_sources(answer, unit, max_sources if validity is None else None)
     asked: Generator = generator if cache is None else CachedGenerator(generator, cache)
     engine = ProbeEngine.from_generator(asked, answer.request(), sources, max_probes=max_probes)
@@ -89,6 +100,8 @@ def explain_answer(
     else:
         settings = {"validity": validity, "confidence": confidence, "seed": seed}
         found = _mine_certified(engine, retention, omission, settings, progress, on_rule)
+    values, enough = attributions(engine, retention, attribution, samples=samples, seed=seed)
+    sets, enough_too = counterfactual_sets(engine, retention) if counterfactuals else ((), True)
     claim, counterclaim = _claims(answer.text, predicate, omission_predicate)
     rules = trace_rules(answer)
     return AnswerExplanation(
@@ -107,9 +120,11 @@ def explain_answer(
         empty_output=_known(engine, 0),
         num_probes=engine.num_probes,
         seconds=engine.seconds,
-        complete=found.complete,
+        complete=found.complete and enough and enough_too,
         bound=found.bound,
         confidence=None if found.bound is None else confidence,
+        attributions=values,
+        counterfactuals=sets,
     )
 
 

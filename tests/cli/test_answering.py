@@ -165,9 +165,41 @@ def test_bad_input(
     assert message in refused(command, *filled, "--quiet")
 
 
+def test_values_and_counterfactuals_agree_with_the_rules(
+    asked: Query, dated: Path, rulerag: Any, tmp_path: Path
+) -> None:
+    out, html = tmp_path / "e.jsonl", tmp_path / "why.html"
+    more = ("--attribution", "shapley", "--attribution", "leave-one-out", "--counterfactuals")
+    command = ("explain", dated, "--query", asked.id, *more, "--votes", 2)
+    result = rulerag(*command, "--out", out, "--html", html, *SYMBOLIC)
+    assert (result.code, result.err) == (0, "")
+    (row,) = rows(out)
+    shapley, one_out = row["attributions"]
+    assert shapley["method"] == "Shapley (exact)"
+    # Values share out what all the sources gain over none, and only sources in rules have any.
+    assert sum(shapley["values"]) == pytest.approx(shapley["full"] - shapley["empty"])
+    decisive = {name for rule in row["retention"] for name in rule}
+    valued = {n for n, v in zip(shapley["names"], shapley["values"], strict=True) if v}
+    assert valued == decisive
+    assert one_out["full"] == 1.0
+    removed, kept = row["counterfactuals"]
+    assert (removed["change"], kept["change"]) == ("removed", "kept")
+    smallest = min(map(len, row["retention"]))
+    named = [{row["sources"][i] for i in one} for one in kept["sets"]]
+    assert all(len(one) == smallest for one in named)
+    assert {frozenset(one) for one in named} <= {frozenset(rule) for rule in row["retention"]}
+    assert "In numbers" in result.out and "Shapley (exact)" in html.read_text()
+
+
 def test_bad_input_of_explain(dated: Path, refused: Refused, blocked: Path) -> None:
     told = refused("explain", dated, "--html", blocked / "why.html", "--quiet")
     assert "cannot be written" in told
     for number in (1, 21):
         told = refused("explain", dated, "--max-sources", number, "--limit", 1, *SYMBOLIC)
         assert "key 'max_sources': expected a number from 2 to 20" in told
+    told = refused("explain", dated, "--attribution", "shapely", "--limit", 1, *SYMBOLIC)
+    assert "no attribution method is called 'shapely' — did you mean 'shapley'" in told
+    told = refused("explain", dated, "--unit", "page", "--limit", 1, *SYMBOLIC)
+    assert "key 'unit': unknown unit 'page'" in told
+    told = refused("explain", dated, "--votes", 0, "--limit", 1, *SYMBOLIC)
+    assert "key 'votes': expected a number from 1" in told
