@@ -8,11 +8,13 @@ The folder, which BEIR's own tools open as it stands::
     rules.jsonl       the rule bank
     labels.json       readable labels of raw names
     manifest.json     counts, builder settings, seed, and the SHA-256 of every other file
+
+A builder may put more beside them: a data card with which ``datasets.load_dataset`` opens the
+folder, and the judgements as JSON lines, the form that it reads.
 """
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,36 +22,27 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rulerag.errors import (
-    DataError,
-    DataFormatError,
-    EmptyDataError,
-    FingerprintError,
-    OutputError,
-    UnknownNameError,
-    did_you_mean,
+from rulerag.dataset_files import (
+    FORMAT,
+    Qrels,
+    check_files,
+    check_ids,
+    check_known,
+    dataset_fingerprint,
+    hash_lines,
+    qrels_lines,
+    query_with_metadata,
+    read_manifest,
+    read_qrels,
 )
-from rulerag.io import (
-    fingerprint_file,
-    fingerprint_object,
-    prepare_folder,
-    read_json,
-    read_records,
-    read_text,
-    to_json,
-    write_json,
-)
+from rulerag.errors import EmptyDataError, OutputError, UnknownNameError, did_you_mean
+from rulerag.io import prepare_folder, read_json, read_records, to_json, write_json
 from rulerag.rules import RuleBank
 from rulerag.types import Document, Query
 
 __all__ = ["RuleQADataset"]
 
-Qrels = dict[str, dict[str, int]]
-
-_FORMAT = 1
 _TEST = "test"
-_QRELS_HEADER = "query-id\tcorpus-id\tscore"
-_REBUILD = "build the dataset again, or load it with verify=False to take it as it stands"
 
 
 class RuleQADataset:
@@ -68,6 +61,8 @@ class RuleQADataset:
         name: what the dataset is called.
         settings: what the builder was told, JSON-like.
         seed: the builder's seed.
+        statistics: what the builder measured, JSON-like; told in the manifest, no part of the
+            fingerprint.
 
     Raises:
         DataFormatError: an id occurs twice or holds white space, or a set or judgement names an
@@ -87,6 +82,7 @@ class RuleQADataset:
         name: str = "ruleqa",
         settings: Mapping[str, Any] | None = None,
         seed: int = 0,
+        statistics: Mapping[str, Any] | None = None,
     ) -> None:
         self.corpus = list(corpus)
         self.queries = {split: list(rows) for split, rows in queries.items()}
@@ -98,6 +94,7 @@ class RuleQADataset:
         self.name = name
         self.settings = dict(settings or {})
         self.seed = seed
+        self.statistics = dict(statistics or {})
         self._qrels: dict[str, Qrels] = {
             split: {query: dict(grades) for query, grades in rows.items()}
             for split, rows in (qrels or {}).items()
@@ -105,15 +102,15 @@ class RuleQADataset:
         self._check()
 
     def _check(self) -> None:
-        _check_ids("document", (document.id for document in self.corpus))
-        _check_ids("query", (query.id for rows in self.queries.values() for query in rows))
+        check_ids("document", (document.id for document in self.corpus))
+        check_ids("query", (query.id for rows in self.queries.values() for query in rows))
         for name, ids in self.query_sets.items():
-            _check_known(f"the query set {name!r}", ids, self._query_ids(_TEST), "test query")
+            check_known(f"the query set {name!r}", ids, self._query_ids(_TEST), "test query")
         for split, rows in self._qrels.items():
             what = f"the judgements of {split!r}"
-            _check_known(what, rows, self._query_ids(split), "query")
+            check_known(what, rows, self._query_ids(split), "query")
             judged = {document for grades in rows.values() for document in grades}
-            _check_known(what, judged, self.documents, "document")
+            check_known(what, judged, self.documents, "document")
 
     def _query_ids(self, split: str) -> set[str]:
         return {query.id for query in self.queries.get(split, ())}
@@ -167,14 +164,14 @@ class RuleQADataset:
     @cached_property
     def fingerprint(self) -> str:
         """A fingerprint of the content: documents, queries, judgements, rules, labels, calendar."""
-        digests = {name: _hash(lines())[0] for name, lines in self._files().items()}
-        return _fingerprint(digests, self.calendar)
+        digests = {name: hash_lines(lines())[0] for name, lines in self._files().items()}
+        return dataset_fingerprint(digests, self.calendar)
 
     @property
     def manifest(self) -> dict[str, Any]:
         """What the dataset is: counts, settings, seed and fingerprint (and, saved, its files)."""
         return {
-            "format": _FORMAT,
+            "format": FORMAT,
             "name": self.name,
             "fingerprint": self.fingerprint,
             "seed": self.seed,
@@ -190,6 +187,7 @@ class RuleQADataset:
                 },
                 **{kind: len(names) for kind, names in self.labels.items()},
             },
+            "statistics": self.statistics,
         }
 
     def _files(self) -> dict[str, Callable[[], Iterator[str]]]:
@@ -201,7 +199,7 @@ class RuleQADataset:
             "labels.json": lambda: iter([to_json(self.labels)]),
         }
         for split, rows in self._qrels.items():
-            files[f"qrels/{split}.tsv"] = lambda rows=rows: _qrels_lines(rows)  # type: ignore[misc]
+            files[f"qrels/{split}.tsv"] = lambda rows=rows: qrels_lines(rows)  # type: ignore[misc]
         return files
 
     def _query_lines(self) -> Iterator[str]:
@@ -214,11 +212,18 @@ class RuleQADataset:
                     row["metadata"]["sets"] = sets
                 yield to_json(row)
 
-    def save(self, folder: str | Path) -> None:
+    def save(
+        self, folder: str | Path, *, beside: Mapping[str, Iterable[str]] | None = None
+    ) -> None:
         """Write the folder; a dataset that stands there is replaced.
 
         The files are written aside and moved into place, the manifest last: a folder with a
         manifest is complete.
+
+        Args:
+            folder: where to write.
+            beside: further files that are no part of the content, by name in the folder, as lines:
+                a data card, other forms of the same judgements.
 
         Raises:
             OutputError: the folder cannot be written.
@@ -226,12 +231,13 @@ class RuleQADataset:
         target = prepare_folder(folder)
         aside = Path(tempfile.mkdtemp(dir=target, prefix=".part-"))
         try:
-            described = self._write(aside)
+            described = _write(aside, {name: lines() for name, lines in self._files().items()})
+            extra = _write(aside, beside or {})
             digests = {name: str(entry["sha256"]) for name, entry in described.items()}
-            self.__dict__["fingerprint"] = _fingerprint(digests, self.calendar)
+            self.__dict__["fingerprint"] = dataset_fingerprint(digests, self.calendar)
             (target / "manifest.json").unlink(missing_ok=True)
             shutil.rmtree(target / "qrels", ignore_errors=True)
-            for name in described:
+            for name in (*described, *extra):
                 (target / name).parent.mkdir(exist_ok=True)
                 (aside / name).replace(target / name)
             write_json(target / "manifest.json", {**self.manifest, "files": described})
@@ -239,16 +245,6 @@ class RuleQADataset:
             raise OutputError(f"cannot be written ({error.strerror})", path=target) from error
         finally:
             shutil.rmtree(aside, ignore_errors=True)
-
-    def _write(self, folder: Path) -> dict[str, dict[str, str | int]]:
-        described: dict[str, dict[str, str | int]] = {}
-        for name, lines in self._files().items():
-            path = folder / name
-            path.parent.mkdir(exist_ok=True)
-            with open(path, "wb") as file:
-                digest, count = _hash(lines(), file.write)
-            described[name] = {"sha256": digest, "bytes": path.stat().st_size, "lines": count}
-        return described
 
     @classmethod
     def load(cls, folder: str | Path, *, verify: bool = True) -> RuleQADataset:
@@ -265,15 +261,15 @@ class RuleQADataset:
             FingerprintError: a file differs from its fingerprint.
         """
         home = Path(folder)
-        manifest = _read_manifest(home, verify=verify)
-        digests = _check_files(home, manifest, verify=verify)
+        manifest = read_manifest(home, verify=verify)
+        digests = check_files(home, manifest, verify=verify)
         queries: dict[str, list[Query]] = {}
         query_sets: dict[str, set[str]] = {}
-        for query, metadata in read_records(home / "queries.jsonl", _query_with_metadata):
+        for query, metadata in read_records(home / "queries.jsonl", query_with_metadata):
             queries.setdefault(metadata.get("split", _TEST), []).append(query)
             for name in metadata.get("sets", ()):
                 query_sets.setdefault(name, set()).add(query.id)
-        qrels = {path.stem: _read_qrels(path) for path in sorted((home / "qrels").glob("*.tsv"))}
+        qrels = {path.stem: read_qrels(path) for path in sorted((home / "qrels").glob("*.tsv"))}
         dataset = cls(
             corpus=read_records(home / "corpus.jsonl", Document.from_json),
             queries=queries,
@@ -285,114 +281,20 @@ class RuleQADataset:
             name=str(manifest.get("name", home.name)),
             settings=manifest.get("settings"),
             seed=int(manifest.get("seed", 0)),
+            statistics=manifest.get("statistics"),
         )
         # The files were hashed above; hashing the records would cost seconds.
-        dataset.__dict__["fingerprint"] = _fingerprint(digests, dataset.calendar)
+        dataset.__dict__["fingerprint"] = dataset_fingerprint(digests, dataset.calendar)
         return dataset
 
 
-def _fingerprint(digests: Mapping[str, str], calendar: Mapping[str, Any]) -> str:
-    return fingerprint_object({"files": dict(digests), "calendar": dict(calendar)})
-
-
-def _check_ids(what: str, ids: Iterable[str]) -> None:
-    seen: set[str] = set()
-    for identifier in ids:
-        if identifier in seen:
-            raise DataFormatError(f"the {what} id {identifier!r} occurs twice")
-        if not identifier or identifier.split() != [identifier]:
-            raise DataFormatError(
-                f"the {what} id {identifier!r} is empty or holds white space",
-                hint="runs and judgements are tables of ids separated by white space",
-            )
-        seen.add(identifier)
-
-
-def _check_known(what: str, ids: Iterable[str], known: Collection[str], kind: str) -> None:
-    for identifier in ids:
-        if identifier not in known:
-            raise DataFormatError(f"{what}: no {kind} has the id {identifier!r}")
-
-
-def _qrels_lines(rows: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    yield _QRELS_HEADER
-    for query, grades in rows.items():
-        for document, grade in grades.items():
-            yield f"{query}\t{document}\t{grade}"
-
-
-def _hash(lines: Iterable[str], write: Callable[[bytes], object] | None = None) -> tuple[str, int]:
-    """The SHA-256 of the lines as a file, and how many there are; writes them on the way."""
-    digest, count = hashlib.sha256(), 0
-    for line in lines:
-        data = line.encode() + b"\n"
-        digest.update(data)
-        if write is not None:
-            write(data)
-        count += 1
-    return digest.hexdigest(), count
-
-
-def _read_manifest(home: Path, *, verify: bool) -> dict[str, Any]:
-    if not home.is_dir():
-        raise DataError("no such folder", path=home, hint="build it with benchmarks.ruleqa")
-    path = home / "manifest.json"
-    if not path.exists() and not verify:
-        return {}
-    if not path.exists():
-        raise DataFormatError(
-            "is no complete dataset folder (it has no manifest.json)",
-            path=home,
-            hint="build it again; a foreign BEIR folder needs verify=False",
-        )
-    manifest = read_json(path)
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("files"), dict):
-        raise DataFormatError("is no dataset manifest (it names no files)", path=path)
-    if manifest.get("format") != _FORMAT:
-        message = f"has format {manifest.get('format')!r}, and this version reads {_FORMAT}"
-        raise DataFormatError(message, path=path, hint="build the dataset again")
-    return manifest
-
-
-def _check_files(home: Path, manifest: Mapping[str, Any], *, verify: bool) -> dict[str, str]:
-    stated = manifest.get("files", {})
-    present = ["corpus.jsonl", "queries.jsonl", "rules.jsonl", "labels.json"]
-    present += [f"qrels/{path.name}" for path in (home / "qrels").glob("*.tsv")]
-    digests = {}
-    for name in dict.fromkeys([*stated, *present]):
-        path = home / name
-        if not path.exists():
-            if name in stated or name in present[:2]:
-                raise DataError("the dataset lacks this file", path=path, hint=_REBUILD)
-            continue
-        digests[name] = fingerprint_file(path)
-        wanted = stated.get(name, {}).get("sha256")
-        if verify and digests[name] != wanted:
-            known = f"{wanted[:12]}…" if wanted else "no such file"
-            raise FingerprintError(
-                f"has the fingerprint {digests[name][:12]}…, the manifest says {known}",
-                path=path,
-                hint=_REBUILD,
-            )
-    return digests
-
-
-def _query_with_metadata(row: dict[str, Any]) -> tuple[Query, dict[str, Any]]:
-    return Query.from_json(row), row.get("metadata") or {}
-
-
-def _read_qrels(path: Path) -> Qrels:
-    qrels: Qrels = {}
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if number == 1 or not line:
-            continue
-        try:
-            query, document, grade = line.rstrip("\r").split("\t")
-            qrels.setdefault(query, {})[document] = int(grade)
-        except ValueError:
-            raise DataFormatError(
-                f"expected query-id, corpus-id and a whole number, found {line!r}",
-                path=path,
-                line=number,
-            ) from None
-    return qrels
+def _write(folder: Path, files: Mapping[str, Iterable[str]]) -> dict[str, dict[str, str | int]]:
+    """Write files as lines; by name, their SHA-256, bytes and lines."""
+    described: dict[str, dict[str, str | int]] = {}
+    for name, lines in files.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        with open(path, "wb") as file:
+            digest, count = hash_lines(lines, file.write)
+        described[name] = {"sha256": digest, "bytes": path.stat().st_size, "lines": count}
+    return described

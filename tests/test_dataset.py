@@ -243,11 +243,11 @@ def test_saving_again_replaces_what_stood_there(folder: Path) -> None:
 def test_a_save_that_fails_leaves_no_folder_that_looks_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop(self: RuleQADataset, folder: Path) -> dict[str, dict[str, str | int]]:
+    def stop(folder: Path, files: object) -> dict[str, dict[str, str | int]]:
         (folder / "corpus.jsonl").write_text("half")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(RuleQADataset, "_write", stop)
+    monkeypatch.setattr("rulerag.dataset._write", stop)
     with pytest.raises(KeyboardInterrupt):
         make_dataset().save(tmp_path / "toy")
     assert list((tmp_path / "toy").iterdir()) == []
