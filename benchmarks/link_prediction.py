@@ -3,7 +3,8 @@
 Temporal graphs: each query sees the facts before its time, of any split, and other answers true at
 the same time are taken out. Static graphs: queries see the training facts, and other answers true
 in any split are taken out. Equal scores share their mean rank; the figures with best and worst
-ranks stand beside it.
+ranks stand beside it. Learned weights (``--aggregate learned``) come from facts before the asked
+split only.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from tqdm import tqdm
 
+from benchmarks.link_prediction_options import MINED_BODY_SIZE, PUBLISHED_BODY_SIZE, parser
 from benchmarks.link_prediction_ranks import (
-    PRIORS,
     Prior,
     Queries,
     Ranks,
@@ -32,16 +34,17 @@ from rulerag.console import guarded
 from rulerag.errors import ConfigError
 from rulerag.evaluation.experiment import versions
 from rulerag.io import prepare_folder, write_json
-from rulerag.kg.graph import KnowledgeGraph, Vocabulary
+from rulerag.kg.graph import FactTable, KnowledgeGraph, Vocabulary
 from rulerag.mining.amie import AmieMiner
 from rulerag.mining.application import Candidates, StaticApplication, TemporalApplication
+from rulerag.mining.application_learned import LearnedTemporalApplication
 from rulerag.mining.formats import detect_format, import_rules
 from rulerag.mining.tlogic import TLogicMiner
 from rulerag.rules import RuleBank
 
 __all__ = ["evaluate", "load_rules", "main"]
 
-MINERS = ("amie", "tlogic", "rules")
+Application = TemporalApplication | StaticApplication | LearnedTemporalApplication
 # Queries whose candidates are held at once.
 _PART = 4096
 
@@ -89,7 +92,7 @@ def _check_ids(bank: RuleBank, graph: KnowledgeGraph, relation_ids: str) -> None
 
 
 def evaluate(
-    application: TemporalApplication | StaticApplication,
+    application: Application,
     queries: Queries,
     prior: Prior,
     num_entities: int,
@@ -107,9 +110,7 @@ def evaluate(
     return Ranks.join(parts)
 
 
-def _candidates(
-    application: TemporalApplication | StaticApplication, queries: Queries
-) -> Candidates:
+def _candidates(application: Application, queries: Queries) -> Candidates:
     if isinstance(application, StaticApplication):
         return application.candidates(queries.subject, queries.relation)
     return application.candidates(queries.subject, queries.relation, queries.time)
@@ -126,45 +127,100 @@ def _rules(arguments: argparse.Namespace, graph: KnowledgeGraph) -> RuleBank:
         )
     if arguments.miner == "amie":
         return AmieMiner(threads=arguments.threads, progress=arguments.progress).mine(graph.train)
+    facts = graph.train
+    if arguments.aggregate == "learned" and arguments.mined_share < 1:
+        facts = facts.select(_early(facts, _cut(arguments, graph)), facts.name)
     miner = TLogicMiner(
         lengths=arguments.lengths,
+        num_walks=arguments.num_walks,
         seed=arguments.seed,
         threads=arguments.threads,
         progress=arguments.progress,
     )
-    return miner.mine(graph.train)
+    return miner.mine(facts)
 
 
-def _lengths(text: str) -> tuple[int, ...]:
-    """Body lengths of an argument such as ``1,2,3``."""
-    return tuple(int(part) for part in text.split(","))
+def _past(arguments: argparse.Namespace, graph: KnowledgeGraph) -> list[FactTable]:
+    """The facts before the asked split."""
+    return [graph.train] if arguments.split == "valid" else [graph.train, graph.valid]
+
+
+def _cut(arguments: argparse.Namespace, graph: KnowledgeGraph) -> int:
+    """The last time whose facts rules are mined from; weights are learned from later ones.
+
+    What a rule was mined from it explains too well: weights learned there would trust it too much.
+    """
+    past = [_timestamps(table) for table in _past(arguments, graph)]
+    return int(np.quantile(np.concatenate(past), arguments.mined_share))
+
+
+def _timestamps(table: FactTable) -> npt.NDArray[np.int32]:
+    if table.timestamp is None:
+        raise ConfigError(f"{table.name} is static", key="aggregate", hint="max or noisy-or")
+    return table.timestamp
+
+
+def _early(table: FactTable, cut: int) -> npt.NDArray[np.bool_]:
+    return _timestamps(table) <= cut
+
+
+def _aggregate(arguments: argparse.Namespace, graph: KnowledgeGraph) -> str:
+    """How scores are joined: what is asked for, where the graph allows it."""
+    allowed = ("noisy-or", "learned") if graph.is_temporal else ("max", "noisy-or")
+    wanted: str = arguments.aggregate or allowed[0]
+    if wanted not in allowed:
+        kind = "temporal" if graph.is_temporal else "static"
+        raise ConfigError(
+            f"{wanted!r} does not go with a {kind} graph",
+            key="aggregate",
+            hint=f"use {' or '.join(allowed)}",
+        )
+    return wanted
 
 
 def _application(
     arguments: argparse.Namespace, graph: KnowledgeGraph, bank: RuleBank
-) -> TemporalApplication | StaticApplication:
-    if graph.is_temporal:
-        known = list(graph.splits.values())
-        return TemporalApplication(
-            bank, known, smoothing=arguments.smoothing, threads=arguments.threads
+) -> Application:
+    if not graph.is_temporal:
+        return StaticApplication(
+            bank,
+            [graph.train],
+            aggregate=arguments.aggregate,
+            confidence=arguments.confidence,
+            threads=arguments.threads,
         )
-    return StaticApplication(
+    known = list(graph.splits.values())
+    if arguments.min_body_size is None:
+        mined = arguments.miner == "tlogic"
+        arguments.min_body_size = MINED_BODY_SIZE if mined else PUBLISHED_BODY_SIZE
+    shared = {"min_body_size": arguments.min_body_size, "threads": arguments.threads}
+    if arguments.aggregate == "noisy-or":
+        return TemporalApplication(bank, known, smoothing=arguments.smoothing, **shared)
+    learned = LearnedTemporalApplication(
         bank,
-        [graph.train],
-        aggregate=arguments.aggregate,
-        confidence=arguments.confidence,
-        threads=arguments.threads,
+        known,
+        max_queries=arguments.max_queries or None,
+        passes=arguments.passes,
+        fine_rate=arguments.fine_rate,
+        **shared,
     )
+    past = _past(arguments, graph)
+    if arguments.miner == "tlogic" and arguments.mined_share < 1:
+        cut = _cut(arguments, graph)
+        past = [table.select(~_early(table, cut), table.name) for table in past]
+    return learned.fit(past, progress=arguments.progress)
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Load, mine or read rules, apply them, and measure: the content of ``metrics.json``."""
     clock = _Clock()
     graph = KnowledgeGraph.load(arguments.kg)
+    arguments.aggregate = _aggregate(arguments, graph)
     clock.lap("load")
     bank = _rules(arguments, graph)
     clock.lap("rules")
     application = _application(arguments, graph, bank)
+    clock.lap("learn" if isinstance(application, LearnedTemporalApplication) else "index")
     known = list(graph.splits.values())
     queries = queries_of(graph.split(arguments.split), known, limit=arguments.limit)
     prior = Prior.of(graph.train)
@@ -178,10 +234,10 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         progress=arguments.progress,
     )
     clock.lap("apply")
-    settings = {k: str(v) if isinstance(v, Path) else v for k, v in vars(arguments).items()}
+    settings = {k: v.name if isinstance(v, Path) else v for k, v in vars(arguments).items()}
     return {
         "benchmark": f"link-prediction/{graph.name}",
-        "method": arguments.miner,
+        "method": f"{arguments.miner}-{arguments.aggregate}",
         "num_queries": len(queries),
         "num_rules": len(bank),
         "metrics": measures(ranks),
@@ -228,60 +284,9 @@ def _say(result: dict[str, Any]) -> None:
     print(f"CPU seconds: {seconds}; peak memory {result['peak_memory_mb']:.0f} MB")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.link_prediction",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example: python -m benchmarks.link_prediction ../shared/data/icews14_forecasting "
-        "--miner tlogic --out runs/link-prediction",
-    )
-    parser.add_argument("kg", metavar="KG", type=Path, help="a graph folder")
-    parser.add_argument("--miner", required=True, choices=MINERS, help="where rules come from")
-    parser.add_argument("--rules", type=Path, help="with --miner rules: a file in any format")
-    parser.add_argument(
-        "--relation-ids",
-        choices=("graph", "sorted"),
-        default="graph",
-        help="what ids in a TLogic file count: the graph's ids, or names in sorted order",
-    )
-    parser.add_argument("--split", choices=("valid", "test"), default="test")
-    parser.add_argument("--limit", type=int, help="only the first N facts, 2 N queries")
-    parser.add_argument(
-        "--prior",
-        choices=PRIORS,
-        default="unreached",
-        help="where the frequency of answers counts: nowhere; in queries without candidates; "
-        "or everywhere, between ties and behind all candidates",
-    )
-    parser.add_argument(
-        "--aggregate", choices=("max", "noisy-or"), default="max", help="static graphs"
-    )
-    parser.add_argument(
-        "--confidence", choices=("pca", "standard"), default="pca", help="static graphs"
-    )
-    parser.add_argument(
-        "--lengths",
-        type=_lengths,
-        default=(1, 2, 3),
-        help="with --miner tlogic: body lengths (default 1,2,3)",
-    )
-    parser.add_argument(
-        "--smoothing",
-        type=float,
-        default=0.0,
-        help="temporal graphs: what is added to the body sizes in confidences",
-    )
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, help="a folder for metrics.json")
-    parser.add_argument("--quiet", dest="progress", action="store_false", help="no progress bars")
-    return parser
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line."""
-    arguments = _parser().parse_args(argv)
+    arguments = parser(__doc__).parse_args(argv)
 
     def work() -> None:
         if arguments.out is not None:

@@ -15,8 +15,10 @@ __all__ = ["BENCHMARKS", "main"]
 
 BENCHMARKS = {
     "generation": "benchmarks.speed_generation",
+    "grounding": "benchmarks.speed_grounding",
     "lattice": "benchmarks.speed_lattice",
     "mining": "benchmarks.speed_mining",
+    "retrieval": "benchmarks.speed_retrieval",
     "thread": "benchmarks.speed_thread",
 }
 """Benchmark modules by name; each has ``main(out: Path | None)``."""

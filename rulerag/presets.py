@@ -9,6 +9,7 @@ from typing import Any
 from rulerag.build import RETRIEVERS
 from rulerag.config import Config
 from rulerag.errors import ConfigError, did_you_mean
+from rulerag.retrieval.fusion import METHODS
 
 __all__ = ["RULES", "preset"]
 
@@ -20,6 +21,14 @@ _EVIDENCE = {"prior": 20, "sharpness": 1.5}
 _READER = {"type": "symbolic", "rank_discount": 1.0}
 _GUIDES = {"type": "head", "max_rules": 8, "rank_by": "support"}
 _GUIDED = {"compose": "substitute", "merge": "evidence"}
+# Undated facts, chosen on the validation twins of RuleQA-F and RuleQA-N: a question asks for what
+# the graph lacks, every grounding of a rule counts by its standard confidence, and the plain query
+# fills the places that rules leave.
+_STATIC_EVIDENCE = {"prior": 0, "sharpness": 1.0, "static_confidence": "standard"}
+_STATIC_GUIDED = {**_GUIDED, "skip_stated": True, "include_plain": True, "plain_weight": 0.1}
+# Its table is benchmarks/results/ruleqa-i/fusion.md, by benchmarks/fusion.py. Cosines lie close
+# together, so that a higher power is needed to tell the best of a search from the rest.
+_GUIDED_DENSE = {"compose": "both", "merge": "evidence", "power": 16.0}
 _TIME_AWARE = {"order": "recent", "distinct_facts": True}
 # Plain retrieval gains from the words of a date (documents of the same month); guided retrieval,
 # which follows dates itself, does better when a date is one word.
@@ -33,18 +42,27 @@ def preset(
     rules: str = "guided",
     query_set: str = "full",
     top_k: int = 10,
+    encoder: str | Path | None = None,
+    fusion: str | None = None,
+    static: bool = False,
 ) -> Config:
     """The configuration of a retriever, with or without rules, and the symbolic reader.
 
     Args:
         dataset: the dataset folder.
-        retriever: ``bm25``, ``lucene`` or ``symbolic`` (which always follows rules).
+        retriever: ``bm25``, ``lucene``, ``dense`` or ``symbolic`` (which always follows rules).
         rules: ``guided``, or ``none`` for plain retrieval and reading.
         query_set: ``balanced``, ``full`` or a split.
         top_k: documents per query.
+        encoder: of dense retrieval, a folder or a name on the Hub; the small one that is installed
+            when None.
+        fusion: how the rule-guided list is fused with the plain one, a name of
+            :data:`~rulerag.retrieval.fusion.METHODS`; not at all when None.
+        static: whether the questions ask for what an undated graph lacks (RuleQA-F, RuleQA-N).
 
     Raises:
-        ConfigError: an unknown name, or the symbolic retriever without rules.
+        ConfigError: an unknown name, the symbolic retriever without rules, an encoder for another
+            retriever than dense, or nothing to fuse.
     """
     if retriever not in RETRIEVERS:
         raise ConfigError(
@@ -56,22 +74,44 @@ def preset(
         raise ConfigError(f"unknown choice {rules!r}", key="rules", hint=" or ".join(RULES))
     values: dict[str, Any] = {
         "dataset": {"path": str(dataset), "query_set": query_set},
-        "retriever": _retriever(retriever, rules),
-        "evidence": _EVIDENCE,
+        "retriever": _retriever(retriever, rules, encoder),
+        "evidence": _STATIC_EVIDENCE if static else _EVIDENCE,
         "generator": _READER,
         "top_k": top_k,
     }
-    values.update(_rule_parts(retriever, rules))
+    values.update(_rule_parts(retriever, rules, static))
+    if static and retriever == "symbolic":
+        values["retriever"]["skip_stated"] = True
+    if fusion is not None:
+        if fusion not in METHODS:
+            raise ConfigError(
+                f"unknown method {fusion!r}", key="fusion", hint=did_you_mean(fusion, METHODS)
+            )
+        if "guided" not in values:
+            raise ConfigError(
+                "a rule-guided list is fused with the plain one, and there are not two",
+                key="fusion",
+                hint="--rules guided, with another retriever than symbolic",
+            )
+        values["fusion"] = {"method": fusion}
     return Config(values)
 
 
-def _retriever(retriever: str, rules: str) -> dict[str, Any]:
+def _retriever(retriever: str, rules: str, encoder: str | Path | None) -> dict[str, Any]:
+    if retriever == "dense":
+        return (
+            {"type": retriever} if encoder is None else {"type": retriever, "encoder": str(encoder)}
+        )
+    if encoder is not None:
+        raise ConfigError(
+            f"{retriever} has no encoder", key="encoder", hint="add --retriever dense"
+        )
     if retriever == "symbolic":
         return {"type": retriever}
     return {"type": retriever, "dates": _DATES[rules]}
 
 
-def _rule_parts(retriever: str, rules: str) -> Mapping[str, Any]:
+def _rule_parts(retriever: str, rules: str, static: bool) -> Mapping[str, Any]:
     if retriever == "symbolic":
         if rules == "none":
             raise ConfigError(
@@ -82,4 +122,5 @@ def _rule_parts(retriever: str, rules: str) -> Mapping[str, Any]:
         return {"selector": {"type": "head"}, "reader_rules": "found"}
     if rules == "none":
         return {}
-    return {"selector": _GUIDES, "time_aware": _TIME_AWARE, "guided": _GUIDED}
+    guided = _STATIC_GUIDED if static else _GUIDED
+    return {"selector": _GUIDES, "time_aware": _TIME_AWARE, "guided": guided}

@@ -16,6 +16,7 @@ __all__ = [
     "Document",
     "Fact",
     "GenerationRequest",
+    "GroundedAtom",
     "Query",
     "RuleHit",
     "ScoredDocument",
@@ -166,14 +167,31 @@ class GenerationRequest:
     rules: tuple[Rule, ...] = ()
 
 
+class GroundedAtom(NamedTuple):
+    """A document and the body atom (from 0) that it grounds; ``rule_id`` None: read directly."""
+
+    document_id: str
+    rule_id: str | None
+    atom: int
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One possible answer with its score and the documents that support it (by id)."""
+    """One possible answer with its score and the documents that support it (by id).
+
+    Args:
+        text: the answer.
+        score: its score.
+        document_ids: the documents that support it.
+        rule_ids: the rules that lead to it.
+        grounded: which document grounds which atom of which rule, where that is known.
+    """
 
     text: str
     score: float
     document_ids: tuple[str, ...] = ()
     rule_ids: tuple[str, ...] = ()
+    grounded: tuple[GroundedAtom, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

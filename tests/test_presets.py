@@ -62,3 +62,11 @@ def test_unknown_names() -> None:
         preset("x", retriever="lucine")
     with pytest.raises(ConfigError, match="key 'rules': unknown choice 'some' — none or guided"):
         preset("x", rules="some")
+
+
+def test_questions_about_an_undated_graph_have_settings_of_their_own() -> None:
+    symbolic = preset("x", retriever="symbolic", static=True)
+    guided = preset("x", static=True)
+    assert symbolic["retriever.skip_stated"] and guided["guided.skip_stated"]
+    assert guided["evidence"] == symbolic["evidence"] != preset("x")["evidence"]
+    assert "skip_stated" not in preset("x", retriever="symbolic")["retriever"]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from rulerag.errors import ConfigError, DataFormatError, ExplanationError, OutputError
 from rulerag.explanation.probe import request_key
 from rulerag.io import to_json
-from rulerag.types import Candidate, Completion, GenerationRequest
+from rulerag.types import Candidate, Completion, GenerationRequest, GroundedAtom
 
 if TYPE_CHECKING:
     from rulerag.protocols import Generator
@@ -281,7 +281,8 @@ def _record(completion: Completion) -> dict[str, Any]:
         "text": completion.text,
         "score": completion.score,
         "candidates": [
-            [c.text, c.score, list(c.document_ids), list(c.rule_ids)] for c in completion.candidates
+            [c.text, c.score, list(c.document_ids), list(c.rule_ids), list(map(list, c.grounded))]
+            for c in completion.candidates
         ],
     }
 
@@ -289,7 +290,11 @@ def _record(completion: Completion) -> dict[str, Any]:
 def _completion(text: str) -> Completion:
     record = json.loads(text)
     candidates = tuple(
-        Candidate(answer, score, tuple(documents), tuple(rules))
-        for answer, score, documents, rules in record["candidates"]
+        Candidate(
+            answer, score, tuple(documents), tuple(rules), tuple(GroundedAtom(*g) for g in grounded)
+        )
+        # Records of earlier versions tell nothing of atoms.
+        for answer, score, documents, rules, *rest in record["candidates"]
+        for grounded in [rest[0] if rest else ()]
     )
     return Completion(record["text"], record["score"], candidates)

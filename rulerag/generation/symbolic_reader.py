@@ -10,7 +10,7 @@ from rulerag.io import fingerprint_object
 from rulerag.kg.evidence import EvidenceModel, evidence_sum
 from rulerag.kg.grounding import FactIndex, ground
 from rulerag.rules import Atom, Rule, RuleQuality
-from rulerag.types import Candidate, Completion, Fact, GenerationRequest
+from rulerag.types import Candidate, Completion, Fact, GenerationRequest, GroundedAtom
 
 __all__ = ["SymbolicReader"]
 
@@ -22,6 +22,7 @@ class _Support:
         self.weights: list[float] = []
         self.documents: dict[str, None] = {}
         self.rules: dict[str, None] = {}
+        self.grounded: dict[GroundedAtom, None] = {}
         self.latest = -1
         self.first_place = 1 << 30
 
@@ -34,8 +35,10 @@ class SymbolicReader:
     :class:`~rulerag.kg.evidence.EvidenceModel`), divided by ``place ** rank_discount``, where
     ``place`` is the best place (from 1) of its documents in the list. Weights of one answer are
     joined by noisy-or; ties go to the more recent fact, then to the earlier document, then to the
-    answer first in alphabetical order. Without guiding rules the reader takes facts of the asked
-    relation itself. Where nothing fires it abstains with an empty answer.
+    answer first in alphabetical order. A chain counts only where the documents hold a fact for
+    every one of its atoms; a candidate tells which document grounds which. Without guiding rules
+    the reader takes facts of the asked relation itself. Where nothing fires it abstains with an
+    empty answer.
 
     Args:
         labels: the readable form of entity names; names themselves where one is missing.
@@ -99,8 +102,12 @@ class SymbolicReader:
                 support.first_place = min(support.first_place, places[0])
                 if grounding.latest is not None:
                     support.latest = max(support.latest, grounding.latest)
-                if request.rules:
-                    support.rules[rule.id] = None
+                rule_id = rule.id if request.rules else None
+                if rule_id is not None:
+                    support.rules[rule_id] = None
+                for atom, row in enumerate(grounding.rows):
+                    found = GroundedAtom(request.documents[owner[row]].id, rule_id, atom)
+                    support.grounded[found] = None
         return self._complete(supports)
 
     def _complete(self, supports: Mapping[str, _Support]) -> Completion:
@@ -111,7 +118,11 @@ class SymbolicReader:
         )
         candidates = tuple(
             Candidate(
-                self.labels.get(name, name), -math.expm1(-total), tuple(s.documents), tuple(s.rules)
+                self.labels.get(name, name),
+                -math.expm1(-total),
+                tuple(s.documents),
+                tuple(s.rules),
+                tuple(s.grounded),
             )
             for total, name, s in ranked[: self.max_candidates]
         )

@@ -25,14 +25,19 @@ class EvidenceModel:
     section 3, smooths by the same added constant), sharpened so that many weak groundings do not
     outweigh a strong one, and faded by the age of the grounding's latest fact.
 
+    The weights of one answer's groundings are joined by noisy-or, so a rule that leads to an
+    answer in several ways counts several times.
+
     Args:
         prior: cases added to the body of every rule; 0 is the bare confidence.
         sharpness: the power of the confidence; 1 is the confidence itself.
         decay: fading per time step of the graph; 0 keeps old facts at full weight.
         time_step: the distance of two neighbouring times in timestamps (24 for days in hours).
+        static_confidence: of rules without a time order: ``pca`` or ``standard``.
 
     Raises:
-        ConfigError: a negative prior or decay, no sharpness, or a time step below 1.
+        ConfigError: an unknown confidence, a negative prior or decay, no sharpness, or a time
+            step below 1.
     """
 
     def __init__(
@@ -42,7 +47,14 @@ class EvidenceModel:
         sharpness: float = 1.0,
         decay: float = 0.0,
         time_step: int = 1,
+        static_confidence: str = "pca",
     ) -> None:
+        if static_confidence not in ("pca", "standard"):
+            raise ConfigError(
+                f"unknown confidence {static_confidence!r}",
+                key="static_confidence",
+                hint="pca or standard",
+            )
         if sharpness <= 0:
             raise ConfigError(f"{sharpness} is not above 0", key="sharpness", hint="say 1")
         limits = (("prior", prior, 0), ("decay", decay, 0), ("time_step", time_step, 1))
@@ -53,22 +65,28 @@ class EvidenceModel:
         self.sharpness = sharpness
         self.decay = decay
         self.time_step = time_step
+        self.static_confidence = static_confidence
 
-    def settings(self) -> dict[str, float]:
+    def settings(self) -> dict[str, float | str]:
         """The settings that change results, for fingerprints."""
         return {
             "prior": self.prior,
             "sharpness": self.sharpness,
             "decay": self.decay,
             "time_step": self.time_step,
+            "static_confidence": self.static_confidence,
         }
 
     def confidence(self, rule: Rule) -> float:
         """The smoothed, sharpened confidence of a rule; of its bare confidence without counts."""
         quality = rule.quality
-        body = quality.body_size if rule.temporal else (quality.pca_body_size or quality.body_size)
+        standard = rule.temporal or self.static_confidence == "standard"
+        body = quality.body_size if standard else (quality.pca_body_size or quality.body_size)
         if quality.support is None or body is None:
-            return float(rule.ranking_confidence**self.sharpness)
+            bare = rule.ranking_confidence
+            if standard and not rule.temporal and quality.standard_confidence is not None:
+                bare = quality.standard_confidence
+            return float(bare**self.sharpness)
         return float((quality.support / (body + self.prior)) ** self.sharpness)
 
     def fade(self, age: npt.NDArray[np.int64] | int) -> npt.NDArray[np.float64]:

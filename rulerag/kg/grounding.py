@@ -124,10 +124,10 @@ class TableIndex:
         time = None if self._time is None else self._time[order]
         return codes[order], self._other[order], self._row[order], time
 
-    def lookup(
+    def spans(
         self, anchor: Longs, relation: Longs, other: Longs | None = None
-    ) -> tuple[Longs, Longs, Longs, Longs | None]:
-        """The facts around many entities at once.
+    ) -> tuple[Longs, Longs]:
+        """Where the facts around many entities stand, for :meth:`at`, before any is read.
 
         Args:
             anchor: int64 array of shape (n,), entities.
@@ -135,16 +135,28 @@ class TableIndex:
             other: int64 array of shape (n,), what the other end must be; None allows every entity.
 
         Returns:
-            Four columns, one row a fact that was found: which of the n, the other end, the fact's
-            row and its timestamp (None for undated facts).
+            Two int64 arrays of shape (n,): the first place, and how many facts stand there.
         """
-        codes, others, rows, times = self._sorted
+        codes = self._sorted[0]
         entities = len(self.facts.entities)
         first = (anchor * (2 * len(self.facts.relations)) + relation) * entities
         last = first + entities if other is None else first + other + 1
         start = np.searchsorted(codes, first if other is None else first + other)
-        length = np.searchsorted(codes, last) - start
-        source = np.repeat(np.arange(len(anchor)), length)
+        return start, np.searchsorted(codes, last) - start
+
+    def at(self, start: Longs, length: Longs) -> tuple[Longs, Longs, Longs, Longs | None]:
+        """The facts of many spans.
+
+        Args:
+            start: int64 array of shape (n,), first places.
+            length: int64 array of shape (n,), how many facts of each span to read.
+
+        Returns:
+            Four columns, one row a fact: which of the n spans, the other end, the fact's row and
+            its timestamp (None for undated facts).
+        """
+        _, others, rows, times = self._sorted
+        source = np.repeat(np.arange(len(start)), length)
         place = np.arange(len(source)) - np.repeat(np.cumsum(length) - length - start, length)
         time = None if times is None else times[place]
         return source, others[place], rows[place], time
@@ -215,21 +227,31 @@ def _value(term: str, bound: Mapping[str, str]) -> str | None:
 
 
 def body_order(rule: Rule) -> list[int]:
-    """Body atoms in an order in which each shares a bound term with what came before."""
-    bound = {rule.head.subject}
+    """Body atoms in an order in which each shares a bound term with what came before.
+
+    Atoms with nothing left to bind come as early as they can, and constants are followed only
+    where no bound variable leads on: both keep joins small. Atoms that nothing leads to stay last.
+    """
+    bound = {rule.head.subject} if rule.head.subject.startswith("?") else set()
     left = list(range(len(rule.body)))
     order: list[int] = []
     while left:
-        ready = [i for i in left if _touches(rule.body[i], bound)]
-        number = ready[0] if ready else left[0]
+        number = min(left, key=lambda i: _steps_off(rule.body[i], bound))
         left.remove(number)
         order.append(number)
         bound |= {rule.body[number].subject, rule.body[number].object}
     return order
 
 
-def _touches(atom: Atom, bound: set[str]) -> bool:
-    return any(term in bound or not term.startswith("?") for term in (atom.subject, atom.object))
+def _steps_off(atom: Atom, bound: set[str]) -> int:
+    """0 where both ends are known, 1 where a bound variable leads to the atom, 2 a constant."""
+    ends = (atom.subject, atom.object)
+    known = [end in bound or not end.startswith("?") for end in ends]
+    if all(known):
+        return 0
+    if any(end in bound and end.startswith("?") for end in ends):
+        return 1
+    return 2 if any(known) else 3
 
 
 def _in_time(

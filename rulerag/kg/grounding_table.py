@@ -9,21 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.kg.grounding import body_order
+from rulerag.errors import ConfigError
+from rulerag.kg.grounding_plans import Group, Plan, Step, join_group, join_plan
 
 if TYPE_CHECKING:
     from rulerag.kg.grounding import TableIndex
     from rulerag.rules import Rule
 
-__all__ = ["GroundingTable", "RulePlans", "ground_table"]
+__all__ = ["MAX_ROWS", "GroundingTable", "RulePlans", "ground_table"]
 
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+MAX_ROWS = 200_000
+"""Rows that a join may have unless told otherwise: some 50 MB and a tenth of a second."""
 
 
 @dataclass(frozen=True)
@@ -37,78 +40,66 @@ class GroundingTable:
             order; k is the longest body, -1 fills shorter ones.
         latest: int64 array of shape (n,), the latest timestamp of these facts; None for undated
             facts.
+        count: int64 array of shape (n,), how many groundings a row stands for: 1, but where a
+            join was too large to be written out.
+        is_complete: False where a join was too large even so, and groundings were left out.
     """
 
     rule: Longs
     answer: Longs
     rows: Longs
     latest: Longs | None
+    count: Longs
+    is_complete: bool = True
 
     def __len__(self) -> int:
         return len(self.rule)
 
 
-class _Step(NamedTuple):
-    """One atom of a body, met from an end that is bound already.
-
-    Args:
-        atom: its place in the body.
-        anchor: the slot of the bound end; -1 for a constant.
-        other: the slot of the other end; -1 for a constant, -2 where it is bound here.
-    """
-
-    atom: int
-    anchor: int
-    other: int
-
-
-@dataclass(frozen=True)
-class _Group:
-    """Rules whose bodies have the same form.
-
-    Args:
-        steps: the atoms, in the order of the join.
-        answer: the slot of the head's object; -1 for a constant.
-        temporal: whether the body keeps a time order.
-        rule: int64 array of shape (g,), which rules.
-        relation: int64 array of shape (steps, g), directed relation of each step.
-        anchor: int64 array of shape (steps, g), the constant at a step's bound end; -1: a slot.
-        other: int64 array of shape (steps, g), the constant at its other end; -1: a slot.
-        start: int64 array of shape (g,), what the subject must be; -1 where it is a variable.
-        result: int64 array of shape (g,), the constant answer; -1 where it is a variable.
-    """
-
-    steps: tuple[_Step, ...]
-    answer: int
-    temporal: bool
-    rule: Longs
-    relation: Longs
-    anchor: Longs
-    other: Longs
-    start: Longs
-    result: Longs
-
-
 class RulePlans:
     """Rules made ready for one graph: made once, grounded from many subjects.
 
-    Rules that speak of relations or constants which the graph lacks ground nothing.
+    Rules that cannot be executed on the graph ground nothing; ``unusable`` tells why. These are
+    rules with relations or constants that no fact has, and rules whose body is not connected: an
+    atom that nothing leads to from the head's subject would range over the whole graph.
+
+    A hub may have millions of groundings. Where a step would make more than ``max_rows`` rows,
+    rows that lead on from the same entities at the same times become one first: one of them is
+    kept as a witness, with their number. Answers and counts stay exact. Where that is not enough,
+    the step takes the first facts of every rule, in turn, and the table says so.
 
     Args:
         rules: the rules; groundings name them by their place.
         index: the graph's facts.
+        max_rows: rows of a join. A table has at most twice as many.
+
+    Attributes:
+        unusable: for the places of rules that cannot be executed, why.
+
+    Raises:
+        ConfigError: ``max_rows`` below 1.
     """
 
-    def __init__(self, rules: Sequence[Rule], index: TableIndex) -> None:
+    def __init__(
+        self, rules: Sequence[Rule], index: TableIndex, *, max_rows: int = MAX_ROWS
+    ) -> None:
+        if max_rows < 1:
+            raise ConfigError(f"{max_rows} is below 1", key="max_rows", hint=f"say {MAX_ROWS}")
         self.index = index
+        self.max_rows = max_rows
         self.width = max((len(rule.body) for rule in rules), default=0)
-        forms: dict[tuple[object, ...], list[_Plan]] = {}
+        self.unusable: dict[int, str] = {}
+        forms: dict[tuple[object, ...], list[Plan]] = {}
         for number, rule in enumerate(rules):
-            plan = _plan(number, rule, index)
-            if plan is not None:
-                form = (plan.steps, plan.answer, plan.start < 0, rule.temporal)
-                forms.setdefault(form, []).append(plan)
-        self._groups = [_group(plans) for plans in forms.values()]
+            plan = join_plan(number, rule, index)
+            if isinstance(plan, str):
+                self.unusable[number] = plan
+                continue
+            form = (plan.steps, plan.answer, plan.start < 0, rule.temporal)
+            forms.setdefault(form, []).append(plan)
+        # Short bodies first: what a hub's long chains may take of the rows is what these leave.
+        plans = sorted(forms.values(), key=lambda same: len(same[0].steps))
+        self._groups = [join_group(same) for same in plans]
 
     def ground(self, subject: str, before: int | None = None) -> GroundingTable:
         """Every grounding of every rule whose head subject is bound.
@@ -118,12 +109,16 @@ class RulePlans:
             before: the time asked about; None allows every time.
         """
         facts = self.index.facts
-        tables = []
+        tables: list[GroundingTable] = []
         if subject in facts.entities:
             entity = facts.entities.id(subject)
-            tables = [_Join(self.index, group, entity, before).run() for group in self._groups]
-        rule = np.concatenate([np.zeros(0, np.int64), *(t.rule for t in tables)])
-        answer = np.concatenate([np.zeros(0, np.int64), *(t.answer for t in tables)])
+            left, least = self.max_rows, max(self.max_rows // max(len(self._groups), 1), 1)
+            for group in self._groups:
+                table = _Join(self.index, group, entity, before, max(left, least)).run()
+                left -= len(table)
+                tables.append(table)
+        none = np.zeros(0, dtype=np.int64)
+        rule = np.concatenate([none, *(table.rule for table in tables)])
         rows = np.full((len(rule), self.width), -1, dtype=np.int64)
         at = 0
         for table in tables:
@@ -131,15 +126,25 @@ class RulePlans:
             at += len(table)
         latest = None
         if facts.timestamp is not None:
-            latest = np.concatenate([np.zeros(0, np.int64), *(_times(t) for t in tables)])
+            latest = np.concatenate([none, *(_times(table) for table in tables)])
         order = np.argsort(rule, kind="stable")
         return GroundingTable(
-            rule[order], answer[order], rows[order], None if latest is None else latest[order]
+            rule[order],
+            np.concatenate([none, *(table.answer for table in tables)])[order],
+            rows[order],
+            None if latest is None else latest[order],
+            np.concatenate([none, *(table.count for table in tables)])[order],
+            all(table.is_complete for table in tables),
         )
 
 
 def ground_table(
-    rules: Sequence[Rule], subject: str, index: TableIndex, before: int | None = None
+    rules: Sequence[Rule],
+    subject: str,
+    index: TableIndex,
+    before: int | None = None,
+    *,
+    max_rows: int = MAX_ROWS,
 ) -> GroundingTable:
     """Every grounding of many rules' bodies whose head subject is bound, as columns.
 
@@ -151,94 +156,27 @@ def ground_table(
         subject: what the head's subject is bound to.
         index: the facts.
         before: the time asked about; None allows every time.
+        max_rows: rows of a join; see :class:`RulePlans`.
+
+    Raises:
+        ConfigError: ``max_rows`` below 1.
     """
-    return RulePlans(rules, index).ground(subject, before)
-
-
-class _Plan(NamedTuple):
-    """How one rule's body is joined; see :class:`_Group`."""
-
-    number: int
-    steps: tuple[_Step, ...]
-    answer: int
-    temporal: bool
-    relation: list[int]
-    anchor: list[int]
-    other: list[int]
-    start: int
-    result: int
-
-
-def _plan(number: int, rule: Rule, index: TableIndex) -> _Plan | None:
-    """The join of a rule's body; None where the graph or the rule's form allows none."""
-    entities, relations = index.facts.entities, index.facts.relations
-    slots: dict[str, int] = {}
-    constants: dict[str, int] = {}
-    for term in {end for a in (rule.head, *rule.body) for end in (a.subject, a.object)}:
-        if not term.startswith("?"):
-            if term not in entities:
-                return None
-            constants[term] = entities.id(term)
-    if rule.head.subject.startswith("?"):
-        slots[rule.head.subject] = 0
-    steps, relation, anchors, others = [], [], [], []
-    for place in body_order(rule):
-        atom = rule.body[place]
-        if atom.relation not in relations:
-            return None
-        turned = atom.subject not in slots and atom.subject not in constants
-        anchor, other = (atom.object, atom.subject) if turned else (atom.subject, atom.object)
-        if anchor not in slots and anchor not in constants:
-            return None
-        known = slots.get(other, -1 if other in constants else -2)
-        steps.append(_Step(place, slots.get(anchor, -1), known))
-        relation.append(relations.id(atom.relation) + len(relations) * turned)
-        anchors.append(constants.get(anchor, -1))
-        others.append(constants.get(other, -1))
-        if known == -2:
-            slots[other] = len(slots)
-    if rule.head.object not in slots and rule.head.object not in constants:
-        return None
-    return _Plan(
-        number,
-        tuple(steps),
-        slots.get(rule.head.object, -1),
-        rule.temporal,
-        relation,
-        anchors,
-        others,
-        constants.get(rule.head.subject, -1),
-        constants.get(rule.head.object, -1),
-    )
-
-
-def _group(plans: Sequence[_Plan]) -> _Group:
-    first = plans[0]
-
-    def columns(values: list[list[int]]) -> Longs:
-        return np.array(values, dtype=np.int64).T.reshape(len(first.steps), len(plans))
-
-    return _Group(
-        first.steps,
-        first.answer,
-        first.temporal,
-        np.array([plan.number for plan in plans], dtype=np.int64),
-        columns([plan.relation for plan in plans]),
-        columns([plan.anchor for plan in plans]),
-        columns([plan.other for plan in plans]),
-        np.array([plan.start for plan in plans], dtype=np.int64),
-        np.array([plan.result for plan in plans], dtype=np.int64),
-    )
+    return RulePlans(rules, index, max_rows=max_rows).ground(subject, before)
 
 
 class _Join:
     """The join of one group from one subject: rows of bindings that grow atom by atom."""
 
-    def __init__(self, index: TableIndex, group: _Group, subject: int, before: int | None) -> None:
+    def __init__(
+        self, index: TableIndex, group: Group, subject: int, before: int | None, limit: int
+    ) -> None:
         self._index = index
         self._group = group
         self._before = before
+        self._limit = limit
+        self._is_complete = True
         self._member = np.flatnonzero((group.start < 0) | (group.start == subject))
+        self._count = np.ones(len(self._member), dtype=np.int64)
         full = np.full(len(self._member), subject, dtype=np.int64)
         # Slot 0 is the head's subject where that is a variable.
         self._slots = [full] if bool((group.start < 0).all()) else []
@@ -253,35 +191,78 @@ class _Join:
             self._take(number, step)
         if not len(self._member):
             none = np.zeros(0, dtype=np.int64)
-            return GroundingTable(none, none, np.zeros((0, len(group.steps)), np.int64), none)
+            empty = np.zeros((0, len(group.steps)), dtype=np.int64)
+            return GroundingTable(none, none, empty, none, none, self._is_complete)
         answer = group.result[self._member] if group.answer < 0 else self._slots[group.answer]
         places = range(len(group.steps))
         rows = np.stack([self._rows[place] for place in places], axis=1)
         latest = None
         if self._times:
             latest = np.stack([self._times[place] for place in places], axis=1).max(axis=1)
-        return GroundingTable(group.rule[self._member], answer, rows, latest)
+        rule = group.rule[self._member]
+        return GroundingTable(rule, answer, rows, latest, self._count, self._is_complete)
 
-    def _take(self, number: int, step: _Step) -> None:
-        group, member = self._group, self._member
-        anchor = self._slots[step.anchor] if step.anchor >= 0 else group.anchor[number, member]
-        wanted = None
-        if step.other != -2:
-            wanted = self._slots[step.other] if step.other >= 0 else group.other[number, member]
-        found = self._index.lookup(anchor, group.relation[number, member], wanted)
-        source, other, row, time = found
+    def _take(self, number: int, step: Step) -> None:
+        start, length = self._spans(number, step)
+        if length.sum() > self._limit:
+            self._keep(self._witnesses(number))
+            start, length = self._spans(number, step)
+        if length.sum() > self._limit:
+            length = self._first_facts(length)
+            self._is_complete = False
+        source, other, row, time = self._index.at(start, length)
         if time is not None:
             keep = self._in_time(step.atom, source, time)
             source, other, row, time = source[keep], other[keep], row[keep], time[keep]
-        self._member = member[source]
-        self._slots = [slot[source] for slot in self._slots]
-        self._rows = {place: rows[source] for place, rows in self._rows.items()}
-        self._times = {place: times[source] for place, times in self._times.items()}
+        self._keep(source)
         if step.other == -2:
             self._slots.append(other)
         self._rows[step.atom] = row
         if time is not None:
             self._times[step.atom] = time
+
+    def _spans(self, number: int, step: Step) -> tuple[Longs, Longs]:
+        """Where the facts stand that a step may take, for each row of bindings."""
+        group, member = self._group, self._member
+        anchor = self._slots[step.anchor] if step.anchor >= 0 else group.anchor[number, member]
+        wanted = None
+        if step.other != -2:
+            wanted = self._slots[step.other] if step.other >= 0 else group.other[number, member]
+        return self._index.spans(anchor, group.relation[number, member], wanted)
+
+    def _keep(self, source: Longs) -> None:
+        """Go on from some rows of bindings, in this order; a row may go on several times."""
+        self._member = self._member[source]
+        self._count = self._count[source]
+        self._slots = [slot[source] for slot in self._slots]
+        self._rows = {place: rows[source] for place, rows in self._rows.items()}
+        self._times = {place: times[source] for place, times in self._times.items()}
+
+    def _witnesses(self, number: int) -> Longs:
+        """One row for those that the steps from ``number`` on cannot tell apart; counts them."""
+        known = [slot for slot in self._group.needed(number) if slot < len(self._slots)]
+        slots = [self._slots[slot] for slot in known]
+        columns = [self._member, *slots, *self._times.values()]
+        order = np.lexsort(columns)
+        differs = np.zeros(len(order), dtype=np.bool_)
+        differs[:1] = True
+        for column in columns:
+            differs[1:] |= np.diff(column[order]) != 0
+        first = np.flatnonzero(differs)
+        total = np.add.reduceat(self._count[order], first)
+        witness = order[first]
+        self._count[witness] = total
+        return np.sort(witness)
+
+    def _first_facts(self, length: Longs) -> Longs:
+        """Shorter spans, within the limit together: the rules' rows take their facts in turn."""
+        starts = np.flatnonzero(np.diff(self._member, prepend=-1) != 0)
+        sizes = np.diff(np.append(starts, len(self._member)))
+        order = np.argsort(np.arange(len(length)) - np.repeat(starts, sizes), kind="stable")
+        before = np.cumsum(length[order]) - length[order]
+        kept = np.empty_like(length)
+        kept[order] = np.clip(self._limit - before, 0, length[order])
+        return kept
 
     def _in_time(self, atom: int, source: Longs, time: Longs) -> Bools:
         """Whether facts lie before the time asked about and keep the body's time order."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from rulerag.errors import ConfigError, MiningError, did_you_mean
+from rulerag.mining.application_parts import Candidates, in_parts
 from rulerag.mining.application_rules import code_rules, code_static_rules
 from rulerag.mining.quality import check_count, check_fraction
 from rulerag.mining.tlogic_index import Ints, Longs, build_temporal_index
@@ -22,35 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["Candidates", "StaticApplication", "TemporalApplication"]
 
 Doubles = npt.NDArray[np.float64]
-# Chunks for each thread: enough that no thread waits long for the last one.
-_CHUNKS = 16
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """Scored entities for each query; queries that are alike share theirs.
-
-    Args:
-        row: int64 array of shape (q,), the row of each query in ``bounds``.
-        bounds: int64 array of shape (u + 1,), where the candidates of each row stand.
-        entity: int32 array, entity ids, ascending in each row.
-        score: float64 array, their scores.
-        tie: int32 array, the larger the better among equal scores; None where nothing tells.
-    """
-
-    row: Longs
-    bounds: Longs
-    entity: Ints
-    score: Doubles
-    tie: Ints | None = None
-
-    def __len__(self) -> int:
-        return len(self.row)
-
-    def of(self, query: int) -> tuple[Ints, Doubles]:
-        """Entities and scores of one query."""
-        place = slice(self.bounds[self.row[query]], self.bounds[self.row[query] + 1])
-        return self.entity[place], self.score[place]
 
 
 class TemporalApplication:
@@ -131,7 +102,7 @@ class TemporalApplication:
             MiningError: an id is not the graph's.
         """
         queries = np.stack([subject, relation, time], axis=1).astype(np.int64)
-        return _in_parts(self._apply, queries, self._sizes, self._threads)
+        return in_parts(self._apply, queries, self._sizes, self._threads)
 
     def _apply(self, queries: Longs) -> tuple[Longs, Ints, Doubles]:
         from rulerag.mining.application_kernel import apply_rules  # loads numba
@@ -196,7 +167,7 @@ class StaticApplication:
             MiningError: an id is not the graph's.
         """
         queries = np.stack([subject, relation], axis=1).astype(np.int64)
-        return _in_parts(self._apply, queries, self._sizes, self._threads)
+        return in_parts(self._apply, queries, self._sizes, self._threads)
 
     def _apply(self, queries: Longs) -> tuple[Longs, Ints, Doubles, Ints]:
         from rulerag.mining.application_static_kernel import apply_static_rules  # loads numba
@@ -204,29 +175,6 @@ class StaticApplication:
         subject, relation = (np.ascontiguousarray(c, np.int32) for c in queries.T)
         rules = self._coded, self._parallel
         return apply_static_rules(self._index, *rules, subject, relation, self._best)
-
-
-def _in_parts(
-    apply: Callable[[Longs], tuple[npt.NDArray[Any], ...]],
-    queries: Longs,
-    sizes: tuple[int, int],
-    threads: int,
-) -> Candidates:
-    """Ask the distinct queries, sorted, in parts of whole subjects."""
-    for column, size in enumerate(sizes):
-        if len(queries) and not 0 <= queries[:, column].min() <= queries[:, column].max() < size:
-            raise MiningError(
-                f"the queries hold {('entity', 'relation')[column]} ids beyond the graph's",
-                hint=f"ids are 0 to {size - 1}",
-            )
-    distinct, row = np.unique(queries, axis=0, return_inverse=True)
-    parts = _by_subject(distinct, 1 if threads == 1 else threads * _CHUNKS)
-    with ThreadPoolExecutor(threads) as pool:
-        results = list(pool.map(apply, parts))
-    sizes_of_rows = [np.diff(result[0]) for result in results]
-    bounds = np.concatenate([np.zeros(1, np.int64), *sizes_of_rows]).cumsum()
-    columns = [np.concatenate(column) for column in list(zip(*results, strict=True))[1:]]
-    return Candidates(row.reshape(-1), bounds, *columns)
 
 
 def _some(facts: Sequence[FactTable]) -> Sequence[FactTable]:
@@ -247,10 +195,3 @@ def _at_time_zero(table: FactTable) -> FactTable:
 def _check_choice(key: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise ConfigError(f"unknown {key} {value!r}", key=key, hint=did_you_mean(value, choices))
-
-
-def _by_subject(queries: Longs, parts: int) -> list[Longs]:
-    """Cut queries, sorted by subject, into about so many parts that share no subject."""
-    even = np.linspace(0, len(queries), parts + 1).astype(np.int64)[1:-1]
-    cuts = np.searchsorted(queries[:, 0], queries[even, 0]) if len(queries) else even[:0]
-    return np.split(queries, np.unique(cuts))

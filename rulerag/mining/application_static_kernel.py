@@ -20,13 +20,13 @@ from rulerag.mining.application_walks import NEVER, Reached, new_reached, reach
 from rulerag.mining.jit import compiled
 from rulerag.mining.tlogic_index import Ints, Longs, TemporalIndex
 
-__all__ = ["apply_static_rules"]
+__all__ = ["apply_static_rules", "reach_parallel"]
 
 Bools = npt.NDArray[np.bool_]
 
 
 @compiled
-def _reach_parallel(
+def reach_parallel(
     index: TemporalIndex, subject: int, first: int, second: int, reached: Reached
 ) -> None:
     """The neighbours by both of two directed relations."""
@@ -133,7 +133,7 @@ def apply_static_rules(
         for rule in range(rules.bounds[relation[query]], rules.bounds[relation[query] + 1]):
             length, body, link = rules.length[rule], rules.body[rule], rules.link[rule]
             if parallel[rule]:
-                _reach_parallel(index, known, body[0], body[1], reached)
+                reach_parallel(index, known, body[0], body[1], reached)
             else:
                 reach(index, known, 1, length, body, link, no_stairs, reached)
             while board.size[0] + reached.size[0] > len(board.entity):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, Fact, Query, ScoredDocument
 
-__all__ = ["Bound", "grounded_atom", "grounds", "with_grounded_atoms"]
+__all__ = ["Bound", "far_ends", "grounded_atom", "grounds", "with_grounded_atoms"]
 
 Bound = Mapping[str, Collection[str]]
 """What some variables of a rule may stand for."""
@@ -25,6 +25,15 @@ def grounds(atom: Atom, fact: Fact, bound: Bound) -> bool:
         elif term in bound and end not in bound[term]:
             return False
     return atom.subject != atom.object or fact.subject == fact.object
+
+
+def far_ends(atom: Atom, facts: Iterable[Fact], variable: str, bound: Bound) -> list[str]:
+    """What a variable of an atom stands for in the facts that ground it, in their order."""
+    return [
+        fact.object if atom.object == variable else fact.subject
+        for fact in facts
+        if grounds(atom, fact, bound)
+    ]
 
 
 def grounded_atom(

@@ -13,11 +13,12 @@ from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
 from rulerag.kg.grounding import body_order
-from rulerag.retrieval.grounded import grounds
+from rulerag.retrieval.grounded import far_ends
+from rulerag.retrieval.stated import leads_elsewhere
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, Query
 
-__all__ = ["Finder", "Step", "Trail", "follow"]
+__all__ = ["Finder", "Step", "Texts", "Trail", "Words", "follow"]
 
 
 class Step(NamedTuple):
@@ -46,6 +47,7 @@ class Trail:
         query: the query.
         rule: a rule whose head's subject is the query's subject.
         bridges: how many entities of a hop the next one asks about.
+        stated: answers that are not asked for; documents that lead to these alone are left out.
 
     Attributes:
         bound: for each variable what it may stand for, and the weights of these entities.
@@ -54,6 +56,7 @@ class Trail:
     query: Query
     rule: Rule
     bridges: int
+    stated: frozenset[str] = frozenset()
     bound: dict[str, dict[str, float]] = field(init=False)
     _order: list[int] = field(init=False)
 
@@ -102,7 +105,11 @@ class Trail:
         What a first hop finds is kept as that of any rule. A later one asks about an entity that
         may be of no use, and its best documents may be about something else.
         """
-        return step.hop == 0 or any(self._far_ends(step, document))
+        if self.stated and not leads_elsewhere(
+            document, self.rule, step.atom, self._known(step), self.stated
+        ):
+            return False
+        return step.hop == 0 or bool(self._far_ends(step, document))
 
     def names_answer(self, step: Step) -> bool:
         """Whether a step's atom has the head's object."""
@@ -132,17 +139,17 @@ class Trail:
         ends = {end for atom in atoms for end in (atom.subject, atom.object)}
         return ends | {self.rule.head.subject}
 
+    def _known(self, step: Step) -> dict[str, dict[str, float]]:
+        """What earlier hops bound, and the entity that the step asks about."""
+        known = {name: self.bound[name] for name in self._named(step) if name in self.bound}
+        known[step.variable] = {step.entity: step.weight}
+        return known
+
     def _far_ends(self, step: Step, document: Document) -> list[str]:
         """The entities at the other end of a step's atom, in the facts that ground it."""
         atom = self.rule.body[step.atom]
-        known = {name: self.bound[name] for name in self._named(step) if name in self.bound}
-        known[step.variable] = {step.entity: step.weight}
-        from_subject = atom.subject == step.variable
-        return [
-            fact.object if from_subject else fact.subject
-            for fact in document.facts
-            if grounds(atom, fact, known)
-        ]
+        other = atom.object if atom.subject == step.variable else atom.subject
+        return far_ends(atom, document.facts, other, self._known(step))
 
 
 Words = Callable[[str], str]

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,9 +16,12 @@ from rulerag.retrieval.composition import Compose, composition
 from rulerag.retrieval.corpus import Rows, RowSearcher, check_top_k
 from rulerag.retrieval.evidence_merging import EvidenceMerger, RowSearch
 from rulerag.retrieval.finders import RecordFinder, RowFinder
-from rulerag.retrieval.grounded import Bound, with_grounded_atoms
-from rulerag.retrieval.hops import Finder, Trail, follow
+from rulerag.retrieval.grounded import with_grounded_atoms
+from rulerag.retrieval.hops import Finder
 from rulerag.retrieval.merging import Search, check_merge, merge_searches
+from rulerag.retrieval.rule_searches import Found, Pair, RuleSearches
+from rulerag.retrieval.stated import StatedAnswers
+from rulerag.retrieval.whole_chains import with_whole_chains
 from rulerag.rules import Rule, readable
 from rulerag.types import Query, RuleHit, ScoredDocument
 
@@ -29,28 +32,19 @@ __all__ = ["RuleGuidedRetriever"]
 
 _log = logging.getLogger(__name__)
 _EVIDENCE = "evidence"
-Found = TypeVar("Found")
-
-
-class _Pair(NamedTuple):
-    """One search that a query needs.
-
-    Args:
-        rule: its rule; None for the plain query.
-        weight: how much it is trusted, from 0 to 1.
-        place: its place in the batch.
-    """
-
-    rule: Rule | None
-    weight: float
-    place: int
+Merged = list[ScoredDocument]
+# Queries whose results are held at once: for 8 rules of two hops some 200 MB.
+_AT_ONCE = 2000
+# Documents of an evidence merge in which the parts of chains are looked for.
+_DEEP = 50
 
 
 class RuleGuidedRetriever:
     """Wraps any retriever and searches once for every pair of a query and a guiding rule.
 
     ``D_q`` is the union over ``r in R_q`` of ``D_q^r``, the ``per_rule_k`` best documents for
-    ``q∘r``. The pairs of all queries go to the wrapped retriever in one batch, equal ones once.
+    ``q∘r``. The pairs of up to 2,000 queries go to the wrapped retriever in one batch, equal ones
+    once.
     The union has one documented order (:data:`~rulerag.retrieval.merging.MERGES`):
     :meth:`retrieve` gives its first k, :meth:`retrieve_union` gives it whole. Every document
     carries a hit for each search that found it: the rule's id (None for the plain query), rank
@@ -74,6 +68,9 @@ class RuleGuidedRetriever:
             ``noisy-or``; or ``evidence``, which looks deeper than the union and gives each of the
             k places to another pair of entities (:mod:`~rulerag.retrieval.evidence_merging`).
         per_rule_k: documents kept of each search; as many as the whole list shall have when None.
+        skip_stated: leave out documents that lead only to answers which the corpus states as they
+            are, as facts of the asked relation: the filtered setting of link prediction (Bordes
+            et al. 2013), for questions that ask what a static graph lacks.
         include_plain: search the plain query as well, before its rules.
         plain_weight: the confidence that the plain search counts with.
         rank_constant: the constant of ``merge="confidence"``; larger lets low ranks count more.
@@ -83,6 +80,10 @@ class RuleGuidedRetriever:
             body atoms is searched as one text.
         bridge_weight: how much a document counts that leads to the next hop and does not name an
             answer itself.
+        max_hops: the longest body that is followed hop by hop; longer ones are searched as one
+            text.
+        whole_chains: how many of the first documents that name an answer by a chain bring the
+            documents that lead to it to the places behind them.
         rule_label: the words of a raw relation, as the query's text has them.
         entity_label: the words of a raw entity, as the query's text has them.
 
@@ -101,6 +102,7 @@ class RuleGuidedRetriever:
         compose: str | Compose = "append",
         merge: str = "rank",
         per_rule_k: int | None = None,
+        skip_stated: bool = False,
         include_plain: bool = False,
         plain_weight: float = 1.0,
         rank_constant: float = 60.0,
@@ -108,6 +110,8 @@ class RuleGuidedRetriever:
         power: float = 8.0,
         bridges: int = 3,
         bridge_weight: float = 0.1,
+        max_hops: int = 3,
+        whole_chains: int = 1,
         rule_label: Callable[[str], str] = readable,
         entity_label: Callable[[str], str] = readable,
     ) -> None:
@@ -119,8 +123,18 @@ class RuleGuidedRetriever:
             raise ConfigError(
                 f"{type(retriever).__name__} cannot answer in rows",
                 key="merge",
-                hint="evidence merging needs BM25Retriever or LuceneRetriever",
+                hint="evidence merging needs BM25Retriever, LuceneRetriever or DenseRetriever",
             )
+        if skip_stated and not isinstance(retriever, RowSearcher):
+            raise ConfigError(
+                f"{type(retriever).__name__} does not tell its documents",
+                key="skip_stated",
+                hint="it needs BM25Retriever, LuceneRetriever or DenseRetriever",
+            )
+        if whole_chains < 0:
+            raise ConfigError(f"{whole_chains} is negative", key="whole_chains", hint="0 or more")
+        if max_hops < 1:
+            raise ConfigError(f"{max_hops} is below 1", key="max_hops", hint="say 3")
         if bridges < 0:
             raise ConfigError(f"{bridges} is negative", key="bridges", hint="0 or more")
         if not 0 <= bridge_weight <= 1:
@@ -140,6 +154,7 @@ class RuleGuidedRetriever:
         self.compose = compose
         self.merge = merge
         self.per_rule_k = per_rule_k
+        self.skip_stated = skip_stated
         self.include_plain = include_plain
         self.plain_weight = float(plain_weight)
         self.rank_constant = float(rank_constant)
@@ -147,6 +162,8 @@ class RuleGuidedRetriever:
         self.power = float(power)
         self.bridges = bridges
         self.bridge_weight = float(bridge_weight)
+        self.max_hops = max_hops
+        self.whole_chains = whole_chains
         self._words = entity_label
         self._texts = composition(compose, rule_label=rule_label, entity_label=entity_label)
         self._told = False
@@ -168,6 +185,9 @@ class RuleGuidedRetriever:
             self.power,
             self.bridges,
             self.bridge_weight,
+            self.max_hops,
+            self.whole_chains,
+            self.skip_stated,
         ]
         rules = getattr(self.selector, "fingerprint", None) or _name(self.selector)
         return fingerprint_object(["rule-guided", self.retriever.fingerprint, rules, settings])
@@ -186,25 +206,65 @@ class RuleGuidedRetriever:
 
     def _by_evidence(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
         check_top_k(top_k)
-        rules = self._select(queries)
         assert isinstance(self.retriever, RowSearcher)  # noqa: S101  (checked when made)
         finder = RowFinder(self.retriever, max(self.pool, top_k))
-        plans, found, bound = self._searches(queries, rules, finder)
-        results: list[list[ScoredDocument]] = [[] for _ in queries]
-        for i, plan in enumerate(plans):
-            if plan:
-                searches = [
-                    RowSearch(pair.rule.id if pair.rule else None, pair.weight, place)
-                    for place, pair in enumerate(plan)
-                ]
-                rows = Rows(
-                    np.stack([found[pair.place].rows for pair in plan]),
-                    np.stack([found[pair.place].scores for pair in plan]),
-                )
-                merged = self._merger.merge(searches, rows, top_k)
-                results[i] = with_grounded_atoms(queries[i], rules[i], merged, bound[i])
-        self._unguided(queries, plans, top_k, results)
+
+        def merged(query: Query, plan: Sequence[Pair], found: Sequence[Rows]) -> Merged:
+            searches = [
+                RowSearch(pair.rule.id if pair.rule else None, pair.weight, place)
+                for place, pair in enumerate(plan)
+            ]
+            rows = Rows(
+                np.stack([found[pair.place].rows for pair in plan]),
+                np.stack([found[pair.place].scores for pair in plan]),
+            )
+            return self._merger.merge(searches, rows, max(top_k, _DEEP))
+
+        return [found[:top_k] for found in self._guided(queries, top_k, finder, merged)]
+
+    def _guided(
+        self,
+        queries: Sequence[Query],
+        top_k: int,
+        finder: Finder[Found],
+        merged: Callable[[Query, Sequence[Pair], Sequence[Found]], Merged],
+    ) -> list[Merged]:
+        """Search and merge, so many queries at once that their results can be held."""
+        rules = self._select(queries)
+        results: list[Merged] = [[] for _ in queries]
+        plain: list[int] = []
+        for start in range(0, len(queries), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            searched = self._searches.run(queries[part], rules[part], finder)
+            for i, (plan, bound) in enumerate(
+                zip(searched.plans, searched.bound, strict=True), start=start
+            ):
+                if plan:
+                    documents = merged(queries[i], plan, searched.found)
+                    if bound:
+                        documents = with_whole_chains(
+                            queries[i], rules[i], documents, self.whole_chains
+                        )
+                    results[i] = with_grounded_atoms(queries[i], rules[i], documents, bound)
+                else:
+                    plain.append(i)
+        self._unguided(queries, plain, top_k, results)
         return results
+
+    @cached_property
+    def _searches(self) -> RuleSearches:
+        stated = None
+        if self.skip_stated and isinstance(self.retriever, RowSearcher):
+            stated = StatedAnswers(self.retriever.documents)
+        return RuleSearches(
+            self._texts,
+            self._words,
+            self.plain_weight if self.include_plain else None,
+            self.bridges,
+            self.bridge_weight,
+            self.max_hops,
+            stated,
+        )
 
     @cached_property
     def _merger(self) -> EvidenceMerger:
@@ -222,17 +282,14 @@ class RuleGuidedRetriever:
             ConfigError: ``top_k`` is below 1.
         """
         check_top_k(top_k)
-        per_rule_k = self.per_rule_k or top_k
-        rules = self._select(queries)
-        plans, found, bound = self._searches(
-            queries, rules, RecordFinder(self.retriever, per_rule_k)
-        )
-        results = [
-            with_grounded_atoms(query, guiding, self._merge(plan, found), known)
-            for query, guiding, plan, known in zip(queries, rules, plans, bound, strict=True)
-        ]
-        self._unguided(queries, plans, top_k, results)
-        return results
+        finder = RecordFinder(self.retriever, self.per_rule_k or top_k)
+
+        def merged(
+            query: Query, plan: Sequence[Pair], found: Sequence[Sequence[ScoredDocument]]
+        ) -> Merged:
+            return self._merge(plan, found)
+
+        return self._guided(queries, top_k, finder, merged)
 
     def _select(self, queries: Sequence[Query]) -> list[list[Rule]]:
         rules = self.selector.select(queries)
@@ -246,80 +303,18 @@ class RuleGuidedRetriever:
     def _unguided(
         self,
         queries: Sequence[Query],
-        plans: Sequence[Sequence[_Pair]],
+        plain: Sequence[int],
         top_k: int,
-        results: list[list[ScoredDocument]],
+        results: list[Merged],
     ) -> None:
         """Fill in the queries that no rule led to a search: what the wrapped retriever gives."""
-        plain = [i for i, plan in enumerate(plans) if not plan]
         self._tell(len(plain), len(queries))
         found = self.retriever.retrieve([queries[i] for i in plain], top_k) if plain else []
         for i, documents in zip(plain, found, strict=True):
             results[i] = [_with_hit(scored) for scored in documents]
 
-    def _plan(
-        self, queries: Sequence[Query], rules: Sequence[Sequence[Rule]]
-    ) -> tuple[list[Query], list[list[_Pair]]]:
-        """The distinct searches of all queries, and for each query where its own stand."""
-        batch: list[Query] = []
-        places: dict[tuple[Any, ...], int] = {}
-
-        def place(pair: Query) -> int:
-            # The structure counts too: a wrapped retriever may read the time or the subject.
-            key = (pair.text, pair.subject, pair.relation, pair.timestamp)
-            if key not in places:
-                places[key] = len(batch)
-                batch.append(pair)
-            return places[key]
-
-        plans = []
-        for query, guiding in zip(queries, rules, strict=True):
-            plan = []
-            if guiding and self.include_plain:
-                plan.append(_Pair(None, self.plain_weight, place(query)))
-            for rule in guiding:
-                for text in self._texts(query, rule) if not self._is_followed(rule) else ():
-                    pair = replace(query, id=f"{query.id}|{rule.id}", text=text)
-                    plan.append(_Pair(rule, rule.ranking_confidence, place(pair)))
-            plans.append(plan)
-        return batch, plans
-
-    def _is_followed(self, rule: Rule) -> bool:
-        return self.bridges > 0 and len(rule.body) > 1
-
-    def _searches(
-        self, queries: Sequence[Query], rules: Sequence[Sequence[Rule]], finder: Finder[Found]
-    ) -> tuple[list[list[_Pair]], list[Found], list[dict[str, Bound]]]:
-        """Each query's searches in rule order, what they found, and what variables stand for."""
-        batch, plans = self._plan(queries, rules)
-        found = finder.search(batch) if batch else []
-        trails = [
-            (i, Trail(query, rule, self.bridges))
-            for i, (query, guiding) in enumerate(zip(queries, rules, strict=True))
-            for rule in guiding
-            if self._is_followed(rule)
-        ]
-        bound: list[dict[str, Bound]] = [{} for _ in queries]
-        followed = follow(
-            [trail for _, trail in trails],
-            finder,
-            self._texts,
-            self._words,
-            bridge_weight=self.bridge_weight,
-        )
-        for (i, trail), searches in zip(trails, followed, strict=True):
-            rule = trail.rule
-            bound[i][rule.id] = trail.bound
-            for weight, result in searches:
-                plans[i].append(_Pair(rule, weight * rule.ranking_confidence, len(found)))
-                found.append(result)
-        for i in {i for i, _ in trails}:
-            order = {rule.id: number for number, rule in enumerate(rules[i])}
-            plans[i].sort(key=lambda pair: order[pair.rule.id] if pair.rule else -1)
-        return plans, found, bound
-
     def _merge(
-        self, plan: Sequence[_Pair], found: Sequence[Sequence[ScoredDocument]]
+        self, plan: Sequence[Pair], found: Sequence[Sequence[ScoredDocument]]
     ) -> list[ScoredDocument]:
         searches = [
             Search(pair.rule.id if pair.rule else None, pair.weight, found[pair.place])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,11 +12,14 @@ from tqdm import tqdm
 
 from rulerag.errors import ConfigError, EmptyDataError
 from rulerag.io import fingerprint_object
-from rulerag.kg.evidence import EvidenceModel, noisy_or_exponents
+from rulerag.kg.evidence import EvidenceModel
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.kg.grounding import TableIndex
-from rulerag.kg.grounding_table import RulePlans
+from rulerag.kg.grounding_table import MAX_ROWS, RulePlans
 from rulerag.protocols import RuleSelector
+from rulerag.retrieval.corpus import check_top_k
+from rulerag.retrieval.symbolic_hits import Hits, group_of, place_in_group
+from rulerag.retrieval.whole_chains import naming_atom
 from rulerag.rules import Rule
 from rulerag.types import Document, Fact, Query, RuleHit, ScoredDocument
 
@@ -23,55 +27,9 @@ __all__ = ["SymbolicRetriever"]
 
 Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+_log = logging.getLogger(__name__)
 # The latest possible place in time, for undated facts: they neither age nor come first.
 _UNDATED = 0
-
-
-class _Hits(NamedTuple):
-    """Groundings of one query as columns of shape (n,): one row is one fact of one grounding.
-
-    Args:
-        answer: entity ids.
-        row: the fact's row.
-        time: the latest time of the grounding.
-        weight: the weight of the grounding.
-        rule: which rule.
-        atom: the body atom that the fact grounds.
-        grounding: which grounding.
-        lead: whether the fact names the answer; one row of each grounding does.
-    """
-
-    answer: Longs
-    row: Longs
-    time: Longs
-    weight: Floats
-    rule: Longs
-    atom: Longs
-    grounding: Longs
-    lead: npt.NDArray[np.bool_]
-
-    @classmethod
-    def none(cls) -> _Hits:
-        """No groundings."""
-        none = np.zeros(0, dtype=np.int64)
-        return cls(none, none, none, none.astype(np.float64), none, none, none, none > 0)
-
-    def take(self, keep: npt.NDArray[np.bool_]) -> _Hits:
-        """The rows where ``keep`` is true."""
-        return _Hits._make(column[keep] for column in self)
-
-    def join(self, other: _Hits) -> _Hits:
-        """The rows of both; the groundings of the other are numbered on."""
-        moved = other._replace(grounding=other.grounding + len(self.grounding))
-        return _Hits._make(np.concatenate(pair) for pair in zip(self, moved, strict=True))
-
-    def place(self, group: Longs, *keys: npt.NDArray[np.generic]) -> Longs:
-        """The place of each row's grounding among those of its group, ordered by keys."""
-        lead = np.flatnonzero(self.lead)
-        place = np.zeros(int(self.grounding.max(initial=-1)) + 1, dtype=np.int64)
-        among = _place_in_group(group[lead], *(key[lead] for key in keys))
-        place[self.grounding[lead]] = among
-        return place[self.grounding]
 
 
 class SymbolicRetriever:
@@ -91,11 +49,17 @@ class SymbolicRetriever:
         evidence: how groundings are weighted.
         order: ``evidence`` as described, or ``recent``: all groundings, most recent first.
         whole_chains: how many answers, the best first, get their best chain whole at once.
+        skip_stated: leave out answers that a document states as they are, as facts of the asked
+            relation: the filtered setting of link prediction (Bordes et al. 2013), for questions
+            that ask what a static graph lacks.
+        max_rows: bound of the joins behind one query. A hub's groundings beyond it are counted,
+            not written out, and left out only where that is not enough
+            (:class:`~rulerag.kg.grounding_table.RulePlans`).
         progress: show a progress bar over queries.
 
     Raises:
         EmptyDataError: no document states a fact.
-        ConfigError: an unknown order, or a negative number of chains.
+        ConfigError: an unknown order, a negative number of chains, or ``max_rows`` below 1.
     """
 
     def __init__(
@@ -106,12 +70,16 @@ class SymbolicRetriever:
         evidence: EvidenceModel | None = None,
         order: str = "evidence",
         whole_chains: int = 1,
+        skip_stated: bool = False,
+        max_rows: int = MAX_ROWS,
         progress: bool = False,
     ) -> None:
         if order not in ("evidence", "recent"):
             raise ConfigError(f"unknown order {order!r}", key="order", hint="evidence or recent")
         if whole_chains < 0:
             raise ConfigError(f"{whole_chains} is negative", key="whole_chains", hint="say 1")
+        if max_rows < 1:
+            raise ConfigError(f"{max_rows} is below 1", key="max_rows", hint=f"say {MAX_ROWS}")
         facts: list[Fact] = []
         owner: list[int] = []
         for number, document in enumerate(documents):
@@ -127,16 +95,20 @@ class SymbolicRetriever:
         self.evidence = evidence or EvidenceModel()
         self.order = order
         self.whole_chains = whole_chains
+        self.skip_stated = skip_stated
+        self.max_rows = max_rows
         self.progress = progress
         self._owner = np.array(owner, dtype=np.int64)
         self._index = TableIndex(KnowledgeGraph.from_facts(facts, name="corpus").train)
         self._plans: dict[tuple[str, ...], _Plan] = {}
+        self._told = False
 
     @property
     def fingerprint(self) -> str:
         """Names the facts and every setting that changes results."""
         facts = self._index.facts
-        settings = [self.order, self.whole_chains, self.evidence.settings()]
+        chains = [self.whole_chains, self.skip_stated, self.max_rows]
+        settings = [self.order, *chains, self.evidence.settings()]
         return fingerprint_object(["symbolic", facts.fingerprint, *settings])
 
     def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
@@ -150,30 +122,34 @@ class SymbolicRetriever:
         return [self._rank(hits, rules, top_k) for hits, rules in self._ground_all(queries, top_k)]
 
     def retrieve_union(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
-        """Return, for each query, the union of every rule's ``top_k`` most recent documents.
+        """Return, for each query, the union of what every rule finds first.
+
+        Of each rule these are the documents of its ``top_k`` most recent groundings; of undated
+        ones those for the ``top_k`` answers with the most evidence.
 
         Raises:
             ConfigError: ``top_k`` below 1.
         """
         lists = []
         for hits, rules in self._ground_all(queries, top_k):
-            keep = hits.take(hits.place(hits.rule, -hits.time) < top_k)
+            keep = hits.take(self._rank_in_rule(hits) < top_k)
             lists.append(self._rank(keep, rules, len(keep.row)))
         return lists
 
-    def _ground_all(self, queries: Sequence[Query], top_k: int) -> list[tuple[_Hits, list[Rule]]]:
-        if top_k < 1:
-            raise ConfigError(f"{top_k} is below 1", key="top_k", hint="say 10")
+    def _ground_all(
+        self, queries: Sequence[Query], top_k: int
+    ) -> Iterator[tuple[Hits, list[Rule]]]:
+        """One query's groundings after the other's: those of a hub are not kept."""
+        check_top_k(top_k)
         selected = self.selector.select(queries)
         bar = tqdm(queries, "executing rules", disable=not self.progress, unit="query")
-        return [
-            (self._ground(query, rules), rules) for query, rules in zip(bar, selected, strict=True)
-        ]
+        for query, rules in zip(bar, selected, strict=True):
+            yield self._ground(query, rules), rules
 
-    def _ground(self, query: Query, rules: list[Rule]) -> _Hits:
+    def _ground(self, query: Query, rules: list[Rule]) -> Hits:
         facts = self._index.facts
         if query.subject not in facts.entities:
-            return _Hits.none()
+            return Hits.none()
         plan = self._plan(rules)
         around = self._index.neighbours(facts.entities.id(query.subject))
         rule = plan.by_relation[around.relation]
@@ -185,10 +161,34 @@ class SymbolicRetriever:
         time, weight = self._weigh(query, plan, rule, None if time is None else time[keep])
         number = np.arange(len(rule))
         columns = around.other[keep], around.row[keep], time, weight, rule
-        hits = _Hits(*columns, np.zeros_like(rule), number, np.ones(len(rule), dtype=np.bool_))
-        return hits if plan.chains is None else hits.join(self._chains(query, plan, plan.chains))
+        ones = np.ones(len(rule), dtype=np.int64)
+        hits = Hits(*columns, np.zeros_like(rule), number, ones > 0, ones)
+        if plan.chains is not None:
+            hits = hits.join(self._chains(query, plan, plan.chains))
+        return self._unstated(query, hits) if self.skip_stated else hits
 
-    def _chains(self, query: Query, plan: _Plan, chains: RulePlans) -> _Hits:
+    def _unstated(self, query: Query, hits: Hits) -> Hits:
+        """The groundings whose answers no document states before the time of the query."""
+        facts = self._index.facts
+        if query.relation not in facts.relations or not len(hits.row):
+            return hits
+        subject = np.array([facts.entities.id(query.subject)], dtype=np.int64)
+        relation = np.array([facts.relations.id(query.relation)], dtype=np.int64)
+        _, stated, _, time = self._index.at(*self._index.spans(subject, relation))
+        if query.timestamp is not None and time is not None:
+            stated = stated[time < query.timestamp]
+        return hits.take(~np.isin(hits.answer, stated))
+
+    def _rank_in_rule(self, hits: Hits) -> Longs:
+        """The place (from 0) of each row's grounding among those of its rule."""
+        if self._index.facts.timestamp is not None:
+            return hits.place(hits.rule, -hits.time)
+        group, joined = hits.evidence()
+        # One grounding of every answer before the second ones.
+        nth = hits.place(group_of(hits.rule, group))
+        return hits.place(hits.rule, nth, -joined[group])
+
+    def _chains(self, query: Query, plan: _Plan, chains: RulePlans) -> Hits:
         """The groundings of the longer bodies: one row for each of their facts."""
         found = chains.ground(query.subject, query.timestamp)
         rule = plan.longer[found.rule]
@@ -196,8 +196,20 @@ class SymbolicRetriever:
         number, atom = np.nonzero(found.rows >= 0)
         row = found.rows[number, atom]
         lead = plan.lead[found.rule][number] == atom
-        time, weight, rule = time[number], weight[number], rule[number]
-        return _Hits(found.answer[number], row, time, weight, rule, atom, number, lead)
+        if not found.is_complete:
+            self._tell(query)
+        columns = time[number], weight[number], rule[number], atom, number, lead
+        return Hits(found.answer[number], row, *columns, found.count[number])
+
+    def _tell(self, query: Query) -> None:
+        if not self._told:
+            self._told = True
+            _log.warning(
+                "the rules of %s ground too much from %s: some groundings beyond %d are left out",
+                query.relation,
+                query.subject,
+                self.max_rows,
+            )
 
     def _weigh(
         self, query: Query, plan: _Plan, rule: Longs, latest: Longs | None
@@ -223,72 +235,78 @@ class SymbolicRetriever:
                     rule.head.object,
                 }
                 variables = rule.head.subject.startswith("?") and rule.head.object.startswith("?")
-                if not plain or not variables or rule.head.subject == rule.head.object:
-                    longer.append(number)
-                elif atom.relation in relations:
+                at = -1
+                if plain and variables and rule.head.subject != rule.head.object:
+                    if atom.relation not in relations:
+                        continue
                     at = relations.id(atom.relation) + len(relations) * rule.is_inverse
+                if at >= 0 and by_relation[at] < 0:
                     by_relation[at] = number
+                else:
+                    longer.append(number)
+            chains = [rules[number] for number in longer]
+            plans = RulePlans(chains, self._index, max_rows=self.max_rows) if chains else None
+            for number, reason in (plans.unusable if plans is not None else {}).items():
+                _log.info("the rule %s cannot be executed: %s", chains[number].text, reason)
             self._plans[key] = _Plan(
                 by_relation,
                 np.array([self.evidence.confidence(r) for r in rules] or [0.0]),
                 np.array(longer, dtype=np.int64),
-                np.array([_naming_atom(rules[n]) for n in longer], dtype=np.int64),
-                RulePlans([rules[n] for n in longer], self._index) if longer else None,
+                np.array([naming_atom(rule) for rule in chains], dtype=np.int64),
+                plans,
             )
         return self._plans[key]
 
-    def _rank(self, hits: _Hits, rules: list[Rule], top_k: int) -> list[ScoredDocument]:
+    def _rank(self, hits: Hits, rules: list[Rule], top_k: int) -> list[ScoredDocument]:
         if not len(hits.row):
             return []
         if self.order == "recent":
             score = hits.time.astype(np.float64)
             order = np.lexsort((hits.row, -hits.weight, -hits.time))
         else:
-            _, group = np.unique(hits.answer, return_inverse=True)
-            lead = hits.lead
-            joined = np.bincount(group[lead], noisy_or_exponents(hits.weight[lead]))
+            group, joined = hits.evidence()
             best = np.empty(len(joined), dtype=np.int64)
             best[np.argsort(-joined, kind="stable")] = np.arange(len(joined))
             layer = 2 * hits.place(group, -hits.weight, -hits.time)
             whole = (layer == 0) & (best[group] < self.whole_chains)
-            stage = layer + (~lead & ~whole)
+            stage = layer + (~hits.lead & ~whole)
             score = -np.expm1(-joined)[group] - stage
             # Saturated noisy-ors are equal as numbers but not in evidence: order by the exponent.
             order = np.lexsort((hits.atom, hits.row, -hits.time, -joined[group], stage))
-        rank_in_rule = hits.place(hits.rule, -hits.time, -hits.weight)
-        return self._documents(hits, rules, order, score, rank_in_rule, top_k)
+        return self._documents(hits, rules, order, score, top_k)
 
     def _documents(
         self,
-        hits: _Hits,
+        hits: Hits,
         rules: list[Rule],
         order: Longs,
         score: Floats,
-        rank_in_rule: Longs,
         top_k: int,
     ) -> list[ScoredDocument]:
         """The first ``top_k`` distinct documents of an order, each with all rules that found it."""
         owners = self._owner[hits.row]
-        first: dict[int, int] = {}
-        for i in order.tolist():
-            first.setdefault(int(owners[i]), i)
-            if len(first) == top_k:
-                break
-        found: dict[int, dict[tuple[int, int], RuleHit]] = {owner: {} for owner in first}
-        for i in np.flatnonzero(np.isin(owners, list(first))).tolist():
-            number, atom = int(hits.rule[i]), int(hits.atom[i])
-            hit = RuleHit(rules[number].id, int(rank_in_rule[i]) + 1, float(hits.weight[i]), atom)
-            mine = found[int(owners[i])]
-            if (number, atom) not in mine or mine[number, atom].rank > hit.rank:
-                mine[number, atom] = hit
+        _, first = np.unique(owners[order], return_index=True)
+        chosen = order[np.sort(first)[:top_k]]
+        found: dict[int, list[RuleHit]] = {int(owner): [] for owner in owners[chosen]}
+        rank_in_rule = self._rank_in_rule(hits)
+        mine = np.flatnonzero(np.isin(owners, owners[chosen]))
+        # Of many groundings of one atom that share a document, the first one tells of it.
+        keys = owners[mine], hits.rule[mine], hits.atom[mine]
+        mine = mine[place_in_group(group_of(*keys), rank_in_rule[mine]) == 0]
+        for i in mine.tolist():
+            rule, atom = rules[int(hits.rule[i])], int(hits.atom[i])
+            hit = RuleHit(rule.id, int(rank_in_rule[i]) + 1, float(hits.weight[i]), atom)
+            found[int(owners[i])].append(hit)
         return [
             ScoredDocument(
                 self.documents[owner],
                 float(score[i]),
                 rank,
-                tuple(sorted(found[owner].values(), key=lambda h: (-h.score, h.rank))),
+                tuple(sorted(found[owner], key=lambda h: (-h.score, h.rank))),
             )
-            for rank, (owner, i) in enumerate(first.items(), start=1)
+            for rank, (owner, i) in enumerate(
+                zip(owners[chosen].tolist(), chosen.tolist(), strict=True), start=1
+            )
         ]
 
 
@@ -309,22 +327,3 @@ class _Plan(NamedTuple):
     longer: Longs
     lead: Longs
     chains: RulePlans | None
-
-
-def _naming_atom(rule: Rule) -> int:
-    """The last body atom with the head's object; the last of all where none has it."""
-    places = [n for n, a in enumerate(rule.body) if rule.head.object in (a.subject, a.object)]
-    return places[-1] if places else len(rule.body) - 1
-
-
-def _place_in_group(group: Longs, *keys: npt.NDArray[np.generic]) -> Longs:
-    """The place (from 0) of each row inside its group, ordered by keys, then by position."""
-    if not len(group):
-        return np.zeros(0, dtype=np.int64)
-    order = np.lexsort((np.arange(len(group)), *reversed(keys), group))
-    sorted_group = group[order]
-    starts = np.flatnonzero(np.r_[True, sorted_group[1:] != sorted_group[:-1]])
-    sizes = np.diff(np.r_[starts, len(group)])
-    place = np.empty(len(group), dtype=np.int64)
-    place[order] = np.arange(len(group)) - np.repeat(starts, sizes)
-    return place

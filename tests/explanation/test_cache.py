@@ -15,7 +15,14 @@ from rulerag.explanation.cache import FORMAT, AnswerCache, CachedGenerator
 from rulerag.explanation.miners import MonoMiner
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.protocols import Generator
-from rulerag.types import Candidate, Completion, Document, GenerationRequest, Query
+from rulerag.types import (
+    Candidate,
+    Completion,
+    Document,
+    GenerationRequest,
+    GroundedAtom,
+    Query,
+)
 from tests.fakes import PlantedGenerator, planted_rule
 
 DOCUMENTS = tuple(Document(f"d{i}", f"Text number {i}.") for i in range(1, 5))
@@ -57,7 +64,8 @@ def test_another_model_or_prompt_has_its_own_answers(tmp_path: Path) -> None:
 
 
 def test_completions_come_back_whole(tmp_path: Path) -> None:
-    whole = Completion("Åbo", -1.5, (Candidate("Åbo", 0.5, ("d1",), ("r1", "r2")),))
+    grounded = (GroundedAtom("d1", "r1", 0), GroundedAtom("d1", None, 1))
+    whole = Completion("Åbo", -1.5, (Candidate("Åbo", 0.5, ("d1",), ("r1", "r2"), grounded),))
 
     class Full(PlantedGenerator):
         def generate(self, requests):  # type: ignore[no-untyped-def]

@@ -76,8 +76,62 @@ def test_chains_need_all_their_documents() -> None:
     facts = [Fact("ann", "works for", "Acme", 1), Fact("Acme", "led by", "bob", 2)]
     (both,) = SymbolicReader().generate([request(facts, chain)])
     assert (both.text, both.candidates[0].document_ids) == ("bob", ("d0", "d1"))
+    assert both.candidates[0].grounded == (("d0", chain.id, 0), ("d1", chain.id, 1))
     (half,) = SymbolicReader().generate([request(facts[:1], chain)])
     assert half.text == ""
+
+
+def test_chains_of_three_atoms_and_what_grounds_them() -> None:
+    body = (Atom("led by", "?w", "?y"), Atom("works for", "?x", "?z"), Atom("part of", "?z", "?w"))
+    chain = Rule(Atom("meets", "?x", "?y"), body, quality=RuleQuality(pca_confidence=0.7))
+    facts = [
+        Fact("ann", "works for", "Acme"),
+        Fact("Acme", "part of", "Group"),
+        Fact("Group", "led by", "bob"),
+        Fact("Acme", "led by", "cid"),
+    ]
+    (completion,) = SymbolicReader().generate([request(facts, chain)])
+    assert completion.text == "bob" and len(completion.candidates) == 1
+    assert set(completion.candidates[0].grounded) == {
+        ("d2", chain.id, 0),
+        ("d0", chain.id, 1),
+        ("d1", chain.id, 2),
+    }
+    for missing in range(3):
+        rest = [fact for number, fact in enumerate(facts) if number != missing]
+        (none,) = SymbolicReader().generate([request(rest, chain)])
+        assert none.text == ""
+
+
+def test_one_document_may_ground_several_atoms_of_several_rules() -> None:
+    facts = (Fact("ann", "works for", "Acme"), Fact("Acme", "led by", "bob"))
+    chain = Rule(
+        Atom("meets", "?x", "?y"),
+        (Atom("works for", "?x", "?z"), Atom("led by", "?z", "?y")),
+        quality=RuleQuality(pca_confidence=0.7),
+    )
+    asked = GenerationRequest(
+        Query("q", "?", "ann", "meets"), (Document("d", "t", facts),), (chain,)
+    )
+    (completion,) = SymbolicReader().generate([asked])
+    assert completion.candidates[0].document_ids == ("d",)
+    assert completion.candidates[0].grounded == (("d", chain.id, 0), ("d", chain.id, 1))
+
+
+def test_a_rule_that_is_not_connected_is_not_read() -> None:
+    apart = Rule(
+        Atom("meets", "?x", "?y"),
+        (Atom("calls", "?x", "?y"), Atom("likes", "?z", "?w")),
+        quality=RuleQuality(pca_confidence=0.9),
+    )
+    facts = [Fact("ann", "calls", "bob", 1), Fact("cid", "likes", "dan", 1)]
+    (completion,) = SymbolicReader().generate([request(facts, apart)])
+    assert completion.text == ""
+
+
+def test_direct_reading_names_the_document_and_no_rule() -> None:
+    (completion,) = SymbolicReader().generate([request([Fact("ann", "meets", "cid", 1)])])
+    assert completion.candidates[0].grounded == (("d0", None, 0),)
 
 
 def test_no_documents_no_answer() -> None:

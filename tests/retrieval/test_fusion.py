@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -306,13 +307,37 @@ def test_retrievers_that_do_not_fit() -> None:
     with pytest.raises(ConfigError, match="nothing to fuse"):
         FusedRetriever([])
     with pytest.raises(FingerprintError, match="different corpora"):
-        FusedRetriever([BM25Retriever(DOCUMENTS), BM25Retriever(DOCUMENTS[:2])])
+        other = replace(DOCUMENTS[1], text="another text")
+        FusedRetriever([BM25Retriever(DOCUMENTS), BM25Retriever([DOCUMENTS[0], other])])
     with pytest.raises(RetrievalError, match="none of the fused retrievers tells its corpus"):
         FusedRetriever([Rule("a")]).search([QUERY], 1)
     with pytest.raises(RetrievalError, match="found the document 'd'"):
         FusedRetriever([BM25Retriever(DOCUMENTS[:3]), Rule("d")]).search([QUERY], 1)
     with pytest.raises(ConfigError, match="top_k"):
         FusedRetriever([Rule("a")]).retrieve([QUERY], 0)
+
+
+def test_a_part_of_the_corpus_is_fused_with_the_whole() -> None:
+    whole, part = BM25Retriever(DOCUMENTS), BM25Retriever(DOCUMENTS[::-1][:3])
+    fused = FusedRetriever([part, whole])
+    assert fused.documents == tuple(DOCUMENTS)
+    (found,) = fused.retrieve([QUERY], 3)
+    rows, scores = fused.search([QUERY], 3)
+    # In rows, BM25 also lists documents without a word of the query, last.
+    told = [fused.documents[row].id for row in rows[0]][: len(found)]
+    assert found and told == [s.document.id for s in found]
+    assert scores[0].tolist()[: len(found)] == [s.score for s in found]
+
+
+def test_the_union_holds_what_every_retriever_gives() -> None:
+    one, two = Rule("a"), BM25Retriever(DOCUMENTS)
+    fused = FusedRetriever([one, two])
+    (union,) = fused.retrieve_union([QUERY], 2)
+    each = {s.document.id for r in (one, two) for s in r.retrieve([QUERY], 2)[0]}
+    assert {s.document.id for s in union} == each
+    assert [s.rank for s in union] == list(range(1, len(union) + 1))
+    with pytest.raises(ConfigError, match="top_k"):
+        fused.retrieve_union([QUERY], 0)
 
 
 def test_unknown_normalizations_are_told() -> None:

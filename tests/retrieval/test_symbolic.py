@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from pytest import LogCaptureFixture
 
 from rulerag.errors import ConfigError, EmptyDataError
 from rulerag.kg.evidence import EvidenceModel
@@ -119,6 +120,9 @@ CHAINS = [Document(f"d{i}", " ".join(fact[:3]), (fact,)) for i, fact in enumerat
 CITIZEN = Query("q", "what does ann citizen of ?", "ann", "citizen of")
 
 
+CITIZENS = Atom("citizen of", "?x", "?y")
+
+
 def chain(first: str, second: str, support: int) -> Rule:
     quality = RuleQuality(
         support=support, pca_body_size=10, body_size=10, pca_confidence=support / 10
@@ -159,6 +163,23 @@ def test_the_union_keeps_whole_groundings() -> None:
     assert ids(union) == ["d2", "d5"]
 
 
+def test_the_union_of_undated_facts_names_each_rules_best_answers() -> None:
+    # Three friends live in Norrland and one in Sudland: two answers, not two ways to the first.
+    facts = [*LIVES, Fact("ann", "friend of", "f9"), Fact("f9", "lives in", "Sudland")]
+    documents = [Document(f"d{i}", " ".join(f[:3]), (f,)) for i, f in enumerate(facts)]
+    subject = SymbolicRetriever(documents, Fixed(chain("friend of", "lives in", 3)))
+    (union,) = subject.retrieve_union([CITIZEN], 2)
+    assert set(ids(union)) == {"d0", "d3", "d6", "d7"}
+    ranks = {h.rank for s in union for h in s.found_by if s.document.id in ("d3", "d7")}
+    assert ranks == {1, 2}
+    for top_k in (1, 2, 3):
+        (best,), (whole,) = (
+            subject.retrieve([CITIZEN], top_k),
+            subject.retrieve_union([CITIZEN], top_k),
+        )
+        assert set(ids(best)) <= set(ids(whole))
+
+
 def test_constants_in_rules_are_executed() -> None:
     rule = Rule(
         Atom("citizen of", "?x", "Orland"),
@@ -169,6 +190,60 @@ def test_constants_in_rules_are_executed() -> None:
     subject = SymbolicRetriever(documents, Fixed(rule))
     other = replace(CITIZEN, subject="bob")
     assert [ids(found) for found in subject.retrieve([CITIZEN, other], 5)] == [["d0"], ["d9"]]
+
+
+def test_bodies_of_three_atoms_are_executed_and_told() -> None:
+    facts = [Fact("ann", "part of", "A"), Fact("A", "led by", "bob"), Fact("bob", "citizen", "O")]
+    documents = [Document(f"d{i}", " ".join(f[:3]), (f,)) for i, f in enumerate(facts)]
+    body = (Atom("citizen", "?w", "?y"), Atom("part of", "?x", "?z"), Atom("led by", "?z", "?w"))
+    long = Rule(Atom("citizen of", "?x", "?y"), body, quality=RuleQuality(pca_confidence=0.5))
+    (found,) = SymbolicRetriever(documents, Fixed(long)).retrieve([CITIZEN], 5)
+    told = {s.document.id: [(h.rule_id, h.atom) for h in s.found_by] for s in found}
+    assert told == {"d2": [(long.id, 0)], "d0": [(long.id, 1)], "d1": [(long.id, 2)]}
+
+
+def test_a_hub_beyond_the_bound_is_counted_not_written_out(caplog: LogCaptureFixture) -> None:
+    # Forty friends in each of forty clubs, all in one town.
+    facts = [Fact("ann", "member of", f"c{i}") for i in range(40)]
+    facts += [Fact(f"f{j}", "member of", f"c{i}") for i in range(40) for j in range(40)]
+    facts += [Fact(f"f{j}", "lives in", "Norrland") for j in range(40)]
+    documents = [Document(f"d{i}", " ".join(f[:3]), (f,)) for i, f in enumerate(facts)]
+    body = (
+        Atom("member of", "?x", "?z"),
+        Atom("member of", "?w", "?z"),
+        Atom("lives in", "?w", "?y"),
+    )
+    quality = RuleQuality(support=1, pca_body_size=5000, body_size=5000)
+    rules = Fixed(Rule(Atom("citizen of", "?x", "?y"), body, quality=quality))
+    scores = {}
+    for bound in (500_000, 1700, 1000):
+        subject = SymbolicRetriever(documents, rules, max_rows=bound, whole_chains=0)
+        (found,) = subject.retrieve([CITIZEN], 1)
+        scores[bound] = found[0].score
+        assert found[0].document.facts[0].object == "Norrland"
+    assert scores[500_000] == scores[1700] > scores[1000] > 0
+    assert sum("left out" in record.message for record in caplog.records) == 1
+
+
+def test_rules_that_cannot_be_executed_find_nothing_and_are_told(
+    caplog: LogCaptureFixture,
+) -> None:
+    apart = Rule(CITIZENS, (Atom("born in", "?x", "?y"), Atom("lives in", "?z", "?w")))
+    unknown = Rule(CITIZENS, (Atom("born in", "?x", "?z"), Atom("never seen", "?z", "?y")))
+    caplog.set_level("INFO")
+    subject = SymbolicRetriever(CHAINS, Fixed(apart, unknown))
+    assert subject.retrieve([CITIZEN, CITIZEN], 5) == [[], []]
+    told = " ".join(record.message for record in caplog.records)
+    assert "nothing leads from ?x to the body atom 2" in told
+    assert told.count("no fact has the relation 'never seen'") == 1
+
+
+def test_the_same_body_twice_counts_twice() -> None:
+    """A static and a dated rule with one body are two rules."""
+    both = [CALLS, replace(CALLS, temporal=not CALLS.temporal)]
+    subject = SymbolicRetriever(DOCUMENTS, Fixed(*both), evidence=EvidenceModel(prior=0))
+    (found,) = subject.retrieve([QUERY], 1)
+    assert set(found[0].rule_ids) == {rule.id for rule in both}
 
 
 def test_nothing_to_find() -> None:
@@ -183,6 +258,8 @@ def test_bad_input() -> None:
         SymbolicRetriever([Document("d", "text")], Fixed())
     with pytest.raises(ConfigError, match="order"):
         retriever(order="random")
+    with pytest.raises(ConfigError, match="max_rows"):
+        retriever(max_rows=0)
     with pytest.raises(ConfigError, match="top_k"):
         retriever().retrieve([QUERY], 0)
 
