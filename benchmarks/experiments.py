@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.retrieval_experiments import GRAPHS, RETRIEVAL, Plan, run_retrieval
+from benchmarks.retrieval_report import has_rows, report_retrieval
 from benchmarks.ruleqa import BENCHMARKS
 from benchmarks.ruleqa import build as build_ruleqa
 from rulerag.build import make_pipeline
@@ -83,7 +85,9 @@ EXPERIMENTS = {
 def _experiment(name: str) -> Experiment:
     if name not in EXPERIMENTS:
         raise ConfigError(
-            f"no experiment is called {name!r}", key="NAME", hint=did_you_mean(name, EXPERIMENTS)
+            f"no experiment is called {name!r}",
+            key="NAME",
+            hint=did_you_mean(name, {**EXPERIMENTS, **RETRIEVAL}),
         )
     return EXPERIMENTS[name]
 
@@ -109,6 +113,9 @@ def _dataset(experiment: Experiment, folder: Path, data: Path, progress: bool) -
 
 
 def _run(arguments: argparse.Namespace) -> None:
+    if arguments.name in RETRIEVAL:
+        _run_retrieval(arguments)
+        return
     experiment = _experiment(arguments.name)
     out = prepare_folder(arguments.out)
     data = arguments.data or _default_data()
@@ -147,6 +154,21 @@ def _run(arguments: argparse.Namespace) -> None:
         raise ConfigError(f"{len(failed)} runs failed: {'; '.join(failed)}")
 
 
+def _run_retrieval(arguments: argparse.Namespace) -> None:
+    out = prepare_folder(arguments.out)
+    plan = Plan(
+        out=out,
+        datasets=arguments.datasets or out / "datasets",
+        data=arguments.data or _default_data(),
+        benchmarks=tuple(arguments.benchmarks or GRAPHS),
+        seeds=arguments.seeds,
+        encoder=str(arguments.encoder or ""),
+        rows=tuple(arguments.rows or ()),
+    )
+    run_retrieval(arguments.name, plan)
+    sys.stdout.write(report_retrieval(out, only=arguments.name))
+
+
 def _default_data() -> Path:
     import os
 
@@ -172,6 +194,9 @@ def _tables(folder: Path, experiment: Experiment) -> str:
 
 def _report(arguments: argparse.Namespace) -> None:
     folder: Path = arguments.folder
+    if has_rows(folder):
+        sys.stdout.write(report_retrieval(folder, arguments.save))
+        return
     found = [p for p in EXPERIMENTS.values() if _has_runs(folder, p)]
     if not found:
         raise DataError(
@@ -202,13 +227,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.experiments",
         description="Run the experiments behind a published table, or report finished runs.",
-        epilog="example: python -m benchmarks.experiments run ruleqa-i --out runs/ruleqa-i-table",
+        epilog="example: python -m benchmarks.experiments run table2-retrieval --datasets runs "
+        "--out runs/retrieval; one benchmark: … --benchmarks ruleqa-y",
     )
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run an experiment; resumes", epilog=parser.epilog)
-    run.add_argument("name", metavar="NAME", help=f"one of {', '.join(EXPERIMENTS)}")
+    names = ", ".join((*EXPERIMENTS, *RETRIEVAL))
+    run.add_argument("name", metavar="NAME", help=f"one of {names}")
     run.add_argument("--out", required=True, type=Path, help="the folder of the runs")
     run.add_argument("--data", type=Path, help="the data folder (RULERAG_DATA)")
+    retrieval = run.add_argument_group(f"of {', '.join(RETRIEVAL)}")
+    retrieval.add_argument("--datasets", type=Path, help="built datasets (DIR/datasets)")
+    retrieval.add_argument("--benchmarks", nargs="+", metavar="NAME", help="these alone")
+    retrieval.add_argument("--rows", nargs="+", metavar="ROW", help="these alone, as bm25-guided")
+    retrieval.add_argument("--seeds", type=int, default=3, help="of fine-tuned rows (3)")
+    retrieval.add_argument("--encoder", type=Path, help="instead of the one that is installed")
     run.set_defaults(run=_run)
     report = commands.add_parser("report", help="print the tables of finished runs")
     report.add_argument("folder", metavar="DIR", type=Path, help="the folder of the runs")

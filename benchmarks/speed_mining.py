@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks import speed_mining_temporal
 from benchmarks.amie_agreement import Pairs, pairs_by_relation, place
 from rulerag.console import guarded
 from rulerag.io import write_json
@@ -210,13 +211,23 @@ def main(
         runs = [measure(graph, threads) for _ in range(repeats)]
         rows.append(_least(runs))
         _print_row(rows[-1])
+    temporal = speed_mining_temporal.run(repeats)
     plain = _against_plain_python("kinship")
     print(
         f"kinship in plain Python: {plain['plain_python_cpu']:.2f} s CPU for "
         f"{plain['plain_rules']:,} rules; ours {plain['mine_cpu']:.2f} s for {plain['rules']:,}: "
         f"ratio {plain['ratio']:.1f}×"
     )
-    result = {"cold": cold, "graphs": rows, "amie": AMIE, "bars": BARS, "plain_python": plain}
+    result = {
+        "cold": cold,
+        "graphs": rows,
+        "amie": AMIE,
+        "bars": BARS,
+        "temporal": temporal,
+        "tlogic": speed_mining_temporal.TLOGIC,
+        "temporal_bars": speed_mining_temporal.BARS,
+        "plain_python": plain,
+    }
     if out is not None:
         write_json(out / "speed_mining.json", result)
     return result

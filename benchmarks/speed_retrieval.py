@@ -5,7 +5,9 @@
 * search: :class:`~rulerag.retrieval.dense.DenseRetriever` against FAISS's own ``IndexFlatIP`` on
   the same vectors, in queries a second. FAISS leaves ties open; the retriever settles them;
 * encoding: :class:`~rulerag.retrieval.encoders.SentenceEncoder` on texts against the bare model's
-  forward on the same batches, cut into tokens and padded beforehand.
+  forward on the same batches, cut into tokens and padded beforehand;
+* training: a step of fine-tuning against the bare model's forward and backward on the same tokens
+  (:mod:`benchmarks.speed_retrieval_training`).
 
 ``--graph`` measures, on a RuleQA benchmark, rule-guided search over all pairs of a query and a rule
 (texts composed, encoded, searched, united) against FAISS alone on the vectors of the same pairs,
@@ -34,6 +36,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.ruleqa import BENCHMARKS, build
+from benchmarks.speed_retrieval_encoder import small_encoder
+from benchmarks.speed_retrieval_training import measure_training_step, training_dataset
 from rulerag.console import guarded
 from rulerag.dataset import RuleQADataset
 from rulerag.errors import DataError
@@ -43,15 +47,21 @@ from rulerag.retrieval.corpus import Rows
 from rulerag.retrieval.dense import DenseRetriever
 from rulerag.retrieval.dense_embeddings import embed_corpus
 from rulerag.retrieval.encoders import SentenceEncoder
-from rulerag.retrieval.encoders_checkpoint import quiet_transformers
-from rulerag.retrieval.encoders_loading import load_encoder
 from rulerag.retrieval.encoders_tokens import padded, tokenize
 from rulerag.retrieval.rule_guided import RuleGuidedRetriever
 from rulerag.retrieval.rule_selection import HeadRelationSelector
 from rulerag.retrieval.vector_index import normalized
 from rulerag.types import Document
 
-__all__ = ["BAR", "main", "measure_encoding", "measure_graph", "measure_search", "small_encoder"]
+__all__ = [
+    "BAR",
+    "compared",
+    "main",
+    "measure_encoding",
+    "measure_graph",
+    "measure_search",
+    "small_encoder",
+]
 
 BAR = 0.8
 """What each ratio shall reach."""
@@ -59,7 +69,6 @@ BAR = 0.8
 Floats = npt.NDArray[np.float32]
 _SHAPES = ((100_000, 128, 2000, 10), (100_000, 128, 2000, 200), (50_000, 768, 500, 10))
 _RULES = 10  # guiding rules of a query
-_SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 class _Given:
@@ -86,7 +95,7 @@ def _turns(
     return best
 
 
-def _compared(ours: Callable[[], object], bare: Callable[[], object], repeats: int) -> Any:
+def compared(ours: Callable[[], object], bare: Callable[[], object], repeats: int) -> Any:
     """Seconds of both on every core, and the two ratios."""
     import faiss
     import torch
@@ -118,7 +127,7 @@ def measure_search(
     retriever = DenseRetriever(documents, _Given(vectors), cache=False)
     index = faiss.IndexFlatIP(dimension)
     index.add(vectors)
-    ours, raw, ratios = _compared(
+    ours, raw, ratios = compared(
         lambda: retriever.search_vectors(asked, depth),
         lambda: index.search(asked, depth),
         repeats,
@@ -134,55 +143,12 @@ def measure_search(
     }
 
 
-def small_encoder(
-    texts: Sequence[str], *, layers: int = 2, width: int = 128, batch_size: int = 128
-) -> SentenceEncoder:
-    """A BERT with random weights and a vocabulary learned from some texts."""
-    import torch
-    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
-
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=_word_pieces(texts),
-        model_max_length=128,
-        **{f"{name[1:-1].lower()}_token": name for name in _SPECIAL},
-    )
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=width,
-        num_hidden_layers=layers,
-        num_attention_heads=max(2, width // 64),
-        intermediate_size=4 * width,
-        max_position_embeddings=128,
-    )
-    with tempfile.TemporaryDirectory() as folder, quiet_transformers():
-        BertModel(config, add_pooling_layer=False).save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-        return load_encoder(folder, pooling="mean", batch_size=batch_size)
-
-
-def _word_pieces(texts: Sequence[str]) -> Any:
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
-
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer()
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=8000, special_tokens=_SPECIAL, show_progress=False
-    )
-    tokenizer.train_from_iterator(texts, trainer)
-    ends = [(name, _SPECIAL.index(name)) for name in ("[CLS]", "[SEP]")]
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=ends
-    )
-    return tokenizer
-
-
 def measure_encoding(texts: Sequence[str], encoder: SentenceEncoder, *, repeats: int = 3) -> Any:
     """Encode texts, and run the bare model over the same batches."""
     import torch
 
-    inner, tokenizer = encoder.model[0].auto_model, encoder.model.tokenizer
+    first: Any = encoder.model[0]
+    inner, tokenizer = first.auto_model, encoder.model.tokenizer
     tokens = tokenize(tokenizer, texts, encoder.window)
     order = np.argsort(-tokens.lengths, kind="stable")
     batches = [
@@ -196,7 +162,7 @@ def measure_encoding(texts: Sequence[str], encoder: SentenceEncoder, *, repeats:
                 inner(input_ids=ids, attention_mask=mask)
 
     encoder.encode(texts[: encoder.batch_size])
-    ours, raw, ratios = _compared(lambda: encoder.encode(texts), bare, repeats)
+    ours, raw, ratios = compared(lambda: encoder.encode(texts), bare, repeats)
     return {
         "texts": len(texts),
         "tokens": len(tokens.ids),
@@ -326,14 +292,23 @@ def _peak_memory_gb() -> float:
     return peak / (1 << 30 if sys.platform == "darwin" else 1 << 20)
 
 
-def main(out: Path | None = None, graph: str | None = None, *, cpu: bool = False) -> dict[str, Any]:
+def main(
+    out: Path | None = None,
+    graph: str | None = None,
+    *,
+    cpu: bool = False,
+    training: bool = False,
+) -> dict[str, Any]:
     """Measure, print, and write ``retrieval.json`` or ``retrieval-GRAPH.json``.
 
     Args:
         out: a folder for the figures.
         graph: measure rule-guided search over this graph's benchmark instead.
         cpu: measure that in CPU seconds of one thread.
+        training: measure the training step alone, into ``retrieval-training.json``.
     """
+    if training:
+        return _written(_training(), out, "retrieval-training.json")
     if graph is not None:
         figures = measure_graph(graph, cpu=cpu)
         print(
@@ -361,11 +336,26 @@ def main(out: Path | None = None, graph: str | None = None, *, cpu: bool = False
         f"{encoding['forward_texts_per_second']:,.0f}: ratio {encoding['ratio']:.2f}, "
         f"CPU {encoding['cpu_ratio']:.2f}"
     )
-    parts = [*rows, encoding]
+    stepping = _training()
+    parts = [*rows, encoding, stepping]
     least = {key: min(part[key] for part in parts) for key in ("ratio", "cpu_ratio")}
     print(f"least ratio {least['ratio']:.2f}, CPU {least['cpu_ratio']:.2f}, bar {BAR}")
-    figures = {"benchmark": "retrieval", **least, "search": rows, "encoding": encoding}
+    figures = {"benchmark": "retrieval", **least, "search": rows}
+    figures |= {"encoding": encoding, "training": stepping}
     return _written(figures, out, "retrieval.json")
+
+
+def _training() -> dict[str, Any]:
+    dataset = training_dataset()
+    learner = small_encoder([document.text for document in dataset.corpus])
+    training = measure_training_step(dataset, learner, compared)
+    print(
+        f"train on {training['batch_size']} texts a step, {training['layers']} layers × "
+        f"{training['width']}: {training['steps_per_second']:.1f} steps/s, forward and backward "
+        f"alone {training['forward_backward_per_second']:.1f}: ratio {training['ratio']:.2f}, "
+        f"CPU {training['cpu_ratio']:.2f}"
+    )
+    return training
 
 
 def _written(figures: dict[str, Any], out: Path | None, name: str) -> dict[str, Any]:
@@ -379,5 +369,6 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, help="a folder for the figures as JSON")
     parser.add_argument("--graph", help="rule-guided search over RuleQA of a graph, such as wiki")
     parser.add_argument("--cpu", action="store_true", help="one thread and CPU seconds for that")
+    parser.add_argument("--training", action="store_true", help="the training step alone")
     given = parser.parse_args()
-    sys.exit(guarded(lambda: main(given.out, given.graph, cpu=given.cpu)))
+    sys.exit(guarded(lambda: main(given.out, given.graph, cpu=given.cpu, training=given.training)))

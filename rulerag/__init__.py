@@ -28,6 +28,7 @@ _HOME = {
     "Fact": "rulerag.types",
     "FactTable": "rulerag.kg.graph",
     "HeadRelationSelector": "rulerag.retrieval.rule_selection",
+    "FusedRetriever": "rulerag.retrieval.fusion",
     "GenerationRequest": "rulerag.types",
     "HuggingFaceGenerator": "rulerag.generation.huggingface",
     "KnowledgeGraph": "rulerag.kg.graph",
@@ -44,6 +45,7 @@ _HOME = {
     "RuleRAGError": "rulerag.errors",
     "RuleRAGPipeline": "rulerag.pipeline",
     "ScoredDocument": "rulerag.types",
+    "SentenceEncoder": "rulerag.retrieval.encoders",
     "SymbolicReader": "rulerag.generation.symbolic_reader",
     "SymbolicRetriever": "rulerag.retrieval.symbolic",
     "TLogicMiner": "rulerag.mining.tlogic",
@@ -54,6 +56,7 @@ _HOME = {
     "explain_answer": "rulerag.explanation.provenance",
     "leave_one_out": "rulerag.explanation.attribution",
     "linear_surrogate": "rulerag.explanation.surrogate",
+    "load_encoder": "rulerag.retrieval.encoders_loading",
     "queries_from_facts": "rulerag.kg.questions",
     "shapley_values": "rulerag.explanation.attribution",
 }

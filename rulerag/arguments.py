@@ -20,6 +20,7 @@ _KINDS = {
     "str": "a text",
     "Sequence[str]": "a list of texts",
     "Sequence[int]": "a list of whole numbers",
+    "Sequence[float]": "a list of numbers",
     "None": "null",
 }
 
@@ -87,6 +88,6 @@ def _fits(value: Any, kind: str) -> bool:
     if kind == "float":
         return type(value) in (int, float) and math.isfinite(value)
     if kind.startswith("Sequence"):
-        item = int if "int" in kind else str
-        return isinstance(value, tuple) and all(type(part) is item for part in value)
+        item = kind.removeprefix("Sequence[").removesuffix("]")
+        return isinstance(value, tuple) and all(_fits(part, item) for part in value)
     return type(value) is {"int": int, "bool": bool, "str": str, "None": type(None)}[kind]

@@ -19,6 +19,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 from typing import Any, Protocol, TypeVar, runtime_checkable
+from weakref import WeakSet
 
 from rulerag.chunks import (
     AHEAD,
@@ -214,6 +215,9 @@ class RayBackend:
             raise MissingDependencyError("ray", extra="ray") from error
         if workers is not None:
             _worker_count(workers)
+        self._actors: list[Any] = []
+        self._maps = 0
+        self._running = 0
         if not self._ray.is_initialized():
             # A local Ray counts the cores itself; more workers than that would wait forever.
             local = {"num_cpus": workers} if workers and address is None else {}
@@ -238,32 +242,60 @@ class RayBackend:
     ) -> Iterator[R]:
         """See :meth:`Backend.map`."""
         _check_picklable(function)
-        # A lost node is no lost run: its items are done again elsewhere, a few times.
-        options = {"num_cpus": 1, "max_restarts": 3, "max_task_retries": 3}
-        actor = self._ray.remote(**options)(_RayWorker)
-        actors = [actor.remote(initializer, initargs) for _ in range(self.workers)]
+        actors = self._started()
+        self._maps += 1
+        self._running += 1
+        # As bytes, so that workers get arrays that they may write to, like those of a process pool;
+        # inside a list, so that only the first chunk of each worker fetches them.
+        start_up = [self._maps, self._ray.put(pickle.dumps((initializer, initargs)))]
         shared = self._ray.put(function)
+        done = False
         waiting: deque[tuple[int, list[Any], Any]] = deque()
         chunks = chunks_of(items, chunk_size)
         turn = 0
         try:
             while True:
                 for start, chunk in islice(chunks, self.workers * AHEAD - len(waiting)):
-                    future = actors[turn % self.workers].run.remote(shared, chunk)
+                    future = actors[turn % self.workers].run.remote(shared, chunk, start_up)
                     waiting.append((start, chunk, future))
                     turn += 1
                 if not waiting:
                     break
                 start, chunk, future = waiting.popleft()
                 yield from results(self._ray.get(future), start, chunk)
+            done = True
         except self._ray.exceptions.RayActorError as error:
             raise RuleRAGError(
                 f"a Ray worker died at or after item {start} ({short(chunk[0])})",
                 hint="it may have run out of memory: try fewer workers",
             ) from error
         finally:
-            for handle in actors:
-                self._ray.kill(handle)
+            self._running -= 1
+            if not done:
+                # After an error or Ctrl-C the items that wait are dropped, with their workers.
+                self._stop()
+
+    def _started(self) -> list[Any]:
+        """The actors; they stay from one map to the next, since starting Python takes seconds."""
+        if not self._actors:
+            # Each actor holds a CPU: those of idle backends would keep ours waiting.
+            for other in list(_WITH_ACTORS):
+                if not other._running:
+                    other._stop()
+            _WITH_ACTORS.add(self)
+            # A lost node is no lost run: its items are done again elsewhere, a few times.
+            options = {"num_cpus": 1, "max_restarts": 3, "max_task_retries": 3}
+            actor = self._ray.remote(**options)(_RayWorker)
+            self._actors = [actor.remote() for _ in range(self.workers)]
+        return self._actors
+
+    def _stop(self) -> None:
+        actors, self._actors = self._actors, []
+        for handle in actors:
+            self._ray.kill(handle)
+
+
+_WITH_ACTORS: WeakSet[RayBackend] = WeakSet()
 
 
 _BACKENDS: dict[str, Callable[[int | None], Backend]] = {
@@ -296,10 +328,19 @@ def in_this_process(backend: Backend) -> bool:
 
 
 class _RayWorker:
-    def __init__(self, initializer: Initializer | None, initargs: tuple[Any, ...]) -> None:
-        initialize(initializer, initargs)
+    """An actor; what a map starts with is fetched by the first chunk that it gets of that map."""
 
-    def run(self, function: Callable[[Any], Any], chunk: list[Any]) -> list[tuple[bool, Any]]:
+    def __init__(self) -> None:
+        self._map = 0
+
+    def run(
+        self, function: Callable[[Any], Any], chunk: list[Any], start_up: list[Any]
+    ) -> list[tuple[bool, Any]]:
+        number, content = start_up
+        if number != self._map:
+            content = importlib.import_module("ray").get(content)
+            initialize(*pickle.loads(content))
+            self._map = number
         return run_chunk(function, chunk)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rulerag.errors import DataFormatError, UnknownNameError, did_you_mean
+from rulerag.errors import ConfigError, DataFormatError, UnknownNameError, did_you_mean
 from rulerag.io import fingerprint_object, read_records, write_jsonl
 
 __all__ = ["Atom", "Rule", "RuleBank", "RuleQuality", "readable", "rule_text"]
@@ -51,6 +51,19 @@ class RuleQuality:
     body_size: int | None = None
     pca_body_size: int | None = None
     confidence: float | None = None
+
+    def joined(self, other: RuleQuality) -> RuleQuality:
+        """These counts, with those that are missing here taken from another count of the rule.
+
+        Where the two differ in a count that both hold, they were made on other facts or samples,
+        and nothing is taken: counts of two kinds of facts would make no whole.
+        """
+        mine = {f.name: getattr(self, f.name) for f in fields(self)}
+        theirs = {f.name: getattr(other, f.name) for f in fields(other)}
+        both = [key for key in mine if mine[key] is not None and theirs[key] is not None]
+        if any(mine[key] != theirs[key] for key in both):
+            return self
+        return RuleQuality(**{k: theirs[k] if mine[k] is None else mine[k] for k in mine})
 
 
 _NO_QUALITY = RuleQuality()
@@ -267,6 +280,7 @@ class RuleBank:
         min_confidence: float = 0.0,
         min_support: int = 0,
         max_body_atoms: int | None = None,
+        heads: Collection[str] | None = None,
         keep: Callable[[Rule], bool] | None = None,
     ) -> RuleBank:
         """The rules that pass every condition, in the same order.
@@ -275,6 +289,7 @@ class RuleBank:
             min_confidence: least ranking confidence, a fraction.
             min_support: least support, in facts.
             max_body_atoms: longest body, in atoms.
+            heads: the head relations to keep; all when None.
             keep: a further condition.
         """
         return RuleBank(
@@ -283,6 +298,7 @@ class RuleBank:
             if rule.ranking_confidence >= min_confidence
             and (rule.quality.support or 0) >= min_support
             and (max_body_atoms is None or len(rule.body) <= max_body_atoms)
+            and (heads is None or rule.head.relation in heads)
             and (keep is None or keep(rule))
         )
 
@@ -290,9 +306,31 @@ class RuleBank:
         """The most confident rules of every head relation, at most ``per_head`` of each."""
         return RuleBank(r for head in self.head_relations for r in self.for_head(head)[:per_head])
 
-    def merge(self, *others: RuleBank) -> RuleBank:
-        """The union; where two banks hold the same rule, the earlier bank's counts stay."""
-        return RuleBank(rule for bank in (self, *others) for rule in bank)
+    def merge(self, *others: RuleBank, prefer: str = "first") -> RuleBank:
+        """The union. Of a rule in several banks the counts are joined (:meth:`RuleQuality.joined`).
+
+        Where counts differ those of the earlier bank stay. Rules are the same when their atoms are
+        equal; :func:`rulerag.mining.pruning.merge_rules` also knows rules that other tools wrote.
+
+        Args:
+            others: further banks.
+            prefer: ``first``, or ``evidence``: where counts differ, those over more bodies stay.
+
+        Raises:
+            ConfigError: an unknown ``prefer``.
+        """
+        if prefer not in _PREFERENCES:
+            raise ConfigError(
+                f"unknown preference {prefer!r}",
+                key="prefer",
+                hint=did_you_mean(prefer, _PREFERENCES),
+            )
+        found = dict(self._by_id)
+        for bank in others:
+            for rule in bank:
+                known = found.get(rule.id)
+                found[rule.id] = rule if known is None else _joined(known, rule, prefer)
+        return RuleBank(found.values())
 
     def with_labels(self, label: Callable[[str], str]) -> RuleBank:
         """The same rules with their text made from readable relation names."""
@@ -316,6 +354,20 @@ class RuleBank:
             DataFormatError: a line is not a rule; names file, line and key.
         """
         return cls(read_records(path, Rule.from_json))
+
+
+_PREFERENCES = ("first", "evidence")
+
+
+def _joined(known: Rule, other: Rule, prefer: str) -> Rule:
+    """One rule of two that have the same atoms."""
+    if prefer == "evidence" and (other.quality.body_size or 0) > (known.quality.body_size or 0):
+        known, other = other, known
+    quality = known.quality.joined(other.quality)
+    if quality == known.quality:
+        return known
+    miners = dict.fromkeys(name for rule in (known, other) for name in rule.miner.split("+"))
+    return replace(known, quality=quality, miner="+".join(name for name in miners if name))
 
 
 def _rank_key(rule: Rule) -> tuple[float, int, str]:

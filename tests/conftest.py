@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
 
@@ -83,6 +83,24 @@ def lean_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]
         f"import sys\nsys.modules.update(dict.fromkeys({missing!r}))\n", encoding="utf-8"
     )
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
+
+
+@pytest.fixture(scope="session")
+def ray_cluster() -> Iterator[None]:
+    """A local Ray of three CPUs, started once for all tests.
+
+    Skips where ray is not installed, and where its servers do not start: Ray ends the process
+    (``SystemExit``) when they are not up in time, which says nothing about the code under test.
+    """
+    ray = pytest.importorskip("ray")
+    # Ray gives its workers a low priority: on a busy machine they would hardly run.
+    os.environ.setdefault("RAY_worker_niceness", "0")
+    try:
+        ray.init(num_cpus=3, log_to_driver=False, include_dashboard=False)
+    except (SystemExit, ConnectionError, RuntimeError) as error:
+        pytest.skip(f"Ray's servers did not start here: {error!r}")
+    yield
+    ray.shutdown()
 
 
 @pytest.fixture(scope="session")

@@ -176,14 +176,26 @@ def test_ray_is_named_when_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> Non
         backend("ray")
 
 
+@pytest.mark.usefixtures("ray_cluster")
 def test_ray_agrees_with_the_serial_backend() -> None:
-    pytest.importorskip("ray")
     cluster = backend("ray", workers=2)
     options = {"initializer": set_offset, "initargs": (5,), "chunk_size": 2}
     found = list(cluster.map(add_offset, range(9), **options))  # type: ignore[arg-type]
     assert found == list(range(5, 14))
     with pytest.raises(ValueError, match="seven"):
         list(cluster.map(fail_at_seven, range(9)))
+    # New workers take the place of those that were dropped, and each map starts anew.
+    assert list(cluster.map(add_offset, range(3), initializer=set_offset, initargs=(7,))) == [
+        7,
+        8,
+        9,
+    ]
+    # A second backend does not wait for the CPUs of the first one, which is idle.
+    other = backend("ray", workers=3)
+    assert list(other.map(square, range(9))) == [n * n for n in range(9)]
+    assert list(cluster.map(square, range(3))) == [0, 1, 4]
+    with pytest.raises(ConfigError, match="4 workers on a Ray cluster of 3 CPUs"):
+        backend("ray", workers=4)
 
 
 def test_ctrl_c_ends_the_pool_at_once(tmp_path: Path) -> None:

@@ -70,3 +70,17 @@ def test_questions_about_an_undated_graph_have_settings_of_their_own() -> None:
     assert symbolic["retriever.skip_stated"] and guided["guided.skip_stated"]
     assert guided["evidence"] == symbolic["evidence"] != preset("x")["evidence"]
     assert "skip_stated" not in preset("x", retriever="symbolic")["retriever"]
+
+
+def test_an_encoder_and_a_fusion() -> None:
+    config = preset("x", retriever="dense", encoder="some/encoder", fusion="weighted")
+    assert config["retriever"] == {"type": "dense", "encoder": "some/encoder"}
+    assert config["fusion"] == {"method": "weighted"}
+    assert "encoder" not in preset("x", retriever="dense")["retriever"]
+    with pytest.raises(ConfigError, match="key 'encoder': bm25 has no encoder"):
+        preset("x", encoder="some/encoder")
+    with pytest.raises(ConfigError, match="key 'fusion': unknown method 'rff' — did you mean"):
+        preset("x", fusion="rff")
+    for retriever, rules in (("dense", "none"), ("symbolic", "guided")):
+        with pytest.raises(ConfigError, match=r"key 'fusion': .* there are not two"):
+            preset("x", retriever=retriever, rules=rules, fusion="rrf")

@@ -6,7 +6,7 @@ document; SSFT is the same without rules.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,15 +16,29 @@ from rulerag.dataset import RuleQADataset
 from rulerag.errors import ConfigError, EmptyDataError
 from rulerag.evaluation.metrics import AnswerMatcher
 from rulerag.retrieval.composition import append_rule
+from rulerag.retrieval.grounded import grounds
+from rulerag.retrieval.hops import Step, Trail
+from rulerag.retrieval.latest import latest_of
 from rulerag.retrieval.rule_selection import HeadRelationSelector
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, Fact, Query
 
-__all__ = ["METHODS", "Example", "TrainingData", "is_evidence", "mine_hard_negatives", "prepare"]
+__all__ = [
+    "METHODS",
+    "Example",
+    "TrainingData",
+    "is_evidence",
+    "mine_hard_negatives",
+    "prepare",
+    "with_latest_statements",
+]
 
 METHODS = ("rgft", "ssft", "mixed")
 
 Rows = npt.NDArray[np.int64]
+_NONE: Rows = np.empty(0, dtype=np.int64)
+_BRIDGES = 3
+"""Entities in between that a chain is followed through, as in retrieval."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +86,8 @@ def prepare(
     max_rules: int | None = 10,
     rank_by: str = "support",
     tuning_share: float = 0.1,
+    num_queries: int = 0,
+    tuning_split: str = "",
     seed: int = 0,
 ) -> TrainingData:
     """Make the examples of a dataset.
@@ -80,6 +96,10 @@ def prepare(
     with that rule's oracle documents as positives; ``ssft`` one for each query with all of its
     oracle documents; ``mixed`` both, for an encoder that must still read plain queries.
 
+    A rule with several body atoms is searched hop by hop when it guides retrieval
+    (:mod:`rulerag.retrieval.hops`), and makes one example for each of these searches: the first
+    atom asked about the query's subject, the next about an entity in between that lies on a proof.
+
     Args:
         dataset: with judged queries in ``split`` and, but for SSFT, rules.
         method: one of :data:`METHODS`.
@@ -87,10 +107,12 @@ def prepare(
         max_rules: guiding rules of one query at most; all when None.
         rank_by: which rules come first.
         tuning_share: share of the queries kept for tuning, drawn by seed.
-        seed: decides the share.
+        num_queries: few-shot: train on so many of the others, drawn by seed; on all when 0.
+        tuning_split: the queries to tune on, in an order drawn by seed, instead of that share.
+        seed: decides what is kept and what is drawn.
 
     Raises:
-        ConfigError: an unknown method, or a share that is none.
+        ConfigError: an unknown method, a share that is none, or a negative number of queries.
         EmptyDataError: no judged query, or no query has evidence for a rule.
     """
     if method not in METHODS:
@@ -99,10 +121,14 @@ def prepare(
         )
     if not 0 <= tuning_share < 1:
         raise ConfigError(f"{tuning_share} is no share", key="tuning_share", hint="0.1")
+    if num_queries < 0:
+        raise ConfigError(f"{num_queries} is negative", key="num_queries", hint="0 for all")
     judged = [query for query in dataset.query_set(split) if dataset.qrels(split).get(query.id)]
     kept = np.random.default_rng([seed, 7]).permutation(len(judged))
-    tuned = set(kept[: round(tuning_share * len(judged))].tolist())
-    training = [query for n, query in enumerate(judged) if n not in tuned]
+    size = 0 if tuning_split else round(tuning_share * len(judged))
+    tuned = set(kept[:size].tolist())
+    few = set(kept[size:][: num_queries or None].tolist())
+    training = [query for n, query in enumerate(judged) if n in few]
     if not training:
         raise EmptyDataError(f"the split {split!r} of {dataset.name!r} has no query to train on")
     selector = None
@@ -114,7 +140,12 @@ def prepare(
             f"no query of {split!r} in {dataset.name!r} has an oracle document for a guiding rule",
             hint="raise max_rules, or train without rules: method=ssft",
         )
-    return TrainingData(examples, training, oracle, [judged[n] for n in sorted(tuned)], selector)
+    tuning = [judged[n] for n in sorted(tuned)]
+    if tuning_split:
+        others = dataset.query_set(tuning_split)
+        order = np.random.default_rng([seed, 8]).permutation(len(others))
+        tuning = [others[n] for n in order.tolist()]
+    return TrainingData(examples, training, oracle, tuning, selector)
 
 
 def _examples(
@@ -127,7 +158,6 @@ def _examples(
 ) -> tuple[list[Example], list[Rows]]:
     row_of = {document.id: row for row, document in enumerate(dataset.corpus)}
     labels = dataset.labels["entities"]
-    none = np.empty(0, dtype=np.int64)
     examples: list[Example] = []
     oracle: list[Rows] = []
     guides = selector.select(queries) if selector is not None else [[] for _ in queries]
@@ -135,18 +165,58 @@ def _examples(
         rows = np.array(sorted(row_of[i] for i in dataset.qrels(split)[query.id]), dtype=np.int64)
         oracle.append(rows)
         if plain:
-            examples.append(Example(query.text, number, rows, none))
+            examples.append(Example(query.text, number, rows, _NONE))
         answers = frozenset(query.answers)
+        evidence = [(row, dataset.corpus[row]) for row in rows.tolist()]
         for rule in rules:
+            told = [pair for pair in evidence if _states(pair[1], query, rule, answers, labels)]
+            for text, fits in _asked(query, rule, told, answers, labels):
+                positives = np.array(fits, dtype=np.int64)
+                examples.append(Example(text, number, positives, _NONE))
+    return examples, oracle
+
+
+def _asked(
+    query: Query,
+    rule: Rule,
+    evidence: Sequence[tuple[int, Document]],
+    answers: frozenset[str],
+    labels: dict[str, str],
+) -> Iterator[tuple[str, list[int]]]:
+    """The texts that a rule is searched with, each with the rows that it should find."""
+    if len(rule.body) == 1:
+        if evidence:
+            yield append_rule(query, rule), [row for row, _ in evidence]
+        return
+    trail = Trail(query, rule, bridges=_BRIDGES)
+    for hop in range(len(rule.body)):
+        for step in trail.steps(hop):
             fits = [
-                row
-                for row in rows.tolist()
-                if _states(dataset.corpus[row], query, rule, answers, labels)
+                (row, document)
+                for row, document in evidence
+                if _grounds_step(document, trail, step, answers, labels)
             ]
             if fits:
-                positives = np.array(fits, dtype=np.int64)
-                examples.append(Example(append_rule(query, rule), number, positives, none))
-    return examples, oracle
+                words = [labels.get(name, name) for name in (query.subject, step.entity)]
+                yield append_rule(*trail.asked(step, (words[0], words[1]))), [r for r, _ in fits]
+                trail.learn(step, [(document, 1.0) for _, document in fits])
+
+
+def _grounds_step(
+    document: Document,
+    trail: Trail,
+    step: Step,
+    answers: frozenset[str],
+    labels: dict[str, str],
+) -> bool:
+    """Whether a document grounds a step's atom and, where it names the answer, names one."""
+    atom = trail.rule.body[step.atom]
+    for fact in document.facts:
+        if grounds(atom, fact, {step.variable: {step.entity}}):
+            far = fact.object if atom.subject == step.variable else fact.subject
+            if not trail.names_answer(step) or labels.get(far, far) in answers:
+                return True
+    return False
 
 
 def _states(
@@ -186,6 +256,32 @@ def is_evidence(
         if not variable.startswith("?") and variable != name:
             return False
     return True
+
+
+def with_latest_statements(dataset: RuleQADataset, split: str, *more: str) -> RuleQADataset:
+    """The dataset with one document of each fact, the latest, and the judgements of one split.
+
+    Of the queries it keeps those of this split and of ``more``.
+
+    A document that is left out is judged by the one that repeats its facts.
+    """
+    documents = dataset.corpus
+    last = latest_of(documents)
+    stands = {document.id: documents[last[row]].id for row, document in enumerate(documents)}
+    qrels = {
+        query: {stands[document]: grade for document, grade in grades.items()}
+        for query, grades in dataset.qrels(split).items()
+    }
+    return RuleQADataset(
+        corpus=[documents[place] for place in sorted(set(last))],
+        queries={name: dataset.query_set(name) for name in (split, *more)},
+        qrels={split: qrels},
+        rules=dataset.rules,
+        labels=dataset.labels,
+        calendar=dataset.calendar,
+        name=dataset.name,
+        seed=dataset.seed,
+    )
 
 
 def mine_hard_negatives(

@@ -26,7 +26,7 @@ from rulerag.retrieval.encoders import SentenceEncoder
 from rulerag.retrieval.encoders_loading import load_encoder
 from training.checkpoint import RunFolder
 from training.corpus_matrix import CorpusMatrix
-from training.data import TrainingData, mine_hard_negatives, prepare
+from training.data import TrainingData, mine_hard_negatives, prepare, with_latest_statements
 from training.model_card import retriever_card
 from training.processes import Processes
 from training.settings import RetrieverSettings
@@ -38,6 +38,7 @@ __all__ = ["main", "train_retriever"]
 def train_retriever(
     settings: RetrieverSettings,
     *,
+    dataset: RuleQADataset | None = None,
     progress: bool = False,
     after_step: Callable[[int], None] | None = None,
 ) -> dict[str, Any]:
@@ -47,6 +48,7 @@ def train_retriever(
 
     Args:
         settings: what to do.
+        dataset: what ``settings.path`` holds, where it is loaded already.
         progress: show progress bars and the measures of every validation.
         after_step: called with the number of every finished step.
 
@@ -67,7 +69,10 @@ def train_retriever(
         return done
     if processes.is_main:
         folder.begin(asdict(settings))
-    dataset = RuleQADataset.load(settings.path)
+    dataset = dataset or RuleQADataset.load(settings.path)
+    if settings.latest:
+        more = (settings.validation_split,) if settings.validation_split else ()
+        dataset = with_latest_statements(dataset, settings.split, *more)
     data = _data(settings, dataset)
     query, document = (
         _encoder(settings, "query", processes),
@@ -105,6 +110,8 @@ def _data(settings: RetrieverSettings, dataset: RuleQADataset) -> TrainingData:
         max_rules=settings.max_rules,
         rank_by=settings.rank_by,
         tuning_share=settings.tuning_share,
+        num_queries=settings.num_queries,
+        tuning_split=settings.validation_split,
         seed=settings.seed,
     )
     if settings.hard_negatives:

@@ -17,7 +17,15 @@ _TOP = ("metadata", "dataset", "model", "data", "training", "validation", "expec
 _SECTIONS = {
     "dataset": ("path", "split"),
     "model": ("query", "document", "pooling", "max_length"),
-    "data": ("method", "max_rules", "rank_by", "tuning_share", "hard_negatives"),
+    "data": (
+        "method",
+        "max_rules",
+        "rank_by",
+        "tuning_share",
+        "num_queries",
+        "hard_negatives",
+        "latest",
+    ),
     "training": (
         "learning_rate",
         "batch_size",
@@ -30,8 +38,10 @@ _SECTIONS = {
         "extra_negatives",
         "precision",
     ),
-    "validation": ("every", "metric", "top_k", "max_queries"),
+    "validation": ("split", "every", "metric", "top_k", "max_queries"),
 }
+_FIELDS = {("validation", "split"): "validation_split"}
+"""Where a key's field has another name."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +60,9 @@ class RetrieverSettings:
         max_rules: guiding rules of a query at most.
         rank_by: which rules come first.
         tuning_share: share of the queries kept for validation.
+        num_queries: few-shot: train on so many queries, drawn by seed; 0 for all.
         hard_negatives: BM25-mined hard negatives of each example.
+        latest: keep one document of each fact, the latest, as an index with ``latest`` does.
         learning_rate: of AdamW at its peak.
         batch_size: examples of a step, over all processes.
         temperature: of the softmax over cosines.
@@ -62,6 +74,8 @@ class RetrieverSettings:
         extra_negatives: further documents drawn from the corpus as negatives of a whole batch;
             they cost next to nothing, since the matrix holds their vectors.
         precision: ``fp32`` or ``bf16``.
+        validation_split: other queries to validate on than the kept share of ``split``, ``f_g`` for
+            example: F_R holds only queries that some rule can answer, F_G all that come.
         every: steps between two validations, which are checkpoints too; 0 for once an epoch.
         metric: what chooses the best checkpoint.
         top_k: documents of a search.
@@ -81,7 +95,9 @@ class RetrieverSettings:
     max_rules: int = 10
     rank_by: str = "support"
     tuning_share: float = 0.1
+    num_queries: int = 0
     hard_negatives: int = 0
+    latest: bool = False
     learning_rate: float = 1e-5
     batch_size: int = 32
     temperature: float = 0.01
@@ -92,6 +108,7 @@ class RetrieverSettings:
     max_grad_norm: float = 1.0
     extra_negatives: int = 0
     precision: str = "fp32"
+    validation_split: str = ""
     every: int = 0
     metric: str = "answer_recall@10"
     top_k: int = 10
@@ -107,7 +124,7 @@ class RetrieverSettings:
             ConfigError: an unknown key, a missing one, or a value out of range; names it.
         """
         config.check((*_TOP, "out", "device", "seed"), required=("dataset", "model", "out"))
-        kinds = {"str": str, "int": int, "float": float}
+        kinds = {"str": str, "int": int, "float": float, "bool": bool}
         types: dict[str, Any] = {f.name: kinds[str(f.type)] for f in fields(cls)}
         defaults = {f.name: f.default for f in fields(cls)}
         values: dict[str, Any] = {}
@@ -115,8 +132,9 @@ class RetrieverSettings:
             required = {"dataset": ("path",), "model": ("query",)}.get(section, ())
             part = config.section(section).check(keys, required=required)
             for key in keys:
+                name = _FIELDS.get((section, key), key)
                 if part.get(key) is not None:
-                    values[key] = part.read(key, types[key])
+                    values[name] = part.read(key, types[name])
         for key in ("out", "device", "seed"):
             if config.get(key) is not None:
                 values[key] = config.read(key, types[key], defaults[key])
@@ -144,9 +162,9 @@ class RetrieverSettings:
         }
         for key in ("max_rules", "epochs", "top_k"):
             ranges[key] = (getattr(self, key) >= 1, "1 or more")
-        for key in ("hard_negatives", "extra_negatives", "max_steps", "every", "max_queries"):
+        counts = ("num_queries", "hard_negatives", "extra_negatives", "max_steps", "every")
+        for key in (*counts, "max_queries", "seed"):
             ranges[key] = (getattr(self, key) >= 0, "0 or more")
-        ranges["seed"] = (self.seed >= 0, "0 or more")
         for key, (fits, hint) in ranges.items():
             if not fits:
                 section = next((s for s, keys in _SECTIONS.items() if key in keys), "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from transformers import PreTrainedTokenizerFast
 
-__all__ = ["make_encoder", "train_tokenizer"]
+__all__ = ["make_encoder", "save_half", "train_tokenizer"]
 
 _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -56,6 +57,7 @@ def make_encoder(
     width: int = 128,
     layers: int = 2,
     heads: int = 2,
+    feed_forward: int | None = None,
     window: int = 128,
     dropout: float = 0.0,
     seed: int = 0,
@@ -67,6 +69,7 @@ def make_encoder(
         width: of every layer and of the vectors.
         layers: how many.
         heads: of attention.
+        feed_forward: width inside a layer; four times ``width`` when None.
         window: longest text in tokens; longer ones are cut.
         dropout: everywhere.
         seed: of the weights.
@@ -80,7 +83,7 @@ def make_encoder(
         hidden_size=width,
         num_hidden_layers=layers,
         num_attention_heads=heads,
-        intermediate_size=4 * width,
+        intermediate_size=feed_forward or 4 * width,
         max_position_embeddings=window,
         hidden_dropout_prob=dropout,
         attention_probs_dropout_prob=dropout,
@@ -97,3 +100,25 @@ def make_encoder(
     return SentenceTransformer(
         modules=[transformer, Pooling(width, pooling_mode="mean")], device="cpu"
     )
+
+
+def save_half(encoder: SentenceTransformer, folder: str | Path) -> None:
+    """Write an encoder with weights in half precision that opens in single.
+
+    The encoder's own weights are rounded too, so that it and what is opened give the same numbers.
+
+    Args:
+        encoder: of :func:`make_encoder`.
+        folder: where to.
+    """
+    from safetensors.torch import load_file, save_file
+
+    with torch.no_grad():
+        for parameter in encoder.parameters():
+            parameter.copy_(parameter.half().float())
+    encoder.save(str(folder), create_model_card=False)
+    # The configuration still says float32: that is what transformers opens the weights as.
+    place = Path(folder) / "model.safetensors"
+    weights = {name: value.half() for name, value in load_file(place).items()}
+    save_file(weights, place, metadata={"format": "pt"})
+    place.chmod(0o644)  # as its neighbours: safetensors writes files for their owner alone

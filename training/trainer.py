@@ -96,7 +96,7 @@ class RetrieverTrainer:
         losses: list[float] = []
         with bar:
             while self.step < self.steps:
-                losses.append(self._train_step())
+                losses.append(self.train_step())
                 self.step += 1
                 bar.update()
                 bar.set_postfix(loss=f"{losses[-1]:.3f}", refresh=False)
@@ -122,7 +122,12 @@ class RetrieverTrainer:
         extra = random.integers(0, len(self.matrix), settings.extra_negatives)
         return examples, np.concatenate([positives, *hard, extra]).astype(np.int64)
 
-    def _train_step(self) -> float:
+    def train_step(self) -> float:
+        """Take the step that stands next; return its loss. The number of the step stays.
+
+        Raises:
+            TrainingError: the loss or the gradient is no number.
+        """
         settings, processes = self.settings, self.processes
         examples, documents = self.batch(self.step)
         mine = np.arange(len(examples))[processes.rank :: processes.world]
@@ -207,10 +212,10 @@ class RetrieverTrainer:
         self.processes.wait()
 
     def _merit(self, row: dict[str, float]) -> tuple[float, ...]:
-        """The chosen metric, then the other one, then the earlier step."""
+        """The chosen metric, then the other one, then the later step: it has learned more."""
         chosen = self.settings.metric
         other = next(name for name in self.settings.metrics if name != chosen)
-        return row[chosen], row[other], -row["step"]
+        return row[chosen], row[other], row["step"]
 
     def _figures(self) -> dict[str, float]:
         try:
@@ -223,6 +228,7 @@ class RetrieverTrainer:
                 top_k=self.settings.top_k,
                 device=self.processes.device,
                 matcher=self.matcher,
+                entity_label=lambda name: self.dataset.labels["entities"].get(name, name),
             )
         except RetrievalError as error:
             raise self._diverged(error.message) from error

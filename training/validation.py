@@ -2,17 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 
 from rulerag.evaluation.metrics import AnswerMatcher
 from rulerag.protocols import Encoder, RuleSelector
-from rulerag.retrieval.composition import append_rule
-from rulerag.types import Document, Query
+from rulerag.retrieval.corpus import Rows, scored_documents
+from rulerag.retrieval.rule_guided import RuleGuidedRetriever
+from rulerag.types import Document, Query, ScoredDocument
 from training.corpus_matrix import CorpusMatrix
 
-__all__ = ["answer_recall"]
+__all__ = ["MatrixRetriever", "answer_recall"]
+
+
+class MatrixRetriever:
+    """Exact search in a corpus matrix, as a retriever.
+
+    Args:
+        encoder: of queries.
+        matrix: the vectors of ``documents``.
+        documents: the corpus.
+        device: where the search runs.
+    """
+
+    fingerprint = "corpus-matrix"
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        matrix: CorpusMatrix,
+        documents: Sequence[Document],
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.encoder = encoder
+        self.matrix = matrix
+        self.documents = tuple(documents)
+        self.device = device
+
+    def search(self, queries: Sequence[Query], depth: int) -> Rows:
+        """Return, for each query, the ``depth`` best corpus rows; equal texts are searched once."""
+        place: dict[str, int] = {}
+        for query in queries:
+            place.setdefault(query.text, len(place))
+        scores, rows = self.matrix.search(self.encoder.encode(list(place)), depth, self.device)
+        back = [place[query.text] for query in queries]
+        return Rows(rows[back], scores[back].astype(np.float64))
+
+    def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
+        """Return, for each query, the ``top_k`` best documents."""
+        return scored_documents(self.documents, self.search(queries, top_k)) if queries else []
 
 
 def answer_recall(
@@ -25,12 +65,13 @@ def answer_recall(
     top_k: int = 10,
     device: torch.device | str = "cpu",
     matcher: AnswerMatcher | None = None,
+    entity_label: Callable[[str], str] = str,
 ) -> dict[str, float]:
     """Share of the queries whose answer stands in a retrieved document.
 
-    With rules, each query∘rule is one search; ``answer_recall@k`` looks at the k best of all
-    searches by score, ``answer_recall@k_union`` at the whole union (RuleRAG, arXiv:2410.22353,
-    section 4.3). A query without a guiding rule is searched as it stands.
+    With rules, each query∘rule is one search, a chain one search a hop; ``answer_recall@k`` looks
+    at the k best of all searches by score, ``answer_recall@k_union`` at the whole union (RuleRAG,
+    arXiv:2410.22353, section 4.3). A query without a guiding rule is searched as it stands.
 
     Args:
         encoder: of queries.
@@ -41,30 +82,22 @@ def answer_recall(
         top_k: k.
         device: where the search runs.
         matcher: one for many calls over the same corpus makes them fast.
+        entity_label: the words of a raw entity, as the queries' texts have them.
     """
     matcher = matcher or AnswerMatcher()
-    guides = selector.select(queries) if selector is not None else [[] for _ in queries]
-    texts = [
-        [append_rule(query, rule) for rule in rules] or [query.text]
-        for query, rules in zip(queries, guides, strict=True)
+    plain = MatrixRetriever(encoder, matrix, documents, device)
+    if selector is None:
+        found = plain.retrieve(queries, top_k)
+    else:
+        guided = RuleGuidedRetriever(plain, selector, merge="score", entity_label=entity_label)
+        found = guided.retrieve_union(queries, top_k)
+    ranks = [
+        matcher.first_rank((scored.document for scored in listed), query.answers)
+        for query, listed in zip(queries, found, strict=True)
     ]
-    flat = dict.fromkeys(text for group in texts for text in group)
-    place = {text: n for n, text in enumerate(flat)}
-    scores, rows = matrix.search(encoder.encode(list(flat)), top_k, device)
-    best, union, sizes = 0, 0, 0
-    for query, group in zip(queries, texts, strict=True):
-        found: dict[int, float] = {}
-        for n in (place[text] for text in group):
-            for row, score in zip(rows[n].tolist(), scores[n].tolist(), strict=True):
-                found[row] = max(score, found.get(row, score))
-        ranked = sorted(found, key=lambda row: (-found[row], row))
-        rank = matcher.first_rank((documents[row] for row in ranked), query.answers)
-        union += rank is not None
-        best += rank is not None and rank <= top_k
-        sizes += len(ranked)
     total = max(1, len(queries))
     return {
-        f"answer_recall@{top_k}": best / total,
-        f"answer_recall@{top_k}_union": union / total,
-        "documents_per_query_union": sizes / total,
+        f"answer_recall@{top_k}": sum(rank is not None and rank <= top_k for rank in ranks) / total,
+        f"answer_recall@{top_k}_union": sum(rank is not None for rank in ranks) / total,
+        "documents_per_query_union": sum(map(len, found)) / total,
     }

@@ -10,6 +10,8 @@ import typer
 
 from rulerag.cli.common import (
     SHOWN,
+    EncoderOption,
+    FusionOption,
     IndexOption,
     LimitOption,
     Opened,
@@ -67,13 +69,15 @@ def answer(
     top_k: TopKOption = None,
     query_set: QuerySetOption = None,
     index: IndexOption = None,
+    encoder: EncoderOption = None,
+    fusion: FusionOption = None,
     limit: LimitOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Answer a question, or the queries of a dataset, with the evidence."""
     check_outputs(out)
     place = place_of(target, dataset, ids=query, query_set=query_set, limit=limit)
-    chosen = Target(place, retriever, rules, top_k, query_set, index)
+    chosen = Target(place, retriever, rules, top_k, query_set, index, encoder, fusion)
     opened = open_target(chosen, target, dataset, ids=query, limit=limit, quiet=quiet)
     answers = opened.pipeline.answer(opened.queries)
     if out is not None:

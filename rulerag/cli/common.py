@@ -22,6 +22,8 @@ from rulerag.types import Query
 
 __all__ = [
     "SHOWN",
+    "EncoderOption",
+    "FusionOption",
     "Opened",
     "Target",
     "check_outputs",
@@ -35,7 +37,9 @@ __all__ = [
 ]
 
 # Unset options are None, so that an experiment file can refuse those that it decides itself.
-RetrieverOption = Annotated[str | None, typer.Option(help="bm25 (default), lucene or symbolic")]
+RetrieverOption = Annotated[
+    str | None, typer.Option(help="bm25 (default), lucene, dense or symbolic")
+]
 TopKOption = Annotated[int | None, typer.Option(help="documents per query (default 10)")]
 QuerySetOption = Annotated[
     str | None, typer.Option(help="balanced, full, f_r or f_g (default full, or the experiment's)")
@@ -43,6 +47,14 @@ QuerySetOption = Annotated[
 IndexOption = Annotated[
     Path | None,
     typer.Option(help="a folder written by `rulerag index`, used with its settings"),
+]
+EncoderOption = Annotated[
+    str | None,
+    typer.Option(help="of dense retrieval: a folder or Hub name (default: the one installed)"),
+]
+FusionOption = Annotated[
+    str | None,
+    typer.Option(help="fuse the guided list with the plain: rrf, weighted, combsum or combmnz"),
 ]
 LimitOption = Annotated[int | None, typer.Option(help="only the first N queries")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="no progress bars")]
@@ -88,6 +100,8 @@ class Target:
         top_k: see there.
         query_set: the queries to ask; for an experiment in place of its own.
         index: a built index.
+        encoder: see :func:`~rulerag.presets.preset`, like the next.
+        fusion: see there.
     """
 
     place: Path
@@ -96,6 +110,8 @@ class Target:
     top_k: int | None = None
     query_set: str | None = None
     index: Path | None = None
+    encoder: str | None = None
+    fusion: str | None = None
 
     def config(self, *, rules: str = "guided") -> Config:
         """The experiment's configuration, or the preset that the options name.
@@ -106,7 +122,13 @@ class Target:
         Raises:
             ConfigError: an option that an experiment decides itself, or one that is wrong.
         """
-        options = {"retriever": self.retriever, "rules": self.rules, "top_k": self.top_k}
+        options = {
+            "retriever": self.retriever,
+            "rules": self.rules,
+            "top_k": self.top_k,
+            "encoder": self.encoder,
+            "fusion": self.fusion,
+        }
         given: dict[str, Any] = {k: value for k, value in options.items() if value is not None}
         if is_experiment(self.place):
             if given:
@@ -122,7 +144,8 @@ class Target:
         if self.index is None:
             return config
         # An index keeps the settings that it was built with.
-        retriever = {"type": config["retriever.type"]}
+        kept = config.section("retriever").to_dict()
+        retriever = {key: kept[key] for key in ("type", "encoder") if key in kept}
         return Config({**config.to_dict(), "retriever": retriever})
 
 

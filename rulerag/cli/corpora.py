@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from rulerag.cli.common import (
+    EncoderOption,
+    FusionOption,
     IndexOption,
     LimitOption,
     QuerySetOption,
@@ -34,36 +36,63 @@ __all__ = ["index", "retrieve"]
 def index(
     corpus: Annotated[Path, typer.Argument(help="a dataset folder, or a corpus.jsonl")],
     out: Annotated[Path, typer.Option(help="the index folder to write")],
-    retriever: Annotated[str, typer.Option(help="bm25 or lucene")] = "bm25",
+    retriever: Annotated[str, typer.Option(help="bm25, lucene or dense")] = "bm25",
     dates: Annotated[
         str | None,
         typer.Option(help="token, split or drop (default bm25: token, lucene: split)"),
     ] = None,
+    encoder: EncoderOption = None,
+    kind: Annotated[
+        str | None, typer.Option(help="of a dense index: flat (default), ivf, hnsw, sq8 or ivf-sq8")
+    ] = None,
     quiet: QuietOption = False,
 ) -> None:
     """Build an index that `rulerag retrieve --index` opens."""
-    if retriever not in ("bm25", "lucene"):
+    if retriever not in _BUILDERS:
         raise ConfigError(
-            f"{retriever!r} keeps no index on disk", key="retriever", hint="bm25 or lucene"
+            f"{retriever!r} keeps no index on disk", key="retriever", hint="bm25, lucene or dense"
         )
+    options: dict[str, Any] = {}
+    for key, value, takes in (
+        ("dates", dates, ("bm25", "lucene")),
+        ("encoder", encoder, ("dense",)),
+        ("kind", kind, ("dense",)),
+    ):
+        if value is not None and retriever not in takes:
+            raise ConfigError(
+                f"means nothing to {retriever}", key=key, hint=f"--retriever {' or '.join(takes)}"
+            )
+        if value is not None:
+            options["index" if key == "kind" else key] = value
     if out.is_file():
         raise OutputError("is a file", path=out, hint="name a new or empty folder")
     prepare_folder(out.absolute().parent)
     documents = _documents(corpus)
-    options: dict[str, Any] = {"progress": show_progress(quiet)}
-    if dates is not None:
-        options["dates"] = dates
     started = time.perf_counter()
-    if retriever == "bm25":
-        from rulerag.retrieval.bm25 import BM25Retriever
-
-        BM25Retriever(documents, **options).save(out)
-    else:
-        from rulerag.retrieval.lucene import LuceneRetriever
-
-        LuceneRetriever.build(documents, out, **options).close()
+    _BUILDERS[retriever](documents, out, progress=show_progress(quiet), **options)
     seconds = time.perf_counter() - started
     say(f"{len(documents):,} documents indexed in {seconds:.1f} s → {out}")
+
+
+def _bm25(documents: list[Document], out: Path, **options: Any) -> None:
+    from rulerag.retrieval.bm25 import BM25Retriever
+
+    BM25Retriever(documents, **options).save(out)
+
+
+def _lucene(documents: list[Document], out: Path, **options: Any) -> None:
+    from rulerag.retrieval.lucene import LuceneRetriever
+
+    LuceneRetriever.build(documents, out, **options).close()
+
+
+def _dense(documents: list[Document], out: Path, **options: Any) -> None:
+    from rulerag.retrieval.dense_checkpoints import dense_from_checkpoints
+
+    dense_from_checkpoints(documents, **options).save(out)
+
+
+_BUILDERS: dict[str, Callable[..., None]] = {"bm25": _bm25, "lucene": _lucene, "dense": _dense}
 
 
 def _documents(corpus: Path) -> list[Document]:
@@ -88,6 +117,8 @@ def retrieve(
         bool, typer.Option("--union", help="write the untrimmed union of every rule's top k")
     ] = False,
     index: IndexOption = None,
+    encoder: EncoderOption = None,
+    fusion: FusionOption = None,
     limit: LimitOption = None,
     quiet: QuietOption = False,
 ) -> None:
@@ -96,7 +127,9 @@ def retrieve(
     from rulerag.retrieval.runs import write_run
 
     check_outputs(out)
-    config = Target(dataset, retriever, rules, top_k, query_set, index).config(rules="none")
+    config = Target(dataset, retriever, rules, top_k, query_set, index, encoder, fusion).config(
+        rules="none"
+    )
     opened = open_pipeline(
         config,
         lambda dataset: choose_queries(dataset, config, limit=limit),
@@ -113,6 +146,7 @@ def retrieve(
         raise ConfigError("there is no union without rules", key="union", hint="--rules guided")
     seconds = time.perf_counter() - started
     tag = config.read("retriever.type", str) + ("-guided" if config.section("guided") else "")
+    tag += "-fused" if config.get("fusion") is not None else ""
     write_run(out, {q.id: docs for q, docs in zip(queries, found, strict=True)}, tag=tag)
     mean = sum(map(len, found)) / len(queries)
     say(

@@ -20,6 +20,8 @@ from rulerag.cli.answering import (
 )
 from rulerag.cli.common import (
     SHOWN,
+    EncoderOption,
+    FusionOption,
     IndexOption,
     QuerySetOption,
     QuietOption,
@@ -82,6 +84,8 @@ def explain(
     top_k: TopKOption = None,
     query_set: QuerySetOption = None,
     index: IndexOption = None,
+    encoder: EncoderOption = None,
+    fusion: FusionOption = None,
     limit: Annotated[
         int | None, typer.Option(help=f"only the first N queries (default {SHOWN})")
     ] = None,
@@ -98,7 +102,7 @@ def explain(
     check_outputs(out, html)
     check_methods(attribution or (), samples)
     place = place_of(target, dataset, ids=query, query_set=query_set, limit=limit)
-    chosen = Target(place, retriever, rules, top_k, query_set, index)
+    chosen = Target(place, retriever, rules, top_k, query_set, index, encoder, fusion)
     opened = open_target(chosen, target, dataset, ids=query, limit=limit, quiet=quiet)
     queries = opened.queries[:SHOWN] if limit is None and not query else opened.queries
     answers = opened.pipeline.answer(queries)

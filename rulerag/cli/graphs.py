@@ -10,9 +10,19 @@ import typer
 
 from rulerag.arguments import parameters
 from rulerag.build import MINERS, load_component, make_miner
+from rulerag.cli.banks import (
+    PruneCoveredOption,
+    PruneOption,
+    ScoreOption,
+    Smaller,
+    load_bank,
+)
 from rulerag.cli.common import QuietOption, check_outputs, say, show_progress, table
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
 from rulerag.kg.graph import KnowledgeGraph
+from rulerag.mining.pruning import merge_rules
+from rulerag.mining.quality import check_count, check_fraction
+from rulerag.parallel import backend as make_backend
 from rulerag.rules import RuleBank, readable
 
 __all__ = ["mine", "rules"]
@@ -20,6 +30,8 @@ __all__ = ["mine", "rules"]
 _FORMATS = ("jsonl", "amie", "anyburl", "tlogic")
 # What the option --min-confidence is called by each miner.
 _CONFIDENCE = {"amie": "min_pca_confidence"}
+# Longer bodies forecast better on validation facts: see the help of --lengths and the changelog.
+_LENGTHS = (1, 2, 3)
 
 
 def mine(
@@ -30,13 +42,14 @@ def mine(
         int | None, typer.Option(help="amie: longest rule, head included (default 3)")
     ] = None,
     lengths: Annotated[
-        str | None, typer.Option(help="tlogic: body lengths, comma-separated (default 1)")
+        str | None, typer.Option(help="tlogic: body lengths, comma-separated (default 1,2,3)")
     ] = None,
     min_confidence: Annotated[
         float | None, typer.Option(help="least confidence (amie: PCA, default 0.1; tlogic: 0.01)")
     ] = None,
     min_support: Annotated[
-        int | None, typer.Option(help="least support, in facts (default amie: 1, tlogic: 2)")
+        int | None,
+        typer.Option(help="least support, in facts (default 1; tlogic --lengths 1: 2)"),
     ] = None,
     min_head_coverage: Annotated[
         float | None, typer.Option(help="amie: least head coverage (default 0.01)")
@@ -44,21 +57,45 @@ def mine(
     min_head_size: Annotated[
         int | None, typer.Option(help="amie: least facts of a head relation (default 100)")
     ] = None,
-    threads: Annotated[int | None, typer.Option(help="amie: threads (default 2)")] = None,
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="amie: a folder from which an interrupted run resumes")
+    threads: Annotated[
+        int | None, typer.Option(help="workers at a time (default amie: 2, tlogic: 1)")
     ] = None,
+    backend: Annotated[
+        str | None, typer.Option(help="what works: thread (default), process, ray or serial")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="a folder from which an interrupted run resumes")
+    ] = None,
+    max_memory_gb: Annotated[
+        float | None, typer.Option(help="refuse what would need more (default: what is free)")
+    ] = None,
+    prune: PruneOption = False,
+    prune_covered: PruneCoveredOption = False,
+    top: Annotated[
+        int | None, typer.Option("--top", "--per-head", help="keep the N best rules of each head")
+    ] = None,
+    score: ScoreOption = None,
     split: Annotated[str, typer.Option(help="the split to mine")] = "train",
     layout: Annotated[str, typer.Option(help="how the files are laid out")] = "auto",
+    columns: Annotated[
+        str | None, typer.Option(help="hrt, rht or htr, where the names do not tell their order")
+    ] = None,
     format: Annotated[str, typer.Option(help="jsonl, amie, anyburl or tlogic")] = "jsonl",
     quiet: QuietOption = False,
 ) -> None:
     """Mine a rule bank from a graph."""
     check_outputs(out)
+    smaller = Smaller(prune, prune_covered, top, score)
     if format not in _FORMATS:
         raise ConfigError(f"unknown format {format!r}", key="format", hint=", ".join(_FORMATS))
-    graph = KnowledgeGraph.load(kg, layout=layout)
+    graph = KnowledgeGraph.load(kg, layout=layout, columns=columns)
     _check_format(format, graph)
+    if prune_covered and graph.is_temporal:
+        raise ConfigError(
+            f"{graph.name!r} is dated, and covered rules are told on static facts",
+            key="prune-covered",
+            hint="use --prune",
+        )
     name = miner if miner != "auto" else "tlogic" if graph.is_temporal else "amie"
     options: dict[str, Any] = {
         "max_atoms": max_atoms,
@@ -69,12 +106,17 @@ def mine(
         "min_head_size": min_head_size,
         "threads": threads,
         "checkpoint": checkpoint,
+        "max_memory_gb": max_memory_gb,
     }
     given = {key: value for key, value in options.items() if value is not None}
     if miner == "auto":
         # One command line for graphs of both kinds: what the chosen miner knows counts.
         known = parameters(load_component("miner", MINERS, name))
         given = {key: value for key, value in given.items() if key in known}
+    if name == "tlogic":
+        given.setdefault("lengths", _LENGTHS)
+    if backend is not None:
+        given["backend"] = make_backend(backend, threads)
     engine = make_miner(name, progress=show_progress(quiet), **given)
     facts = graph.split(split)
     started = time.perf_counter()
@@ -82,11 +124,11 @@ def mine(
     seconds = time.perf_counter() - started
     from rulerag.mining.formats import export_rules
 
-    export_rules(bank, out, format, graph)
     say(
         f"{len(bank):,} rules for {len(bank.head_relations)} of {len(graph.relations)} relations "
         f"in {seconds:.2f} s ({name}) → {out}"
     )
+    export_rules(smaller.of(bank, facts), out, format, graph)
 
 
 def _check_format(format: str, graph: KnowledgeGraph) -> None:
@@ -118,16 +160,59 @@ def rules(
     top: Annotated[int, typer.Option(help="how many rules to show")] = 10,
     format: Annotated[str, typer.Option(help="auto, jsonl, amie, anyburl or tlogic")] = "auto",
     kg: Annotated[
-        Path | None, typer.Option(help="the graph of the rules; the format tlogic needs it")
+        Path | None,
+        typer.Option(help="the graph of the rules, for the format tlogic and --prune-covered"),
     ] = None,
+    merge: Annotated[
+        list[Path] | None, typer.Option(help="join another bank; as often as needed")
+    ] = None,
+    prefer: Annotated[
+        str, typer.Option(help="whose counts stay where banks differ: first, or evidence (more)")
+    ] = "first",
+    min_confidence: Annotated[float, typer.Option(help="least confidence")] = 0.0,
+    min_support: Annotated[int, typer.Option(help="least support, in facts")] = 0,
+    max_body_atoms: Annotated[int | None, typer.Option(help="longest body, in atoms")] = None,
+    prune: PruneOption = False,
+    prune_covered: PruneCoveredOption = False,
+    per_head: Annotated[int | None, typer.Option(help="keep the N best rules of each head")] = None,
+    score: ScoreOption = None,
+    out: Annotated[Path | None, typer.Option(help="write the rules that are left")] = None,
+    out_format: Annotated[
+        str, typer.Option(help="jsonl, amie, anyburl or tlogic, for --out")
+    ] = "jsonl",
 ) -> None:
-    """Look into a rule bank."""
+    """Look into a rule bank, join it with others, make it smaller."""
     if top < 1:
         raise ConfigError(f"{top} is below 1", key="top", hint="say 10")
-    bank = _load(file, format, kg)
-    chosen = list(bank) if head is None else bank.for_head(_relation(bank, head))
-    chosen.sort(key=lambda r: (-r.ranking_confidence, -(r.quality.support or 0)))
-    shown = chosen[:top]
+    check_fraction("min-confidence", min_confidence)
+    check_count("min-support", min_support, 0)
+    if max_body_atoms is not None:
+        check_count("max-body-atoms", max_body_atoms, 1)
+    smaller = Smaller(prune, prune_covered, per_head, score)
+    if out_format not in _FORMATS:
+        raise ConfigError(
+            f"unknown format {out_format!r}", key="out-format", hint=", ".join(_FORMATS)
+        )
+    check_outputs(out)
+    graph = KnowledgeGraph.load(kg) if kg is not None else None
+    bank = load_bank(file, format, graph)
+    if merge:
+        bank = merge_rules(bank, *(load_bank(path, "auto", graph) for path in merge), prefer=prefer)
+    bank = bank.filter(
+        min_confidence=min_confidence, min_support=min_support, max_body_atoms=max_body_atoms
+    )
+    bank = smaller.of(bank, None if graph is None else graph.train)
+    chosen = bank if head is None else bank.filter(heads={_relation(bank, head)})
+    _show(bank, chosen, top, head)
+    if out is not None:
+        from rulerag.mining.formats import export_rules
+
+        export_rules(chosen, out, out_format, graph)
+        say(f"{len(chosen):,} rules → {out}")
+
+
+def _show(bank: RuleBank, chosen: RuleBank, top: int, head: str | None) -> None:
+    shown = sorted(chosen, key=lambda r: (-r.ranking_confidence, -(r.quality.support or 0)))[:top]
     say(
         f"{len(bank):,} rules for {len(bank.head_relations)} relations"
         + (f", {len(chosen):,} for {head!r}" if head is not None else "")
@@ -144,23 +229,6 @@ def rules(
     ]
     if rows:
         table(("confidence", "support", "body", "rule"), rows)
-
-
-def _load(file: Path, format: str, kg: Path | None) -> RuleBank:
-    from rulerag.mining.formats import detect_format, import_rules
-
-    graph = KnowledgeGraph.load(kg) if kg is not None else None
-    if format == "auto":
-        # A bank of no rules is an empty file, which tells no format.
-        empty = file.is_file() and not file.stat().st_size
-        format = "jsonl" if empty else detect_format(file)
-    if format == "tlogic" and graph is None:
-        raise ConfigError(
-            "TLogic's format names relations by their ids in a graph",
-            path=file,
-            hint="name the graph that the rules were mined from: --kg FOLDER",
-        )
-    return import_rules(file, format, graph)
 
 
 def _count(value: int | None) -> str:

@@ -1,4 +1,4 @@
-"""Greedy decoding of batches behind a shared beginning, with the log-probability of each answer."""
+"""Greedy decoding of padded batches behind a shared beginning, on any device and architecture."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.errors import GenerationError
-from rulerag.generation.hf_batches import Tokens, shared_length
+from rulerag.generation.hf_batches import Tokens, plan_batches, shared_length
 from rulerag.generation.hf_cache import roomy_cache
 
-__all__ = ["Decoded", "Decoder"]
+__all__ = ["Decoded", "Decoder", "Ending", "Limits", "best_tokens", "window_of"]
 
 
 @dataclass(slots=True)
@@ -30,6 +30,46 @@ class Decoded:
     log_probability: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is computed at once.
+
+    Args:
+        rows: the most rows of a batch.
+        tokens: the most tokens of a batch, answers included; one row is always allowed.
+        new_tokens: how many tokens an answer may have.
+        share: whether beginnings are shared.
+    """
+
+    rows: int
+    tokens: int
+    new_tokens: int
+    share: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """When an answer ends.
+
+    Args:
+        tokens: those that end a text.
+        piece: the text of one token; a line break after some text ends an answer.
+    """
+
+    tokens: frozenset[int]
+    piece: Callable[[int], str]
+
+    def take(self, result: Decoded, token: int, score: float) -> bool:
+        """Add a token to a result; False when it ends the text."""
+        result.log_probability += score
+        if token in self.tokens:
+            return False
+        before, broken, _ = self.piece(token).partition("\n")
+        begun = before.strip() or any(self.piece(t).strip() for t in result.tokens)
+        result.tokens.append(token)
+        return not (broken and begun)
+
+
 class Decoder:
     """Runs a causal language model greedily, many rows at a time.
 
@@ -39,50 +79,89 @@ class Decoder:
 
     Args:
         model: a causal language model of transformers, in evaluation mode.
-        ends: the tokens that end a text.
+        ending: when an answer ends.
         pad: the token that fills up rows.
-        piece: the text of one token; a line break after some text ends an answer.
-        new_tokens: how many tokens an answer may have.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        *,
-        ends: frozenset[int],
-        pad: int,
-        piece: Callable[[int], str],
-        new_tokens: int,
-    ) -> None:
-        self.model, self.ends, self.pad, self.piece = model, ends, pad, piece
-        self.new_tokens = new_tokens
+    def __init__(self, model: Any, ending: Ending, pad: int) -> None:
+        self.model, self.ending, self.pad = model, ending, pad
         parameters = inspect.signature(model.forward).parameters
         self._positions = "position_ids" in parameters
         self._last_only = "logits_to_keep" in parameters
         self.shareable = _plain_cache(model.config)
-        self._window = _window(model.config)
+        self._window = window_of(model.config)
         self._stored: Tokens = np.zeros(0, dtype=np.int64)
         self._layers: list[tuple[Any, Any]] = []
 
-    def can_share(self, length: int) -> bool:
-        """Whether rows of this length, answer included, may stand behind a shared beginning."""
-        # Padding in the middle would move tokens out of a sliding window too early.
-        return self.shareable and (self._window is None or length <= self._window)
-
-    def forget(self) -> None:
-        """Free the kept beginning; needed when the weights change."""
-        self._stored, self._layers = np.zeros(0, dtype=np.int64), []
-
-    def decode(self, prompts: Sequence[Tokens], shared: int) -> list[Decoded]:
+    def generate(
+        self, prompts: Sequence[Tokens], limits: Limits, done: Callable[[int], object]
+    ) -> list[Decoded]:
         """Continue prompts greedily.
 
         Args:
-            prompts: token ids, each longer than ``shared``.
-            shared: how many first tokens are the same in all of them; 0 for none.
+            prompts: token ids, at least one each.
+            limits: how much is computed at once.
+            done: told how many prompts were finished.
 
         Raises:
             GenerationError: the model's scores are not numbers.
         """
+        longest = max(map(len, prompts), default=0) + limits.new_tokens
+        # Padding in the middle would move tokens out of a sliding window too early.
+        fits = self.shareable and (self._window is None or longest <= self._window)
+        batches = plan_batches(
+            prompts,
+            batch_size=limits.rows if self.shareable else 1,
+            max_batch_tokens=limits.tokens,
+            new_tokens=limits.new_tokens,
+            share=limits.share and fits,
+        )
+        results: list[Decoded] = [Decoded() for _ in prompts]
+        for batch in batches:
+            chosen = [prompts[row] for row in batch.rows]
+            found = self._decode(chosen, batch.shared, limits.new_tokens)
+            for row, result in zip(batch.rows, found, strict=True):
+                results[row] = result
+            done(len(batch.rows))
+        # The weights may change before the next call, as they do while a model is trained.
+        self._stored, self._layers = np.zeros(0, dtype=np.int64), []
+        return results
+
+    def score(
+        self, sequences: Sequence[Tokens], starts: Sequence[int], limits: Limits
+    ) -> list[float]:
+        """The log-probability of the end of each sequence given its beginning.
+
+        Args:
+            sequences: token ids.
+            starts: where the part begins that is scored; at least 1.
+            limits: how much is computed at once.
+        """
+        import torch
+
+        order = sorted(range(len(sequences)), key=lambda i: len(sequences[i]))
+        found = [0.0] * len(sequences)
+        while order:
+            longest = len(sequences[order[-1]])
+            count = min(limits.rows, max(1, limits.tokens // longest), len(order))
+            rows, order = order[-count:], order[:-count]
+            if not self.shareable:  # a state would run over the padding
+                rows, order = rows[-1:], [*order, *rows[:-1]]
+            chosen = [sequences[i] for i in rows]
+            ids, mask = self._padded(chosen, 0)
+            positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
+            kept = max(len(sequences[i]) - starts[i] for i in rows)
+            with torch.inference_mode():
+                logits = self._forward(ids, mask, positions, None, keep=kept + 1).logits.float()
+            logits = logits[:, -kept - 1 : -1]
+            targets = ids[:, -kept:]
+            each = logits.gather(2, targets[..., None])[..., 0] - torch.logsumexp(logits, dim=-1)
+            for row, i in enumerate(rows):
+                found[i] = float(each[row, -(len(sequences[i]) - starts[i]) :].double().sum())
+        return found
+
+    def _decode(self, prompts: Sequence[Tokens], shared: int, new_tokens: int) -> list[Decoded]:
+        """Continue one batch, whose first tokens are the same."""
         import torch
 
         with torch.inference_mode():
@@ -90,10 +169,10 @@ class Decoder:
             if shared:
                 self._advance(prompts[0][:shared])
             if self.shareable:
-                capacity = max(map(len, prompts)) + self.new_tokens
+                capacity = max(map(len, prompts)) + new_tokens
                 layers = self._layers if shared else ()
                 cache = roomy_cache(layers, len(prompts), capacity)
-            return self._greedy(prompts, shared, cache)
+            return self._greedy(prompts, shared, cache, new_tokens)
 
     def _advance(self, prefix: Tokens) -> None:
         """Make the kept beginning this one, computing only what is new."""
@@ -116,20 +195,22 @@ class Decoder:
             layers = [(layer.keys, layer.values) for layer in filled]
         self._stored, self._layers = prefix.copy(), layers
 
-    def _forward(self, ids: Any, mask: Any, positions: Any, cache: Any) -> Any:
+    def _forward(self, ids: Any, mask: Any, positions: Any, cache: Any, *, keep: int = 1) -> Any:
         arguments: dict[str, Any] = {
             "input_ids": ids,
             "attention_mask": mask,
             "past_key_values": cache,
-            "use_cache": True,
+            "use_cache": keep == 1,
         }
         if self._positions:
             arguments["position_ids"] = positions
         if self._last_only:
-            arguments["logits_to_keep"] = 1
+            arguments["logits_to_keep"] = keep
         return self.model(**arguments)
 
-    def _greedy(self, prompts: Sequence[Tokens], shared: int, cache: Any) -> list[Decoded]:
+    def _greedy(
+        self, prompts: Sequence[Tokens], shared: int, cache: Any, new_tokens: int
+    ) -> list[Decoded]:
         import torch
 
         ids, mask = self._padded(prompts, shared)
@@ -137,14 +218,14 @@ class Decoder:
         results = [Decoded() for _ in prompts]
         rows = list(range(len(prompts)))  # of the batch that is still computed
         going = set(rows)
-        for step in range(self.new_tokens):
+        for step in range(new_tokens):
             output = self._forward(ids, mask, positions, cache)
             cache = output.past_key_values
-            chosen, scores = _best(output.logits[:, -1, :])
+            chosen, scores = best_tokens(output.logits[:, -1, :])
             for row, token, score in zip(rows, chosen.tolist(), scores.tolist(), strict=True):
-                if row in going and not self._take(results[row], token, score):
+                if row in going and not self.ending.take(results[row], token, score):
                     going.discard(row)
-            if not going or step == self.new_tokens - 1:
+            if not going or step == new_tokens - 1:
                 break
             keep = [place for place, row in enumerate(rows) if row in going]
             if self.shareable and 2 * len(keep) <= len(rows):
@@ -172,18 +253,8 @@ class Decoder:
         device = self.model.device
         return torch.from_numpy(ids).to(device), torch.from_numpy(mask).to(device)
 
-    def _take(self, result: Decoded, token: int, score: float) -> bool:
-        """Add a token to a result; False when it ends the text."""
-        result.log_probability += score
-        if token in self.ends:
-            return False
-        before, broken, _ = self.piece(token).partition("\n")
-        begun = before.strip() or any(self.piece(t).strip() for t in result.tokens)
-        result.tokens.append(token)
-        return not (broken and begun)
 
-
-def _best(logits: Any) -> tuple[Any, Any]:
+def best_tokens(logits: Any) -> tuple[Any, Any]:
     """The best token of each row and its log-probability."""
     import torch
 
@@ -206,7 +277,7 @@ def _plain_cache(config: Any) -> bool:
     return config.model_type not in {"mamba", "mamba2", "rwkv"} and set(kinds) <= plain
 
 
-def _window(config: Any) -> int | None:
+def window_of(config: Any) -> int | None:
     """The sliding window of attention, where there is one."""
     text = config.get_text_config()
     kinds = getattr(text, "layer_types", None)

@@ -149,7 +149,8 @@ def adapted(model: Any, adapter: str | Path, base: str, *, merge: bool) -> Any:
         with warnings.catch_warnings():
             warnings.filterwarnings("error", message=".*missing adapter keys.*")
             wrapped = peft.PeftModel.from_pretrained(model, str(adapter))
-            return (wrapped.merge_and_unload() if merge else wrapped).eval()
+            # The base model itself keeps the layers of the adapter, and its own arguments.
+            return (wrapped.merge_and_unload() if merge else wrapped.get_base_model()).eval()
     except (*_LOADING_ERRORS, UserWarning) as error:
         message = next((line.strip() for line in str(error).splitlines()[1:]), str(error))
         raise GenerationError(

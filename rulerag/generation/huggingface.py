@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from rulerag.errors import ConfigError, GenerationError
-from rulerag.generation.hf_batches import Batch, Tokens, plan_batches
-from rulerag.generation.hf_decoding import Decoded, Decoder
+from rulerag.generation.hf_batches import Tokens
+from rulerag.generation.hf_decoding import Decoded, Decoder, Ending, Limits, window_of
 from rulerag.generation.hf_loading import (
     PROVIDER,
     Loading,
@@ -21,6 +22,9 @@ from rulerag.generation.hf_loading import (
     open_model,
     open_tokenizer,
 )
+from rulerag.generation.hf_packed import PackedModel
+from rulerag.generation.hf_packed_decoding import PackedDecoder
+from rulerag.generation.hf_shipped import NANO_LLAMA, shipped, stated_template
 from rulerag.generation.prompts import Prompt, PromptTemplate
 from rulerag.io import fingerprint_object
 from rulerag.types import Completion, GenerationRequest
@@ -41,10 +45,12 @@ class HuggingFaceGenerator:
 
     Args:
         model: a folder, a hub id, or an open model of transformers (then give ``tokenizer``). A
-            folder that holds a PEFT adapter only is opened with the base that it names.
+            folder that holds a PEFT adapter only is opened with the base that it names. By
+            default the small reader that is installed with rulerag.
         tokenizer: a folder, a hub id, or an open tokenizer; that of the model by default.
         adapter: the folder or hub id of a PEFT (LoRA) adapter.
-        template: the prompts (see :meth:`~rulerag.generation.prompts.PromptTemplate.of`).
+        template: the prompts (see :meth:`~rulerag.generation.prompts.PromptTemplate.of`); those
+            named in ``prompt.json`` of the model folder by default.
         max_new_tokens: how long an answer may get.
         max_input_tokens: how long a prompt may get; what the model's positions allow by default.
         batch_size: the most prompts read together.
@@ -69,14 +75,14 @@ class HuggingFaceGenerator:
 
     def __init__(
         self,
-        model: Any,
+        model: Any = NANO_LLAMA,
         *,
         tokenizer: Any = None,
         adapter: str | Path | None = None,
         template: PromptTemplate | str | Mapping[str, Any] | None = None,
         max_new_tokens: int = 32,
         max_input_tokens: int | None = None,
-        batch_size: int = 64,
+        batch_size: int = 128,
         max_batch_tokens: int = 32768,
         device: str = "auto",
         dtype: str = "auto",
@@ -92,7 +98,8 @@ class HuggingFaceGenerator:
         for key, value in {**numbers, "max_batch_tokens": max_batch_tokens}.items():
             if value < 1:
                 raise ConfigError(f"{value} is below 1", key=key)
-        self.template = PromptTemplate.of(template)
+        self.template = PromptTemplate.of(stated_template(model) if template is None else template)
+        model = shipped(model)
         self.max_new_tokens, self.batch_size = max_new_tokens, batch_size
         self.max_batch_tokens = max_batch_tokens
         self.prefix_cache, self.log_probability = prefix_cache, log_probability
@@ -106,7 +113,7 @@ class HuggingFaceGenerator:
         self._settings = [*settings, self.chat_options]
         self.max_input_tokens = self._room(max_input_tokens)
         self._pieces: dict[int, str] = {}
-        self._decoder = self._make_decoder()
+        self._decoders = self._make_decoder()
 
     def _open(self, model: Any, tokenizer: Any, adapter: Any, loading: Loading) -> None:
         """Open model, tokenizer and adapter, and check that they fit each other."""
@@ -145,19 +152,28 @@ class HuggingFaceGenerator:
         opened = isinstance(tokenizer, str | Path)
         return open_tokenizer(tokenizer, loading) if opened else tokenizer
 
-    def _make_decoder(self) -> Decoder:
+    def _make_decoder(self) -> tuple[PackedDecoder | None, Decoder]:
+        """The fast decoder where it fits, and the one for everything else."""
         ends: set[Any] = set()
         for owner in (self.model.generation_config, self.model.config.get_text_config()):
             stated = getattr(owner, "eos_token_id", None)
             ends.update(stated if isinstance(stated, list) else [stated])
         ends.add(self.tokenizer.eos_token_id)
         pad = self.tokenizer.pad_token_id
-        return Decoder(
-            self.model,
-            ends=frozenset(end for end in ends if end is not None),
-            pad=0 if pad is None else pad,
-            piece=self._piece,
-            new_tokens=self.max_new_tokens,
+        ending = Ending(frozenset(end for end in ends if end is not None), self._piece)
+        packed = PackedDecoder(self.model, ending) if PackedModel.fits(self.model) else None
+        return packed, Decoder(self.model, ending, 0 if pad is None else pad)
+
+    def _decoder(self, longest: int) -> PackedDecoder | Decoder:
+        """The decoder for sequences of some length, answers included."""
+        packed, padded = self._decoders
+        window = window_of(self.model.config)
+        return packed if packed is not None and (window is None or longest <= window) else padded
+
+    @property
+    def _limits(self) -> Limits:
+        return Limits(
+            self.batch_size, self.max_batch_tokens, self.max_new_tokens, self.prefix_cache
         )
 
     @property
@@ -172,7 +188,7 @@ class HuggingFaceGenerator:
         Raises:
             GenerationError: a prompt does not fit even without documents.
         """
-        return [prompt for prompt, _ in self._prepared(requests)]
+        return [prompt for prompt, _ in self.encode(requests)]
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
         """Return one completion for each request, in order.
@@ -181,7 +197,7 @@ class HuggingFaceGenerator:
             GenerationError: a prompt does not fit even without documents, or the model's scores
                 are not numbers.
         """
-        prepared = self._prepared(requests)
+        prepared = self.encode(requests)
         dropped = sum(bool(prompt.dropped) for prompt, _ in prepared)
         if dropped:
             logger.warning(
@@ -201,30 +217,62 @@ class HuggingFaceGenerator:
         decoded = self._decode(distinct)
         return [self._completion(decoded[place]) for place in owner]
 
+    def score(
+        self,
+        requests: Sequence[GenerationRequest],
+        answers: Sequence[str],
+        *,
+        facts: Sequence[tuple[str, str] | None] | None = None,
+        literal: bool = False,
+    ) -> npt.NDArray[np.float64]:
+        """The log-probability that the model writes a given answer to a request, and ends there.
+
+        What attribution by log-probability and hybrid reading need. Prompts that begin alike, and
+        different answers to one prompt, share the work on what they have in common.
+
+        Args:
+            requests: what is asked.
+            answers: one answer for each request, in words.
+            facts: for citing templates, subject and relation of the supporting fact.
+            literal: the answers are the text behind the prompt, not what the template makes of
+                an answer.
+
+        Returns:
+            Natural logarithms, of shape (len(requests),).
+
+        Raises:
+            GenerationError: the numbers of requests and answers differ, or one does not fit.
+            ConfigError: the template cites, and a fact is missing.
+        """
+        if len(requests) != len(answers):
+            raise GenerationError(
+                f"{len(answers)} answers for {len(requests)} requests", provider=PROVIDER
+            )
+        encoded = self.encode(requests)
+        sequences, starts = [], []
+        for place, ((prompt, tokens), answer) in enumerate(zip(encoded, answers, strict=True)):
+            fact = facts[place] if facts is not None else None
+            text = answer if literal else self.template.completion(answer, fact)
+            end = self.encode_completion(prompt.text, text)
+            sequences.append(np.concatenate([tokens, end]))
+            starts.append(len(tokens))
+        longest = max(map(len, sequences), default=0)
+        context = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
+        if context is not None and longest > context:
+            raise GenerationError(
+                f"a prompt and its answer have {longest} tokens, and the model reads {context}",
+                provider=PROVIDER,
+                hint="set a lower max_input_tokens",
+            )
+        found = self._decoder(longest).score(sequences, starts, self._limits)
+        return np.array(found, dtype=np.float64)
+
     def _decode(self, prompts: Sequence[Tokens]) -> list[Decoded]:
         from tqdm import tqdm
 
         longest = max(map(len, prompts), default=0) + self.max_new_tokens
-        batches = plan_batches(
-            prompts,
-            batch_size=self.batch_size if self._decoder.shareable else 1,
-            max_batch_tokens=self.max_batch_tokens,
-            new_tokens=self.max_new_tokens,
-            share=self.prefix_cache and self._decoder.can_share(longest),
-        )
-        results: list[Decoded] = [Decoded() for _ in prompts]
         with tqdm(total=len(prompts), desc="generate", disable=not self.progress) as bar:
-            for batch in batches:
-                self._run(batch, prompts, results)
-                bar.update(len(batch.rows))
-        # The weights may change before the next call, as they do while a model is trained.
-        self._decoder.forget()
-        return results
-
-    def _run(self, batch: Batch, prompts: Sequence[Tokens], results: list[Decoded]) -> None:
-        decoded = self._decoder.decode([prompts[row] for row in batch.rows], batch.shared)
-        for row, result in zip(batch.rows, decoded, strict=True):
-            results[row] = result
+            return self._decoder(longest).generate(prompts, self._limits, bar.update)
 
     def _completion(self, decoded: Decoded) -> Completion:
         text = cast(str, self.tokenizer.decode(decoded.tokens, skip_special_tokens=True))
@@ -242,8 +290,28 @@ class HuggingFaceGenerator:
             )
         return min((n for n in (asked, room) if n is not None), default=None)
 
-    def _prepared(self, requests: Sequence[GenerationRequest]) -> list[tuple[Prompt, Tokens]]:
-        """Prompts and their tokens; those over the limit are packed again."""
+    def encode_completion(self, prompt: str, text: str) -> Tokens:
+        """The tokens by which a prompt is continued with a text, the end of text included.
+
+        Args:
+            prompt: the prompt's text; words may join at the border.
+            text: what is written behind it, such as ``template.completion(answer)``.
+        """
+        # Some tokenizers put a space before every text: only behind something is the border right.
+        # With a chat template the text stands behind a special token, that is alone.
+        before = "" if self.chat else prompt[-16:]
+        whole, start = (self._plain(part) for part in (before + text, before))
+        joined = whole[: len(start)] != start
+        ids = self._plain(text) if joined else whole[len(start) :]
+        end = self.tokenizer.eos_token_id
+        return np.asarray(ids + ([] if end is None else [end]), dtype=np.int64)
+
+    def encode(self, requests: Sequence[GenerationRequest]) -> list[tuple[Prompt, Tokens]]:
+        """Prompts and their tokens; those over the limit are packed again.
+
+        Raises:
+            GenerationError: a prompt does not fit even without documents.
+        """
         prompts = [self.template.render(request) for request in requests]
         tokens = self._tokens([prompt.text for prompt in prompts])
         limit = self.max_input_tokens
@@ -266,7 +334,10 @@ class HuggingFaceGenerator:
             budget -= len(tokens) - limit
 
     def _count(self, text: str) -> int:
-        return len(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+        return len(self._plain(text))
+
+    def _plain(self, text: str) -> list[int]:
+        return cast("list[int]", self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _tokens(self, texts: Sequence[str]) -> list[Tokens]:
         if not texts:

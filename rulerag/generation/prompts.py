@@ -38,7 +38,7 @@ _CITED = _FORM + (
 _NUMBERS = ("Zero", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 _SEPARATOR = " | "
 
-KINDS = ("rule-guided", "standard", "few-shot", "citation", "plain")
+KINDS = ("rule-guided", "standard", "few-shot", "citation", "compact", "plain")
 """The names that :meth:`PromptTemplate.of` knows."""
 
 
@@ -118,6 +118,13 @@ class PromptTemplate:
     def citation(cls, **changes: Any) -> PromptTemplate:
         """For readers that cite the supporting fact before they answer."""
         return cls(**{"instruction": _CITED, "target": "citation", **changes})
+
+    @classmethod
+    def compact(cls, **changes: Any) -> PromptTemplate:
+        """Short lines for small readers; see :mod:`rulerag.generation.prompts_compact`."""
+        from rulerag.generation.prompts_compact import CompactTemplate
+
+        return CompactTemplate(**changes)
 
     @classmethod
     def plain(cls) -> PromptTemplate:

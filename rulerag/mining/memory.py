@@ -17,6 +17,7 @@ __all__ = [
     "available_memory",
     "check_join_memory",
     "check_memory",
+    "check_pairs_memory",
     "check_rules_memory",
     "check_three_memory",
     "estimate_memory",
@@ -30,6 +31,7 @@ _PER_CANDIDATE = 200
 _PER_PAIR_OF_RELATIONS = 60
 _PER_RULE = 1_000
 _PER_ROW = 50
+_PER_DATED_FACT = 200
 _BLOCKS = 100_000_000  # the blocks of joins by columns, and the compiler
 
 
@@ -136,14 +138,36 @@ def check_rules_memory(rules: int, max_memory_gb: float | None) -> None:
     _allow(rules * _PER_RULE, max_memory_gb, f"holding {rules:,} rules needs")
 
 
-def _allow(needed: int, max_memory_gb: float | None, what: str) -> None:
+def check_pairs_memory(facts: int, relations: int, max_memory_gb: float | None) -> None:
+    """Refuse a count of temporal rules with one body atom that would not fit.
+
+    Args:
+        facts: dated facts.
+        relations: R; support is counted in a table of 2 R rows and R columns.
+        max_memory_gb: what is allowed; the free memory when None.
+
+    Raises:
+        MiningError: with both numbers and what would help.
+    """
+    needed = _BLOCKS + facts * _PER_DATED_FACT + 2 * relations * relations * 16
+    _allow(
+        needed,
+        max_memory_gb,
+        f"joining {facts:,} facts of {relations:,} relations needs",
+        "raise max_memory_gb, or mine fewer facts (a time window)",
+    )
+
+
+_LESS_STATIC = "raise max_memory_gb or min_head_coverage, lower max_atoms or threads"
+
+
+def _allow(needed: int, max_memory_gb: float | None, what: str, hint: str = _LESS_STATIC) -> None:
     allowed = available_memory() if max_memory_gb is None else max_memory_gb * 1e9
     if allowed is None or needed <= allowed:
         return
     source = "is free" if max_memory_gb is None else "is allowed (max_memory_gb)"
     raise MiningError(
-        f"{what} about {needed / 1e9:.2f} GB and {allowed / 1e9:.2f} GB {source}",
-        hint="raise max_memory_gb or min_head_coverage, lower max_atoms or threads",
+        f"{what} about {needed / 1e9:.2f} GB and {allowed / 1e9:.2f} GB {source}", hint=hint
     )
 
 

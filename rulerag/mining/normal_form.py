@@ -1,12 +1,13 @@
-"""One way to write a static rule, so that a rule from another tool gets the same identifier."""
+"""One way to write a rule, so that a rule from another tool gets the same identifier."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 
-from rulerag.rules import Atom
+from rulerag.rules import Atom, Rule
 
-__all__ = ["normal_form", "place_of"]
+__all__ = ["canonical", "normal_form", "place_of"]
 
 # Variables of a body beyond the head's two, in order of appearance.
 _FURTHER = ("?z", "?w", "?v", "?u")
@@ -44,6 +45,27 @@ def normal_form(head: Atom, body: tuple[Atom, ...]) -> tuple[Atom, tuple[Atom, .
     written = [_renamed(order, names) for order in orders]
     best = min(written, key=lambda atoms: [place_of(atom) for atom in atoms])
     return _renamed((head,), names)[0], best
+
+
+def canonical(rule: Rule) -> Rule:
+    """The same rule as this library's miners write it, with its counts.
+
+    A static rule takes its :func:`normal_form`. In a temporal rule the order of the atoms is their
+    order in time and a head ``r(?y, ?x)`` tells that it predicts subjects: both stay, and only the
+    further variables are named anew. A rule that is written so already keeps its text.
+    """
+    if rule.temporal:
+        head, named = rule.head, {"?x": "?x", "?y": "?y"}
+        if {head.subject, head.object} != {"?x", "?y"}:
+            named = {end: end for end in (head.subject, head.object) if not end.startswith("?")}
+            for end, name in ((head.subject, "?x"), (head.object, "?y")):
+                named.setdefault(end, name)
+        head, body = _renamed((head,), named)[0], _renamed(rule.body, named)
+    else:
+        head, body = normal_form(rule.head, rule.body)
+    if (head, body) == (rule.head, rule.body):
+        return rule
+    return replace(rule, head=head, body=body, text="")
 
 
 def _renamed(atoms: tuple[Atom, ...], given: dict[str, str]) -> tuple[Atom, ...]:

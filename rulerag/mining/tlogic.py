@@ -12,6 +12,7 @@ from rulerag.errors import ConfigError, MiningError, did_you_mean
 from rulerag.io import fingerprint_object
 from rulerag.kg.graph import FactTable
 from rulerag.mining.checkpoint import Checkpoint
+from rulerag.mining.memory import check_pairs_memory
 from rulerag.mining.quality import check_count, check_fraction
 from rulerag.mining.tlogic_counts import count_one_atom
 from rulerag.mining.tlogic_rules import TemporalRules, as_rules, one_atom_columns
@@ -145,8 +146,9 @@ class TLogicMiner:
 
     def _one_atom(self, facts: FactTable, suggested: Ints | None) -> TemporalRules:
         """Exact counts of bodies of one atom: of all, or of the suggested ones."""
-        support, body_size = count_one_atom(facts, progress=self.progress)
         relations = len(facts.relations)
+        check_pairs_memory(len(facts), relations, self.max_memory_gb)
+        support, body_size = count_one_atom(facts, progress=self.progress)
         if suggested is None:
             body, head = np.nonzero(support)
         else:

@@ -1,4 +1,4 @@
-"""Exact counts of temporal rules with one body atom, by a join of columns."""
+"""Exact counts of temporal rules with one body atom, by a join of sorted columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tqdm import tqdm
 
 from rulerag.errors import MiningError
 from rulerag.kg.graph import FactTable
-from rulerag.mining.tlogic_index import Longs
+from rulerag.mining.tlogic_index import Longs, distinct
 
 __all__ = ["count_one_atom"]
 
@@ -24,45 +24,87 @@ def count_one_atom(facts: FactTable, *, progress: bool = False) -> tuple[Longs, 
     Support counts the distinct facts ``b(x, y, t)`` that the head follows at some later time.
 
     Raises:
-        MiningError: the facts carry no timestamps.
+        MiningError: the facts carry no timestamps, or their ids do not fit 64-bit codes.
     """
     n = len(facts.relations)
-    rows = np.unique(_columns(facts), axis=0)
-    subject, relation, object_, time = rows.T
-    entities = np.int64(len(facts.entities))
-    pair = subject * entities + object_
-    head_pair, head_relation, head_last = _last_times(pair, relation, time)
-    body_pair = np.concatenate([pair, object_ * entities + subject])
-    body_relation = np.concatenate([relation, relation + n])
-    body_time = np.concatenate([time, time])
-    start = np.searchsorted(head_pair, body_pair, side="left")
-    count = np.searchsorted(head_pair, body_pair, side="right") - start
-    support = np.zeros(2 * n * n, dtype=np.int64)
-    chunks = list(_chunks(count))
-    for rows_here in tqdm(chunks, "temporal rules", disable=not progress, unit="chunk"):
-        body_row, head_row = _expand(start[rows_here], count[rows_here])
-        body_row += rows_here.start
-        later = head_last[head_row] > body_time[body_row]
-        code = body_relation[body_row[later]] * n + head_relation[head_row[later]]
-        support += np.bincount(code, minlength=support.size)
-    body = np.bincount(body_relation, minlength=2 * n).astype(np.int64)
-    return support.reshape(2 * n, n), body
-
-
-def _columns(facts: FactTable) -> Longs:
-    if facts.timestamp is None:
-        raise MiningError(f"{facts.name} has no timestamps")
-    columns = (facts.subject, facts.relation, facts.object, facts.timestamp)
-    return np.stack([c.astype(np.int64) for c in columns], axis=1)
-
-
-def _last_times(pair: Longs, relation: Longs, time: Longs) -> tuple[Longs, Longs, Longs]:
-    """The last time of every (pair, relation), sorted by pair: three columns of equal length."""
-    order = np.lexsort((time, relation, pair))
-    pair, relation, time = pair[order], relation[order], time[order]
+    code = _Code(facts)
+    pair, relation, time = code.columns(inverse=False)
+    body = np.bincount(relation, minlength=n).astype(np.int64)
+    # The last time of every (pair, relation): the code sorts by pair, relation, then time.
     last = np.ones(len(pair), dtype=bool)
     last[:-1] = (pair[1:] != pair[:-1]) | (relation[1:] != relation[:-1])
-    return pair[last], relation[last], time[last]
+    head = pair[last], relation[last], time[last]
+    support = np.zeros((2, n * n), dtype=np.int64)
+    for way, columns in enumerate(((pair, relation, time), None)):
+        # Both sides are sorted by pair, so that the search runs through memory once.
+        body_columns = columns if columns is not None else code.columns(inverse=True)
+        words = "temporal rules" if way == 0 else "temporal rules, inverse"
+        for key in _later(body_columns, head, n, words, progress):
+            support[way] += np.bincount(key, minlength=n * n)
+    return support.reshape(2 * n, n), np.concatenate([body, body])
+
+
+class _Code:
+    """The distinct facts as sorted 64-bit codes: pair of entities, relation, time."""
+
+    def __init__(self, facts: FactTable) -> None:
+        if facts.timestamp is None:
+            raise MiningError(f"{facts.name} has no timestamps")
+        self._entities = max(len(facts.entities), 1)
+        self._relations = max(len(facts.relations), 1)
+        self._moments = np.unique(facts.timestamp)
+        self._span = max(len(self._moments), 1)
+        if self._entities**2 * self._relations * self._span >= 2**63:
+            raise MiningError(
+                f"{self._entities:,} entities, {self._relations:,} relations and "
+                f"{self._span:,} times are too many",
+                hint="split the graph by time",
+            )
+        rank = np.searchsorted(self._moments, facts.timestamp)
+        self._codes = distinct(self._packed(facts.subject, facts.object, facts.relation, rank))
+
+    def _packed(self, *columns: Longs | np.ndarray[tuple[int], np.dtype[np.int32]]) -> Longs:
+        subject, object_, relation, rank = columns
+        code = subject.astype(np.int64)
+        for column, size in (
+            (object_, self._entities),
+            (relation, self._relations),
+            (rank, self._span),
+        ):
+            code *= size
+            code += column
+        return code
+
+    def columns(self, *, inverse: bool) -> tuple[Longs, Longs, Longs]:
+        """Pair, relation and time, sorted by pair; the pair of the inverse fact when asked for."""
+        codes = self._codes
+        if inverse:
+            rest, rank = np.divmod(codes, self._span)
+            rest, relation = np.divmod(rest, self._relations)
+            subject, object_ = np.divmod(rest, self._entities)
+            codes = self._packed(object_, subject, relation, rank)
+            codes.sort()
+        rest, rank = np.divmod(codes, self._span)
+        pair, relation = np.divmod(rest, self._relations)
+        return pair, relation, self._moments[rank].astype(np.int64)
+
+
+def _later(
+    body: tuple[Longs, Longs, Longs],
+    head: tuple[Longs, Longs, Longs],
+    relations: int,
+    words: str,
+    progress: bool,
+) -> Iterator[Longs]:
+    """Codes ``body relation * R + head relation`` of body facts that a head follows, in blocks."""
+    start = np.searchsorted(head[0], body[0], side="left")
+    count = np.searchsorted(head[0], body[0], side="right") - start
+    chunks = list(_chunks(count))
+    for rows in tqdm(chunks, words, disable=not progress, unit="chunk"):
+        body_row, head_row = _expand(start[rows], count[rows])
+        body_row += rows.start
+        later = head[2][head_row] > body[2][body_row]
+        yield body[1][body_row[later]] * relations + head[1][head_row[later]]
 
 
 def _chunks(count: Longs) -> Iterator[slice]:

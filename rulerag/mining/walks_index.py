@@ -82,18 +82,19 @@ def build_walk_index(tables: Sequence[FactTable]) -> WalkIndex:
         MiningError: a table is static.
     """
     quads = directed_quads(tables)
-    source, relation, target, time = quads.T
+    source, relation = quads[:, 0], quads[:, 1]
     entities, relations = len(tables[0].entities), len(tables[0].relations)
     step = tables[0].calendar.step
     has = np.zeros((2 * relations, entities), dtype=bool)
     has[relation, source] = True
     key, last = last_times(quads, entities, 2 * relations)
-    by_relation = quads[np.argsort(relation, kind="stable")]
+    sizes = entities, 2 * relations, entities
+    by_relation = _sorted(quads, (1, 0, 2, 3), sizes)
     return WalkIndex(
         graph=build_temporal_index(tables),
-        by_time=_edges(quads[np.lexsort((target, relation, time, source))], [0], step),
-        by_pair=_edges(quads[np.lexsort((relation, time, target, source))], [0, 2], step),
-        onward=_edges(quads[np.lexsort((target, time, relation, source))], [0, 1], step),
+        by_time=_edges(_sorted(quads, (0, 3, 1, 2), sizes), [0], step),
+        by_pair=_edges(_sorted(quads, (0, 2, 3, 1), sizes), [0, 2], step),
+        onward=_edges(_sorted(quads, (0, 1, 3, 2), sizes), [0, 1], step),
         by_relation=_edges(by_relation, [1], step),
         bounds=np.searchsorted(source, np.arange(entities + 1)),
         relation_bounds=np.searchsorted(by_relation[:, 1], np.arange(2 * relations + 1)),
@@ -102,6 +103,27 @@ def build_walk_index(tables: Sequence[FactTable]) -> WalkIndex:
         last_time=last,
         step=step,
     )
+
+
+def _sorted(quads: Longs, order: tuple[int, ...], sizes: tuple[int, int, int]) -> Longs:
+    """The rows by their columns in an order, as numbers that are sorted and read back.
+
+    That is linear in memory; sorting places and fetching rows by them jumps through it. The
+    numbers fit 64 bits: :func:`~rulerag.mining.tlogic_index.directed_quads` has checked.
+    """
+    moments = np.unique(quads[:, 3])
+    spans = (*sizes, max(len(moments), 1))
+    code = np.zeros(len(quads), np.int64)
+    for column in order:
+        code *= spans[column]
+        values = quads[:, column]
+        code += np.searchsorted(moments, values) if column == 3 else values
+    code.sort()
+    rows = np.empty_like(quads)
+    for column in reversed(order):
+        code, values = np.divmod(code, max(spans[column], 1))
+        rows[:, column] = moments[values] if column == 3 else values
+    return rows
 
 
 def _edges(quads: Longs, first: list[int], step: int) -> Edges:

@@ -161,6 +161,13 @@ class DenseRetriever:
         """The length of a vector."""
         return self._index.dimension
 
+    @property
+    def built_with(self) -> dict[str, Any]:
+        """The settings that an index on disk has once and for all, by the constructor's names."""
+        kept = self._index.options.settings()
+        kept = {key: kept[key] for key in ("nlist", "links", "ef_construction") if key in kept}
+        return {"similarity": self.similarity, "index": self._index.options.kind, **kept}
+
     @cached_property
     def corpus_fingerprint(self) -> str:
         """The fingerprint of the indexed ids and texts."""

@@ -8,7 +8,8 @@ from typing import Any
 
 from rulerag.retrieval.dense import DenseRetriever
 from rulerag.retrieval.encoders import SentenceEncoder
-from rulerag.retrieval.encoders_loading import load_encoder
+from rulerag.retrieval.encoders_loading import NANO_ENCODER, load_encoder
+from rulerag.retrieval.latest import latest_statements
 from rulerag.types import Document
 
 __all__ = ["dense_from_checkpoints", "load_dense"]
@@ -19,7 +20,7 @@ _PARTNERS = (("ctx_encoder", "question_encoder"), ("context_encoder", "question_
 def dense_from_checkpoints(
     documents: Sequence[Document],
     *,
-    encoder: str | Path,
+    encoder: str | Path = NANO_ENCODER,
     query_encoder: str | Path | None = None,
     pooling: str | None = None,
     similarity: str | None = None,
@@ -37,6 +38,7 @@ def dense_from_checkpoints(
     ef_search: int = 128,
     cache_dir: str | Path | None = None,
     threads: int | None = None,
+    latest: bool = False,
     progress: bool = False,
 ) -> DenseRetriever:
     """A :class:`~rulerag.retrieval.dense.DenseRetriever` whose encoders are named.
@@ -44,7 +46,7 @@ def dense_from_checkpoints(
     Args:
         documents: the corpus.
         encoder: the folder or Hub name of the encoder of documents, and of queries where there is
-            no ``query_encoder``.
+            no ``query_encoder``; the small one that is installed when none is named.
         query_encoder: that of queries. For a DPR context encoder named ``…ctx_encoder…`` it is
             the ``…question_encoder…`` of the same name when None.
         pooling: as in :func:`~rulerag.retrieval.encoders_loading.load_encoder`, for both sides,
@@ -64,6 +66,8 @@ def dense_from_checkpoints(
         ef_search: see there.
         cache_dir: see there.
         threads: see there.
+        latest: index one document of each fact, the latest; for queries that come after the whole
+            corpus (:func:`~rulerag.retrieval.latest.latest_statements`).
         progress: see there.
 
     Raises:
@@ -82,7 +86,7 @@ def dense_from_checkpoints(
     }
     of_documents, of_queries = _sides(encoder, query_encoder, loading)
     return DenseRetriever(
-        documents,
+        latest_statements(documents) if latest else documents,
         of_documents,
         query_encoder=of_queries,
         similarity=similarity,
@@ -102,7 +106,7 @@ def load_dense(
     folder: str | Path,
     documents: Sequence[Document],
     *,
-    encoder: str | Path,
+    encoder: str | Path = NANO_ENCODER,
     query_encoder: str | Path | None = None,
     pooling: str | None = None,
     query_prefix: str | None = None,
@@ -115,6 +119,7 @@ def load_dense(
     ef_search: int | None = None,
     mmap: bool = False,
     threads: int | None = None,
+    latest: bool = False,
     progress: bool = False,
 ) -> DenseRetriever:
     """A saved dense index with its encoders by name.
@@ -137,6 +142,7 @@ def load_dense(
         ef_search: see there.
         mmap: see there.
         threads: see there.
+        latest: as in :func:`dense_from_checkpoints`; the index must have been built so.
         progress: see there.
 
     Raises:
@@ -157,7 +163,7 @@ def load_dense(
     queries = load_encoder(partner, role="query", **loading) if partner else None
     return DenseRetriever.load(
         folder,
-        documents,
+        latest_statements(documents) if latest else documents,
         checked,
         query_encoder=queries,
         nprobe=nprobe,

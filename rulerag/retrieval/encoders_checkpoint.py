@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -159,17 +160,23 @@ def _kind(name: str | Path, config: dict[str, Any]) -> str:
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Keep transformers from writing bars and load reports: what matters is checked and told."""
+    """Keep transformers from writing bars and load reports: what matters is checked and told.
+
+    And bitsandbytes, which comes with it where it is installed, from naming kernels that it lacks.
+    """
     import importlib
 
-    logging: Any = importlib.import_module("transformers.utils.logging")
-
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
+    kernels = logging.getLogger("bitsandbytes")
+    before = kernels.level
+    kernels.setLevel(logging.ERROR)
+    talk: Any = importlib.import_module("transformers.utils.logging")
+    level, bars = talk.get_verbosity(), talk.is_progress_bar_enabled()
+    talk.set_verbosity_error()
+    talk.disable_progress_bar()
     try:
         yield
     finally:
-        logging.set_verbosity(level)
+        kernels.setLevel(before)
+        talk.set_verbosity(level)
         if bars:
-            logging.enable_progress_bar()
+            talk.enable_progress_bar()

@@ -16,9 +16,14 @@ from rulerag.retrieval.pooling import Recipe, check_pooling, known_recipe
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-__all__ = ["DTYPES", "load_encoder"]
+__all__ = ["DTYPES", "NANO_ENCODER", "load_encoder"]
 
 _log = logging.getLogger(__name__)
+
+NANO_ENCODER = "rulerag-nano-encoder"
+"""The small encoder that is installed with rulerag; its card stands in its folder."""
+
+_SHIPPED = Path(__file__).parents[1] / "models" / "nano-encoder"
 
 DTYPES = ("fp32", "bf16", "fp16")
 _TORCH_NAMES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -53,7 +58,7 @@ def load_encoder(
 
     Args:
         name: a folder, or a name on the Hub such as ``facebook/contriever``; without a network
-            the Hub's local cache is searched.
+            the Hub's local cache is searched. :data:`NANO_ENCODER` is the one that is installed.
         role: what the encoder encodes: ``query``, ``document`` or ``both``. A DPR checkpoint is of
             one side only.
         pooling: ``cls``, ``mean``, ``max`` or ``pooler``; the authors' when None. A
@@ -79,7 +84,7 @@ def load_encoder(
     if dtype not in DTYPES:
         raise ConfigError(f"unknown dtype {dtype!r}", key="dtype", hint=f"one of {DTYPES}")
     _check_installed()
-    checkpoint = find_checkpoint(name, revision)
+    checkpoint = find_checkpoint(_SHIPPED if str(name) == NANO_ENCODER else name, revision)
     recipe = _recipe(checkpoint, pooling)
     model = _open(checkpoint, recipe, device, dtype)
     if checkpoint.kind == "sentence-transformers":

@@ -220,20 +220,22 @@ class FusedRetriever:
         self.documents = self._corpus()
 
     def _corpus(self) -> tuple[Document, ...]:
-        """The corpus that all search, as far as they tell."""
+        """The corpus that all search, as far as they tell; some may search a part of it."""
         corpora = [
             documents
             for documents in (getattr(r, "documents", None) for r in self.retrievers)
             if documents
         ]
-        for corpus in corpora[1:]:
-            if tuple(corpus) != tuple(corpora[0]):
+        whole: tuple[Document, ...] = max(map(tuple, corpora), key=len, default=())
+        known = {document.id: document for document in whole}
+        for corpus in corpora:
+            if any(known.get(document.id) != document for document in corpus):
                 raise FingerprintError(
-                    f"the retrievers search different corpora ({len(corpora[0]):,} and "
+                    f"the retrievers search different corpora ({len(whole):,} and "
                     f"{len(corpus):,} documents)",
                     hint="build every retriever from the same documents",
                 )
-        return tuple(corpora[0]) if corpora else ()
+        return whole
 
     @property
     def method(self) -> str:
@@ -264,6 +266,21 @@ class FusedRetriever:
         found = [retriever.retrieve(queries, depth) for retriever in self.retrievers]
         return [self._fused(lists, top_k) for lists in zip(*found, strict=True)]
 
+    def retrieve_union(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
+        """Return, for each query, all that the retrievers give for ``top_k``, in fused order.
+
+        That is the whole union of a rule-guided retriever, and the ``top_k`` best of another.
+
+        Raises:
+            ConfigError: ``top_k`` is below 1.
+        """
+        check_top_k(top_k)
+        found = [
+            getattr(retriever, "retrieve_union", retriever.retrieve)(queries, top_k)
+            for retriever in self.retrievers
+        ]
+        return [self._fused(lists, None) for lists in zip(*found, strict=True)]
+
     def search(self, queries: Sequence[Query], depth: int) -> Rows:
         """Return, for each query, at most ``depth`` corpus rows, best first.
 
@@ -292,7 +309,8 @@ class FusedRetriever:
         self, retriever: Retriever, queries: Sequence[Query], depth: int
     ) -> Iterator[list[tuple[int, float]]]:
         """The lists of one retriever as rows and scores."""
-        if isinstance(retriever, RowSearcher):
+        # The rows of a part of the corpus are other rows.
+        if isinstance(retriever, RowSearcher) and tuple(retriever.documents) == self.documents:
             for rows, scores in zip(*retriever.search(queries, depth), strict=True):
                 size = int(np.count_nonzero(rows >= 0))
                 yield list(zip(rows[:size].tolist(), scores[:size].tolist(), strict=True))
@@ -320,7 +338,9 @@ class FusedRetriever:
             rank_constant=self._setting.rank_constant,
         )
 
-    def _fused(self, lists: Sequence[Sequence[ScoredDocument]], top_k: int) -> list[ScoredDocument]:
+    def _fused(
+        self, lists: Sequence[Sequence[ScoredDocument]], top_k: int | None
+    ) -> list[ScoredDocument]:
         documents: dict[str, Document] = {}
         hits: dict[str, list[RuleHit]] = {}
         for ranked in lists:

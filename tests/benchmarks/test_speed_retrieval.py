@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.speed_retrieval import (
+    compared,
     made_up_texts,
     measure_encoding,
     measure_search,
-    small_encoder,
 )
+from benchmarks.speed_retrieval_encoder import small_encoder
+from benchmarks.speed_retrieval_training import measure_training_step, training_dataset
 
 
 @pytest.mark.parametrize("depth", [1, 20])
@@ -27,4 +29,15 @@ def test_encoding_is_compared_on_the_same_tokens() -> None:
     row = measure_encoding(texts, small_encoder(texts, layers=1, width=32), repeats=1)
     assert (row["texts"], row["layers"], row["width"]) == (100, 1, 32)
     assert row["tokens"] > 1000
+    assert row["ratio"] > 0 and row["cpu_ratio"] > 0
+
+
+def test_a_training_step_is_compared_on_the_same_tokens() -> None:
+    dataset = training_dataset(1500)
+    encoder = small_encoder([d.text for d in dataset.corpus], layers=1, width=32)
+    before = encoder.fingerprint
+    row = measure_training_step(dataset, encoder, compared, batch_size=4, steps=2, repeats=1)
+    assert encoder.fingerprint != before  # it did learn
+    assert (row["batch_size"], row["layers"], row["width"]) == (4, 1, 32)
+    assert row["tokens_per_text"] > 20
     assert row["ratio"] > 0 and row["cpu_ratio"] > 0

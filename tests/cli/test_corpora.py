@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors.torch import load_file, save_file
 
+import rulerag as rulerag_package
+from rulerag.cli import main
 from rulerag.dataset import RuleQADataset
 
 Refused = Callable[..., str]
@@ -130,6 +134,123 @@ def test_an_index_is_of_one_corpus_and_one_kind(
     assert "built with 'token'" in told
     assert "decides this itself" in refused("retrieve", config, *command, "--top-k", 5)
 
+
+# --- dense and fused ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """One cache for the file: the corpus is encoded once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RULERAG_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def vectors(dated: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dense index of the dated world by the encoder that is installed."""
+    folder = tmp_path_factory.mktemp("dense") / "index"
+    with pytest.raises(SystemExit) as stop:
+        main(["index", str(dated), "--retriever", "dense", "--out", str(folder), "--quiet"])
+    assert not stop.value.code
+    return folder
+
+
+def test_dense_retrieval_works_with_what_is_installed(
+    vectors: Path, dated: Path, rulerag: Any, tmp_path: Path
+) -> None:
+    command = ["retrieve", dated, "--retriever", "dense", "--quiet"]
+    for name, more in (("memory", ()), ("disk", ("--index", vectors))):
+        result = rulerag(*command, "--out", tmp_path / name, *more)
+        assert (result.code, result.err) == (0, "")
+    assert (tmp_path / "memory").read_text() == (tmp_path / "disk").read_text()
+    assert {row[5] for row in run_lines(tmp_path / "disk")} == {"dense"}
+    command += ["--index", vectors, "--rules", "guided", "--fusion", "rrf"]
+    result = rulerag(*command, "--out", tmp_path / "fused")
+    assert result.code == 0
+    assert {row[5] for row in run_lines(tmp_path / "fused")} == {"dense-guided-fused"}
+    answered = rulerag("answer", dated, "--retriever", "dense", "--limit", 2, "--quiet")
+    assert answered.code == 0 and "exact match" in answered.out
+
+
+def test_queries_without_rules_are_told(
+    dated: Path, dated_dataset: RuleQADataset, rulerag: Any, tmp_path: Path
+) -> None:
+    folder = tmp_path / "ruleless"
+    RuleQADataset(
+        corpus=dated_dataset.corpus, queries=dated_dataset.queries, labels=dated_dataset.labels
+    ).save(folder)
+    runs = {}
+    for rules in ("guided", "none"):
+        command = ["retrieve", folder, "--retriever", "dense", "--rules", rules, "--limit", 3]
+        result = rulerag(*command, "--out", tmp_path / rules, "--quiet")
+        assert result.code == 0
+        runs[rules] = [row[:4] for row in run_lines(tmp_path / rules)]
+        told = "3 of 3 queries have no guiding rule and are searched as they are" in result.err
+        assert told == (rules == "guided")
+    assert {row[0] for row in runs["guided"]} == {row[0] for row in runs["none"]}
+
+
+def test_documents_longer_than_the_window_are_counted(rulerag: Any, tmp_path: Path) -> None:
+    rows = [{"_id": "d1", "text": "Iran Consult Oman. " * 60}, {"_id": "d2", "text": "Oman."}]
+    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    result = rulerag("index", tmp_path, "--retriever", "dense", "--out", tmp_path / "i", "--quiet")
+    assert result.code == 0
+    assert "1 of 2 documents are longer than the encoder's window and are cut" in result.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--encoder", "{data}"), "holds no encoder (neither modules.json nor config.json)"),
+        (("--encoder", "./no/where"), "./no/where: no such folder"),
+        (("--retriever", "bm25", "--encoder", "x"), "key 'encoder': bm25 has no encoder"),
+        (("--fusion", "rrf"), "key 'fusion': a rule-guided list is fused with the plain one"),
+        (("--rules", "guided", "--fusion", "rff"), "unknown method 'rff' — did you mean 'rrf'?"),
+        (("--index", "{data}"), "kind 'dense', layout 1 is wanted"),
+        (("--index", "./no/where"), "no dense index here"),
+        (("--retriever", "bm25", "--index", "{index}"), "holds an index of kind 'dense'"),
+    ],
+)
+def test_bad_options_of_dense_retrieval(
+    options: tuple[str, ...], message: str, dated: Path, vectors: Path, refused: Refused
+) -> None:
+    given = [option.format(data=dated, index=vectors) for option in options]
+    if "--retriever" not in given:
+        given += ["--retriever", "dense"]
+    assert message in refused("retrieve", dated, "--out", "run", "--quiet", *given)
+
+
+def test_a_dense_index_of_another_corpus_or_encoder(
+    vectors: Path, datasets: dict[str, Path], refused: Refused, tmp_path: Path
+) -> None:
+    command = ("--retriever", "dense", "--index", vectors, "--out", tmp_path / "run", "--quiet")
+    assert "built from another corpus" in refused("retrieve", datasets["static"], *command)
+    other = tmp_path / "encoder"
+    shutil.copytree(Path(rulerag_package.__file__).parent / "models" / "nano-encoder", other)
+    weights = load_file(other / "model.safetensors")
+    weights["embeddings.word_embeddings.weight"][7] += 0.5
+    save_file(weights, other / "model.safetensors", metadata={"format": "pt"})
+    told = refused("retrieve", datasets["temporal"], *command, "--encoder", other)
+    assert "built by another encoder" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("bm25", "--kind", "flat"), "key 'kind': means nothing to bm25 — --retriever dense"),
+        (("dense", "--dates", "split"), "key 'dates': means nothing to dense"),
+        (("dense", "--kind", "flot"), "key 'index': unknown index 'flot'"),
+    ],
+)
+def test_options_of_another_index(
+    options: tuple[str, ...], message: str, dated: Path, refused: Refused, tmp_path: Path
+) -> None:
+    told = refused("index", dated, "--out", tmp_path / "i", "--quiet", "--retriever", *options)
+    assert message in told
+
+
+# --- corpora and datasets ----------------------------------------------------------------------
 
 CORPORA = {
     "no JSON": ("{oops", "corpus.jsonl, line 1: not a JSON object"),

@@ -27,6 +27,7 @@ def test_the_planted_rules_come_back(
     name = {"temporal": "tlogic", "static": "amie"}[kind]
     out = tmp_path / "new" / "folder" / "rules.jsonl"
     options = ["--min-confidence", 0.3, "--min-support", 20]
+    options += ["--lengths", 1] if kind == "temporal" else []
     if kind == "static":
         options += ["--max-atoms", 2, "--min-head-size", 1]
     chosen = ["--miner", name] if miner == "named" else []
@@ -45,7 +46,8 @@ def test_real_graphs_in_every_format_and_back(
     name: str, format: str, graph_folder: Callable[[str], Path], rulerag: Any, tmp_path: Path
 ) -> None:
     folder, out = graph_folder(name), tmp_path / "rules"
-    mined = rulerag("mine", folder, "--out", out, "--format", format, "--max-atoms", 2, "--quiet")
+    short = ("--max-atoms", 2, "--lengths", 1)
+    mined = rulerag("mine", folder, "--out", out, "--format", format, *short, "--quiet")
     assert (mined.code, mined.err) == (0, "")
     count = mined.out.split(" rules for ")[0]
     assert int(count.replace(",", "")) > 10
@@ -60,7 +62,7 @@ def test_the_bars_named_in_the_issue(
     graph_folder: Callable[[str], Path], rulerag: Any, tmp_path: Path
 ) -> None:
     out = tmp_path / "rules.jsonl"
-    result = rulerag("mine", graph_folder("icews14"), "--out", out)
+    result = rulerag("mine", graph_folder("icews14"), "--out", out, "--lengths", 1)
     assert "11,221 rules for 188 of 230 relations" in result.out
     assert float(result.out.split(" in ")[1].split(" s ")[0]) < 5
     assert "%|" in result.err and "%|" not in result.out  # bars never mix with output
@@ -102,6 +104,26 @@ def test_mining_resumes_from_a_checkpoint(
         ("temporal", ("--min-confidence", "2"), "key 'min_confidence': 2.0 is"),
         ("static", ("--max-atoms", "9"), "key 'max_atoms': 9 is out of range"),
         ("static", ("--threads", "0"), "key 'threads': 0 is out of range"),
+        ("temporal", ("--lengths", "1,4"), "key 'lengths': temporal bodies of lengths [1, 4]"),
+        ("temporal", ("--min-support", "0"), "key 'min_support': 0 is out of range"),
+        ("static", ("--min-confidence", "nan"), "key 'min_pca_confidence': nan is out of range"),
+        ("static", ("--min-confidence", "-1"), "key 'min_pca_confidence': -1.0 is out of range"),
+        ("static", ("--min-head-coverage", "2"), "key 'min_head_coverage': 2.0 is out of range"),
+        ("static", ("--min-head-size", "0"), "key 'min_head_size': 0 is out of range"),
+        ("static", ("--max-memory-gb", "0"), "key 'max_memory_gb': 0.0 is out of range"),
+        ("static", ("--max-memory-gb", "0.001"), "GB and 0.00 GB is allowed (max_memory_gb)"),
+        ("temporal", ("--max-memory-gb", "0.001"), "GB and 0.00 GB is allowed (max_memory_gb)"),
+        (
+            "temporal",
+            ("--max-memory-gb", "0.001", "--lengths", "1"),
+            "of 6 relations needs about 0.10 GB and 0.00 GB is allowed (max_memory_gb)",
+        ),
+        ("static", ("--backend", "cluster"), "unknown backend 'cluster'"),
+        ("static", ("--backend", "process", "--threads", "0"), "0 workers cannot work"),
+        ("static", ("--top", "0"), "key 'top': 0 is out of range"),
+        ("static", ("--top", "3", "--score", "best"), "key 'score': unknown score 'best'"),
+        ("static", ("--score", "wilson"), "key 'score': tells the best rules of a head"),
+        ("temporal", ("--prune-covered",), "covered rules are told on static facts"),
         ("static", ("--layout", "csv"), "key 'layout': there is no layout 'csv'"),
     ],
 )

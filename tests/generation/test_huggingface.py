@@ -174,8 +174,8 @@ def test_equal_requests_are_read_once_and_none_is_fine(llama: Path) -> None:
     generator = HuggingFaceGenerator(llama, max_new_tokens=4, device="cpu")
     (one,) = requests(1)
     seen: list[int] = []
-    decode = generator._decoder.decode
-    generator._decoder.decode = lambda p, s: seen.append(len(p)) or decode(p, s)  # type: ignore
+    decode = generator._decode
+    generator._decode = lambda p: seen.append(len(p)) or decode(p)  # type: ignore
     first, second, third = generator.generate([one, one, one])
     assert first == second == third
     assert seen == [1]

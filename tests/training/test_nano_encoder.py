@@ -1,16 +1,35 @@
-"""Self-made pairs, and a few steps of the small encoder."""
+"""Self-made pairs, the stages of the small encoder, and the one that ships."""
 
 from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
+import rulerag
+from rulerag.errors import ConfigError
+from rulerag.io import read_json
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.kg.verbalization import Verbalizer
-from training.nano_encoder import sources, train_pairs
-from training.pairs import PairSource
-from training.tiny import make_encoder, train_tokenizer
+from rulerag.kg.worlds import World
+from rulerag.retrieval.encoders_loading import NANO_ENCODER, load_encoder
+from training.nano_encoder import sources
+from training.nano_encoder_card import nano_card
+from training.nano_encoder_figures import world_figures
+from training.nano_encoder_mlm import masked_batch
+from training.nano_encoder_stages import Stage, embed, train_masked, train_pairs
+from training.pairs import PairBatch, PairSource
+from training.tiny import make_encoder, save_half, train_tokenizer
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+    from transformers import PreTrainedTokenizerFast
 
 
 def test_pairs_fit_and_other_answers_are_left_out(toy_graph: KnowledgeGraph) -> None:
@@ -31,30 +50,122 @@ def test_pairs_fit_and_other_answers_are_left_out(toy_graph: KnowledgeGraph) -> 
 
 def test_ruled_questions_name_the_documents_relation(toy_graph: KnowledgeGraph) -> None:
     source = PairSource(toy_graph.train, Verbalizer(toy_graph))
-    batch = source.batch(64, np.random.default_rng(1), guided=1.0)
+    batch = source.batch(64, np.random.default_rng(1), guided=1.0, chained=0.3)
     label = toy_graph.relations.label
     relations = [label(name) for name in toy_graph.relations.names]
+    chained = 0
     for query, document in zip(batch.queries, batch.documents, strict=True):
         body = query.split(" leads to ")[0].split("[")[1]
+        chained += "Entity 3" in query
         named = next(r for r in relations if f", {r}, " in body)
         assert f" {named} " in document
         subject, _, object_ = document.rstrip(".").partition(f" {named} ")
-        asked = object_ if body.startswith("Entity 2") else subject
+        asked = object_ if body.rstrip("] and").endswith("Entity 1") else subject
         assert query.startswith(f"what does {asked} ")
+    assert 5 < chained < 40
 
 
-def test_a_few_steps_learn_and_repeat() -> None:
+def test_questions_from_the_other_end_read_as_substituted_queries() -> None:
+    world = World.generate(500, kind="static", seed=1)
+    source = PairSource(world.graph.train, Verbalizer(world.graph))
+    batch = source.batch(200, np.random.default_rng(2), guided=0.5)
+    other = [
+        (query, document)
+        for query, document in zip(batch.queries, batch.documents, strict=True)
+        if not query.startswith("what does ")
+    ]
+    assert 5 < len(other) < 60
+    for query, document in other:
+        told = query.removeprefix("what ").removesuffix(" ?")
+        assert document.rstrip(".").endswith(f" {told}")
+
+
+def test_dated_questions_lie_mostly_after_their_documents() -> None:
+    world = World.generate(500, seed=1)
+    source = PairSource(world.graph.train, Verbalizer(world.graph))
+    batch = source.batch(200, np.random.default_rng(3))
+    later = [
+        q.split()[1] > d.split()[1] for q, d in zip(batch.queries, batch.documents, strict=True)
+    ]
+    assert 0.65 < sum(later) / len(later) < 0.98
+
+
+@pytest.fixture(scope="module")
+def small() -> tuple[list[PairSource], PreTrainedTokenizerFast]:
     made = sources([], worlds=2, world_facts=500)
-    tokenizer = train_tokenizer((t for s in made for t in s.texts), vocabulary=500)
-    runs = []
-    for _ in range(2):
-        encoder = make_encoder(tokenizer, width=32, layers=1, seed=2)
-        losses = train_pairs(encoder, made, steps=25, batch_size=32, learning_rate=5e-3)
-        runs.append((losses, [p.detach().clone() for p in encoder.parameters()]))
-    assert runs[0][0] == pytest.approx(runs[1][0], abs=0)
-    assert all(torch.equal(a, b) for a, b in zip(runs[0][1], runs[1][1], strict=True))
-    losses = runs[0][0]
-    assert sum(losses[-5:]) < 0.8 * sum(losses[:5])
+    return made, train_tokenizer((t for s in made for t in s.texts), vocabulary=500)
+
+
+def small_encoder(small: tuple[list[PairSource], PreTrainedTokenizerFast]) -> SentenceTransformer:
+    return make_encoder(small[1], width=32, layers=1, feed_forward=32, seed=2)
+
+
+def test_a_killed_run_goes_on_to_the_same_result(
+    small: tuple[list[PairSource], PreTrainedTokenizerFast], tmp_path: Path
+) -> None:
+    made, _ = small
+    stage = Stage(20, batch_size=32, learning_rate=5e-3, every=8)
+    whole = small_encoder(small)
+    losses = train_pairs(whole, made, stage)
+    assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
+    kept = replace(stage, state=tmp_path / "pairs.pt")
+
+    class Killed(RuntimeError):
+        pass
+
+    class Fragile(PairSource):
+        left = 11
+
+        def batch(self, *arguments: Any, **options: Any) -> PairBatch:
+            Fragile.left -= 1
+            if Fragile.left < 0:
+                raise Killed
+            return super().batch(*arguments, **options)
+
+    fragile = [copy.copy(source) for source in made]
+    for source in fragile:
+        source.__class__ = Fragile
+    with pytest.raises(Killed):
+        train_pairs(small_encoder(small), fragile, kept)
+    resumed = small_encoder(small)
+    assert train_pairs(resumed, made, kept) == pytest.approx(losses, abs=0)
+    assert all(
+        torch.equal(a, b) for a, b in zip(whole.parameters(), resumed.parameters(), strict=True)
+    )
+    assert train_pairs(small_encoder(small), made, replace(stage, minutes=1e-9)) == []
+
+
+def test_masked_tokens_are_asked_and_learned(
+    small: tuple[list[PairSource], PreTrainedTokenizerFast],
+) -> None:
+    made, tokenizer = small
+    batch = masked_batch(made[0], tokenizer, 64, np.random.default_rng(0))
+    asked = batch["labels"] != -100
+    share = float(asked.sum() / batch["attention_mask"].sum())
+    assert 0.1 < share < 0.25
+    masked = batch["input_ids"][asked] == tokenizer.mask_token_id
+    assert 0.65 < float(masked.float().mean()) < 0.92
+    special = torch.isin(batch["labels"], torch.tensor(tokenizer.all_special_ids))
+    assert not special.any()
+    losses = train_masked(small_encoder(small), made, Stage(20, batch_size=32, learning_rate=5e-3))
+    assert sum(losses[-5:]) < sum(losses[:5])
+
+
+def test_half_precision_on_disk_opens_in_single_with_the_same_numbers(
+    small: tuple[list[PairSource], PreTrainedTokenizerFast], tmp_path: Path
+) -> None:
+    encoder = small_encoder(small)
+    save_half(encoder, tmp_path / "nano")
+    weights = load_file(tmp_path / "nano" / "model.safetensors")
+    assert {value.dtype for value in weights.values()} == {torch.float16}
+    opened = load_encoder(tmp_path / "nano")
+    assert {p.dtype for p in opened.model.parameters()} == {torch.float32}
+    for ours, theirs in zip(encoder.parameters(), opened.model.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+    texts = small[0][0].texts[:20]
+    with torch.no_grad():
+        own = embed(encoder.eval(), texts).numpy()
+    np.testing.assert_allclose(opened.encode(texts), own, atol=1e-5)
 
 
 def test_large_tables_are_thinned_by_seed(toy_graph: KnowledgeGraph) -> None:
@@ -63,3 +174,28 @@ def test_large_tables_are_thinned_by_seed(toy_graph: KnowledgeGraph) -> None:
     assert len(one) == 4
     assert one.texts == again.texts
     assert len(one.batch(8, np.random.default_rng(0)).queries) == 8
+
+
+def test_held_out_worlds_are_refused() -> None:
+    with pytest.raises(ConfigError, match="held out"):
+        sources([], worlds=2, seed=9_999)
+
+
+# --- what ships --------------------------------------------------------------------------------
+
+
+def test_the_shipped_encoder_is_small_and_says_what_it_saw() -> None:
+    folder = Path(rulerag.__file__).parent / "models" / "nano-encoder"
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    assert size < 8_000_000
+    facts = read_json(folder / "training.json")
+    assert (folder / "README.md").read_text(encoding="utf-8") == nano_card(facts)
+    assert set(facts["train_facts"]) == {"icews14", "yago", "wiki", "fb15k237", "nell995"}
+
+
+def test_the_shipped_encoder_follows_rules_in_an_unseen_world() -> None:
+    """Its card's figures, on a smaller world: rules lead where the plain question cannot."""
+    encoder = load_encoder(NANO_ENCODER)
+    row = world_figures(encoder, facts=2000, queries=60)["unseen temporal world"]
+    assert row["guided_union"] > row["plain"] + 0.2
+    assert row["guided_union"] > 0.6

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import multiprocessing
 import os
-import subprocess
-import sys
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from rulerag.retrieval.encoders_loading import load_encoder
 from training.checkpoint import TrainingError
 from training.retriever import main, train_retriever
 from training.settings import RetrieverSettings
+from training.tiny import make_encoder, train_tokenizer
 
 ROOT = Path(__file__).resolve().parents[2]
 Make = Callable[..., RetrieverSettings]
@@ -137,11 +138,11 @@ device: cpu
     return path
 
 
-def test_two_steps_through_the_command(config: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "training.retriever", str(config), "method=ssft", "--quiet"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "answer_recall@10" in done.stdout
+def test_two_steps_through_the_command(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(config), "method=ssft", "--quiet"]) == 0
+    assert "answer_recall@10" in capsys.readouterr().out
     metrics = read_json(tmp_path / "out" / "metrics.json")
     assert metrics["method"] == "ssft" and metrics["steps"] == 2
 
@@ -174,32 +175,46 @@ def test_the_default_configuration_has_the_papers_settings() -> None:
     )
 
 
-@pytest.mark.slow
+def _one_of_two(rank: int, port: int, settings: RetrieverSettings) -> None:
+    """What ``accelerate launch`` and ``torchrun`` set up, in a fork: nothing is imported again."""
+    os.environ.update(
+        MASTER_ADDR="127.0.0.1",
+        MASTER_PORT=str(port),
+        WORLD_SIZE="2",
+        LOCAL_WORLD_SIZE="2",
+        RANK=str(rank),
+        LOCAL_RANK=str(rank),
+        OMP_NUM_THREADS="1",
+    )
+    torch.set_num_threads(1)
+    train_retriever(settings)
+
+
 @pytest.mark.skipif(
     importlib.util.find_spec("accelerate") is None, reason="accelerate is not installed"
 )
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_two_processes_give_the_result_of_one(
-    config: Path, world_dataset: RuleQADataset, tmp_path: Path
+    settings: Make, world_dataset: RuleQADataset, tmp_path: Path
 ) -> None:
+    importlib.import_module("accelerate")
     texts = [document.text for document in world_dataset.corpus]
-    from training.tiny import make_encoder, train_tokenizer
-
     still = tmp_path / "still"  # dropout would differ between the two
     make_encoder(train_tokenizer(texts, vocabulary=600), width=32, layers=1).save(str(still))
-    changes = [f"model.query={still}", "max_steps=3"]
-    alone = load_config(config, [*changes, f"out={tmp_path / 'one'}"])
-    train_retriever(RetrieverSettings.from_config(alone))
-    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
-    command = [sys.executable, *launch, "-m", "training.retriever", str(config), *changes]
-    done = subprocess.run(
-        [*command, f"out={tmp_path / 'two'}", "--quiet"],
-        cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
+    made = settings(query=str(still), max_steps=3, every=1, out=str(tmp_path / "one"))
+    train_retriever(made)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    both = dataclasses.replace(made, out=str(tmp_path / "two"))
+    fork = multiprocessing.get_context("fork")
+    pair = [fork.Process(target=_one_of_two, args=(rank, port, both)) for rank in range(2)]
+    for process in pair:
+        process.start()
+    for process in pair:
+        process.join(timeout=120)
+        process.kill()  # no trace of a process that hangs
+    assert [process.exitcode for process in pair] == [0, 0]
     one, two = (read_json(tmp_path / name / "metrics.json")["history"] for name in ("one", "two"))
     losses = [[row["loss"] for row in history[1:]] for history in (one, two)]
     # The loss of each step shows the weights that the steps before it made.

@@ -1,0 +1,147 @@
+"""Plots of the retrieval experiments, as PNG by matplotlib and as HTML by plotly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.retrieval_measures import CUTOFFS
+from benchmarks.retrieval_tables import Result
+
+__all__ = ["plot_banks", "plot_recall"]
+
+Series = tuple[str, list[float], list[float]]
+
+_COLORS = (
+    "#1f6f8b",
+    "#c8553d",
+    "#588157",
+    "#6d597a",
+    "#b08900",
+    "#444444",
+    "#3a86ff",
+    "#d1495b",
+    "#8fb8c8",
+)
+
+
+def plot_recall(results: Sequence[Result], path: Path, title: str) -> None:
+    """Answer recall by k: among the k best, and in the union of every search's k best.
+
+    Args:
+        results: the rows.
+        path: the PNG to write; the HTML stands beside it.
+        title: above the plot.
+    """
+    series = [
+        (
+            result.title,
+            [result.mean(f"answer_recall@{k}") for k in CUTOFFS],
+            [result.mean(f"answer_recall@{k}_union") for k in CUTOFFS if k <= 10],
+        )
+        for result in results
+    ]
+    _recall_png(series, path, title)
+    _recall_html(series, path.with_suffix(".html"), title)
+
+
+def _recall_png(
+    series: Sequence[tuple[str, list[float], list[float]]], path: Path, title: str
+) -> None:
+    plt = _pyplot()
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4.6), sharey=True, layout="constrained")
+    for number, (name, best, union) in enumerate(series):
+        style = {
+            "color": _COLORS[number % len(_COLORS)],
+            "marker": "o" if number % 2 else "s",
+            "markersize": 4,
+            "label": name,
+        }
+        axes[0].plot(CUTOFFS, best, **style)
+        axes[1].plot(CUTOFFS[: len(union)], union, **style)
+    for axis, words in zip(
+        axes, ("the k best documents", "the union of every search's k best"), strict=True
+    ):
+        axis.set(xscale="log", xlabel="k", title=words)
+        axis.set_xticks(CUTOFFS if axis is axes[0] else CUTOFFS[:-1])
+        axis.get_xaxis().set_major_formatter(plt.ScalarFormatter())
+        axis.minorticks_off()
+        axis.grid(alpha=0.3)
+    axes[0].set(ylabel="answer recall", ylim=(0, 1))
+    axes[1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    figure.suptitle(title, fontsize=10)
+    figure.savefig(path, dpi=120, metadata={"Software": None})
+    plt.close(figure)
+
+
+def _recall_html(series: Sequence[Series], path: Path, title: str) -> None:
+    from plotly import graph_objects as go
+
+    figure = go.Figure()
+    for number, (name, best, union) in enumerate(series):
+        color = _COLORS[number % len(_COLORS)]
+        line = {"color": color}
+        figure.add_scatter(x=CUTOFFS, y=best, name=name, mode="lines+markers", line=line)
+        if union != best[: len(union)]:
+            figure.add_scatter(
+                x=CUTOFFS[: len(union)],
+                y=union,
+                name=f"{name}, union",
+                mode="lines+markers",
+                line={"color": color, "dash": "dot"},
+            )
+    figure.update_layout(
+        title=title, template="plotly_white", yaxis={"title": "answer recall", "range": [0, 1]}
+    )
+    figure.update_xaxes(title="k", type="log", tickvals=CUTOFFS)
+    _write_html(figure, path)
+
+
+def plot_banks(gains: npt.NDArray[np.float64], banks: Sequence[str], path: Path) -> None:
+    """The gains of Figure 5 as a map: fine-tuned with the row's bank, asked with the column's."""
+    plt = _pyplot()
+    points = 100 * gains
+    figure, axis = plt.subplots(figsize=(4.8, 4.0), layout="constrained")
+    image = axis.imshow(points, cmap="BuGn", vmin=min(0.0, points.min()))
+    axis.set(xlabel="asked with", ylabel="fine-tuned with")
+    axis.set_xticks(range(len(banks)), banks)
+    axis.set_yticks(range(len(banks)), banks)
+    middle = (points.max() + min(0.0, points.min())) / 2
+    for (i, j), value in np.ndenumerate(points):
+        color = "white" if value > middle else "black"
+        axis.text(j, i, f"{value:+.1f}", ha="center", va="center", color=color)
+    figure.colorbar(image, label="gain in answer recall@10, points")
+    figure.suptitle("Gain over plain retrieval, the paper's protocol", fontsize=10)
+    figure.savefig(path, dpi=120, metadata={"Software": None})
+    plt.close(figure)
+    from plotly import graph_objects as go
+
+    told: Any = go.Heatmap(
+        z=points, x=list(banks), y=list(banks), texttemplate="%{z:+.1f}", colorscale="BuGn"
+    )
+    made = go.Figure(told)
+    made.update_layout(
+        title="Gain in answer recall@10 over plain retrieval",
+        template="plotly_white",
+        xaxis={"title": "asked with"},
+        yaxis={"title": "fine-tuned with", "autorange": "reversed"},
+    )
+    _write_html(made, path.with_suffix(".html"))
+
+
+def _write_html(figure: Any, path: Path) -> None:
+    """A page of its own; plotly's script is left to the network, which keeps it at some KB."""
+    figure.write_html(path, include_plotlyjs="cdn", div_id=path.stem)
+
+
+def _pyplot() -> Any:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    return plt

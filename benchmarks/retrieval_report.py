@@ -1,0 +1,170 @@
+"""Reports of the retrieval experiments: tables, results files, plots, from whatever stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.retrieval_experiments import BANKS, RETRIEVAL, RetrievalExperiment
+from benchmarks.retrieval_plots import plot_banks, plot_recall
+from benchmarks.retrieval_tables import (
+    TEN,
+    UNION,
+    Result,
+    benchmark_table,
+    comparison_table,
+    load_result,
+    recall_table,
+    results_of,
+    summary,
+)
+from rulerag.errors import DataError
+from rulerag.io import prepare_folder, write_json, write_text
+
+__all__ = ["has_rows", "report_retrieval"]
+
+_CEILINGS = {
+    "anywhere": "any document",
+    "same_subject": "a document that shares an entity with the query",
+    "oracle": "an oracle document",
+}
+
+
+def has_rows(folder: Path) -> bool:
+    """Whether a folder holds finished rows of a retrieval experiment."""
+    return any((folder / "rows").glob("*/*/*.json"))
+
+
+def report_retrieval(folder: Path, save: Path | None = None, only: str = "") -> str:
+    """Markdown of every experiment that has rows; results files and plots beside it.
+
+    Args:
+        folder: the folder of the runs.
+        save: where tables, results files and plots go, a folder for each experiment.
+        only: the name of one experiment.
+
+    Raises:
+        DataError: there is no finished row.
+    """
+    if not has_rows(folder):
+        raise DataError(
+            "holds no finished row of a retrieval experiment",
+            path=folder,
+            hint="python -m benchmarks.experiments run table2-retrieval --out DIR",
+        )
+    parts = []
+    for name, experiment in RETRIEVAL.items():
+        if only and name != only:
+            continue
+        found = _benchmarks(folder, experiment)
+        target = prepare_folder(save / name) if save is not None else None
+        make = {"table2-retrieval": _table2, "figure5": _figure5}.get(name, _by_cutoff)
+        text = make(folder, name, found, target) if found else ""
+        if text:
+            whole = f"# {experiment.title}\n\n{text}"
+            parts.append(whole)
+            if target is not None:
+                write_text(target / "table.md", whole)
+        elif target is not None:
+            target.rmdir()
+    return "\n".join(parts)
+
+
+def _benchmarks(folder: Path, experiment: RetrievalExperiment) -> dict[str, dict[str, Result]]:
+    names = sorted(place.name for place in (folder / "rows").iterdir())
+    order = [name for name in (experiment.benchmarks or _ORDER) if name in names]
+    found = {}
+    for name in order:
+        results = results_of(folder / "rows" / name / experiment.query_set)
+        if results:
+            found[name] = results
+    return found
+
+
+_ORDER = ("ruleqa-i", "ruleqa-y", "ruleqa-w", "ruleqa-f", "ruleqa-n")
+
+
+def _table2(
+    folder: Path, name: str, found: Mapping[str, Mapping[str, Result]], target: Path | None
+) -> str:
+    parts = []
+    for benchmark, results in found.items():
+        told = next(iter(results.values())).records[0].get("about", {})
+        ceilings = {
+            _CEILINGS[key]: share
+            for key, share in told.get("ceilings", {}).items()
+            if key in _CEILINGS
+        }
+        parts.append(benchmark_table(benchmark, results, told.get("encoder_saw", ""), ceilings))
+    text, rows = comparison_table(found)
+    parts.append(f"## Fine-tuned with rules against without\n\n{text}")
+    if target is not None:
+        kept = {benchmark: summary(results) for benchmark, results in found.items()}
+        write_json(target / "results.json", {"rows": kept, "comparisons": rows})
+    return "\n".join(parts)
+
+
+def _by_cutoff(
+    folder: Path, name: str, found: Mapping[str, Mapping[str, Result]], target: Path | None
+) -> str:
+    wanted = RETRIEVAL[name].rows
+    parts = []
+    for benchmark, results in found.items():
+        shown = [results[row] for row in wanted if row in results]
+        if not shown:
+            continue
+        cutoffs = (1, 2, 5, 10, 50)
+        parts.append(f"## {benchmark}\n\n{recall_table(shown, cutoffs)}")
+        if target is not None:
+            plot_recall(shown, target / f"{benchmark}.png", f"{benchmark}, answer recall")
+            kept = {result.name: result.summary() for result in shown}
+            write_json(target / f"{benchmark}.json", kept)
+    return "\n".join(parts)
+
+
+def _figure5(
+    folder: Path, name: str, found: Mapping[str, Mapping[str, Result]], target: Path | None
+) -> str:
+    parts = []
+    for benchmark, results in found.items():
+        plain = results.get("dense")
+        place = folder / "rows" / benchmark / "balanced"
+        cells = {
+            (i, j): load_result(place, "dense-guided-rgft", "RGFT", f"-{i}-{j}")
+            for i in BANKS
+            for j in BANKS
+        }
+        if plain is None or any(cell is None for cell in cells.values()):
+            continue
+        kept: dict[str, Any] = {"plain": {m: plain.mean(m) for m in (TEN, UNION)}}
+        for measure, words in ((UNION, "the paper's protocol"), (TEN, "equal budget")):
+            gains = np.array(
+                [[_gain(cells[i, j], plain, measure) for j in BANKS] for i in BANKS], dtype=float
+            )
+            lines = [f"| trained on | {' | '.join(f'asked with {bank}' for bank in BANKS)} |"]
+            lines.append("| --- |" + " ---: |" * len(BANKS))
+            lines += [
+                f"| {bank} | {' | '.join(f'{100 * value:+.1f}' for value in row)} |"
+                for bank, row in zip(BANKS, gains, strict=True)
+            ]
+            seen = float(np.diag(gains).mean())
+            unseen = float(gains[~np.eye(len(BANKS), dtype=bool)].mean())
+            table = "\n".join(lines)
+            parts.append(
+                f"## {benchmark}, gain in answer recall@10 over plain retrieval, {words}\n\n"
+                f"{table}\n\nMean gain with the bank of fine-tuning {100 * seen:+.1f}, with "
+                f"another {100 * unseen:+.1f}. Plain: {100 * plain.mean(measure):.1f}.\n"
+            )
+            kept[measure] = {"gains": gains.round(5).tolist(), "seen": seen, "unseen": unseen}
+            if target is not None and measure == UNION:
+                plot_banks(gains, BANKS, target / f"{benchmark}.png")
+        if target is not None:
+            write_json(target / f"{benchmark}.json", kept)
+    return "\n".join(parts)
+
+
+def _gain(cell: Result | None, plain: Result, measure: str) -> float:
+    return (cell.mean(measure) if cell is not None else np.nan) - plain.mean(measure)

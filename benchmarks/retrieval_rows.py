@@ -1,0 +1,98 @@
+"""The rows of the retrieval tables: which experiment file each is, and what it is compared with."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+from rulerag.errors import ConfigError, did_you_mean
+
+__all__ = ["CONTROLS", "FUSIONS", "PAPER_BEST", "ROWS", "Row", "paper_values", "row"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One way to retrieve.
+
+    Args:
+        name: the first half of its experiment file, ``configs/<benchmark>/<name>__symbolic.yaml``.
+        title: what tables call it.
+        training: ``ssft`` or ``rgft`` when its query encoder is fine-tuned; one run a seed.
+        dense: whether it searches vectors.
+        paper: the row of the paper's tables beside it: table, method, retriever.
+    """
+
+    name: str
+    title: str
+    training: str = ""
+    dense: bool = False
+    paper: tuple[str, str, str] | None = None
+
+
+_DPR = ("2", "Standard RAG", "DPR")
+_RG_DPR = ("2", "RuleRAG-ICL", "RG-DPR")
+_SSFT = ("2", "Rule Ablation", "SSFT-DPR")
+_RGFT = ("2", "RuleRAG-FT", "RGFT-DPR")
+
+ROWS = (
+    Row("bm25", "BM25"),
+    Row("bm25-guided", "BM25, rule-guided"),
+    Row("lucene", "Lucene"),
+    Row("lucene-guided", "Lucene, rule-guided"),
+    Row("symbolic", "symbolic"),
+    Row("dense", "dense, untrained", dense=True, paper=_DPR),
+    Row("dense-guided", "dense, untrained, rule-guided", dense=True, paper=_RG_DPR),
+    Row("dense-ssft", "dense, SSFT", training="ssft", dense=True, paper=_SSFT),
+    Row("dense-guided-rgft", "dense, RGFT", training="rgft", dense=True, paper=_RGFT),
+)
+"""The rows of every table, in order."""
+
+CONTROLS = (
+    Row("bm25-pooled", "BM25, pooled (control)"),
+    Row("dense-pooled-ssft", "dense, SSFT, pooled (control)", training="ssft", dense=True),
+    Row("dense-guided-ssft", "dense, SSFT, with rules (control)", training="ssft", dense=True),
+)
+"""What part of a gain is not the rules': evidence pooled without them, rules never trained on."""
+
+FUSIONS = (
+    ("bm25-guided", "symbolic"),
+    ("bm25-guided", "dense-guided-rgft"),
+    ("symbolic", "dense-guided-rgft"),
+    ("bm25-guided", "symbolic", "dense-guided-rgft"),
+    ("dense-ssft", "dense-guided-rgft"),
+)
+"""Members of the fused rows, reciprocal rank fusion; which is best is chosen on validation."""
+
+PAPER_BEST = {
+    "ruleqa-i": 0.455,
+    "ruleqa-y": 0.557,
+    "ruleqa-w": 0.632,
+    "ruleqa-f": 0.951,
+    "ruleqa-n": 0.925,
+}
+"""The paper's best answer recall@10 (its Tables 2, 4 and 6)."""
+
+_PUBLISHED = Path(__file__).parent / "results" / "published" / "rulerag_retrieval.csv"
+
+
+def row(name: str) -> Row:
+    """The row of a name.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    known = {r.name: r for r in (*ROWS, *CONTROLS)}
+    if name not in known:
+        raise ConfigError(f"no row is called {name!r}", key="row", hint=did_you_mean(name, known))
+    return known[name]
+
+
+def paper_values(table: str, method: str, retriever: str) -> dict[str, float]:
+    """The published answer recall@10 by benchmark, fractions; empty where there is none."""
+    with open(_PUBLISHED, encoding="utf-8", newline="") as file:
+        return {
+            line["benchmark"]: float(line["value"]) / 100
+            for line in csv.DictReader(file)
+            if (line["table"], line["method"], line["retriever"]) == (table, method, retriever)
+        }

@@ -1,0 +1,194 @@
+"""A reader that joins two: the symbolic reader's candidates, weighed by a language model too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rulerag.errors import ConfigError
+from rulerag.generation.prompts import PromptTemplate
+from rulerag.io import fingerprint_object
+from rulerag.protocols import Generator
+from rulerag.text import exact_match
+from rulerag.types import Candidate, Completion, GenerationRequest
+
+__all__ = ["HybridReader", "Scorer", "cited_fact"]
+
+WEIGHTS = tuple(round(0.05 * n, 2) for n in range(21))
+"""The weights of the model that tuning tries: 0, 0.05 … 1."""
+
+
+class Scorer(Protocol):
+    """A language model that answers, and tells how probable a given answer is."""
+
+    template: PromptTemplate
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the model and every setting that changes results."""
+        ...
+
+    def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
+        """Return one completion for each request, in order."""
+        ...
+
+    def score(
+        self,
+        requests: Sequence[GenerationRequest],
+        answers: Sequence[str],
+        *,
+        facts: Sequence[tuple[str, str] | None] | None = None,
+    ) -> npt.NDArray[np.float64]:
+        """The log-probability of an answer to each request, of shape (len(requests),)."""
+        ...
+
+
+class _Weighed(NamedTuple):
+    """The candidates of one request with both scores, each normalised over them."""
+
+    candidates: tuple[Candidate, ...]
+    symbolic: npt.NDArray[np.float64]
+    model: npt.NDArray[np.float64]
+
+
+class HybridReader:
+    """Ranks the symbolic reader's candidates by both readers.
+
+    A candidate's score is ``(1 - weight) * log p_symbolic + weight * log p_model``, where each
+    reader's scores are first made a distribution over the candidates. Where the symbolic reader
+    abstains, the model answers alone (or nobody, with ``fallback=False``).
+
+    Args:
+        symbolic: names candidates with scores above 0 and their documents.
+        model: weighs them.
+        weight: how much the model counts, from 0 to 1; tune it on validation with :meth:`tune`.
+        fallback: let the model answer where there is no candidate.
+        labels: readable names of ``entities`` and ``relations``, for models that cite.
+
+    Raises:
+        ConfigError: the weight is out of range.
+    """
+
+    def __init__(
+        self,
+        symbolic: Generator,
+        model: Scorer,
+        *,
+        weight: float = 0.3,
+        fallback: bool = True,
+        labels: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
+        if not 0 <= weight <= 1:
+            raise ConfigError(f"{weight} is not from 0 to 1", key="weight")
+        self.symbolic, self.model = symbolic, model
+        self.weight, self.fallback, self.labels = weight, fallback, labels or {}
+
+    @property
+    def fingerprint(self) -> str:
+        """Names both readers and how they are joined."""
+        parts = [self.symbolic.fingerprint, self.model.fingerprint, self.weight, self.fallback]
+        return fingerprint_object(["hybrid", *parts])
+
+    def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
+        """Return one completion for each request, in order; its candidates are ranked anew."""
+        weighed = self._weigh(requests)
+        alone = [n for n, one in enumerate(weighed) if not one.candidates] if self.fallback else []
+        answers = self.model.generate([requests[n] for n in alone]) if alone else []
+        spoken = dict(zip(alone, answers, strict=True))
+        return [
+            spoken.get(n, Completion("")) if not one.candidates else _ranked(one, self.weight)
+            for n, one in enumerate(weighed)
+        ]
+
+    def tune(
+        self, requests: Sequence[GenerationRequest], weights: Sequence[float] = WEIGHTS
+    ) -> dict[float, float]:
+        """Take the weight of the best exact match on validation requests.
+
+        Of equal weights the middle one is taken.
+
+        Args:
+            requests: with answers; never those of the test.
+            weights: what is tried.
+
+        Returns:
+            The exact match of each weight, over the requests with candidates.
+
+        Raises:
+            ConfigError: there is no weight, or one out of range.
+        """
+        if not weights or not all(0 <= weight <= 1 for weight in weights):
+            raise ConfigError(f"{tuple(weights)} are no weights from 0 to 1", key="weights")
+        weighed = self._weigh(requests)
+        answered = [(r, one) for r, one in zip(requests, weighed, strict=True) if one.candidates]
+        found = {}
+        for weight in weights:
+            hits = [exact_match(_ranked(one, weight).text, r.query.answers) for r, one in answered]
+            found[weight] = math.fsum(hits) / max(1, len(hits))
+        best = [weight for weight in weights if found[weight] == max(found.values())]
+        self.weight = best[len(best) // 2]
+        return found
+
+    def _weigh(self, requests: Sequence[GenerationRequest]) -> list[_Weighed]:
+        """The candidates of each request with both scores; all are scored in one call."""
+        named = [completion.candidates for completion in self.symbolic.generate(requests)]
+        pairs = [(r, c) for r, found in zip(requests, named, strict=True) for c in found]
+        facts = None
+        if self.model.template.target == "citation":
+            facts = [cited_fact(r, c, self.labels) for r, c in pairs]
+        scores = np.zeros(len(pairs))
+        # A candidate without a fact to cite cannot be written by a model that cites.
+        able = [n for n in range(len(pairs)) if facts is None or facts[n] is not None]
+        if able:
+            scores[:] = -1e3
+            scores[able] = self.model.score(
+                [pairs[n][0] for n in able],
+                [pairs[n][1].text for n in able],
+                facts=None if facts is None else [facts[n] for n in able],
+            )
+        weighed, start = [], 0
+        for found in named:
+            end = start + len(found)
+            own = np.log([max(candidate.score, 1e-12) for candidate in found])
+            weighed.append(_Weighed(found, _normalised(own), _normalised(scores[start:end])))
+            start = end
+        return weighed
+
+
+def cited_fact(
+    request: GenerationRequest, candidate: Candidate, labels: Mapping[str, Mapping[str, str]]
+) -> tuple[str, str] | None:
+    """Subject and relation, in words, of a fact in the candidate's documents that holds it.
+
+    None where no document states one.
+    """
+    entities, relations = labels.get("entities", {}), labels.get("relations", {})
+    for document in request.documents:
+        if document.id not in candidate.document_ids:
+            continue
+        for fact in document.facts:
+            subject, object_ = (entities.get(n, n) for n in (fact.subject, fact.object))
+            if candidate.text in (subject, object_):
+                other = subject if object_ == candidate.text else object_
+                return other, relations.get(fact.relation, fact.relation)
+    return None
+
+
+def _normalised(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    if not len(scores):
+        return scores
+    return np.asarray(scores - np.logaddexp.reduce(scores), dtype=np.float64)
+
+
+def _ranked(one: _Weighed, weight: float) -> Completion:
+    joined = (1 - weight) * one.symbolic + weight * one.model
+    order = np.argsort(-joined, kind="stable").tolist()
+    candidates = tuple(
+        Candidate(c.text, float(joined[n]), c.document_ids, c.rule_ids)
+        for n, c in ((n, one.candidates[n]) for n in order)
+    )
+    return Completion(candidates[0].text, candidates[0].score, candidates)

@@ -1,0 +1,147 @@
+"""Prompts for small readers: patterns to look for, then documents, one short line each.
+
+A small model pays for every token and every step of thought. So ``@`` stands for the question's
+subject wherever a line begins or ends with it (entity markers, as in Hermann et al.,
+arXiv:1506.03340), and each guiding rule is shown as the words that a supporting document holds:
+``>`` before words that the answer follows, ``<`` before words that the answer precedes. Without
+rules the asked relation itself is the pattern. Dates are left out: documents come in order of
+merit, from before the question. The completion is the document that a pattern was found in, with a
+bar between pattern and answer::
+
+    > @ Make a visit
+    < Host a visit @
+    = Japan Make a visit Iran
+    = Iran Host a visit @
+    : < Iran | Host a visit @
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from rulerag.generation.prompt_answers import first_answer
+from rulerag.generation.prompts import PromptTemplate
+from rulerag.rules import Rule, readable
+from rulerag.types import Document, GenerationRequest
+
+__all__ = ["CompactTemplate"]
+
+_MARK = "@"
+_DATE = re.compile(r"^Time \d\S*(?: \d+:\d+)? ")
+_ASKED = re.compile(r"^what does (.+) \?$", re.DOTALL)
+_ATOM = re.compile(r"^Entity \d+, (.*), Entity \d+$", re.DOTALL)
+_SIGNED = re.compile(r"^([<>])\s+(.*?)\s*\|\s*(.*)$", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactTemplate(PromptTemplate):
+    """Prompts of patterns and documents; arguments as those of the parent.
+
+    Instruction, order, cases, headings and the query's cue do not show.
+    """
+
+    instruction: str = ""
+    target: Literal["answer", "citation"] = "citation"
+    answer_cue: str = ":"
+
+    def parse(self, completion: str) -> str:
+        """The answer: behind the bar after ``>``, before it after ``<``; empty when none."""
+        signed = _SIGNED.match(completion.strip().partition("\n")[0].strip())
+        if signed is None:
+            return first_answer(completion.lstrip("<> "), self.answer_cue)
+        return signed.group(3 if signed.group(1) == ">" else 2).strip()
+
+    def cited(self, completion: str) -> tuple[str, ...]:
+        """The two sides of the bar, which together are the document; empty when there is none."""
+        signed = _SIGNED.match(completion.strip().partition("\n")[0].strip())
+        return (signed.group(2).strip(), signed.group(3).strip()) if signed else ()
+
+    def completion(
+        self, answer: str, fact: tuple[str, str] | None = None, *, inverse: bool = False
+    ) -> str:
+        """What a model should write after the prompt, for training.
+
+        Args:
+            answer: the answer in words.
+            fact: the question's subject, which is not shown, and the relation of the supporting
+                fact in words.
+            inverse: whether the answer is the subject of that fact.
+        """
+        if fact is None:
+            return f" {answer}"
+        return f" < {answer} | {fact[1]} {_MARK}" if inverse else f" > {_MARK} {fact[1]} | {answer}"
+
+    def line(self, document: Document, request: GenerationRequest) -> str:
+        """A document as it is shown; a good citation repeats it with a bar put in."""
+        return _marked(_undated(document.text).removesuffix("."), _asked(request)[0])
+
+    def _text(self, request: GenerationRequest, documents: Sequence[Document]) -> str:
+        lines = _patterns(request if self.rules else replace(request, rules=()))
+        lines += [f"= {self.line(document, request)}" for document in documents]
+        return "".join(f"\n{line}" for line in [*lines, self.answer_cue])
+
+
+def _undated(text: str) -> str:
+    return _DATE.sub("", text)
+
+
+def _marked(text: str, subject: str) -> str:
+    """The text with the mark in place of the subject at one of its ends."""
+    if subject and text.startswith(f"{subject} "):
+        return _MARK + text[len(subject) :]
+    if subject and text.endswith(f" {subject}"):
+        return text[: -len(subject)] + _MARK
+    return text
+
+
+def _asked(request: GenerationRequest) -> tuple[str, str]:
+    """Subject and relation in words; no subject where the border cannot be told."""
+    query = request.query
+    asked = _ASKED.match(_undated(query.text))
+    if asked is None:
+        return "", _undated(query.text)
+    words = asked.group(1)
+    heads = [atoms[-1] for rule in request.rules[:1] if (atoms := _atoms(rule))]
+    for relation in (*heads, readable(query.relation), query.relation):
+        if relation and words.endswith(f" {relation}"):
+            return words.removesuffix(f" {relation}"), relation
+    for subject in (readable(query.subject), query.subject):
+        if subject and words.startswith(f"{subject} "):
+            return subject, words.removeprefix(f"{subject} ")
+    return "", words
+
+
+def _patterns(request: GenerationRequest) -> list[str]:
+    """What to look for: the rules from the question's subject, else the question's own words."""
+    subject, relation = _asked(request)
+    if not request.rules or not subject:
+        return [f"> {_MARK} {relation}" if subject else f"> {relation}"]
+    return [_pattern(rule) for rule in request.rules]
+
+
+def _pattern(rule: Rule) -> str:
+    """A rule's body as a walk from the subject; the rule's own words where it is none."""
+    atoms = _atoms(rule)
+    here = rule.head.subject
+    steps: list[str] = []
+    for atom, words in zip(rule.body, atoms[:-1], strict=False):
+        if here not in (atom.subject, atom.object):
+            return f"* {rule.text}"
+        forwards = atom.subject == here
+        here = atom.object if forwards else atom.subject
+        named = words if steps else f"{_MARK} {words}" if forwards else f"{words} {_MARK}"
+        steps.append(f"{'>' if forwards else '<'} {named}")
+    return " ".join(steps) if steps and here == rule.head.object else f"* {rule.text}"
+
+
+def _atoms(rule: Rule) -> list[str]:
+    """The relations in words, of the body's atoms and of the head; empty if they do not show."""
+    body, _, head = rule.text.rpartition(" leads to ")
+    parts = [*body.removeprefix("[").removesuffix("]").split("] and ["), head.strip("[].")]
+    found = [_ATOM.match(part) for part in parts]
+    if len(parts) != len(rule.body) + 1 or not all(found):
+        return []
+    return [match.group(1) for match in found if match]

@@ -1,0 +1,23 @@
+"""No retrieval: what a reader knows by itself, as in RuleRAG's standard prompting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rulerag.io import fingerprint_object
+from rulerag.types import Query, ScoredDocument
+
+__all__ = ["NoRetriever"]
+
+
+class NoRetriever:
+    """Finds nothing, for the baseline without documents (RuleRAG, section 4.1)."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Always the same."""
+        return fingerprint_object(["none"])
+
+    def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
+        """Return an empty list for each query."""
+        return [[] for _ in queries]

@@ -1,0 +1,96 @@
+"""The compact prompt: what it shows and leaves out, and the way back to answer and document."""
+
+from __future__ import annotations
+
+import pytest
+
+from rulerag.generation.prompts import PromptTemplate
+from rulerag.generation.prompts_compact import CompactTemplate
+from rulerag.rules import Atom, Rule
+from rulerag.types import Document, Fact, GenerationRequest, Query
+
+TEMPLATE = CompactTemplate()
+HEAD = Atom("Consult", "?x", "?y")
+FORWARDS = Rule(HEAD, (Atom("Make_a_visit", "?x", "?y"),))
+BACKWARDS = Rule(HEAD, (Atom("Host_a_visit", "?y", "?x"),))
+
+
+def request(
+    *rules: Rule, text: str = "Time 2014-12-01 what does China Consult ?"
+) -> GenerationRequest:
+    documents = (
+        Document("a", "Time 2014-03-02 Japan Make a visit Iran."),
+        Document("b", "Time 2014-03-01 Iran Host a visit China.", (Fact("Iran", "x", "China", 1),)),
+        Document("c", "China Consult Darlington F.C.."),
+    )
+    return GenerationRequest(Query("q", text, "China", "Consult", 1), documents, rules)
+
+
+def test_rules_are_patterns_around_the_marked_subject() -> None:
+    assert TEMPLATE.render(request(FORWARDS, BACKWARDS)).text.splitlines() == [
+        "",
+        "> @ Make a visit",
+        "< Host a visit @",
+        "= Japan Make a visit Iran",
+        "= Iran Host a visit @",
+        "= @ Consult Darlington F.C.",
+        ":",
+    ]
+
+
+@pytest.mark.parametrize("template", [TEMPLATE, TEMPLATE.without_rules()])
+def test_without_rules_the_question_is_the_pattern(template: CompactTemplate) -> None:
+    rules = () if template.rules else (FORWARDS,)
+    assert template.render(request(*rules)).text.splitlines()[1:3] == [
+        "> @ Consult",
+        "= Japan Make a visit Iran",
+    ]
+
+
+def test_chains_are_walks_and_other_rules_keep_their_words() -> None:
+    chain = Rule(HEAD, (Atom("r", "?x", "?z"), Atom("s", "?y", "?z")))
+    strange = Rule(HEAD, (Atom("r", "?x", "Rome"), Atom("s", "?y", "Rome")), text="odd words")
+    shown = TEMPLATE.render(request(chain, strange)).text.splitlines()
+    assert shown[1] == "> @ r < s"
+    assert shown[2] == "* odd words"
+
+
+def test_questions_in_other_words_are_shown_whole() -> None:
+    shown = TEMPLATE.render(request(text="Whom did they meet?")).text.splitlines()
+    assert shown[1] == "> Whom did they meet?"
+    assert shown[3] == "= Iran Host a visit China"
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+def test_completion_and_parsing_are_inverse(inverse: bool) -> None:
+    said = TEMPLATE.completion("Darlington F.C.", ("China", "Make a visit"), inverse=inverse)
+    assert TEMPLATE.parse(said) == TEMPLATE.parse(said + "\n= more") == "Darlington F.C."
+    sides = (
+        ("Darlington F.C.", "Make a visit @") if inverse else ("@ Make a visit", "Darlington F.C.")
+    )
+    assert TEMPLATE.cited(said) == sides
+
+
+def test_a_citation_is_the_document_as_shown() -> None:
+    asked = request(FORWARDS, BACKWARDS)
+    said = TEMPLATE.completion("Iran", ("China", "Host a visit"), inverse=True)
+    assert " ".join(TEMPLATE.cited(said)) == TEMPLATE.line(asked.documents[1], asked)
+
+
+def test_broken_completions_are_answers_or_nothing() -> None:
+    assert TEMPLATE.parse(" Iran.") == "Iran"
+    assert TEMPLATE.parse("") == ""
+    assert TEMPLATE.cited(" > @ Make a visit") == ()
+    assert TEMPLATE.completion("Iran") == " Iran"
+
+
+def test_only_whole_words_at_the_ends_are_the_subject() -> None:
+    asked = request(FORWARDS)
+    for text in ("Chinatown Host a visit Iran.", "Iran Host a visit North-China.", "a China b."):
+        assert TEMPLATE.line(Document("d", text), asked) == text.removesuffix(".")
+
+
+def test_it_is_known_by_name_and_fits_a_budget() -> None:
+    assert PromptTemplate.of("compact") == TEMPLATE
+    prompt = TEMPLATE.render(request(FORWARDS), budget=12)
+    assert prompt.kept and prompt.dropped

@@ -1,0 +1,155 @@
+"""What generators are trained on: pairs of F_G, labels on the answer alone, settings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.speed_generation import small_llama
+from rulerag.config import Config, load_config
+from rulerag.dataset import RuleQADataset
+from rulerag.errors import ConfigError, EmptyDataError, GenerationError
+from rulerag.generation.huggingface import HuggingFaceGenerator
+from rulerag.rules import Atom, Rule
+from rulerag.types import Document, Fact, GenerationRequest, Query
+from training.generator_data import make_instructions, supporting_fact
+from training.generator_model import IGNORED, tokenized
+from training.generator_settings import GeneratorSettings
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs" / "training"
+RETRIEVAL = Config(
+    {
+        "selector": {"type": "head", "max_rules": 2},
+        "retriever": {"type": "bm25"},
+        "guided": {"compose": "substitute"},
+    }
+)
+
+
+@pytest.fixture
+def settings(world_folder: Path, tmp_path: Path) -> GeneratorSettings:
+    return GeneratorSettings(
+        path=str(world_folder),
+        base="none",
+        out=str(tmp_path),
+        retrieval=RETRIEVAL,
+        top_k=3,
+        samples=20,
+        tuning_share=0.2,
+        max_length=400,
+    )
+
+
+def test_pairs_are_drawn_by_seed_and_tuning_queries_are_never_trained_on(
+    settings: GeneratorSettings, world_dataset: RuleQADataset
+) -> None:
+    made = make_instructions(settings, world_dataset)
+    asked = {query.id: query for query in world_dataset.query_set("f_g")}
+    trained = {example.request.query.id for example in made.examples}
+    tuned = {request.query.id for request in made.tuning}
+    assert len(made.examples) == 20 and len(tuned) == round(0.2 * len(asked))
+    assert not trained & tuned and trained | tuned <= set(asked)
+    for example in made.examples:
+        assert example.answer in asked[example.request.query.id].answers
+        assert len(example.request.documents) == 3
+    assert make_instructions(settings, world_dataset) == made
+    other = make_instructions(replace(settings, seed=1), world_dataset)
+    assert [e.request.query.id for e in other.examples] != [
+        e.request.query.id for e in made.examples
+    ]
+    whole = make_instructions(replace(settings, samples=0), world_dataset)
+    pairs = sum(len(q.answers) for i, q in asked.items() if i not in tuned)
+    assert len(whole.examples) == pairs
+
+
+def test_ssft_sees_no_rule_in_retrieval_and_prompt(
+    settings: GeneratorSettings, world_dataset: RuleQADataset
+) -> None:
+    guided = make_instructions(settings, world_dataset)
+    plain = make_instructions(replace(settings, method="ssft"), world_dataset)
+    assert all(example.request.rules for example in guided.examples)
+    assert not any(example.request.rules for example in plain.examples)
+    pairs = list(zip(guided.examples, plain.examples, strict=True))
+    assert all(a.request.query == b.request.query and a.answer == b.answer for a, b in pairs)
+    assert any(a.request.documents != b.request.documents for a, b in pairs)
+    assert not replace(settings, method="ssft").prompts.rules
+
+
+def test_only_the_answer_carries_loss(
+    settings: GeneratorSettings, world_dataset: RuleQADataset
+) -> None:
+    made = make_instructions(settings, world_dataset)
+    model, tokenizer = small_llama([document.text for document in world_dataset.corpus])
+    reader = HuggingFaceGenerator(model, tokenizer=tokenizer, max_input_tokens=368, device="cpu")
+    rows = tokenized(reader, made.examples, 400)
+    for example, row in zip(made.examples, rows, strict=True):
+        (prompt,) = reader.prompts([example.request])
+        begin = tokenizer(prompt.text)["input_ids"]
+        answer = tokenizer(f" {example.answer}.")["input_ids"] + [tokenizer.eos_token_id]
+        assert row["input_ids"] == begin + answer
+        assert row["labels"] == [IGNORED] * len(begin) + answer
+    with pytest.raises(GenerationError, match=r"raise training\.max_length"):
+        tokenized(reader, made.examples, len(rows[0]["input_ids"]) - 1)
+
+
+def test_a_citation_names_the_fact_that_a_rule_leads_from() -> None:
+    rule = Rule(Atom("visit", "?x", "?y"), (Atom("host", "?y", "?x"),))
+    facts = (Fact("B", "consult", "A", 1), Fact("C", "host", "A", 2))
+    documents = tuple(Document(f"d{i}", "text", (fact,)) for i, fact in enumerate(facts))
+    request = GenerationRequest(Query("q", "?", "A", "visit", 5), documents, (rule,))
+    labels = {"entities": {"A": "Ada", "C": "Cy"}, "relations": {"host": "be host of"}}
+    assert supporting_fact(request, "Cy", labels) == ("Ada", "be host of")
+    assert supporting_fact(request, "B", labels) is None
+
+
+def test_citing_keeps_supported_answers_only(
+    settings: GeneratorSettings, world_dataset: RuleQADataset
+) -> None:
+    whole = make_instructions(settings, world_dataset)
+    cited = make_instructions(settings, world_dataset, cited=True)
+    assert len(cited.examples) + cited.uncited == len(whole.examples)
+    assert cited.examples and all(example.fact for example in cited.examples)
+    with pytest.raises(EmptyDataError, match="nothing to train on"):
+        make_instructions(replace(settings, method="ssft"), world_dataset, cited=True)
+
+
+def test_every_configuration_is_read_and_the_papers_settings_are_there() -> None:
+    table = {
+        "llama2-7b": (3e-4, 8, 32, 5, 8),
+        "llama2-13b": (3e-4, 16, 32, 10, 4),
+        "mistral-7b": (3e-5, 4, 16, 5, 8),
+        "chatglm2-6b": (3e-5, 4, 16, 5, 8),
+    }
+    names = sorted(path.stem for path in CONFIGS.glob("generator-*.yaml"))
+    assert {f"generator-{name}" for name in table} <= set(names)
+    for name in names:
+        made = GeneratorSettings.from_config(load_config(CONFIGS / f"{name}.yaml"))
+        assert made.samples == 2048
+        key = name.removeprefix("generator-")
+        if key in table:
+            found = (made.learning_rate, made.rank, made.alpha, made.warmup_steps, made.batch_size)
+            assert found == table[key]
+            fixed = (made.dropout, made.epochs, made.every_epochs, made.max_length)
+            assert fixed == (0.05, 50, 3, 5120)
+            assert made.quantization == "4bit"
+
+
+@pytest.mark.parametrize(
+    ("override", "named"),
+    [
+        ("method=rgtf", "data.method"),
+        ("lora.targets=[lm_head]", "lora.targets"),
+        ("lora.rank=0", "model.quantization"),
+        ("+lora.merged=true", "lora.merged"),
+        ("batch_size=0", "training.batch_size"),
+        ("+training.learnin_rate=1", "learnin_rate"),
+        ("tuning_share=1", "data.tuning_share"),
+        ("model.template=guided", "template"),
+    ],
+)
+def test_bad_settings_are_named(override: str, named: str) -> None:
+    with pytest.raises(ConfigError, match=named.replace(".", r"\.")):
+        config = load_config(CONFIGS / "generator-llama2-7b.yaml", [override])
+        _ = GeneratorSettings.from_config(config).prompts

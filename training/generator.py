@@ -1,0 +1,194 @@
+"""RGFT-generator: a causal language model learns to answer by documents and rules.
+
+``python -m training.generator configs/training/generator-llama2-7b.yaml`` trains on F_G with TRL,
+by LoRA or (``lora: null`` or rank 0) on every weight; ``method=ssft`` trains without rules. The
+loss counts the answer's tokens alone. A killed run goes on from its last validation to the same
+result.
+
+References:
+    RuleRAG (arXiv:2410.22353), section 3.2 and Table 7.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rulerag.config import load_config
+from rulerag.console import guarded
+from rulerag.dataset import RuleQADataset
+from rulerag.generation.hf_shipped import stated_template
+from rulerag.io import read_json, write_json, write_text
+from training.checkpoint import RunFolder
+from training.generator_card import generator_card
+from training.generator_data import Instructions, make_instructions
+from training.generator_model import open_reader, tokenized
+from training.generator_settings import METHODS, GeneratorSettings
+from training.generator_trainer import Validation, last_checkpoint, make_trainer
+
+__all__ = ["main", "train_generator"]
+
+
+def train_generator(
+    settings: GeneratorSettings,
+    *,
+    progress: bool = False,
+    after_step: Callable[[int], None] | None = None,
+) -> dict[str, Any]:
+    """Fine-tune a generator; write an adapter or a whole model, its tokenizer and a model card.
+
+    A finished run is not repeated, an interrupted one goes on from its last validation.
+
+    Args:
+        settings: what to do.
+        progress: show progress bars.
+        after_step: called with the number of every finished step.
+
+    Returns:
+        What ``metrics.json`` of the folder holds.
+
+    Raises:
+        ConfigError: a setting is wrong, or the folder belongs to other settings.
+        DataError: the dataset cannot be read.
+        GenerationError: the base model cannot be opened, or an example does not fit it.
+        TrainingError: the loss is no number; the last good checkpoint is kept.
+    """
+    settings.check()
+    folder = RunFolder(settings.out, settings.fingerprint)
+    done = folder.finished
+    if done is not None:
+        return done
+    folder.begin(settings.to_json())
+    dataset = RuleQADataset.load(settings.path)
+    reader = open_reader(settings)
+    cited = reader.template.target == "citation"
+    data = make_instructions(settings, dataset, cited=cited)
+    rows = tokenized(reader, data.examples, settings.max_length)
+    validation = Validation(reader, settings, data.tuning)
+    before = _before(folder.work, validation, reader.model)
+    trainer = make_trainer(
+        settings,
+        reader.model,
+        reader.tokenizer,
+        rows,
+        validation,
+        folder.work,
+        progress=progress,
+        after_step=after_step,
+    )
+    state = last_checkpoint(folder.work)
+    trainer.train(resume_from_checkpoint=str(state) if state is not None else None)
+    metrics = _metrics(settings, dataset, data, trainer, before)
+    _write(settings, folder, trainer, reader.tokenizer, metrics)
+    return metrics
+
+
+def _before(work: Path, validation: Validation, model: Any) -> dict[str, float]:
+    """The measures of the base model, kept for a run that goes on."""
+    place = work / "before.json"
+    if not place.exists():
+        write_json(place, validation(model))
+    return dict(read_json(place))
+
+
+def _metrics(
+    settings: GeneratorSettings,
+    dataset: RuleQADataset,
+    data: Instructions,
+    trainer: Any,
+    before: dict[str, float],
+) -> dict[str, Any]:
+    history = []
+    losses: list[float] = []
+    for row in trainer.state.log_history:
+        if "loss" in row:
+            losses.append(row["loss"])
+        if "eval_merit" in row:
+            figures = {k.removeprefix("eval_"): v for k, v in row.items() if k.startswith("eval_")}
+            figures = {k: figures[k] for k in ("exact_match", "token_f1")}
+            mean = sum(losses) / max(1, len(losses))
+            history.append({"step": row["step"], "loss": mean, **figures})
+            losses = []
+    best_step = int(trainer.state.best_global_step or trainer.state.global_step)
+    best = next(row for row in history if row["step"] == best_step)
+    template: Any = settings.template or ("standard" if settings.method == "ssft" else None)
+    return {
+        "dataset": dataset.name,
+        "dataset_fingerprint": dataset.fingerprint,
+        "method": settings.method,
+        "base": settings.base,
+        "template": template or "rule-guided",
+        "examples": len(data.examples),
+        "uncited": data.uncited,
+        "tuning_queries": len(data.tuning),
+        "before": before,
+        "best": {key: best[key] for key in ("exact_match", "token_f1")},
+        "best_step": best_step,
+        "steps": trainer.state.global_step,
+        "trained_weights": sum(p.numel() for p in trainer.model.parameters() if p.requires_grad),
+        "history": history,
+        "seed": settings.seed,
+    }
+
+
+def _write(
+    settings: GeneratorSettings,
+    folder: RunFolder,
+    trainer: Any,
+    tokenizer: Any,
+    metrics: dict[str, Any],
+) -> None:
+    """The finished folder; the metrics come last and say that it is one."""
+    model = trainer.model
+    if settings.rank and settings.merged:
+        model = model.merge_and_unload()
+    model.save_pretrained(folder.home)
+    tokenizer.save_pretrained(folder.home)
+    stated = stated_template(settings.base) if settings.template is None else settings.template
+    if stated is not None:  # whoever opens the folder asks in the same words
+        write_json(folder.home / "prompt.json", stated)
+    write_text(folder.home / "README.md", generator_card(settings, metrics))
+    write_json(folder.home / "metrics.json", metrics)
+    trainer.state.save_to_json(str(folder.work / "trainer_state.json"))
+    for heavy in folder.work.glob("checkpoint-*"):
+        _remove(heavy)
+
+
+def _remove(folder: Path) -> None:
+    import shutil
+
+    shutil.rmtree(folder)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m training.generator",
+        description="Fine-tune a generator with rules (RGFT) or without (method=ssft) by TRL and "
+        "LoRA; resumes, and writes an adapter or a whole model with a model card.",
+        epilog="example: python -m training.generator configs/training/generator-llama2-7b.yaml "
+        f"method={METHODS[1]} out=runs/generator-ssft",
+    )
+    parser.add_argument("config", type=Path, help="the YAML file")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="changes of it")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    arguments = parser.parse_intermixed_args(argv)
+
+    def work() -> None:
+        config = load_config(arguments.config, arguments.overrides)
+        settings = GeneratorSettings.from_config(config)
+        metrics = train_generator(settings, progress=not arguments.quiet)
+        sys.stdout.write(
+            f"exact_match: {metrics['before']['exact_match']:.4f} before, "
+            f"{metrics['best']['exact_match']:.4f} at step {metrics['best_step']} of "
+            f"{metrics['steps']}; written to {settings.out}\n"
+        )
+
+    return guarded(work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

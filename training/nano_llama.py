@@ -1,0 +1,134 @@
+"""Makes `rulerag-nano-llama`: a LLaMA reader from scratch, small enough to ship.
+
+Own tokenizer, a few layers, trained on invented reading episodes with ever new names
+(:mod:`training.nano_llama_episodes`). Real graphs, where folders are named, lend the spelling of
+their entities and relations, never a fact; no benchmark's question or answer is used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+
+from rulerag.console import guarded
+from rulerag.io import prepare_folder, read_text, write_json, write_text
+from rulerag.kg.graph import KnowledgeGraph
+from training.nano_llama_card import reader_card
+from training.nano_llama_model import make_reader
+from training.nano_llama_names import NameSource
+from training.nano_llama_tokenizer import tokenizer_texts, train_reader_tokenizer
+from training.nano_llama_training import STAGES, ReaderSettings, ReaderTraining
+
+__all__ = ["begin", "export", "main", "name_source"]
+
+_MOST_LABELS = 20_000
+
+
+def name_source(graphs: Sequence[KnowledgeGraph]) -> NameSource:
+    """The spelling of real graphs, at most 20,000 entities of each."""
+    entities = [label for graph in graphs for label in graph.entities.labels[:_MOST_LABELS]]
+    return NameSource(entities, [graph.relations.labels for graph in graphs])
+
+
+def begin(
+    names: NameSource, settings: ReaderSettings, *, vocabulary: int = 4096, layers: int = 5
+) -> ReaderTraining:
+    """Tokenizer and weights at the beginning of a run.
+
+    Args:
+        names: what episodes are about.
+        settings: how it is trained.
+        vocabulary: tokens at most.
+        layers: of the model.
+    """
+    texts = tokenizer_texts(names, seed=settings.seed)
+    tokenizer = train_reader_tokenizer(texts, vocabulary=vocabulary)
+    model = make_reader(tokenizer, layers=layers, seed=settings.seed)
+    return ReaderTraining(model, tokenizer, names, settings)
+
+
+def export(training: ReaderTraining, out: Path, graphs: Sequence[str], table: str = "") -> None:
+    """Write the model folder: weights, tokenizer, the prompt's name, card and facts.
+
+    Args:
+        training: the run.
+        out: the folder.
+        graphs: names of the graphs whose spelling was lent.
+        table: held-out figures for the card.
+    """
+    training.model.save_pretrained(out)
+    training.tokenizer.save_pretrained(out)
+    write_json(out / "prompt.json", {"type": "compact"})
+    facts = {
+        "settings": asdict(training.settings),
+        "steps": training.step,
+        "stage": training.stage,
+        "stages": len(STAGES),
+        "entered": training.entered,
+        "parameters": sum(p.numel() for p in training.model.parameters()),
+        "vocabulary": len(training.tokenizer),
+        "graphs": list(graphs),
+    }
+    write_json(out / "training.json", facts)
+    write_text(out / "README.md", reader_card(facts, table))
+
+
+def _make(arguments: argparse.Namespace) -> None:
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+    out = prepare_folder(arguments.out)
+    work = prepare_folder(arguments.work or out.with_name(f"{out.name}.run"))
+    graphs = [KnowledgeGraph.load(folder) for folder in arguments.graph]
+    settings = ReaderSettings(
+        copy_steps=arguments.copy_steps,
+        steps=arguments.steps,
+        more=arguments.more,
+        rows=arguments.rows,
+        learning_rate=arguments.learning_rate,
+        seed=arguments.seed,
+    )
+    training = begin(name_source(graphs), settings, vocabulary=arguments.vocabulary)
+    training.run(work / "state.pt", until=arguments.until, progress=not arguments.quiet)
+    table = read_text(arguments.table) if arguments.table else ""
+    export(training, out, [folder.name for folder in arguments.graph], table)
+    shown = sum(training.recent) / max(1, len(training.recent))
+    sys.stdout.write(
+        f"{training.step:,} steps, stage {training.stage + 1} of {len(STAGES)}, "
+        f"{100 * shown:.1f} % of the last episodes cited right; written to {out}\n"
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m training.nano_llama",
+        description="Make the small reader from scratch; a killed run goes on.",
+        epilog="example: python -m training.nano_llama --out runs/nano-llama --steps 500 --more 0 "
+        "--graph ../shared/data/icews14",
+    )
+    defaults = ReaderSettings()
+    parser.add_argument("--out", required=True, type=Path, help="the folder to write")
+    parser.add_argument("--work", type=Path, help="state of the run (OUT.run)")
+    parser.add_argument("--graph", type=Path, action="append", default=[], help="a graph folder")
+    parser.add_argument("--vocabulary", type=int, default=4096, help="of the tokenizer (4096)")
+    parser.add_argument("--copy-steps", type=int, default=0, help="copy stage (0)")
+    parser.add_argument("--steps", type=int, default=defaults.steps, help="round one (900)")
+    parser.add_argument("--more", type=int, default=defaults.more, help="round two (160)")
+    parser.add_argument("--until", type=int, help="stop before this step and write what is there")
+    parser.add_argument("--rows", type=int, default=defaults.rows, help="episodes of a step")
+    parser.add_argument("--learning-rate", type=float, default=defaults.learning_rate)
+    parser.add_argument("--table", type=Path, help="measured figures for the card (Markdown)")
+    parser.add_argument("--threads", type=int, help="of torch")
+    parser.add_argument("--seed", type=int, default=0, help="of weights and episodes (0)")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    arguments = parser.parse_args(argv)
+    return guarded(lambda: _make(arguments), interrupted="interrupted; run it again to go on")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
