@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from rulerag.io import read_json
 
 __all__ = [
     "Result",
+    "bars_table",
     "benchmark_table",
     "comparison_table",
     "load_result",
@@ -30,6 +32,7 @@ __all__ = [
 ]
 
 Floats = npt.NDArray[np.float64]
+_WITH_RULES = ("dense-guided-rgft", "dense-ssft+dense-guided-rgft")
 TEN, UNION = "answer_recall@10", "answer_recall@10_union"
 
 
@@ -164,45 +167,89 @@ def benchmark_table(
 def comparison_table(benchmarks: Mapping[str, Mapping[str, Result]]) -> tuple[str, list[Any]]:
     """RGFT against SSFT and against rules without fine-tuning: differences and paired tests.
 
-    The p-values of a paired randomization test over queries (each the mean over the seeds),
+    Once alone, and once beside the SSFT encoder, which then searches the plain queries. The
+    p-values are of a paired randomization test over queries (each the mean over the seeds),
     Holm-adjusted over the whole table.
 
     Args:
         benchmarks: the rows by benchmark.
     """
     rows: list[dict[str, Any]] = []
+    others = ("dense-ssft", "dense-pooled-ssft", "dense-guided")
+    protocols = ((UNION, "paper's protocol"), (TEN, "equal budget"))
     for name, results in benchmarks.items():
-        rgft = results.get("dense-guided-rgft")
-        for other in ("dense-ssft", "dense-pooled-ssft", "dense-guided"):
-            against = results.get(other)
-            if rgft is None or against is None:
+        for ours, other in itertools.product(_WITH_RULES, others):
+            if ours not in results or other not in results:
                 continue
-            for measure, protocol in ((UNION, "paper's protocol"), (TEN, "equal budget")):
-                left, right = rgft.column(measure), against.column(measure)
+            rgft, against = results[ours], results[other]
+            for measure, protocol in protocols:
+                left, right = rgft.column(measure).tolist(), against.column(measure).tolist()
                 rows.append(
                     {
                         "benchmark": name,
+                        "ours": rgft.title,
                         "against": against.title,
                         "protocol": protocol,
                         "rgft": rgft.mean(measure),
                         "other": against.mean(measure),
-                        "p": paired_randomization_test(left.tolist(), right.tolist(), samples=5000),
+                        "p": paired_randomization_test(left, right, samples=5000),
                         "seeds_ahead": _ahead(rgft, against, measure),
                     }
                 )
     for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["p_holm"] = adjusted
     lines = [
-        "| benchmark | against | protocol | RGFT | other | difference | p (Holm) | seeds ahead |",
-        "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |",
+        "| benchmark | ours | against | protocol | ours | other | difference | p (Holm) | "
+        "seeds ahead |",
+        "| --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     lines += [
-        f"| {r['benchmark']} | {r['against']} | {r['protocol']} | {_percent(r['rgft'])} | "
+        f"| {r['benchmark']} | {r['ours']} | {r['against']} | {r['protocol']} | "
+        f"{_percent(r['rgft'])} | "
         f"{_percent(r['other'])} | {100 * (r['rgft'] - r['other']):+.1f} | {r['p_holm']:.4f} | "
         f"{r['seeds_ahead']} |"
         for r in rows
     ]
     return "\n".join(lines) + "\n", rows
+
+
+def bars_table(benchmarks: Mapping[str, Mapping[str, Result]]) -> str:
+    """Markdown: the best of ours beside the paper's best, by the paper's protocol.
+
+    Args:
+        benchmarks: the rows by benchmark.
+    """
+    lines = [
+        "| benchmark | paper's best | best that searches vectors | best of all | above the paper |",
+        "| --- | ---: | --- | --- | --- |",
+    ]
+    for name, results in benchmarks.items():
+        told = []
+        for group in (_learned(results), results):
+            if not group:
+                told.append(("–", 0.0))
+                continue
+            best = max(group.values(), key=lambda result: result.mean(UNION))
+            documents = best.mean("documents@10_union")
+            words = f"{_percent(best.mean(UNION))} ({best.title}, {documents:.0f} documents)"
+            told.append((words, best.mean(UNION)))
+        above = " and ".join(
+            what
+            for what, (_, value) in zip(("vectors", "all"), told, strict=True)
+            if value >= PAPER_BEST[name]
+        )
+        cells = [name, _percent(PAPER_BEST[name]), told[0][0], told[1][0], above or "neither"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _learned(results: Mapping[str, Result]) -> dict[str, Result]:
+    """The rows that search vectors, alone or fused with one another."""
+    return {
+        name: result
+        for name, result in results.items()
+        if all(part.startswith("dense") for part in name.split("+"))
+    }
 
 
 def summary(results: Mapping[str, Result]) -> dict[str, Any]:
@@ -220,9 +267,9 @@ def _ahead(one: Result, other: Result, measure: str) -> str:
 
 def _best(results: Mapping[str, Result]) -> str:
     """Which row is best of all, and which of those that search vectors."""
-    learned = {n: r for n, r in results.items() if n.startswith("dense") and "+" not in n}
     parts = []
-    for what, group in (("Best of all by its protocol", results), ("best learned", learned)):
+    groups = (("Best of all by its protocol", results), ("best learned", _learned(results)))
+    for what, group in groups:
         if group:
             best = max(group.values(), key=lambda result: result.mean(UNION))
             parts.append(f"{what}: {best.title}, {_percent(best.mean(UNION))}")

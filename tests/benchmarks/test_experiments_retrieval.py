@@ -160,6 +160,7 @@ def test_the_report_shows_every_row_and_keeps_results(bench: Bench, tmp_path: Pa
     text = report_retrieval(bench.out, tmp_path)
     for one in (*ROWS, *CONTROLS):
         assert ("lucene" in one.name) or f"| {one.title} |" in text
+    assert "| ruleqa-i | 45.5 |" in text, "the bars"
     assert "| 45.1 |" in text, "the paper's RGFT-DPR on RuleQA-I"
     kept = read_json(tmp_path / "table2-retrieval" / "results.json")
     assert set(kept["rows"]["ruleqa-i"]) >= {"bm25", "dense-guided-rgft", "dense-ssft"}
