@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
@@ -21,6 +22,11 @@ ROOT = Path(__file__).resolve().parent.parent
 # The same examples in every run, and no deadline: a busy machine must not fail a test.
 settings.register_profile("rulerag", deadline=None, derandomize=True)
 settings.load_profile("rulerag")
+
+# A shell that starts this in the background ignores Ctrl-C for it, and so for the programs that
+# tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _finder(kind: str, variable: str, fallback: Path) -> Callable[[str], Path]:

@@ -52,7 +52,9 @@ def begin(
     return ReaderTraining(model, tokenizer, names, settings)
 
 
-def export(training: ReaderTraining, out: Path, graphs: Sequence[str], table: str = "") -> None:
+def export(
+    training: ReaderTraining, out: Path, graphs: Sequence[str], table: str = "", note: str = ""
+) -> None:
     """Write the model folder: weights, tokenizer, the prompt's name, card and facts.
 
     Args:
@@ -60,6 +62,7 @@ def export(training: ReaderTraining, out: Path, graphs: Sequence[str], table: st
         out: the folder.
         graphs: names of the graphs whose spelling was lent.
         table: held-out figures for the card.
+        note: a remark for the card.
     """
     training.model.save_pretrained(out)
     training.tokenizer.save_pretrained(out)
@@ -75,7 +78,7 @@ def export(training: ReaderTraining, out: Path, graphs: Sequence[str], table: st
         "graphs": list(graphs),
     }
     write_json(out / "training.json", facts)
-    write_text(out / "README.md", reader_card(facts, table))
+    write_text(out / "README.md", reader_card(facts, table, note))
 
 
 def _make(arguments: argparse.Namespace) -> None:
@@ -95,7 +98,7 @@ def _make(arguments: argparse.Namespace) -> None:
     training = begin(name_source(graphs), settings, vocabulary=arguments.vocabulary)
     training.run(work / "state.pt", until=arguments.until, progress=not arguments.quiet)
     table = read_text(arguments.table) if arguments.table else ""
-    export(training, out, [folder.name for folder in arguments.graph], table)
+    export(training, out, [folder.name for folder in arguments.graph], table, arguments.note)
     shown = sum(training.recent) / max(1, len(training.recent))
     sys.stdout.write(
         f"{training.step:,} steps, stage {training.stage + 1} of {len(STAGES)}, "
@@ -108,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m training.nano_llama",
         description="Make the small reader from scratch; a killed run goes on.",
-        epilog="example: python -m training.nano_llama --out runs/nano-llama --steps 500 --more 0 "
+        epilog="example: python -m training.nano_llama --out runs/nano-llama --steps 500 "
         "--graph ../shared/data/icews14",
     )
     defaults = ReaderSettings()
@@ -118,11 +121,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--vocabulary", type=int, default=4096, help="of the tokenizer (4096)")
     parser.add_argument("--copy-steps", type=int, default=0, help="copy stage (0)")
     parser.add_argument("--steps", type=int, default=defaults.steps, help="round one (900)")
-    parser.add_argument("--more", type=int, default=defaults.more, help="round two (160)")
+    parser.add_argument("--more", type=int, default=defaults.more, help="round two (0)")
     parser.add_argument("--until", type=int, help="stop before this step and write what is there")
     parser.add_argument("--rows", type=int, default=defaults.rows, help="episodes of a step")
     parser.add_argument("--learning-rate", type=float, default=defaults.learning_rate)
     parser.add_argument("--table", type=Path, help="measured figures for the card (Markdown)")
+    parser.add_argument("--note", default="", help="a remark for the card")
     parser.add_argument("--threads", type=int, help="of torch")
     parser.add_argument("--seed", type=int, default=0, help="of weights and episodes (0)")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")

@@ -7,16 +7,18 @@ from typing import Any
 __all__ = ["reader_card"]
 
 
-def reader_card(facts: dict[str, Any], table: str) -> str:
+def reader_card(facts: dict[str, Any], table: str, note: str = "") -> str:
     """The card in Markdown with the Hub's metadata.
 
     Args:
         facts: what the run wrote to ``training.json``.
         table: the held-out figures in Markdown; empty before they are measured.
+        note: what a reader of the commands must know of this run.
     """
     folders = " ".join(f"--graph DATA/{name}" for name in facts["graphs"])
     settings = facts["settings"]
     measured = table or "Not measured yet.\n"
+    remark = f"\n{note}\n" if note else ""
     return f"""---
 library_name: transformers
 pipeline_tag: text-generation
@@ -73,6 +75,6 @@ abstains. It reads the sentences of facts, and no other text; use a published mo
 python -m training.nano_llama --out rulerag/models/nano-llama {folders} \\
   --steps {settings["steps"]} --more {settings["more"]} --seed {settings["seed"]} --threads 1
 python -m training.nano_llama_figures --model rulerag/models/nano-llama \\
-  --twin ruleqa-i=DATA/icews14 --out benchmarks/results/nano-llama
+  --twin ruleqa-i=DATA/icews14 --episodes 60 --out benchmarks/results/nano-llama
 ```
-"""
+{remark}"""

@@ -64,7 +64,7 @@ class ReaderSettings:
 
     copy_steps: int = 0
     steps: int = 900
-    more: int = 160
+    more: int = 0
     rows: int = 48
     learning_rate: float = 2e-3
     gate: float = 0.6

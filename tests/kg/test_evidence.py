@@ -115,4 +115,5 @@ def test_settings_name_what_changes_results() -> None:
         "sharpness": 1.0,
         "decay": 0.5,
         "time_step": 1,
+        "static_confidence": "pca",
     }

@@ -187,6 +187,9 @@ def _one_of_two(rank: int, port: int, settings: RetrieverSettings) -> None:
         OMP_NUM_THREADS="1",
     )
     torch.set_num_threads(1)
+    # What earlier tests of this process told accelerate (one process) would be inherited.
+    state = importlib.import_module("accelerate.state")
+    state.AcceleratorState._reset_state(reset_partial_state=True)
     train_retriever(settings)
 
 
