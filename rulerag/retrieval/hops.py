@@ -7,6 +7,7 @@ an earlier one bound: *what does ann born in ?* finds Velm, *what does Velm city
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -94,8 +95,7 @@ class Trail:
         )
         text = self.query.text
         if step.entity != self.query.subject:
-            subject, entity = words
-            text = text.replace(subject, entity, 1) if subject in text else f"{entity} {text}"
+            text = _renamed(text, *words)
         number = f"{self.query.id}|{self.rule.id}|{step.atom}"
         return replace(self.query, id=number, text=text, subject=step.entity), rule
 
@@ -213,3 +213,11 @@ def follow(
             weight = step.weight * (1.0 if trail.names_answer(step) else bridge_weight)
             searches[number].append((weight, kept))
     return searches
+
+
+def _renamed(text: str, subject: str, entity: str) -> str:
+    """A question about another entity; the subject is a word of it, not a part of one."""
+    place = re.search(rf"(?<!\w){re.escape(subject)}(?!\w)", text)
+    if place is None:
+        return f"{entity} {text}"
+    return f"{text[: place.start()]}{entity}{text[place.end() :]}"

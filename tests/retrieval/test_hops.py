@@ -292,3 +292,25 @@ def test_bad_input() -> None:
     with pytest.raises(ConfigError, match="key 'bridge_weight'"):
         guided(CHAIN, bridge_weight=1.5)
     assert guided(CHAIN).fingerprint != guided(CHAIN, bridges=0).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("text", "subject", "asked"),
+    [
+        ("what does a visit ?", "a", "what does Velm visit ?"),
+        ("what does C++ (language) use ?", "C++ (language)", "what does Velm use ?"),
+        ("Time 2014-12-01 what does ann visit ?", "ann", "Time 2014-12-01 what does Velm visit ?"),
+        ("who was it ?", "ann", "Velm who was it ?"),
+    ],
+)
+def test_the_subject_of_a_question_is_replaced_as_a_word(
+    text: str, subject: str, asked: str
+) -> None:
+    trail = Trail(
+        Query("q", text, subject, "lives in", ()),
+        rule(Atom("born in", "?x", "?z"), Atom("city of", "?z", "?y")),
+        3,
+    )
+    trail.learn(trail.steps(0)[0], [(Document("d", "t", (Fact(subject, "born in", "velm"),)), 1.0)])
+    (step,) = trail.steps(1)
+    assert trail.asked(step, (subject, "Velm"))[0].text == asked
