@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.retrieval_experiments import GRAPHS, RETRIEVAL, Plan, run_retrieval
+from benchmarks.retrieval_experiments import RETRIEVAL, Plan, run_retrieval
 from benchmarks.retrieval_report import has_rows, report_retrieval
 from benchmarks.ruleqa import BENCHMARKS
 from benchmarks.ruleqa import build as build_ruleqa
+from benchmarks.ruleqa_settings import GRAPHS
 from rulerag.build import make_pipeline
 from rulerag.config import load_config
 from rulerag.console import guarded

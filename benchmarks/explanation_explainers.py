@@ -16,6 +16,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -70,6 +71,10 @@ class Case:
     predicate: Callable[[str], bool]
     rules: frozenset[frozenset[int]] | None
     sources: frozenset[int]
+
+
+def _asked(make: Callable[..., ProbeEngine], budget: int | None) -> ProbeEngine:
+    return make(max_probes=budget)
 
 
 @dataclass(frozen=True)
@@ -156,7 +161,7 @@ def formulas(runs: int, num_sources: int = 24) -> Iterator[Case]:
             sources = frozenset(index for rule in rules for index in rule)
             yield Case(
                 family,
-                lambda budget, p=planted: p.engine(max_probes=budget),
+                partial(_asked, planted.engine),
                 planted.predicate,
                 rules,
                 sources,
@@ -175,7 +180,7 @@ def worlds(runs: int, num_documents: int = 24, num_facts: int = 4000) -> Iterato
     by_subject: dict[str, list[Any]] = {}
     for document in corpus:
         by_subject.setdefault(document.facts[0].subject, []).append(document)
-    reader = SymbolicReader(labels=graph_labels(world.graph))
+    reader = SymbolicReader(labels=graph_labels(world.graph)["entities"])
     chance, made = random.Random(7), 0
     for query in queries_from_facts(world.graph.test, words, "q"):
         truth = world.find(query.subject, query.relation, query.timestamp)
@@ -196,7 +201,7 @@ def worlds(runs: int, num_documents: int = 24, num_facts: int = 4000) -> Iterato
         made += 1
         yield Case(
             "world",
-            lambda budget, r=request: ProbeEngine.from_generator(reader, r, max_probes=budget),
+            partial(_asked, partial(ProbeEngine.from_generator, reader, request)),
             matches_answer(answer),
             None,
             frozenset(place for place, d in enumerate(chosen) if d.id in support),

@@ -10,7 +10,6 @@ split only.
 from __future__ import annotations
 
 import argparse
-import resource
 import sys
 import time
 from collections.abc import Sequence
@@ -30,6 +29,7 @@ from benchmarks.link_prediction_ranks import (
     queries_of,
     rank_answers,
 )
+from benchmarks.process_cost import peak_memory_mb
 from rulerag.console import guarded
 from rulerag.errors import ConfigError
 from rulerag.evaluation.experiment import versions
@@ -243,7 +243,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         "metrics": measures(ranks),
         "seconds": clock.wall,
         "cpu_seconds": clock.cpu,
-        "peak_memory_mb": _peak_memory(),
+        "peak_memory_mb": round(peak_memory_mb(), 1),
         "seed": arguments.seed,
         "config": {k: v for k, v in settings.items() if k not in ("out", "progress")},
         "versions": versions(),
@@ -263,11 +263,6 @@ class _Clock:
         self.wall[name] = round(now[0] - self._last[0], 3)
         self.cpu[name] = round(now[1] - self._last[1], 3)
         self._last = now
-
-
-def _peak_memory() -> float:
-    unit = 1024 * 1024 if sys.platform == "darwin" else 1024
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)
 
 
 def _say(result: dict[str, Any]) -> None:

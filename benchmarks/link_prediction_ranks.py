@@ -81,8 +81,8 @@ def queries_of(
     other = true[np.repeat(low, count) + place, 3]
     keep = other != rows[owner, 3]
     bounds = np.concatenate([[0], np.bincount(owner[keep], minlength=len(rows)).cumsum()])
-    columns = (np.ascontiguousarray(column, np.int32) for column in rows.T)
-    return Queries(*columns, bounds, other[keep].astype(np.int32))
+    entity, relation, time, answer = (np.ascontiguousarray(row, np.int32) for row in rows.T)
+    return Queries(entity, relation, time, answer, bounds, other[keep].astype(np.int32))
 
 
 def _both_ways(table: FactTable, limit: int | None = None) -> Longs:
@@ -105,7 +105,8 @@ def _search(rows: Longs, wanted: Longs, side: str) -> Longs:
         ((part[:, 0] - low[0]) * span[1] + part[:, 1] - low[1]) * span[2] + part[:, 2] - low[2]
         for part in (rows[:, :3], wanted)
     )
-    return np.searchsorted(code, asked, side="left" if side == "left" else "right")
+    found: Longs = np.searchsorted(code, asked, side="left" if side == "left" else "right")
+    return found
 
 
 class Prior(NamedTuple):
@@ -115,12 +116,12 @@ class Prior(NamedTuple):
         bounds: int64 array of shape (2 R + 2,), entries of each directed relation; the last row
             counts over all relations and stands in for relations without any fact.
         entity: int32 array, ascending for each relation.
-        count: int64 array.
+        facts: int64 array, how many facts each is the answer of.
     """
 
     bounds: Longs
     entity: Ints
-    count: Longs
+    facts: Longs
 
     @classmethod
     def of(cls, table: FactTable) -> Prior:
@@ -198,7 +199,7 @@ def _prior_row(prior: Prior, relation: int) -> int:
 @compiled
 def _prior_of(prior: Prior, relation: int, entity: int) -> int:
     place = _find(prior.entity, prior.bounds[relation], prior.bounds[relation + 1], entity)
-    return prior.count[place] if place >= 0 else 0
+    return prior.facts[place] if place >= 0 else 0
 
 
 @compiled
@@ -240,8 +241,8 @@ def _rank(queries, candidates, prior, num_entities, where):  # type: ignore[no-u
                 continue
             for place in range(prior.bounds[kind], prior.bounds[kind + 1]):
                 if seen[prior.entity[place]] != query and prior.entity[place] != answer[query]:
-                    above += prior.count[place] > own
-                    equal += prior.count[place] == own
+                    above += prior.facts[place] > own
+                    equal += prior.facts[place] == own
         best[query], worst[query] = above + 1, above + equal + 1
     return best, worst, reached
 

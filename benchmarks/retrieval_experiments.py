@@ -13,6 +13,7 @@ from benchmarks.retrieval_fusion import run_fusion
 from benchmarks.retrieval_rows import CONTROLS, FUSIONS, ROWS, Row, row
 from benchmarks.retrieval_runs import Bench, run_row, train
 from benchmarks.ruleqa import BENCHMARKS, build
+from benchmarks.ruleqa_settings import GRAPHS
 from rulerag.dataset import RuleQADataset
 from rulerag.errors import ConfigError, DataError, did_you_mean
 from rulerag.kg.graph import KnowledgeGraph
@@ -20,13 +21,6 @@ from rulerag.rules import RuleBank
 
 __all__ = ["BANKS", "RETRIEVAL", "Plan", "rule_bank", "run_retrieval"]
 
-GRAPHS = {
-    "ruleqa-i": "icews14",
-    "ruleqa-y": "yago",
-    "ruleqa-w": "wiki",
-    "ruleqa-f": "fb15k237",
-    "ruleqa-n": "nell995",
-}
 BANKS = ("R1", "R2", "R3", "R4")
 """Rule banks of Figure 5: disjoint quarters of R."""
 _PLAIN_AND_GUIDED = (

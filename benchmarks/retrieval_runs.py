@@ -13,7 +13,6 @@ import gc
 import importlib
 import multiprocessing
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -25,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import rulerag
+from benchmarks.process_cost import peak_memory_mb
 from benchmarks.retrieval_measures import DEPTH, UNION_K, Found, means
 from benchmarks.retrieval_rows import Row
 from benchmarks.retrieval_searches import Remembered
@@ -160,7 +160,10 @@ def train(bench: Bench, method: str, seed: int, overrides: Sequence[str] = ()) -
         settings = RetrieverSettings.from_config(load_config(CONFIGS / _TRAINING, changes))
         started = time.process_time()
         metrics = train_retriever(settings, dataset=None if overrides else bench.dataset)
-        cost = {"cpu_seconds": round(time.process_time() - started, 1), "memory_mb": _peak_mb()}
+        cost = {
+            "cpu_seconds": round(time.process_time() - started, 1),
+            "memory_mb": round(peak_memory_mb()),
+        }
         write_json(out / "cost.json", cost)
         name = settings.metric
         _tell(f"  {name} {metrics['before'][name]:.3f} -> {metrics['best'][name]:.3f}, {cost}")
@@ -207,12 +210,12 @@ def run_row(
     def work() -> None:
         dataset = rules(bench.dataset) if rules is not None else bench.dataset
         found, seconds = _retrieve(config, dataset, queries, bench.row_of)
-        memory = _peak_mb()
+        memory = round(peak_memory_mb())
         values = found.measure(queries, dataset)
         found.save(f"{place}.npz")
         with atomic_write(f"{place}.values.npz", "wb") as file:
             np.savez_compressed(file, **values)  # type: ignore[arg-type]
-        made = {
+        made: dict[str, Any] = {
             "identity": identity,
             "benchmark": bench.name,
             "row": row.name,
@@ -322,12 +325,6 @@ def _import_heavy() -> None:
     """Once for all forks; importing starts no thread that a fork would miss."""
     for module in ("torch", "sentence_transformers", "faiss"):
         importlib.import_module(module)
-
-
-def _peak_mb() -> int:
-    """Peak resident memory of this process, in MB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(peak / (1024 * 1024 if sys.platform == "darwin" else 1024))
 
 
 def _tell(line: str) -> None:

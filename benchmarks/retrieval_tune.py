@@ -15,11 +15,12 @@ from typing import Any
 
 from tqdm import tqdm
 
-from benchmarks.retrieval_experiments import GRAPHS, Plan
+from benchmarks.retrieval_experiments import Plan
 from benchmarks.retrieval_measures import Found, means
 from benchmarks.retrieval_rows import Row, row
 from benchmarks.retrieval_runs import Bench, train
 from benchmarks.retrieval_searches import Remembered
+from benchmarks.ruleqa_settings import GRAPHS
 from rulerag.build import make_retriever, make_selector
 from rulerag.console import guarded
 from rulerag.evaluation.metrics import AnswerMatcher

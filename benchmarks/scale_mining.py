@@ -22,7 +22,6 @@ import itertools
 import json
 import math
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -33,6 +32,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from benchmarks.process_cost import peak_memory_mb
 from benchmarks.scale_mining_report import write_reports
 from rulerag.console import guarded
 from rulerag.errors import MiningError
@@ -93,17 +93,15 @@ def _pairs_of_facts(facts: FactTable) -> int:
     return total
 
 
-def _peak_mb() -> float:
-    unit = 1024 * 1024 if sys.platform == "darwin" else 1024
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)
-
-
 def _child(name: str, size: int) -> None:
     kind = MINERS[name]
     _miner(name).mine(World.generate(_WARM_UP, kind=kind).graph.train)  # loads the kernels
     started = time.process_time()
     world = World.generate(size, kind=kind)
-    row: Row = {"world_cpu": round(time.process_time() - started, 3), "world_mb": _peak_mb()}
+    row: Row = {
+        "world_cpu": round(time.process_time() - started, 3),
+        "world_mb": round(peak_memory_mb(), 1),
+    }
     facts, planted = world.graph.train, {rule.id for rule in world.rules}
     del world
     miner = _miner(name)
@@ -116,7 +114,7 @@ def _child(name: str, size: int) -> None:
     row |= {
         "cpu": round(time.process_time() - cpu, 3),
         "wall": round(time.perf_counter() - wall, 3),
-        "memory_mb": _peak_mb(),
+        "memory_mb": round(peak_memory_mb(), 1),
         "facts": len(facts),
         "entities": len(facts.entities),
         "rules": len(bank),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import sys
 import time
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.process_cost import peak_memory_mb
 from rulerag.errors import DataError
 from rulerag.io import prepare_folder, write_json
 from rulerag.kg.graph import FactTable, KnowledgeGraph
@@ -87,7 +87,7 @@ class _Run:
             "slowest_cpu_ms": round(max(self.times), 1),
             "most_rows": self.rows,
             "queries_with_groundings_left_out": self.incomplete,
-            "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+            "peak_mb": round(peak_memory_mb()),
         }
 
 
@@ -157,9 +157,7 @@ def main(out: Path | None = None) -> dict[str, Any]:
     long = _longer(mined, _LONG)
     table, plain = TableIndex(train), FactIndex(train)
     queries = _questions(graph.test)
-    figures: dict[str, Any] = {
-        "before_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-    }
+    figures: dict[str, Any] = {"before_mb": round(peak_memory_mb())}
     figures["two body atoms"] = _compared(chains, table, plain, queries, _PLAIN)
     figures["three body atoms"] = _compared(long, table, plain, queries, _PLAIN // 3)
     for name, bank in (("hubs, two body atoms", chains), ("hubs, three body atoms", long)):

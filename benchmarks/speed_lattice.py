@@ -16,7 +16,6 @@ from __future__ import annotations
 import gc
 import itertools
 import multiprocessing
-import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -24,6 +23,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from benchmarks.process_cost import peak_memory_mb
 from rulerag.explanation.miners import MonoMiner
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.io import write_json
@@ -116,7 +116,7 @@ def measure(name: str, num_sources: int, *, baseline: bool, repeats: int = 5) ->
         "seconds": ours,
         "wall_seconds": wall,
         "overhead_us_per_probe": 1e6 * ours / rules.num_probes,
-        "peak_memory_mb": _peak_memory_mb(),
+        "peak_memory_mb": peak_memory_mb(),
     }
     if baseline:
         row |= _against_algorithm_1(formula, num_sources, repeats)
@@ -153,12 +153,6 @@ def _best_seconds(work: Callable[[], object], repeats: int) -> float:
         work()
         best = min(best, time.perf_counter() - start)
     return best
-
-
-def _peak_memory_mb() -> float:
-    """The largest resident size of this process so far."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (1 << 20) if sys.platform == "darwin" else peak / 1024
 
 
 def _measure_alone(arguments: tuple[str, int, bool]) -> dict[str, Any]:

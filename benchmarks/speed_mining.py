@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,6 +22,7 @@ from typing import Any
 
 from benchmarks import speed_mining_temporal
 from benchmarks.amie_agreement import Pairs, pairs_by_relation, place
+from benchmarks.process_cost import in_fresh_process
 from rulerag.console import guarded
 from rulerag.io import write_json
 from rulerag.kg.graph import KnowledgeGraph
@@ -60,25 +59,14 @@ def measure(graph: str, threads: int, cache: str | None = None) -> dict[str, Any
     Returns:
         Seconds and megabytes of the whole process, seconds of its parts, and the rules found.
     """
-    command = [sys.executable, "-m", "benchmarks.speed_mining", _CHILD, graph, str(threads)]
-    environment = os.environ | ({"NUMBA_CACHE_DIR": cache} if cache else {})
-    start = time.perf_counter()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
-        assert process.stdout is not None  # noqa: S101 - PIPE was asked for
-        output = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    wall = time.perf_counter() - start
-    if process.returncode:
-        raise RuntimeError(f"mining {graph} failed with status {process.returncode}")
-    return {
-        "graph": graph,
-        "threads": threads,
-        "wall": wall,
-        "cpu": usage.ru_utime + usage.ru_stime,
-        "memory_mb": usage.ru_maxrss / (1024 * 1024 if sys.platform == "darwin" else 1024),
-        **json.loads(output),
-    }
+    found = in_fresh_process(
+        "benchmarks.speed_mining",
+        _CHILD,
+        graph,
+        str(threads),
+        environment={"NUMBA_CACHE_DIR": cache} if cache else None,
+    )
+    return {"graph": graph, "threads": threads, **found}
 
 
 def _child(graph: str, threads: int) -> None:

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -21,6 +19,7 @@ from typing import Any
 from benchmarks.amie_agreement import place
 from benchmarks.link_prediction import evaluate, load_rules
 from benchmarks.link_prediction_ranks import Prior, measures, queries_of
+from benchmarks.process_cost import in_fresh_process
 from rulerag.console import guarded
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.mining.application import TemporalApplication
@@ -77,23 +76,8 @@ def measure(task: str, name: str) -> Row:
     Returns:
         Seconds and megabytes of the whole process, and what came of it.
     """
-    command = [sys.executable, "-m", "benchmarks.speed_mining_temporal", _CHILD, task, name]
-    started = time.perf_counter()
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None  # noqa: S101 - PIPE was asked for
-        output = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    wall = time.perf_counter() - started
-    if process.returncode:
-        raise RuntimeError(f"{task} {name} failed with status {process.returncode}")
-    return {
-        "task": f"{task} {name}",
-        "wall": wall,
-        "cpu": usage.ru_utime + usage.ru_stime,
-        "memory_mb": usage.ru_maxrss / (1024 * 1024 if sys.platform == "darwin" else 1024),
-        **json.loads(output),
-    }
+    found = in_fresh_process("benchmarks.speed_mining_temporal", _CHILD, task, name)
+    return {"task": f"{task} {name}", **found}
 
 
 def run(repeats: int) -> list[Row]:

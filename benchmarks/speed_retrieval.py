@@ -24,7 +24,6 @@ import argparse
 import gc
 import os
 import random
-import resource
 import sys
 import tempfile
 import time
@@ -35,6 +34,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.process_cost import peak_memory_mb
 from benchmarks.ruleqa import BENCHMARKS, build
 from benchmarks.speed_retrieval_encoder import small_encoder
 from benchmarks.speed_retrieval_training import measure_training_step, training_dataset
@@ -237,7 +237,7 @@ def measure_graph(
         start = clock()
         RuleGuidedRetriever(retriever, selector).retrieve_union(queries, depth)
         guided_seconds = clock() - start
-        peak = _peak_memory_gb()
+        peak = peak_memory_mb() / 1024
         vectors = embed_corpus(dataset.corpus, encoder, cache_dir=cache).vectors
         raw = _faiss_seconds(vectors, retriever.asked, depth, clock)
     without = guided_seconds - retriever.seconds["encode"]
@@ -285,11 +285,6 @@ def _faiss_seconds(vectors: Floats, asked: Floats, depth: int, clock: Callable[[
     for start in range(0, len(vectors), 1 << 16):
         index.add(normalized(np.asarray(vectors[start : start + (1 << 16)])))
     return _turns([lambda: index.search(asked, depth)], 2, clock)[0]
-
-
-def _peak_memory_gb() -> float:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (1 << 30 if sys.platform == "darwin" else 1 << 20)
 
 
 def main(

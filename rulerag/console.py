@@ -1,10 +1,13 @@
-"""What every command shares: readable errors and the exit codes of the command line."""
+"""What every command shares: readable errors, a Ctrl-C that holds, and the exit codes."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from rulerag.errors import RuleRAGError
 
@@ -16,9 +19,15 @@ EXIT_INTERRUPTED = 130
 AGAIN = "interrupted; no half-written file was left, run the same command again"
 """What is said after Ctrl-C in a command that does not resume."""
 
+_INSIST_SECONDS = 0.3
+
 
 def guarded(command: Callable[[], object], *, interrupted: str = AGAIN) -> int:
     """Run a command: 0 on success, 2 and one message on bad input, 130 when interrupted.
+
+    Ctrl-C counts wherever it falls. Python drops the ``KeyboardInterrupt`` that comes while it
+    runs a destructor or a callback, and compiled code turns it into a ``SystemError``: the first
+    is raised again, the second is taken for what it is.
 
     Args:
         command: the work; an error of rulerag's own is shown without a traceback, any other
@@ -26,17 +35,67 @@ def guarded(command: Callable[[], object], *, interrupted: str = AGAIN) -> int:
         interrupted: what to say after Ctrl-C: what stands, and what to do next.
     """
     try:
-        command()
-        sys.stdout.flush()
-    except RuleRAGError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return EXIT_BAD_INPUT
-    except KeyboardInterrupt:
-        # A progress bar or ^C may stand on the line.
-        sys.stderr.write(("\n" if sys.stderr.isatty() else "") + interrupted + "\n")
-        return EXIT_INTERRUPTED
+        with _insistent_ctrl_c():
+            command()
+            sys.stdout.flush()
     except BrokenPipeError:
         # The reader of a pipe (head, less) has what it wanted; that is success. What is still
         # buffered must go nowhere, or the interpreter complains when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BaseException as error:
+        if _is_ctrl_c(error):
+            # A progress bar or ^C may stand on the line.
+            sys.stderr.write(("\n" if sys.stderr.isatty() else "") + interrupted + "\n")
+            return EXIT_INTERRUPTED
+        if isinstance(error, RuleRAGError):
+            sys.stderr.write(f"error: {error}\n")
+            return EXIT_BAD_INPUT
+        raise
     return 0
+
+
+@contextmanager
+def _insistent_ctrl_c() -> Iterator[None]:
+    """Raise ``KeyboardInterrupt`` again while an earlier one shows no effect."""
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+        or getattr(signal, "SIGALRM", None) is None
+        or signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL
+    ):
+        yield  # another program's business, or a system without timers
+        return
+
+    def stop(_signal: int, _frame: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, _INSIST_SECONDS, _INSIST_SECONDS)
+        raise KeyboardInterrupt
+
+    def insist(_signal: int, _frame: object) -> None:
+        # While it is being handled (files closed, workers joined) it has not been dropped.
+        handled = sys.exc_info()[1]
+        if handled is None or not _is_ctrl_c(handled):
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, stop)
+    signal.signal(signal.SIGALRM, insist)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+def _is_ctrl_c(error: BaseException) -> bool:
+    """Whether an exception is ``KeyboardInterrupt`` or came of one."""
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        one = waiting.pop()
+        if one is None or id(one) in seen:
+            continue
+        if isinstance(one, KeyboardInterrupt):
+            return True
+        seen.add(id(one))
+        waiting += [one.__cause__, one.__context__]
+    return False

@@ -11,18 +11,18 @@ References:
 
 from __future__ import annotations
 
-import argparse
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerag.config import load_config
-from rulerag.console import guarded
+from rulerag.config import Config
 from rulerag.dataset import RuleQADataset
 from rulerag.generation.hf_shipped import stated_template
 from rulerag.io import read_json, write_json, write_text
 from training.checkpoint import RunFolder
+from training.command import run_training
 from training.generator_card import generator_card
 from training.generator_data import Instructions, make_instructions
 from training.generator_model import open_reader, tokenized
@@ -154,40 +154,30 @@ def _write(
     write_json(folder.home / "metrics.json", metrics)
     trainer.state.save_to_json(str(folder.work / "trainer_state.json"))
     for heavy in folder.work.glob("checkpoint-*"):
-        _remove(heavy)
+        shutil.rmtree(heavy)
 
 
-def _remove(folder: Path) -> None:
-    import shutil
-
-    shutil.rmtree(folder)
+def _train(config: Config, progress: bool) -> str:
+    settings = GeneratorSettings.from_config(config)
+    metrics = train_generator(settings, progress=progress)
+    return (
+        f"exact_match: {metrics['before']['exact_match']:.4f} before, "
+        f"{metrics['best']['exact_match']:.4f} at step {metrics['best_step']} of "
+        f"{metrics['steps']}; written to {settings.out}"
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m training.generator",
+    return run_training(
+        argv,
+        _train,
+        program="training.generator",
         description="Fine-tune a generator with rules (RGFT) or without (method=ssft) by TRL and "
         "LoRA; resumes, and writes an adapter or a whole model with a model card.",
-        epilog="example: python -m training.generator configs/training/generator-llama2-7b.yaml "
+        example="python -m training.generator configs/training/generator-llama2-7b.yaml "
         f"method={METHODS[1]} out=runs/generator-ssft",
     )
-    parser.add_argument("config", type=Path, help="the YAML file")
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="changes of it")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
-    arguments = parser.parse_intermixed_args(argv)
-
-    def work() -> None:
-        config = load_config(arguments.config, arguments.overrides)
-        settings = GeneratorSettings.from_config(config)
-        metrics = train_generator(settings, progress=not arguments.quiet)
-        sys.stdout.write(
-            f"exact_match: {metrics['before']['exact_match']:.4f} before, "
-            f"{metrics['best']['exact_match']:.4f} at step {metrics['best_step']} of "
-            f"{metrics['steps']}; written to {settings.out}\n"
-        )
-
-    return guarded(work)
 
 
 if __name__ == "__main__":

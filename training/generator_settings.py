@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from rulerag.config import Config
-from rulerag.errors import ConfigError
 from rulerag.generation.hf_shipped import stated_template
 from rulerag.generation.prompts import PromptTemplate
 from rulerag.io import fingerprint_object
+from training.command import refuse_misfits
 
 __all__ = ["METHODS", "GeneratorSettings"]
 
@@ -188,14 +188,7 @@ class GeneratorSettings:
             ranges[key] = (getattr(self, key) >= 1, "1 or more")
         for key in ("rank", "samples", "max_steps", "warmup_steps", "max_queries", "seed"):
             ranges[key] = (getattr(self, key) >= 0, "0 or more")
-        for key, (fits, hint) in ranges.items():
-            if not fits:
-                section = next((s for s, keys in _SECTIONS.items() if key in keys), "")
-                path = f"{section}.{key}" if section else key
-                message = f"{getattr(self, key)!r} does not work"
-                if config is not None:
-                    raise config.error(message, path, hint=hint)
-                raise ConfigError(message, key=path, hint=hint)
+        refuse_misfits(self, ranges, _SECTIONS, config)
 
     @property
     def prompts(self) -> PromptTemplate:

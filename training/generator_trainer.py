@@ -168,6 +168,7 @@ def _trainer_class() -> Any:
         """Validates by generating answers; stops at a loss that is no number."""
 
         validation: Validation
+        control: Any
 
         def evaluate(self, *_: Any, metric_key_prefix: str = "eval", **__: Any) -> dict[str, float]:
             try:

@@ -10,21 +10,19 @@ References:
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-from rulerag.config import load_config
-from rulerag.console import guarded
+from rulerag.config import Config
 from rulerag.dataset import RuleQADataset
 from rulerag.errors import ConfigError
 from rulerag.retrieval.encoders import SentenceEncoder
 from rulerag.retrieval.encoders_loading import load_encoder
 from training.checkpoint import RunFolder
+from training.command import run_training
 from training.corpus_matrix import CorpusMatrix
 from training.data import TrainingData, mine_hard_negatives, prepare, with_latest_statements
 from training.model_card import retriever_card
@@ -133,34 +131,30 @@ def _encoder(settings: RetrieverSettings, role: str, processes: Processes) -> Se
     )
 
 
+def _train(config: Config, progress: bool) -> str:
+    settings = RetrieverSettings.from_config(config)
+    metrics = train_retriever(settings, progress=progress)
+    if int(os.environ.get("RANK", "0")):
+        return ""  # the first process speaks for all
+    name = settings.metric
+    return (
+        f"{name}: {metrics['before'][name]:.4f} before, {metrics['best'][name]:.4f} at step "
+        f"{metrics['best_step']} of {metrics['steps']}; written to {settings.out}"
+    )
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m training.retriever",
+    return run_training(
+        argv,
+        _train,
+        program="training.retriever",
         description="Fine-tune a query encoder with rules (RGFT) or without (method=ssft); "
         "resumes, and writes a sentence-transformers folder with a model card.",
-        epilog="example: python -m training.retriever configs/training/rgft-ruleqa-i.yaml "
+        example="python -m training.retriever configs/training/rgft-ruleqa-i.yaml "
         "method=ssft out=runs/ssft-ruleqa-i; on two processes: "
         "torchrun --standalone --nproc_per_node 2 -m training.retriever CONFIG",
     )
-    parser.add_argument("config", type=Path, help="the YAML file")
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="changes of it")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
-    arguments = parser.parse_intermixed_args(argv)
-
-    def work() -> None:
-        config = load_config(arguments.config, arguments.overrides)
-        settings = RetrieverSettings.from_config(config)
-        metrics = train_retriever(settings, progress=not arguments.quiet)
-        if int(os.environ.get("RANK", "0")):
-            return
-        name = settings.metric
-        sys.stdout.write(
-            f"{name}: {metrics['before'][name]:.4f} before, {metrics['best'][name]:.4f} at step "
-            f"{metrics['best_step']} of {metrics['steps']}; written to {settings.out}\n"
-        )
-
-    return guarded(work)
 
 
 if __name__ == "__main__":

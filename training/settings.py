@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from rulerag.config import Config
-from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
+from training.command import refuse_misfits
 from training.data import METHODS
 from training.processes import PRECISIONS
 
@@ -165,14 +165,7 @@ class RetrieverSettings:
         counts = ("num_queries", "hard_negatives", "extra_negatives", "max_steps", "every")
         for key in (*counts, "max_queries", "seed"):
             ranges[key] = (getattr(self, key) >= 0, "0 or more")
-        for key, (fits, hint) in ranges.items():
-            if not fits:
-                section = next((s for s, keys in _SECTIONS.items() if key in keys), "")
-                path = f"{section}.{key}" if section else key
-                message = f"{getattr(self, key)!r} is out of range"
-                if config is not None:
-                    raise config.error(message, path, hint=hint)
-                raise ConfigError(message, key=path, hint=hint)
+        refuse_misfits(self, ranges, _SECTIONS, config)
 
     @property
     def metrics(self) -> tuple[str, str]:

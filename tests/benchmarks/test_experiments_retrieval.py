@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from benchmarks.experiments import main
 from benchmarks.retrieval_experiments import BANKS, Plan, rule_bank, run_retrieval
@@ -30,12 +29,9 @@ from rulerag.retrieval.bm25 import BM25Retriever
 from rulerag.types import Document, Query, RuleHit, ScoredDocument
 from training.tiny import make_encoder, train_tokenizer
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 SHORT = ("max_steps=2", "every=1", "batch_size=8", "extra_negatives=4", "max_queries=10")
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 
 from benchmarks import speed_generation
 from benchmarks.speed_generation import measure, requests, subsets
@@ -14,13 +12,7 @@ from benchmarks.speed_prompts import ruleqa_requests
 from rulerag.errors import GenerationError
 from rulerag.types import Completion
 
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.mark.parametrize("kind", ["rule-guided", "few-shot"])

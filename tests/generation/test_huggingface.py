@@ -6,7 +6,7 @@ import json
 import logging
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.generation.prompts import PromptTemplate
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, GenerationRequest, Query
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 SIZES = {
     "vocab_size": 400,
@@ -81,15 +83,6 @@ def write_tokenizer(folder: Path, *, chat: bool = False) -> transformers.PreTrai
         tokenizer.chat_template = CHAT
     tokenizer.save_pretrained(folder)
     return tokenizer
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """Tiny models run many times faster on one thread than on two that wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")

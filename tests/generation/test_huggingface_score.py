@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +16,8 @@ from rulerag.errors import ConfigError, GenerationError
 from rulerag.generation.hf_trie import Trie, path
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.generation.prompts import PromptTemplate
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 SIZES = {
     "vocab_size": 2048,
@@ -35,14 +36,6 @@ MODELS = {
     "gpt_neox": lambda: transformers.GPTNeoXConfig(**SIZES),
     "window": lambda: transformers.MistralConfig(**SIZES, num_key_value_heads=2, sliding_window=40),
 }
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,16 +33,9 @@ from tests.retrieval.encoder_checkpoints import (
     write_tokenizer,
 )
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 CLOSE: dict[str, Any] = {"rtol": 0, "atol": 1e-6}
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Tiny models gain nothing from threads, and a busy machine makes them wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")
