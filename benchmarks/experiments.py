@@ -165,6 +165,7 @@ def _run_retrieval(arguments: argparse.Namespace) -> None:
         seeds=arguments.seeds,
         encoder=str(arguments.encoder or ""),
         rows=tuple(arguments.rows or ()),
+        overrides=tuple(arguments.training or ()),
     )
     run_retrieval(arguments.name, plan)
     sys.stdout.write(report_retrieval(out, only=arguments.name))
@@ -242,6 +243,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     retrieval.add_argument("--benchmarks", nargs="+", metavar="NAME", help="these alone")
     retrieval.add_argument("--rows", nargs="+", metavar="ROW", help="these alone, as bm25-guided")
     retrieval.add_argument("--seeds", type=int, default=3, help="of fine-tuned rows (3)")
+    retrieval.add_argument(
+        "--training", nargs="+", metavar="KEY=VALUE", help="changes of the fine-tuning runs"
+    )
     retrieval.add_argument("--encoder", type=Path, help="instead of the one that is installed")
     run.set_defaults(run=_run)
     report = commands.add_parser("report", help="print the tables of finished runs")

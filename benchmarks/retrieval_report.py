@@ -37,8 +37,10 @@ Fine-tuned rows: configs/training/retriever-nano.yaml, at most 2,048 queries of 
 with the best answer recall on 200 queries of F_G is kept, and the start is one of the candidates.
 RGFT learns from query∘rule and from plain queries, and its searches are those of the rules and the
 plain one; so are those of the untrained rule-guided row. How searches are merged was chosen on F_G
-(merging-*.md). On RuleQA-Y and -W only the latest statement of each fact is indexed as a vector
-(retriever.latest): the corpus repeats lasting facts every year.
+(merging-*.md); the rows with learned merging give the ten places to candidate answers, weighed as
+learned on the validation twin (benchmarks.retrieval_merging). On RuleQA-Y and -W only the latest
+statement of each fact is indexed as a vector (retriever.latest): the corpus repeats lasting facts
+every year.
 """
 _CEILINGS = {
     "anywhere": "any document",

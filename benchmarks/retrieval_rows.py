@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rulerag.errors import ConfigError, did_you_mean
 
-__all__ = ["CONTROLS", "FUSIONS", "PAPER_BEST", "ROWS", "Row", "paper_values", "row"]
+__all__ = ["CONTROLS", "FUSIONS", "LEARNED", "PAPER_BEST", "ROWS", "Row", "paper_values", "row"]
 
 
 @dataclass(frozen=True)
@@ -45,15 +45,27 @@ ROWS = (
     Row("dense-guided", "dense, untrained, rule-guided", dense=True, paper=_RG_DPR),
     Row("dense-ssft", "dense, SSFT", training="ssft", dense=True, paper=_SSFT),
     Row("dense-guided-rgft", "dense, RGFT", training="rgft", dense=True, paper=_RGFT),
+    Row("bm25-guided-learned", "BM25, rule-guided, learned merging"),
+    Row("dense-guided-learned", "dense, untrained, rule-guided, learned merging", dense=True),
+    Row("dense-guided-rgft-learned", "dense, RGFT, learned merging", training="rgft", dense=True),
 )
 """The rows of every table, in order."""
 
 CONTROLS = (
     Row("bm25-pooled", "BM25, pooled (control)"),
     Row("dense-pooled-ssft", "dense, SSFT, pooled (control)", training="ssft", dense=True),
+    Row(
+        "dense-pooled-ssft-learned",
+        "dense, SSFT, pooled, learned merging (control)",
+        training="ssft",
+        dense=True,
+    ),
     Row("dense-guided-ssft", "dense, SSFT, with rules (control)", training="ssft", dense=True),
 )
 """What part of a gain is not the rules': evidence pooled without them, rules never trained on."""
+
+LEARNED = ("bm25-guided", "dense-guided", "dense-guided-rgft", "dense-pooled-ssft")
+"""Rows whose merging is learned too, as ``NAME-learned``: :mod:`benchmarks.retrieval_merging`."""
 
 FUSIONS = (
     ("bm25-guided", "symbolic"),
@@ -61,6 +73,7 @@ FUSIONS = (
     ("symbolic", "dense-guided-rgft"),
     ("bm25-guided", "symbolic", "dense-guided-rgft"),
     ("dense-ssft", "dense-guided-rgft"),
+    ("bm25-guided-learned", "symbolic", "dense-guided-rgft-learned"),
 )
 """Members of the fused rows, reciprocal rank fusion; which is best is chosen on validation."""
 

@@ -15,6 +15,7 @@ from rulerag.evaluation.metrics import metric
 from rulerag.kg.worlds import World
 from rulerag.presets import preset
 from rulerag.retrieval.encoders_loading import NANO_ENCODER
+from rulerag.retrieval.learned_merging import MergeWeights
 
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 # The files of training runs are read by other programs, which build no pipeline.
@@ -23,10 +24,12 @@ TRAINING = sorted((CONFIGS / "training").rglob("*.yaml"))
 BASES = sorted((CONFIGS / "base").glob("*.yaml"))
 FILES = sorted(set(CONFIGS.rglob("*.yaml")) - {*TRAINING, *BASES})
 NAMES = [str(file.relative_to(CONFIGS)) for file in FILES]
-# <retriever>[-guided][-ssft|-rgft]__<generator>; a control names its own part in place of guided.
+# <retriever>[-guided][-ssft|-rgft][-learned]__<generator>; a control names its own part in place of
+# guided, and learned stands for learned merging.
 # An experiment of the dense retriever that stands for a fine-tuned one names that checkpoint.
 NAME = re.compile(
     r"(?P<retriever>[a-z0-9]+)(?:-(?P<part>guided|pooled))?(?:-(?P<training>ssft|rgft))?"
+    r"(?P<learned>-learned)?"
     r"__(?P<generator>[a-z0-9-]+)"
 )
 # Benchmarks of undated graphs, whose evidence counts in another way.
@@ -97,6 +100,12 @@ def test_the_file_is_called_what_it_holds(name: str) -> None:
     assert config["generator.type"] == parts["generator"] and parts["generator"] in GENERATORS
     for part in ("guided", "pooled"):
         assert (config.get(part) is not None) == (parts["part"] == part)
+    if parts["part"]:
+        weights = config.section(parts["part"]).get("weights")
+        plain = Path(name).stem.partition("-learned__")[0]
+        wanted = f"configs/{Path(name).parts[0]}/merging-{plain}.json" if parts["learned"] else None
+        assert weights == wanted
+        assert not weights or MergeWeights.load(CONFIGS.parent / weights).about["queries"]
     benchmark = Path(name).parts[0]
     assert benchmark in BENCHMARKS
     assert config["metadata.benchmark"] == benchmark
@@ -108,7 +117,7 @@ def test_the_file_is_called_what_it_holds(name: str) -> None:
 
 
 # Dense retrieval is tuned for each benchmark; the bare command has one setting for all.
-@pytest.mark.parametrize("name", [n for n in NAMES if not re.search("-pooled|/dense", n)])
+@pytest.mark.parametrize("name", [n for n in NAMES if not re.search("-pooled|/dense|-learned", n)])
 def test_a_bare_command_does_the_same(name: str) -> None:
     config = load_config(CONFIGS / name)
     parts = NAME.fullmatch(Path(name).stem)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from rulerag.retrieval.corpus import Rows
 from rulerag.types import Document, RuleHit, ScoredDocument
 
-__all__ = ["EvidenceMerger", "RowSearch"]
+__all__ = ["EvidenceMerger", "Hits", "RowSearch", "in_layers"]
 
 Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -33,11 +33,13 @@ class RowSearch(NamedTuple):
         rule_id: the guiding rule; None for the plain query.
         weight: how much the search is trusted, from 0 to 1: the rule's confidence.
         place: the search's row in the batch of results.
+        chain: whether the rule has several body atoms.
     """
 
     rule_id: str | None
     weight: float
     place: int
+    chain: bool = False
 
 
 class EvidenceMerger:
@@ -85,8 +87,9 @@ class EvidenceMerger:
         evidence = (weights * strength)[of_search, rank]
         documents, position = np.unique(row, return_inverse=True)
         value: Floats = np.bincount(position, evidence).astype(np.float64)
-        order, score = self._order(documents, value)
-        hits = _Hits(of_search, rank, scores[of_search, rank], strength[of_search, rank], position)
+        order, joined, layer = in_layers(documents, self._group[documents], value)
+        score = -np.expm1(-joined) - layer
+        hits = Hits(of_search, rank, scores[of_search, rank], strength[of_search, rank], position)
         return [
             ScoredDocument(
                 self.documents[documents[i]],
@@ -97,21 +100,32 @@ class EvidenceMerger:
             for number, i in enumerate(order[:top_k].tolist(), start=1)
         ]
 
-    def _order(self, documents: Longs, value: Floats) -> tuple[Longs, Floats]:
-        """Places of the documents, best first, and the score of each place."""
-        _, group = np.unique(self._group[documents], return_inverse=True)
-        joined = np.bincount(group, value)
-        by_group = np.lexsort((documents, -value, group))
-        starts = np.flatnonzero(np.r_[True, np.diff(group[by_group]) != 0])
-        sizes = np.diff(np.r_[starts, len(group)])
-        layer = np.empty(len(group), dtype=np.int64)
-        layer[by_group] = np.arange(len(group)) - np.repeat(starts, sizes)
-        order = np.lexsort((documents, -joined[group], layer))
-        return order, -np.expm1(-joined[group]) - layer
+
+def in_layers(documents: Longs, group: Longs, value: Floats) -> tuple[Longs, Floats, Longs]:
+    """The best document of every group, groups by their joined value; then every second one.
+
+    Args:
+        documents: shape (n,), corpus rows, which break ties.
+        group: shape (n,), what each is about.
+        value: shape (n,), the evidence of each.
+
+    Returns:
+        The places of the documents, best first; of each document the value of its group, and its
+        round, from 0.
+    """
+    _, group = np.unique(group, return_inverse=True)
+    joined: Floats = np.bincount(group, value).astype(np.float64)
+    by_group = np.lexsort((documents, -value, group))
+    starts = np.flatnonzero(np.r_[True, np.diff(group[by_group]) != 0])
+    sizes = np.diff(np.r_[starts, len(group)])
+    layer = np.empty(len(group), dtype=np.int64)
+    layer[by_group] = np.arange(len(group)) - np.repeat(starts, sizes)
+    order: Longs = np.lexsort((documents, -joined[group], layer)).astype(np.int64)
+    return order, joined[group], layer
 
 
-class _Hits(NamedTuple):
-    """The hits of one query as columns of shape (n,)."""
+class Hits(NamedTuple):
+    """The hits of one query as columns of shape (n,), strengths from 0 to 1."""
 
     search: Longs
     rank: Longs

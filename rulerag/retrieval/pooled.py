@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from pathlib import Path
 
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
 from rulerag.protocols import Retriever
-from rulerag.retrieval.corpus import RowSearcher, check_top_k
+from rulerag.retrieval.corpus import Rows, RowSearcher, check_top_k
 from rulerag.retrieval.evidence_merging import EvidenceMerger, RowSearch
+from rulerag.retrieval.learned_merging import LearnedMerger, MergeWeights
 from rulerag.types import Query, ScoredDocument
 
 __all__ = ["PooledRetriever"]
@@ -18,18 +20,27 @@ __all__ = ["PooledRetriever"]
 class PooledRetriever:
     """Searches once, looks deep, and gives each of the k places to another pair of entities.
 
-    The merging of ``RuleGuidedRetriever(merge="evidence")`` without its rules.
+    The merging of ``RuleGuidedRetriever(merge="evidence")`` without its rules; with weights, that
+    of ``merge="learned"``, which gives the places to candidate answers.
 
     Args:
         retriever: the retriever to wrap; it must answer in rows.
         pool: documents looked at.
         power: how fast evidence falls with the share of the best score.
+        weights: of learned merging, or their file, as ``python -m training.merging`` writes it.
 
     Raises:
         ConfigError: an option is out of range, or the retriever cannot answer in rows.
     """
 
-    def __init__(self, retriever: Retriever, *, pool: int = 200, power: float = 8.0) -> None:
+    def __init__(
+        self,
+        retriever: Retriever,
+        *,
+        pool: int = 200,
+        power: float = 8.0,
+        weights: MergeWeights | str | Path | None = None,
+    ) -> None:
         check_top_k(pool, "pool")
         if power <= 0:
             raise ConfigError(f"{power} is not above 0", key="power", hint="say 8")
@@ -42,16 +53,23 @@ class PooledRetriever:
         self.retriever = retriever
         self.pool = pool
         self.power = float(power)
+        self.weights = MergeWeights.load(weights) if isinstance(weights, str | Path) else weights
         self._searcher: RowSearcher = retriever
 
     @cached_property
     def _merger(self) -> EvidenceMerger:
         return EvidenceMerger(self._searcher.documents, power=self.power)
 
+    @cached_property
+    def _learned(self) -> LearnedMerger | None:
+        return LearnedMerger(self._searcher.documents, self.weights) if self.weights else None
+
     @property
     def fingerprint(self) -> str:
         """Names the wrapped retriever and every setting that changes results."""
-        return fingerprint_object(["pooled", self.retriever.fingerprint, self.pool, self.power])
+        settings = [self.pool, self.power]
+        weights = [dict(self.weights.weights)] if self.weights is not None else []
+        return fingerprint_object(["pooled", self.retriever.fingerprint, *settings, *weights])
 
     def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
         """Return, for each query, at most ``top_k`` documents, best first, ranks from 1.
@@ -59,9 +77,33 @@ class PooledRetriever:
         Raises:
             ConfigError: ``top_k`` is below 1.
         """
+
+        def merge(query: Query, searches: Sequence[RowSearch], rows: Rows) -> list[ScoredDocument]:
+            if self._learned is not None:
+                return self._learned.merge(query, searches, rows, top_k)
+            return self._merger.merge(searches, rows, top_k)
+
+        return self.merged_rows(queries, top_k, merge)
+
+    def merged_rows(
+        self,
+        queries: Sequence[Query],
+        top_k: int,
+        merge: Callable[[Query, Sequence[RowSearch], Rows], list[ScoredDocument]],
+    ) -> list[list[ScoredDocument]]:
+        """What a function makes of the search of each query, ``pool`` documents deep.
+
+        Args:
+            queries: the queries.
+            top_k: documents looked at, where they are more than ``pool``.
+            merge: from a query, its search and the results to documents, best first.
+
+        Raises:
+            ConfigError: ``top_k`` is below 1.
+        """
         check_top_k(top_k)
         found = self._searcher.search(queries, max(self.pool, top_k))
         return [
-            self._merger.merge([RowSearch(None, 1.0, place)], found, top_k)
-            for place in range(len(queries))
+            merge(query, [RowSearch(None, 1.0, place)], found)
+            for place, query in enumerate(queries)
         ]

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from rulerag.retrieval.evidence_merging import EvidenceMerger, RowSearch
 from rulerag.retrieval.finders import RecordFinder, RowFinder
 from rulerag.retrieval.grounded import with_grounded_atoms
 from rulerag.retrieval.hops import Finder
+from rulerag.retrieval.learned_merging import LearnedMerger, MergeWeights
 from rulerag.retrieval.merging import Search, check_merge, merge_searches
 from rulerag.retrieval.rule_searches import Found, Pair, RuleSearches
 from rulerag.retrieval.stated import StatedAnswers
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["RuleGuidedRetriever"]
 
 _log = logging.getLogger(__name__)
-_EVIDENCE = "evidence"
+_EVIDENCE, _LEARNED = "evidence", "learned"
+_BY_ROWS = (_EVIDENCE, _LEARNED)
 Merged = list[ScoredDocument]
 # Queries whose results are held at once: for 8 rules of two hops some 200 MB.
 _AT_ONCE = 2000
@@ -55,18 +58,21 @@ class RuleGuidedRetriever:
     Each of these searches gives up to ``per_rule_k`` documents, and every document tells which
     atom it grounds.
 
-    A query without guiding rules gets what the wrapped retriever gives for it, unchanged.
+    A query without guiding rules gets what the wrapped retriever gives for it.
 
     Args:
-        retriever: the retriever to wrap; a pair keeps the query's structure, so that time-aware
-            retrievers can be wrapped too.
+        retriever: the one to wrap; a pair keeps the query's structure, as time-aware ones need.
         selector: chooses the guiding rules of a query.
         compose: how query and rule become one text: ``append`` (``q∘r`` of the paper),
             ``substitute`` (the body relation in place of the query's), ``both`` (a search each),
             or a function of query and rule that returns one text or several.
         merge: the order of the union: ``score``, ``rank``, ``confidence``, ``calibrated`` or
             ``noisy-or``; or ``evidence``, which looks deeper than the union and gives each of the
-            k places to another pair of entities (:mod:`~rulerag.retrieval.evidence_merging`).
+            k places to another pair of entities (:mod:`~rulerag.retrieval.evidence_merging`); or
+            ``learned``, which gives them to candidate answers by learned weights
+            (:mod:`~rulerag.retrieval.learned_merging`).
+        weights: those of ``merge="learned"``, or their file, as ``python -m training.merging``
+            writes it.
         per_rule_k: documents kept of each search; as many as the whole list shall have when None.
         skip_stated: leave out documents that lead only to answers which the corpus states as they
             are, as facts of the asked relation: the filtered setting of link prediction (Bordes
@@ -90,8 +96,7 @@ class RuleGuidedRetriever:
     Raises:
         ConfigError: an option is unknown or out of range.
 
-    References:
-        RuleRAG (arXiv:2410.22353), section 3.1, equation 1.
+    References: RuleRAG (arXiv:2410.22353), section 3.1, equation 1.
     """
 
     def __init__(
@@ -101,6 +106,7 @@ class RuleGuidedRetriever:
         *,
         compose: str | Compose = "append",
         merge: str = "rank",
+        weights: MergeWeights | str | Path | None = None,
         per_rule_k: int | None = None,
         skip_stated: bool = False,
         include_plain: bool = False,
@@ -115,15 +121,21 @@ class RuleGuidedRetriever:
         rule_label: Callable[[str], str] = readable,
         entity_label: Callable[[str], str] = readable,
     ) -> None:
-        check_merge(merge, more=(_EVIDENCE,))
+        check_merge(merge, more=_BY_ROWS)
+        if (merge == _LEARNED) != (weights is not None):
+            raise ConfigError(
+                "learned merging and learned weights go together",
+                key="weights",
+                hint="merge: learned, weights: FILE (python -m training.merging makes it)",
+            )
         check_top_k(pool, "pool")
         if power <= 0:
             raise ConfigError(f"{power} is not above 0", key="power", hint="say 8")
-        if merge == _EVIDENCE and not isinstance(retriever, RowSearcher):
+        if merge in _BY_ROWS and not isinstance(retriever, RowSearcher):
             raise ConfigError(
                 f"{type(retriever).__name__} cannot answer in rows",
                 key="merge",
-                hint="evidence merging needs BM25Retriever, LuceneRetriever or DenseRetriever",
+                hint=f"{merge} merging needs BM25Retriever, LuceneRetriever or DenseRetriever",
             )
         if skip_stated and not isinstance(retriever, RowSearcher):
             raise ConfigError(
@@ -153,6 +165,7 @@ class RuleGuidedRetriever:
         self.selector = selector
         self.compose = compose
         self.merge = merge
+        self.weights = MergeWeights.load(weights) if isinstance(weights, str | Path) else weights
         self.per_rule_k = per_rule_k
         self.skip_stated = skip_stated
         self.include_plain = include_plain
@@ -189,38 +202,71 @@ class RuleGuidedRetriever:
             self.whole_chains,
             self.skip_stated,
         ]
+        if self.weights is not None:
+            settings.append(dict(self.weights.weights))
         rules = getattr(self.selector, "fingerprint", None) or _name(self.selector)
         return fingerprint_object(["rule-guided", self.retriever.fingerprint, rules, settings])
 
     def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
         """Return, for each query, the ``top_k`` best documents, ranks from 1.
 
-        They are the start of the union, but for ``merge="evidence"``.
+        They are the start of the union, but for ``merge="evidence"`` and ``merge="learned"``.
 
         Raises:
             ConfigError: ``top_k`` is below 1.
         """
-        if self.merge == _EVIDENCE:
-            return self._by_evidence(queries, top_k)
+        if self.merge in _BY_ROWS:
+            return self._by_rows(queries, top_k)
         return [union[:top_k] for union in self.retrieve_union(queries, top_k)]
 
-    def _by_evidence(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
+    def _by_rows(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
+        deep = max(top_k, _DEEP)
+        learned = self._learned if self.merge == _LEARNED else None
+
+        def merge(query: Query, searches: Sequence[RowSearch], rows: Rows) -> Merged:
+            if learned is not None:
+                return learned.merge(query, searches, rows, deep)
+            return self._merger.merge(searches, rows, deep)
+
+        return [found[:top_k] for found in self.merged_rows(queries, top_k, merge)]
+
+    def merged_rows(
+        self,
+        queries: Sequence[Query],
+        top_k: int,
+        merge: Callable[[Query, Sequence[RowSearch], Rows], Merged],
+    ) -> list[Merged]:
+        """What a function makes of the searches of each query, ``pool`` documents deep.
+
+        Args:
+            queries: the queries.
+            top_k: documents of a query without guiding rules, which is searched as it stands.
+            merge: from a query, its searches and their results to documents, best first.
+
+        Raises:
+            ConfigError: ``top_k`` is below 1.
+        """
         check_top_k(top_k)
         assert isinstance(self.retriever, RowSearcher)  # noqa: S101  (checked when made)
         finder = RowFinder(self.retriever, max(self.pool, top_k))
 
         def merged(query: Query, plan: Sequence[Pair], found: Sequence[Rows]) -> Merged:
             searches = [
-                RowSearch(pair.rule.id if pair.rule else None, pair.weight, place)
+                RowSearch(
+                    pair.rule.id if pair.rule else None,
+                    pair.weight,
+                    place,
+                    pair.rule is not None and len(pair.rule.body) > 1,
+                )
                 for place, pair in enumerate(plan)
             ]
             rows = Rows(
                 np.stack([found[pair.place].rows for pair in plan]),
                 np.stack([found[pair.place].scores for pair in plan]),
             )
-            return self._merger.merge(searches, rows, max(top_k, _DEEP))
+            return merge(query, searches, rows)
 
-        return [found[:top_k] for found in self._guided(queries, top_k, finder, merged)]
+        return self._guided(queries, top_k, finder, merged)
 
     def _guided(
         self,
@@ -270,6 +316,12 @@ class RuleGuidedRetriever:
     def _merger(self) -> EvidenceMerger:
         assert isinstance(self.retriever, RowSearcher)  # noqa: S101  (checked when made)
         return EvidenceMerger(self.retriever.documents, power=self.power)
+
+    @cached_property
+    def _learned(self) -> LearnedMerger:
+        assert isinstance(self.retriever, RowSearcher)  # noqa: S101  (checked when made)
+        assert self.weights is not None  # noqa: S101  (checked when made)
+        return LearnedMerger(self.retriever.documents, self.weights)
 
     def retrieve_union(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
         """Return, for each query, the whole union of its searches; :meth:`retrieve` is its start.
@@ -321,7 +373,7 @@ class RuleGuidedRetriever:
             for pair in plan
         ]
         # The union has no places to share out: as in ``calibrated``, the best evidence counts.
-        merge = "calibrated" if self.merge == _EVIDENCE else self.merge
+        merge = "calibrated" if self.merge in _BY_ROWS else self.merge
         return merge_searches(searches, merge, rank_constant=self.rank_constant)
 
     def _tell(self, plain: int, total: int) -> None:

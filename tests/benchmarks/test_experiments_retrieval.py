@@ -161,7 +161,14 @@ def test_the_report_shows_every_row_and_keeps_results(bench: Bench, tmp_path: Pa
     kept = read_json(tmp_path / "table2-retrieval" / "results.json")
     assert set(kept["rows"]["ruleqa-i"]) >= {"bm25", "dense-guided-rgft", "dense-ssft"}
     assert {line["against"] for line in kept["comparisons"]} == {
-        row(name).title for name in ("dense-ssft", "dense-pooled-ssft", "dense-guided")
+        row(name).title
+        for name in (
+            "dense-ssft",
+            "dense-guided",
+            "dense-guided-rgft",
+            "dense-pooled-ssft-learned",
+            "dense-guided-learned",
+        )
     }
     for suffix in (".png", ".html", ".json"):
         assert (tmp_path / "figure3" / f"ruleqa-i{suffix}").stat().st_size > 500

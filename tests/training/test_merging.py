@@ -1,0 +1,72 @@
+"""Learning merge weights: a planted preference is found, and a generated world gets better."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rulerag.config import Config
+from rulerag.dataset import RuleQADataset
+from rulerag.errors import EmptyDataError
+from rulerag.presets import preset
+from rulerag.retrieval.learned_merging import FEATURES, MergeWeights
+from training.merging import START, Asked, fit, learn_weights, main, recall_at
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+
+
+def planted(name: str, number: int = 200) -> list[Asked]:
+    """Five candidates of two hits each; those of the right one have more of one feature."""
+    random = np.random.default_rng(0)
+    asked = []
+    for _ in range(number):
+        features = random.normal(size=(10, len(FEATURES))) / 4
+        candidate = np.repeat(np.arange(5), 2)
+        right = np.arange(5) == random.integers(5)
+        features[right[candidate], list(FEATURES).index(name)] += 1
+        asked.append(Asked(features, candidate, right))
+    return asked
+
+
+def test_a_planted_preference_is_found() -> None:
+    asked = planted("age")
+    start = MergeWeights(START).vector
+    assert recall_at(asked, start, 1) < 0.4
+    weights = fit(asked[:100])
+    assert recall_at(asked[100:], weights, 1) > 0.8
+    assert np.abs(weights).argmax() == list(FEATURES).index("age")
+    assert np.array_equal(weights, fit(asked[:100]))
+
+
+def test_nothing_to_learn_from_is_told() -> None:
+    asked = [one._replace(right=np.zeros(5, dtype=bool)) for one in planted("age", 3)]
+    with pytest.raises(EmptyDataError, match="no query has an answer"):
+        fit(asked)
+
+
+def test_a_world_is_merged_better(
+    world_dataset: RuleQADataset,
+    world_folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    config = Config(preset(str(world_folder), rules="guided").to_dict())
+    weights = learn_weights(config, world_dataset)
+    about = weights.about
+    assert about["queries"] == 40 and about["dataset"] == world_dataset.name
+    assert about["recall@10 at the start"] <= about["candidates_hold_an_answer"] <= 1
+    assert about["recall@10 cross-validated"] >= about["recall@10 at the start"] - 0.1
+    out = tmp_path / "weights.json"
+    file = CONFIGS / "ruleqa-i" / "bm25-guided__symbolic.yaml"
+    told = [str(file), f"dataset.path={world_folder}", "--out", str(out), "--quiet"]
+    assert main([*told, "--queries", "20"]) == 0
+    assert "20 queries" in capsys.readouterr().out
+    assert MergeWeights.load(out).about["queries"] == 20
+    pooled = CONFIGS / "ruleqa-i" / "bm25-pooled__symbolic.yaml"
+    assert main([str(pooled), f"dataset.path={world_folder}", "--out", str(out), "--quiet"]) == 0
+    assert MergeWeights.load(out).weights["plain"] == 0.0  # there is no other search
+    plain = CONFIGS / "ruleqa-i" / "bm25__symbolic.yaml"
+    assert main([str(plain), f"dataset.path={world_folder}", "--out", str(out), "--quiet"]) == 2
+    assert "guided" in capsys.readouterr().err

@@ -1,0 +1,265 @@
+"""Learns how the searches of a rule-guided retriever are merged, on queries with known answers.
+
+Every hit of a query's searches is evidence for a candidate answer, ``exp(w · features)``; ``w``
+maximises the share of all evidence that right candidates get, the mean of its logarithm over the
+queries (softmax over candidates, each with many hits), with a quadratic penalty. Use a validation
+twin (``python -m benchmarks.ruleqa build --variant validation``), never test queries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from tqdm import tqdm
+
+from rulerag.build import make_retriever, make_selector
+from rulerag.config import Config, load_config
+from rulerag.console import guarded
+from rulerag.dataset import RuleQADataset
+from rulerag.errors import ConfigError, EmptyDataError
+from rulerag.evaluation.metrics import AnswerMatcher
+from rulerag.retrieval.corpus import Rows, RowSearcher
+from rulerag.retrieval.evidence_merging import RowSearch
+from rulerag.retrieval.learned_merging import FEATURES, LearnedMerger, MergeWeights
+from rulerag.retrieval.pooled import PooledRetriever
+from rulerag.retrieval.rule_guided import RuleGuidedRetriever
+from rulerag.types import Query, ScoredDocument
+
+__all__ = ["Asked", "ask", "fit", "learn_weights", "main", "recall_at"]
+
+Floats = npt.NDArray[np.float64]
+Longs = npt.NDArray[np.int64]
+
+START = {"confidence": 1.0, "share": 8.0}
+"""Where the weights begin, and what the penalty draws them to: plain evidence merging."""
+_FOLDS = 4
+_STEPS = 150
+
+
+class Asked(NamedTuple):
+    """A query's hits, n of them, about c candidates.
+
+    Args:
+        features: shape (n, number of features).
+        candidate: shape (n,), from 0.
+        right: shape (c,), whether a document of the candidate holds an answer.
+    """
+
+    features: Floats
+    candidate: Longs
+    right: npt.NDArray[np.bool_]
+
+
+def ask(
+    retriever: RuleGuidedRetriever | PooledRetriever,
+    queries: Sequence[Query],
+    *,
+    progress: bool = False,
+) -> list[Asked]:
+    """The hits of queries that have some.
+
+    Args:
+        retriever: its searches are made, as deep as its ``pool``.
+        queries: with answers.
+        progress: show a progress bar.
+
+    Raises:
+        ConfigError: the wrapped retriever cannot answer in rows.
+    """
+    searcher = retriever.retriever
+    if not isinstance(searcher, RowSearcher):
+        raise ConfigError(f"{type(searcher).__name__} cannot answer in rows", key="retriever")
+    merger = LearnedMerger(searcher.documents, MergeWeights(START))
+    matcher = AnswerMatcher()
+    asked: list[Asked] = []
+    bar = tqdm(total=len(queries), desc="queries", disable=not progress)
+
+    def collect(query: Query, searches: Sequence[RowSearch], rows: Rows) -> list[ScoredDocument]:
+        bar.update()
+        hit = merger.hits(query, searches, rows)
+        if len(hit.row):
+            found, place = np.unique(hit.row, return_inverse=True)
+            documents = [searcher.documents[row] for row in found.tolist()]
+            holds = [matcher.first_rank([d], query.answers) is not None for d in documents]
+            right = np.zeros(int(hit.candidate.max()) + 1, dtype=bool)
+            np.logical_or.at(right, hit.candidate, np.array(holds)[place])
+            asked.append(Asked(hit.features, hit.candidate, right))
+        return []
+
+    with bar:
+        retriever.merged_rows(queries, 1, collect)
+    return asked
+
+
+def fit(asked: Sequence[Asked], *, penalty: float = 1e-3) -> Floats:
+    """The weights, in the order of the features.
+
+    Args:
+        asked: queries; those without a right candidate teach nothing.
+        penalty: on the squared distance from :data:`START`.
+
+    Raises:
+        EmptyDataError: no query has a right candidate.
+    """
+    able = [one for one in asked if one.right.any()]
+    if not able:
+        raise EmptyDataError(
+            "no query has an answer in what its searches found",
+            hint="more queries, or a larger guided.pool",
+        )
+    sizes = [len(one.right) for one in able]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    features = torch.from_numpy(np.concatenate([one.features for one in able]))
+    of_hit = torch.from_numpy(
+        np.concatenate([one.candidate + at for one, at in zip(able, starts, strict=False)])
+    )
+    of_candidate = torch.from_numpy(np.repeat(np.arange(len(able)), sizes))
+    right = torch.from_numpy(np.concatenate([one.right for one in able])).double()
+    begin = torch.tensor([START.get(name, 0.0) for name in FEATURES], dtype=torch.float64)
+    weights = begin.clone().requires_grad_()
+    optimizer = torch.optim.LBFGS([weights], max_iter=_STEPS, line_search_fn="strong_wolfe")
+
+    def loss() -> torch.Tensor:
+        optimizer.zero_grad()
+        told = (features @ weights).clamp(-60, 60).exp()
+        joined = torch.zeros(len(right), dtype=torch.float64).index_add(0, of_hit, told)
+        whole = torch.zeros(len(able), dtype=torch.float64).index_add(0, of_candidate, joined)
+        good = torch.zeros(len(able), dtype=torch.float64).index_add(
+            0, of_candidate, joined * right
+        )
+        value = -(good / whole).clamp_min(1e-12).log().mean()
+        value = value + penalty * ((weights - begin) ** 2).sum()
+        torch.autograd.backward(value)
+        return value
+
+    step: Callable[[Callable[[], torch.Tensor]], Any] = optimizer.step
+    step(loss)
+    found: Floats = weights.detach().numpy()
+    return found
+
+
+def recall_at(asked: Sequence[Asked], weights: Floats, top_k: int = 10) -> float:
+    """Share of the queries with a right one among the k candidates with most evidence."""
+    hits = 0
+    for one in asked:
+        told = one.features @ weights
+        joined = np.bincount(one.candidate, np.exp(told - told.max()), minlength=len(one.right))
+        hits += bool(one.right[np.argsort(-joined, kind="stable")[:top_k]].any())
+    return hits / max(1, len(asked))
+
+
+def learn_weights(
+    config: Config,
+    dataset: RuleQADataset,
+    *,
+    query_set: str = "balanced",
+    max_queries: int = 0,
+    progress: bool = False,
+) -> MergeWeights:
+    """Learn the weights of an experiment's merging.
+
+    Args:
+        config: an experiment with rule-guided or pooled retrieval; how it merges does not matter.
+        dataset: a validation twin, or any dataset whose queries may be learned from.
+        query_set: which of its queries.
+        max_queries: so many of them, drawn by seed 0; all when 0.
+        progress: show progress.
+
+    Raises:
+        ConfigError: the experiment's retrieval is neither.
+        EmptyDataError: no query has an answer in what its searches found.
+    """
+    settings = config.to_dict()
+    for name in ("guided", "pooled"):
+        if settings.get(name) is not None:
+            settings[name] = {**settings[name], "weights": None}
+    if settings.get("guided") is not None:
+        settings["guided"]["merge"] = "evidence"
+    changed = Config(settings, source=config.source)
+    retriever = make_retriever(changed, dataset, make_selector(changed, dataset.rules))
+    if not isinstance(retriever, RuleGuidedRetriever | PooledRetriever):
+        raise config.error(
+            "is missing", "guided", hint="an experiment with guided or pooled retrieval"
+        )
+    queries = dataset.query_set(query_set)
+    if max_queries and len(queries) > max_queries:
+        chosen = np.random.default_rng(0).permutation(len(queries))[:max_queries]
+        queries = [queries[n] for n in np.sort(chosen)]
+    asked = ask(retriever, queries, progress=progress)
+    weights = fit(asked)
+    about: dict[str, Any] = {
+        "dataset": dataset.name,
+        "dataset_fingerprint": dataset.fingerprint,
+        "query_set": query_set,
+        "queries": len(asked),
+        "candidates_hold_an_answer": round(float(np.mean([a.right.any() for a in asked])), 4),
+        "recall@10 at the start": round(recall_at(asked, _vector(START)), 4),
+        "recall@10 cross-validated": round(_cross_validated(asked), 4),
+    }
+    rounded = {name: round(float(w), 4) for name, w in zip(FEATURES, weights, strict=True)}
+    return MergeWeights(rounded, about)
+
+
+def _cross_validated(asked: Sequence[Asked]) -> float:
+    fold = np.random.default_rng(0).permutation(len(asked)) % _FOLDS
+    total = 0.0
+    for number in range(_FOLDS):
+        rest = [one for one, f in zip(asked, fold, strict=True) if f != number]
+        held = [one for one, f in zip(asked, fold, strict=True) if f == number]
+        if held and any(one.right.any() for one in rest):
+            total += recall_at(held, fit(rest)) * len(held)
+    return total / max(1, len(asked))
+
+
+def _vector(weights: dict[str, float]) -> Floats:
+    return MergeWeights(weights).vector
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m training.merging",
+        description="Learn how the searches of rule-guided retrieval are merged "
+        "(guided.merge=learned, guided.weights=FILE).",
+        epilog="example: python -m training.merging configs/ruleqa-n/bm25-guided__symbolic.yaml "
+        "dataset.path=runs/ruleqa-n-validation --out runs/merging-n.json",
+    )
+    parser.add_argument("config", type=Path, help="an experiment with rule-guided retrieval")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="changes of it")
+    parser.add_argument("--out", type=Path, required=True, help="the file to write")
+    parser.add_argument("--query-set", default="balanced", help="whose queries (balanced)")
+    parser.add_argument("--queries", type=int, default=0, help="so many at most (all)")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    arguments = parser.parse_intermixed_args(argv)
+
+    def work() -> None:
+        config = load_config(arguments.config, arguments.overrides)
+        dataset = RuleQADataset.load(config.read("dataset.path", str))
+        weights = learn_weights(
+            config,
+            dataset,
+            query_set=arguments.query_set,
+            max_queries=arguments.queries,
+            progress=not arguments.quiet,
+        )
+        weights.save(arguments.out)
+        told = weights.about
+        sys.stdout.write(
+            f"recall@10 of candidates on {told['queries']:,} queries: "
+            f"{100 * told['recall@10 at the start']:.1f} before, "
+            f"{100 * told['recall@10 cross-validated']:.1f} cross-validated, "
+            f"{100 * told['candidates_hold_an_answer']:.1f} at most; written to {arguments.out}\n"
+        )
+
+    return guarded(work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
