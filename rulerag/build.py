@@ -43,6 +43,7 @@ MINERS = {
 }
 SELECTORS = {"head": "rulerag.retrieval.rule_selection:HeadRelationSelector"}
 GENERATORS = {
+    "candidate": "rulerag.generation.candidate_reader:CandidateReader",
     "chain-of-knowledge": "rulerag.generation.verified_thought:ChainOfKnowledge",
     "huggingface": "rulerag.generation.huggingface:HuggingFaceGenerator",
     "hybrid": "rulerag.generation.hybrid:HybridReader",
@@ -154,6 +155,11 @@ def make_generator(
         if name == "symbolic":
             labels = dataset.labels["entities"]
             given = {"labels": labels, "evidence": evidence_model(config, dataset)}
+        elif name == "candidate":
+            from rulerag.generation.candidate_reader import answers_by_relation
+
+            known = answers_by_relation(dataset.corpus)
+            given = {"labels": dataset.labels["entities"], "known": known}
         elif name == "hybrid":
             parts, given = ("symbolic", "model"), {"labels": dataset.labels}
         elif "retriever" in parameters(component):

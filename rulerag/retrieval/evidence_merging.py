@@ -33,13 +33,13 @@ class RowSearch(NamedTuple):
         rule_id: the guiding rule; None for the plain query.
         weight: how much the search is trusted, from 0 to 1: the rule's confidence.
         place: the search's row in the batch of results.
-        chain: whether the rule has several body atoms.
+        relations: of the rule's body atoms, one each.
     """
 
     rule_id: str | None
     weight: float
     place: int
-    chain: bool = False
+    relations: tuple[str, ...] = ()
 
 
 class EvidenceMerger:

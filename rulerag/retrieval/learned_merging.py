@@ -38,6 +38,9 @@ FEATURES = {
     "chain_confidence": "confidence, of such a rule",
     "subject": "1 where the document speaks of the query's subject",
     "subject_share": "share, of such a document",
+    "states": "1 where the document states a relation of the rule's body",
+    "states_subject": "1 where it does and speaks of the query's subject",
+    "asked": "1 where the document states the asked relation of the query's subject",
     "known": "1 where the corpus has the candidate as an object of the asked relation",
     "known_often": "log of how often, over 5",
     "age": "log of the steps of time from the document to the query, over 5; 0 without dates",
@@ -144,23 +147,24 @@ class LearnedMerger:
         self._relations: dict[str, int] = {}
         code = self._entities.setdefault
         ends: list[list[int]] = []
+        relations: list[list[int]] = []
         stated: list[tuple[int, int]] = []
         self._time = np.full(len(documents), np.nan)
         for row, document in enumerate(documents):
             mine: dict[int, None] = {}
+            told: dict[int, None] = {}
             for fact in document.facts:
                 subject = code(fact.subject, len(self._entities))
                 object_ = code(fact.object, len(self._entities))
                 mine[subject] = mine[object_] = None
                 relation = self._relations.setdefault(fact.relation, len(self._relations))
+                told[relation] = None
                 stated.append((relation, object_))
                 if fact.timestamp is not None:
                     self._time[row] = np.fmax(self._time[row], fact.timestamp)
             ends.append(list(mine))
-        width = max(map(len, ends), default=0) or 1
-        self._ends = np.full((len(documents), width), -1, dtype=np.int64)
-        for row, told in enumerate(ends):
-            self._ends[row, : len(told)] = told
+            relations.append(list(told))
+        self._ends, self._told = _padded(ends), _padded(relations)
         pairs = np.array(stated, dtype=np.int64).reshape(-1, 2)
         codes = pairs[:, 0] * max(1, len(self._entities)) + pairs[:, 1]
         self._codes, self._counts = np.unique(codes, return_counts=True)
@@ -203,8 +207,12 @@ class LearnedMerger:
         best = np.maximum(scores.max(axis=1, initial=0.0), _LEAST)[search]
         weight = np.array([s.weight for s in searches], dtype=np.float64)[search]
         plain = np.array([s.rule_id is None for s in searches], dtype=np.float64)[search]
-        chain = np.array([s.chain for s in searches], dtype=np.float64)[search]
+        chain = np.array([len(s.relations) > 1 for s in searches], dtype=np.float64)[search]
         candidate, known, subject = self._candidates(query, row)
+        states = np.zeros(len(row))
+        for number, one in enumerate(searches):
+            mine = search == number
+            states[mine] = self._states(row[mine], one.relations)
         confidence = np.log(np.maximum(weight, 1e-4))
         share = np.log(np.clip(score / best, _LEAST, 1.0))
         features = {
@@ -218,6 +226,9 @@ class LearnedMerger:
             "chain_confidence": chain * confidence,
             "subject": subject,
             "subject_share": subject * share,
+            "states": states,
+            "states_subject": states * subject,
+            "asked": self._states(row, (query.relation,)) * subject,
             "known": (known > 0).astype(np.float64),
             "known_often": np.log1p(known) / 5,
             "age": self._age(query, row),
@@ -246,11 +257,25 @@ class LearnedMerger:
         often = np.where(alone, 0, known[line, chosen])
         return candidate, often, (ends == subject).any(axis=1).astype(np.float64)
 
+    def _states(self, row: Longs, relations: Sequence[str]) -> Floats:
+        """1 for each row that states one of some relations."""
+        codes = [self._relations[name] for name in relations if name in self._relations]
+        stated = np.isin(self._told[row], codes)
+        return np.asarray(stated.any(axis=1), dtype=np.float64)
+
     def _age(self, query: Query, row: Longs) -> Floats:
         if query.timestamp is None:
             return np.zeros(len(row))
         age: Floats = np.log1p(np.maximum(query.timestamp - self._time[row], 0.0)) / 5
         return np.nan_to_num(age)
+
+
+def _padded(lists: Sequence[Sequence[int]]) -> Longs:
+    """Lists as the rows of one array, behind them -1."""
+    array = np.full((len(lists), max(map(len, lists), default=0) or 1), -1, dtype=np.int64)
+    for row, values in enumerate(lists):
+        array[row, : len(values)] = values
+    return array
 
 
 _SHARE = list(FEATURES).index("share")

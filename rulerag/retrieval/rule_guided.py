@@ -256,7 +256,7 @@ class RuleGuidedRetriever:
                     pair.rule.id if pair.rule else None,
                     pair.weight,
                     place,
-                    pair.rule is not None and len(pair.rule.body) > 1,
+                    tuple(atom.relation for atom in pair.rule.body) if pair.rule else (),
                 )
                 for place, pair in enumerate(plan)
             ]

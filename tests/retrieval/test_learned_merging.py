@@ -30,7 +30,7 @@ DOCUMENTS = [
     Document("4", "no facts", ()),
     Document("5", "dan visit cid", (Fact("dan", "visit", "cid", 4),)),
 ]
-SEARCHES = [RowSearch(None, 0.5, 0), RowSearch("r1", 0.25, 1, chain=True)]
+SEARCHES = [RowSearch(None, 0.5, 0), RowSearch("r1", 0.25, 1, ("met", "heard of"))]
 FOUND = Rows(
     np.array([[0, 1, 4, -1], [2, 3, 0, 1]], dtype=np.int64),
     np.array([[8.0, 4.0, 2.0, 0.0], [10.0, 5.0, 5.0, 1.0]]),
@@ -66,6 +66,9 @@ def test_features_and_candidates_of_every_hit() -> None:
         "chain_confidence": (1 - plain) * confidence,
         "subject": subject,
         "subject_share": subject * share,
+        "states": [0, 0, 0, 1, 0, 1, 1],
+        "states_subject": [0, 0, 0, 1, 0, 1, 1],
+        "asked": [0] * 7,
         "known": known > 0,
         "known_often": np.log1p(known) / 5,
         "age": np.log1p([1, 8, 0, 0, 7, 1, 8]) / 5,
@@ -73,6 +76,14 @@ def test_features_and_candidates_of_every_hit() -> None:
     assert list(expected) == list(FEATURES)
     for name, column in expected.items():
         np.testing.assert_allclose(columns[name], column, atol=1e-12, err_msg=name)
+
+
+def test_what_the_corpus_states_of_the_subject_is_told() -> None:
+    eve = Query("q", "whom does eve visit ?", "eve", "visit")
+    hit = merger().hits(eve, SEARCHES, FOUND)
+    asked = hit.features[:, list(FEATURES).index("asked")]
+    assert hit.row[asked == 1].tolist() == [3]
+    assert not hit.features[:, list(FEATURES).index("age")].any(), "a query without a date"
 
 
 def test_the_places_go_to_candidates_by_their_share_of_the_evidence() -> None:

@@ -1,0 +1,101 @@
+"""A reader without a model: takes each document's likeliest entity, and the best-placed one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from rulerag.errors import ConfigError
+from rulerag.io import fingerprint_object
+from rulerag.types import Candidate, Completion, Document, GenerationRequest
+
+__all__ = ["CandidateReader", "answers_by_relation"]
+
+Counts = Mapping[str, Mapping[str, int]]
+
+
+def answers_by_relation(documents: Iterable[Document]) -> dict[str, Counter[str]]:
+    """By relation, how often the facts of documents have each entity as an object."""
+    counts: dict[str, Counter[str]] = {}
+    for document in documents:
+        for fact in document.facts:
+            counts.setdefault(fact.relation, Counter())[fact.object] += 1
+    return counts
+
+
+class CandidateReader:
+    """Answers with entities of the documents, as far as the order of the documents is trusted.
+
+    The candidate of a document is the entity in it, other than the query's subject, that the
+    corpus has most often as an object of the asked relation; of equal ones the first. A document
+    at place p (from 1) gives its candidate ``1 / p ** rank_discount``; the candidate with most wins,
+    of equal ones the one that comes first. This is how
+    :class:`~rulerag.retrieval.learned_merging.LearnedMerger` sees documents, whose lists it reads
+    best. It abstains, with an empty answer, where no document names another entity.
+
+    Args:
+        known: by relation, how often each entity is an object (:func:`answers_by_relation`).
+        labels: the readable form of entity names; names themselves where one is missing.
+        rank_discount: how much the order of the documents counts; 0 ignores it.
+        max_candidates: how many ranked candidates a completion carries.
+
+    Raises:
+        ConfigError: a negative discount, or fewer candidates than one.
+    """
+
+    def __init__(
+        self,
+        *,
+        known: Counts,
+        labels: Mapping[str, str] | None = None,
+        rank_discount: float = 1.0,
+        max_candidates: int = 10,
+    ) -> None:
+        if rank_discount < 0:
+            raise ConfigError(f"{rank_discount} is below 0", key="rank_discount")
+        if max_candidates < 1:
+            raise ConfigError(f"{max_candidates} is below 1", key="max_candidates", hint="10")
+        self.known = known
+        self.labels = labels or {}
+        self.rank_discount = rank_discount
+        self.max_candidates = max_candidates
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the reader, what it knows, and every setting that changes answers."""
+        known = sorted(
+            (relation, sorted(counts.items())) for relation, counts in self.known.items()
+        )
+        settings = [self.rank_discount, self.max_candidates]
+        return fingerprint_object(["candidate-reader", *settings, known])
+
+    def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
+        """Return one completion for each request, in order."""
+        return [self._read(request) for request in requests]
+
+    def _read(self, request: GenerationRequest) -> Completion:
+        counts = self.known.get(request.query.relation, {})
+        weights: dict[str, float] = {}
+        documents: dict[str, list[str]] = {}
+        for place, document in enumerate(request.documents, start=1):
+            name = _candidate(document, request.query.subject, counts)
+            if name is not None:
+                weights[name] = weights.get(name, 0.0) + place**-self.rank_discount
+                documents.setdefault(name, []).append(document.id)
+        total = sum(weights.values())
+        # A stable sort: of equal candidates the one that was found first stays first.
+        ranked = sorted(weights, key=lambda name: -weights[name])[: self.max_candidates]
+        candidates = tuple(
+            Candidate(self.labels.get(name, name), weights[name] / total, tuple(documents[name]))
+            for name in ranked
+        )
+        if not candidates:
+            return Completion("")
+        return Completion(candidates[0].text, candidates[0].score, candidates)
+
+
+def _candidate(document: Document, subject: str, counts: Mapping[str, int]) -> str | None:
+    names = dict.fromkeys(
+        name for fact in document.facts for name in (fact.subject, fact.object) if name != subject
+    )
+    return max(names, key=lambda name: counts.get(name, 0), default=None)
