@@ -56,11 +56,20 @@ def explain(
     attribution: Annotated[
         list[str] | None,
         typer.Option(
-            help="what each source counts: leave-one-out, shapley, banzhaf, linear; repeatable"
+            help="what each source counts: leave-one-out, shapley, banzhaf, linear or guided; "
+            "repeatable"
         ),
     ] = None,
     samples: Annotated[
         int | None, typer.Option(help="random orders or subsets that attribution asks")
+    ] = None,
+    value: Annotated[
+        str,
+        typer.Option(help="what attribution explains: verdict, or log-probability of the response"),
+    ] = "verdict",
+    group: Annotated[
+        str | None,
+        typer.Option(help="explain groups first, then inside: rule (what it found), or document"),
     ] = None,
     counterfactuals: Annotated[
         bool, typer.Option(help="the smallest removals that change the answer, too")
@@ -95,22 +104,26 @@ def explain(
     from rulerag.evaluation.html import write_report
     from rulerag.explanation.cache import AnswerCache
     from rulerag.explanation.details import check_methods
+    from rulerag.explanation.group_views import check_grouping
     from rulerag.explanation.llm_judge import predicate_pair
+    from rulerag.explanation.log_probability import check_value
     from rulerag.explanation.provenance import explain_answer
     from rulerag.explanation.votes import VotingGenerator
 
     check_outputs(out, html)
     check_methods(attribution or (), samples)
+    check_grouping(group, unit)
     place = place_of(target, dataset, ids=query, query_set=query_set, limit=limit)
     chosen = Target(place, retriever, rules, top_k, query_set, index, encoder, fusion)
     opened = open_target(chosen, target, dataset, ids=query, limit=limit, quiet=quiet)
     queries = opened.queries[:SHOWN] if limit is None and not query else opened.queries
+    generator = opened.pipeline.generator
+    asked = generator if votes == 1 else VotingGenerator(generator, votes)
+    check_value(value, asked, attribution or ())
     answers = opened.pipeline.answer(queries)
     told = [item for item in answers if item.text and item.documents]
     bar = tqdm(told, "explaining", disable=quiet or len(told) <= SHOWN, unit="answer")
     kept = AnswerCache(cache) if cache is not None else None
-    generator = opened.pipeline.generator
-    asked = generator if votes == 1 else VotingGenerator(generator, votes)
     explanations = []
     for item in bar:
         holds, fails = predicate_pair(
@@ -131,7 +144,9 @@ def explain(
                 cache=kept,
                 attribution=attribution or (),
                 samples=samples,
+                value=value,
                 counterfactuals=counterfactuals,
+                group_by=group,
             )
         )
     records = [explanation.to_json() for explanation in explanations]

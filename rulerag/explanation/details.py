@@ -15,6 +15,7 @@ from rulerag.explanation.attribution import (
     shapley_values,
 )
 from rulerag.explanation.counterfactual import Counterfactuals, smallest_removals, smallest_subsets
+from rulerag.explanation.guided_surrogate import LOG_MARGIN, guided_surrogate
 from rulerag.explanation.judging import Predicate
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.explanation.surrogate import linear_surrogate
@@ -52,11 +53,20 @@ def _linear(
     return linear_surrogate(engine, score, ablations=samples or 64, seed=seed)
 
 
+def _guided(
+    engine: SetValue | ProbeEngine, score: Predicate | None, samples: int | None, seed: int
+) -> Attribution:
+    margin = LOG_MARGIN if score is None else None
+    found = guided_surrogate(engine, score, probes=max(8, samples or 64), margin=margin, seed=seed)
+    return found.attribution
+
+
 ATTRIBUTIONS: dict[str, Method] = {
     "leave-one-out": _leave_one_out,
     "shapley": _shapley,
     "banzhaf": _banzhaf,
     "linear": _linear,
+    "guided": _guided,
 }
 """By name, how sources get their values."""
 
@@ -73,11 +83,12 @@ def attributions(
 
     Args:
         engine: answers, or numbers, for subsets of the sources.
-        score: whether an output meets the condition, counted as 1 and 0; None for numbers.
+        score: whether an output meets the condition, counted as 1 and 0; None for the generator's
+            own score, taken as a log-probability.
         methods: names of ``ATTRIBUTIONS``.
         samples: random orders (Shapley) or random subsets (the others) to ask. By default Shapley
             and Banzhaf values of up to 10 sources are exact; beyond, 200 orders and 400 subsets;
-            64 subsets for the linear surrogate.
+            64 subsets for the linear and the guided surrogate.
         seed: of the random choices.
 
     Returns:

@@ -12,6 +12,7 @@ from typing import Any
 
 from rulerag.explanation.attribution import Attribution
 from rulerag.explanation.counterfactual import Counterfactuals
+from rulerag.explanation.group_views import GroupView
 from rulerag.explanation.trace import DocumentTrace, RuleTrace, expect
 from rulerag.explanation.wording import (
     condition,
@@ -57,6 +58,7 @@ class AnswerExplanation:
         confidence: the probability with which that is true, at least.
         attributions: what each source counts, where that was asked for.
         counterfactuals: the smallest removals and subsets, likewise.
+        group_views: the rules over groups of sources, likewise.
     """
 
     query_id: str
@@ -79,6 +81,7 @@ class AnswerExplanation:
     confidence: float | None = None
     attributions: tuple[Attribution, ...] = ()
     counterfactuals: tuple[Counterfactuals, ...] = ()
+    group_views: tuple[GroupView, ...] = ()
 
     @property
     def supporting(self) -> tuple[DocumentTrace, ...]:
@@ -156,6 +159,9 @@ class AnswerExplanation:
             searches = "; ".join(map(str, document.found_by)) or "no search recorded"
             lines.append(f" {mark}{document.alias:<4}{shortened(document.text)}  [{searches}]")
         lines += ["", "Why", f"  {self.sentence}", f"  {self.omission_sentence}", f"  {self.scope}"]
+        if self.group_views:
+            told = [str(view) for view in self.group_views]
+            lines += ["", "In groups", *(f"  {line}" for one in told for line in one.splitlines())]
         if self.counterfactuals or self.attributions:
             lines += ["", "In numbers"]
             told = [str(one) for one in (*self.counterfactuals, *self.attributions)]
@@ -189,6 +195,7 @@ class AnswerExplanation:
             "confidence": self.confidence,
             "attributions": [one.to_json() for one in self.attributions],
             "counterfactuals": [one.to_json() for one in self.counterfactuals],
+            "group_views": [one.to_json() for one in self.group_views],
         }
 
     @classmethod
@@ -218,6 +225,7 @@ class AnswerExplanation:
             counterfactuals=tuple(
                 Counterfactuals.from_json(one) for one in _more(row, "counterfactuals")
             ),
+            group_views=tuple(GroupView.from_json(one) for one in _more(row, "group_views")),
         )
 
     def _without_rule(self, done: str, output: str | None, what: str, claim: str) -> str:

@@ -7,7 +7,8 @@ guiding rules did.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError
@@ -15,6 +16,8 @@ from rulerag.explanation.approximate import CertifiedMiner
 from rulerag.explanation.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.certificates import CertifiedRules
 from rulerag.explanation.details import attributions, check_methods, counterfactual_sets
+from rulerag.explanation.group_views import GroupView, check_grouping, view_groups
+from rulerag.explanation.log_probability import check_value, response_engine
 from rulerag.explanation.miners import MAX_EXACT_SOURCES, DualMiner, Predicate, RuleHook
 from rulerag.explanation.narrative import REST, AnswerExplanation, Names
 from rulerag.explanation.predicates import OutputPredicate, describe, matches_answer, negate
@@ -49,7 +52,9 @@ def explain_answer(
     on_rule: RuleHook | None = None,
     attribution: Sequence[str] = (),
     samples: int | None = None,
+    value: str = "verdict",
     counterfactuals: bool = False,
+    group_by: str | None = None,
 ) -> AnswerExplanation:
     """Explain one answer by asking its generator again with parts of the evidence removed.
 
@@ -75,21 +80,29 @@ def explain_answer(
         cache: where answers are kept; what stands there is not asked again.
         progress: show a progress bar.
         on_rule: called with each minimal rule as soon as it is certain, or tested.
-        attribution: methods that tell what each source counts for the predicate; see
+        attribution: methods that tell what each source counts; see
             :data:`~rulerag.explanation.details.ATTRIBUTIONS`.
         samples: how many random orders or subsets these ask; see
             :func:`~rulerag.explanation.details.attributions`.
+        value: what these explain: the ``verdict`` of the predicate, 1 or 0, or the
+            ``log-probability`` of what the generator wrote, from one that scores texts.
         counterfactuals: tell the smallest removals that make the predicate fail too, and the
             smallest subsets that keep it.
+        group_by: tell the rules over groups too, and inside the groups that matter: ``rule`` takes
+            what one mined rule found together, ``document`` the parts of a document. No source
+            is left in ``the rest`` there.
 
     Raises:
-        ConfigError: an argument is out of range, or a method unknown.
+        ConfigError: an argument is out of range, a method unknown, or the generator scores no
+            texts.
         ExplanationError: the answer has no documents, one stands twice, or the generator failed.
         OutputError: the cache cannot be written.
         PredicateError: a predicate raised.
     """
     _check(answer, max_sources)
     check_methods(attribution, samples)
+    check_value(value, generator, attribution)
+    check_grouping(group_by, unit)
     sources, together = _choose_sources(answer, unit, max_sources if validity is None else None)
     asked: Generator = generator if cache is None else CachedGenerator(generator, cache)
     engine = ProbeEngine.from_generator(asked, answer.request(), sources, max_probes=max_probes)
@@ -100,8 +113,32 @@ def explain_answer(
     else:
         settings = {"validity": validity, "confidence": confidence, "seed": seed}
         found = _mine_certified(engine, retention, omission, settings, progress, on_rule)
-    values, enough = attributions(engine, retention, attribution, samples=samples, seed=seed)
+    budget = _Budget(max_probes, [engine])
+    if value == "verdict" or not attribution:
+        values, enough = attributions(engine, retention, attribution, samples=samples, seed=seed)
+    else:
+        scored = budget.engine(
+            lambda left: response_engine(
+                generator, answer.request(), sources, cache=cache, max_probes=left
+            )
+        )
+        values, enough = attributions(scored, None, attribution, samples=samples, seed=seed)
+        values = tuple(replace(one, method=f"{one.method}, {value}") for one in values)
     sets, enough_too = counterfactual_sets(engine, retention) if counterfactuals else ((), True)
+    views: tuple[GroupView, ...] = ()
+    if group_by is not None:
+        units = partition(answer.request().documents, unit)
+        finer = engine
+        if together:
+            finer = budget.engine(
+                lambda left: ProbeEngine.from_generator(
+                    asked, answer.request(), units, max_probes=left
+                )
+            )
+        try:
+            views = view_groups(finer, answer, units, group_by, retention, omission, seed=seed)
+        except ProbeBudgetError:
+            enough = False
     claim, counterclaim = _claims(answer.text, predicate, omission_predicate)
     rules = trace_rules(answer)
     return AnswerExplanation(
@@ -118,14 +155,29 @@ def explain_answer(
         omission=found.omission,
         full_output=_known(engine, (1 << engine.num_sources) - 1),
         empty_output=_known(engine, 0),
-        num_probes=engine.num_probes,
-        seconds=engine.seconds,
+        num_probes=sum(one.num_probes for one in budget.engines),
+        seconds=sum(one.seconds for one in budget.engines),
         complete=found.complete and enough and enough_too,
         bound=found.bound,
         confidence=None if found.bound is None else confidence,
         attributions=values,
         counterfactuals=sets,
+        group_views=views,
     )
+
+
+class _Budget:
+    """One probe budget for several engines, each made with what those before it left."""
+
+    def __init__(self, most: int | None, engines: list[ProbeEngine]) -> None:
+        self.most = most
+        self.engines = engines
+
+    def engine(self, make: Callable[[int | None], ProbeEngine]) -> ProbeEngine:
+        """One more engine."""
+        used = sum(engine.num_probes for engine in self.engines)
+        self.engines.append(make(None if self.most is None else max(0, self.most - used)))
+        return self.engines[-1]
 
 
 class _Found(NamedTuple):

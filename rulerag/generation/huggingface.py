@@ -197,6 +197,20 @@ class HuggingFaceGenerator:
             GenerationError: a prompt does not fit even without documents, or the model's scores
                 are not numbers.
         """
+        return [self._completion(decoded) for decoded in self._answers(requests)]
+
+    def write(self, requests: Sequence[GenerationRequest]) -> list[str]:
+        """What the model writes for each request, word for word, citation and cues included.
+
+        ``score(requests, texts, literal=True)`` gives the log-probability of such texts.
+
+        Raises:
+            GenerationError: as :meth:`generate`.
+        """
+        return [self._text(decoded) for decoded in self._answers(requests)]
+
+    def _answers(self, requests: Sequence[GenerationRequest]) -> list[Decoded]:
+        """The decoded answers, each distinct prompt read once."""
         prepared = self.encode(requests)
         dropped = sum(bool(prompt.dropped) for prompt, _ in prepared)
         if dropped:
@@ -215,7 +229,7 @@ class HuggingFaceGenerator:
                 distinct.append(tokens)
             owner.append(place)
         decoded = self._decode(distinct)
-        return [self._completion(decoded[place]) for place in owner]
+        return [decoded[place] for place in owner]
 
     def score(
         self,
@@ -275,9 +289,11 @@ class HuggingFaceGenerator:
             return self._decoder(longest).generate(prompts, self._limits, bar.update)
 
     def _completion(self, decoded: Decoded) -> Completion:
-        text = cast(str, self.tokenizer.decode(decoded.tokens, skip_special_tokens=True))
         score = decoded.log_probability if self.log_probability else None
-        return Completion(self.template.parse(text), score)
+        return Completion(self.template.parse(self._text(decoded)), score)
+
+    def _text(self, decoded: Decoded) -> str:
+        return cast(str, self.tokenizer.decode(decoded.tokens, skip_special_tokens=True))
 
     def _room(self, asked: int | None) -> int | None:
         """How many tokens a prompt may have; None without a limit."""

@@ -191,6 +191,47 @@ def test_values_and_counterfactuals_agree_with_the_rules(
     assert "In numbers" in result.out and "Shapley (exact)" in html.read_text()
 
 
+def test_groups_are_what_a_mined_rule_found(
+    asked: Query, dated: Path, rulerag: Any, tmp_path: Path
+) -> None:
+    out, html = tmp_path / "e.jsonl", tmp_path / "why.html"
+    command = ("explain", dated, "--query", asked.id, "--group", "rule")
+    result = rulerag(*command, "--out", out, "--html", html, *SYMBOLIC)
+    assert (result.code, result.err) == (0, "")
+    (row,) = rows(out)
+    kept, removed = row["group_views"]
+    assert (kept["by"], kept["kind"], removed["kind"]) == ("rule", "retention", "omission")
+    aliases = {rule["alias"] for rule in row["rules"]} | {"query"}
+    held = {name: set(members) for name, members in kept["groups"]}
+    assert set(held) <= aliases and set().union(*held.values()) == set(row["sources"])
+    # A rule of documents makes a rule of the groups that hold them, and the other way round.
+    needed = [{g for g in held if held[g] & set(rule)} for rule in row["retention"]]
+    assert all(any(set(outer) <= groups for groups in needed) for outer in kept["outer"])
+    opened = {member for name in kept["opened"] for member in held[name]}
+    assert {name for rule in kept["inner"] for name in rule} <= opened | set(held)
+    assert "By rule (" in result.out and "In groups" in html.read_text()
+
+
+def test_the_nano_reader_is_explained_by_its_log_probability(
+    asked: Query, dated: Path, rulerag: Any, tmp_path: Path
+) -> None:
+    experiment, out = tmp_path / "nano.yaml", tmp_path / "e.jsonl"
+    experiment.write_text(
+        f"dataset: {{path: {dated}}}\nselector: {{type: head}}\nretriever: {{type: symbolic}}\ntop_k: 5\n"
+        "generator: {type: huggingface, model: rulerag-nano-llama}\n"
+    )
+    command = ("explain", experiment, "--query", asked.id, "--quiet", "--out", out)
+    more = ("--attribution", "guided", "--attribution", "linear", "--value", "log-probability")
+    result = rulerag(*command, *more)
+    assert result.code == 0, result.err
+    (row,) = rows(out)
+    guided, linear = row["attributions"]
+    assert guided["method"] == "guided surrogate, log-probability"
+    assert linear["method"] == "linear surrogate, log-probability"
+    assert guided["full"] <= 0 and len(guided["values"]) == len(row["sources"])
+    assert "In numbers" in result.out
+
+
 def test_bad_input_of_explain(dated: Path, refused: Refused, blocked: Path) -> None:
     told = refused("explain", dated, "--html", blocked / "why.html", "--quiet")
     assert "cannot be written" in told
@@ -199,6 +240,14 @@ def test_bad_input_of_explain(dated: Path, refused: Refused, blocked: Path) -> N
         assert "key 'max_sources': expected a number from 2 to 20" in told
     told = refused("explain", dated, "--attribution", "shapely", "--limit", 1, *SYMBOLIC)
     assert "no attribution method is called 'shapely' — did you mean 'shapley'" in told
+    told = refused("explain", dated, "--value", "log-probability", "--limit", 1, *SYMBOLIC)
+    assert "key 'value': SymbolicReader gives no log-probability of a text" in told
+    told = refused("explain", dated, "--value", "odds", "--limit", 1, *SYMBOLIC)
+    assert "key 'value': there is no value 'odds'" in told
+    told = refused("explain", dated, "--group", "rules", "--limit", 1, *SYMBOLIC)
+    assert "key 'group': sources are not grouped by 'rules' — did you mean 'rule'" in told
+    told = refused("explain", dated, "--group", "document", "--limit", 1, *SYMBOLIC)
+    assert "key 'group': each document is a source already" in told
     told = refused("explain", dated, "--unit", "page", "--limit", 1, *SYMBOLIC)
     assert "key 'unit': unknown unit 'page'" in told
     told = refused("explain", dated, "--votes", 0, "--limit", 1, *SYMBOLIC)

@@ -1,0 +1,257 @@
+"""A surrogate that knows the rules: linear where a minimal rule is whole, and linear where none is.
+
+One linear function cannot follow a score that stands as long as either of two documents does, or
+that falls by as much for one lost fact as for ten. So the minimal retention rules of the score are
+searched for first, by bisection and within half of the probes. They split the subsets in two, and
+each side gets a linear function of its own. The rest of the probes goes to random subsets, and to
+the removals that the surrogate expects to cost most, which are tried before they are stated.
+
+References:
+    Cohen-Wang et al. 2024 (ContextCite, arXiv:2409.00729): the surrogate with one side only, and
+    the measures that this one is made for: top-k drop and linear datamodeling score.
+    Golub, Heath, Wahba 1979 (Technometrics 21): the penalty by leave-one-out residuals.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rulerag.errors import ConfigError, ProbeBudgetError
+from rulerag.explanation.attribution import Attribution
+from rulerag.explanation.borders import BorderSearch
+from rulerag.explanation.lattice import indices_of, iter_minimal_transversals, mask_of
+from rulerag.explanation.oracle import RuleOracle
+from rulerag.explanation.probe import ProbeEngine
+from rulerag.explanation.surrogate import LinearSurrogate, fit_ridge
+from rulerag.explanation.values import Score, SetValue, valued
+
+__all__ = ["LOG_MARGIN", "GuidedSurrogate", "guided_surrogate"]
+
+LOG_MARGIN = math.log(10)
+"""The margin for log-probabilities: a tenth of the full set's probability, from where ContextCite's
+display counts a source as one that matters."""
+
+_SEARCH = 0.5
+_REMOVALS = 0.25
+_TRIED = 4
+_MAX_SIZE = 10
+_SAMPLES = 512
+_TRANSVERSALS = 200
+
+
+@dataclass(frozen=True)
+class GuidedSurrogate:
+    """What was found: rules, a prediction for every subset, values, and an order of removal.
+
+    Args:
+        rules: the minimal sets of sources that keep the score; all of them only when ``complete``,
+            and under the assumption that more sources keep it too.
+        above: predicts subsets with a whole rule.
+        below: predicts the others.
+        attribution: the effect of each source on the prediction for a random subset of the others
+            (its Banzhaf value), measured in the unit of the score.
+        removals: the sources in the order in which removing them costs most, each after those
+            before it.
+        complete: whether the search for rules ended within its share of the probes.
+    """
+
+    rules: frozenset[frozenset[int]]
+    above: LinearSurrogate
+    below: LinearSurrogate
+    attribution: Attribution
+    removals: tuple[int, ...]
+    complete: bool
+
+    def __call__(self, mask: int) -> float:
+        """The predicted score of a subset."""
+        kept = any(mask_of(rule) & ~mask == 0 for rule in self.rules)
+        return self.above(mask) if kept else self.below(mask)
+
+    def __str__(self) -> str:
+        """The values, the source that counts most first, and the order of removal."""
+        names = self.attribution.names
+        order = ", ".join(names[index] for index in self.removals)
+        return f"{self.attribution}\n  removed in this order, most is lost: {order}"
+
+
+def guided_surrogate(
+    engine: ProbeEngine | SetValue,
+    score: Score | None = None,
+    *,
+    probes: int = 64,
+    margin: float | None = None,
+    seed: int = 0,
+) -> GuidedSurrogate:
+    """Find the rules of a score, then fit a linear function on each side of them.
+
+    Args:
+        engine: answers or numbers for subsets of the sources.
+        score: a number for an output; None for the generator's own score.
+        probes: how many distinct subsets to ask, at most.
+        margin: a subset keeps the score when it loses less than this against the full set;
+            ``LOG_MARGIN`` suits log-probabilities. By default half of what is lost when every
+            source is removed.
+        seed: of the random subsets.
+
+    Raises:
+        ConfigError: fewer than 8 probes, or a margin that is not above 0.
+        ExplanationError: the generator states no score.
+        PredicateError: the score raised or is not finite.
+        ProbeBudgetError: the engine's own budget ran out.
+    """
+    if probes < 8:
+        raise ConfigError(f"expected 8 or more, found {probes}", key="probes")
+    if margin is not None and not margin > 0:
+        raise ConfigError(f"expected a number above 0, found {margin}", key="margin")
+    return _Run(valued(engine, score), probes, random.Random(seed)).result(margin)
+
+
+class _Run:
+    """The probes of one surrogate, and what is fitted to them."""
+
+    def __init__(self, value: SetValue, probes: int, chance: random.Random) -> None:
+        self._value = value
+        self._count = value.num_sources
+        self._limit = min(probes, 1 << self._count)
+        self._probes = probes
+        self._chance = chance
+        self._known: dict[int, float] = {}
+
+    def result(self, margin: float | None) -> GuidedSurrogate:
+        full, empty = self._ask([self._value.full, 0])
+        loss = max((full - empty) / 2, 0.0) if margin is None else margin
+        rules, complete = self._search(full - loss)
+        self._draw(self._limit - int(_REMOVALS * self._probes))
+        predict = self._fitted(rules)[0]
+        removals = self._remove(predict, rules)
+        self._draw(self._limit)
+        predict, above, below = self._fitted(rules)
+        attribution = Attribution(
+            "guided surrogate",
+            self._value.names,
+            self._effects(predict),
+            predict(self._value.full),
+            predict(0),
+            len(self._known),
+        )
+        found = frozenset(frozenset(indices_of(rule)) for rule in rules)
+        return GuidedSurrogate(found, above, below, attribution, removals, complete)
+
+    def _ask(self, masks: Sequence[int]) -> list[float]:
+        new = [mask for mask in dict.fromkeys(masks) if mask not in self._known]
+        if new:
+            self._known.update(zip(new, self._value(new).tolist(), strict=True))
+        return [self._known[mask] for mask in masks]
+
+    def _search(self, threshold: float) -> tuple[list[int], bool]:
+        """The minimal sets whose score reaches the threshold, and whether they are all."""
+
+        def outputs(kept: list[tuple[int, ...]]) -> list[str]:
+            return [repr(value) for value in self._ask([mask_of(one) for one in kept])]
+
+        allowed = int(_SEARCH * self._limit)
+        engine = ProbeEngine.from_function(outputs, num_sources=self._count, max_probes=allowed)
+        oracle = RuleOracle("retention", engine, lambda text: float(text) >= threshold)
+        search = BorderSearch(
+            oracle,
+            max_size=_MAX_SIZE,
+            max_probes=allowed,
+            seed=self._chance.getrandbits(32),
+        )
+        try:
+            search.run()
+        except ProbeBudgetError:
+            return list(search.found), False
+        return list(search.found), search.complete
+
+    def _draw(self, target: int) -> None:
+        """Ask random subsets, each source kept with the probability one half, up to a total."""
+        wanted = target - len(self._known)
+        if wanted <= 0:
+            return
+        if self._count <= 12:
+            new = [mask for mask in range(1 << self._count) if mask not in self._known]
+            self._ask(self._chance.sample(new, wanted))
+            return
+        drawn: dict[int, None] = {}
+        while len(drawn) < wanted:
+            mask = self._chance.getrandbits(self._count)
+            if mask not in self._known:
+                drawn[mask] = None
+        self._ask(list(drawn))
+
+    def _fitted(
+        self, rules: Sequence[int]
+    ) -> tuple[Callable[[int], float], LinearSurrogate, LinearSurrogate]:
+        """The prediction, and the linear functions with and without a whole rule."""
+
+        def whole(mask: int) -> bool:
+            return any(rule & ~mask == 0 for rule in rules)
+
+        sides = {True: [], False: []}  # type: dict[bool, list[int]]
+        for mask in self._known:
+            sides[whole(mask)].append(mask)
+        above, below = (self._fit(sides[side] or sides[not side]) for side in (True, False))
+
+        def predict(mask: int) -> float:
+            return above(mask) if whole(mask) else below(mask)
+
+        return predict, above, below
+
+    def _fit(self, masks: Sequence[int]) -> LinearSurrogate:
+        kept = [[mask >> i & 1 for i in range(self._count)] for mask in masks]
+        return fit_ridge(kept, [self._known[mask] for mask in masks])
+
+    def _remove(self, predict: Callable[[int], float], rules: Sequence[int]) -> tuple[int, ...]:
+        """The sources in the order of their cost: the likeliest removals are tried, in batches.
+
+        A smallest set that leaves no rule whole comes first: where each of several documents is
+        enough, no single removal shows what the removal of all of them costs.
+        """
+        order: list[int] = []
+        current = self._value.full
+        breaking = self._breaking(predict, rules)
+        while current:
+            choice = indices_of(current & breaking) or indices_of(current)
+            without = {index: current ^ 1 << index for index in choice}
+            likely = sorted(without, key=lambda i, w=without: (predict(w[i]), i))  # type: ignore[misc]
+            new = [without[i] for i in likely[:_TRIED] if without[i] not in self._known]
+            tried = new[: self._limit - len(self._known)] if len(choice) > 1 else []
+            self._ask(tried)
+            seen = {i: self._known[m] for i, m in without.items() if m in self._known}
+            if len(tried) < len(new):  # no probe is left: what is not known is predicted
+                seen = {i: self._known.get(m, predict(m)) for i, m in without.items()}
+            order.append(min(seen or without, key=lambda i, s=seen: (s.get(i, 0.0), i)))  # type: ignore[misc]
+            current = without[order[-1]]
+        return tuple(order)
+
+    def _breaking(self, predict: Callable[[int], float], rules: Sequence[int]) -> int:
+        """The smallest set that meets every rule; of several, the one that costs most."""
+        if not rules or 0 in rules:
+            return 0
+        sets = list(itertools.islice(iter_minimal_transversals(list(rules)), _TRANSVERSALS))
+        least = min(mask.bit_count() for mask in sets)
+        full = self._value.full
+
+        def left(mask: int) -> tuple[float, int]:
+            return self._known.get(full ^ mask, predict(full ^ mask)), mask
+
+        return min((mask for mask in sets if mask.bit_count() == least), key=left)
+
+    def _effects(self, predict: Callable[[int], float]) -> tuple[float, ...]:
+        """The mean effect of each source on the prediction for random subsets of the others."""
+        count = self._count
+        masks: Iterable[int] = range(1 << count)
+        if 1 << count > _SAMPLES:
+            masks = [self._chance.getrandbits(count) for _ in range(_SAMPLES)]
+        masks = list(masks)
+        return tuple(
+            float(np.mean([predict(m | 1 << i) - predict(m & ~(1 << i)) for m in masks]))
+            for i in range(count)
+        )
