@@ -5,7 +5,9 @@ HotpotQA from ``--data``. Numbers go to ``figure_NAME.json``, plots beside them 
 installed.
 
 The paper's reader is gpt-4o-mini. Here it is ``ExtractiveReader``, which is right far less often:
-the share of the lattice explored compares the miners, and is no measure of a language model.
+the share of the lattice explored compares the miners, and is no measure of a language model. With
+``--generator FILE`` it is the ``generator`` section of that file (YAML), as in an experiment; its
+figures are named after the file, and what it answered is kept in ``--cache``.
 
 References:
     Rorseth et al. 2025 (arXiv:2510.22689), sections 5.2 and 5.3.
@@ -15,22 +17,31 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import itertools
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from tqdm import tqdm
+
 from benchmarks.explanation_hotpotqa import SentenceQuestion, sentence_questions
 from benchmarks.explanation_reader import ExtractiveReader
+from rulerag.build import make_generator
+from rulerag.config import Config, load_config
+from rulerag.dataset import RuleQADataset
 from rulerag.errors import RuleRAGError
+from rulerag.explanation.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.miners import DualMiner, MonoMiner
 from rulerag.explanation.predicates import OutputPredicate, is_correct
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.io import prepare_folder, write_json
+from rulerag.protocols import Generator
 
-__all__ = ["FIGURES", "figure_6a", "hotpotqa_lattices", "main"]
+__all__ = ["FIGURES", "figure_6a", "generator_of", "hotpotqa_lattices", "main"]
 
 FIGURES = ("6a", "4", "5", "6b")
 MOST_SENTENCES = 6
@@ -64,28 +75,39 @@ def figure_6a(num_sources: int = 4) -> dict[str, Any]:
 
 
 def hotpotqa_lattices(
-    questions: Sequence[SentenceQuestion], *, most: int = MOST_SENTENCES
+    questions: Sequence[SentenceQuestion],
+    *,
+    most: int = MOST_SENTENCES,
+    reader: Generator | None = None,
 ) -> list[dict[str, Any]]:
     """Both miners on every question with zero to ``most`` sentences.
+
+    Args:
+        questions: what is asked.
+        most: the most sentences.
+        reader: what answers; the extractive reader by default. Each miner asks it anew: give one
+            with a cache where that costs.
 
     Returns:
         One row for a question and a number of sentences: subsets visited by each miner, valid
         rules of each kind, and whether the answer with every sentence is correct.
     """
     rows = []
-    for question in questions:
+    reader = reader or ExtractiveReader()
+    for question in tqdm(questions, "mining", unit="question", disable=len(questions) < 2):
         correct = is_correct([question.answer], contained=True)
         for count in range(most + 1):
-            rows.append(
-                {"question": question.id, "sources": count, **_mine(question, count, correct)}
-            )
+            mined = _mine(reader, question, count, correct)
+            rows.append({"question": question.id, "sources": count, **mined})
     return rows
 
 
-def _mine(question: SentenceQuestion, count: int, correct: OutputPredicate) -> dict[str, Any]:
-    retention = MonoMiner("retention").mine(_engine(question, count), correct)
-    omission = MonoMiner("omission").mine(_engine(question, count), ~correct)
-    engine = _engine(question, count)
+def _mine(
+    reader: Generator, question: SentenceQuestion, count: int, correct: OutputPredicate
+) -> dict[str, Any]:
+    retention = MonoMiner("retention").mine(_engine(reader, question, count), correct)
+    omission = MonoMiner("omission").mine(_engine(reader, question, count), ~correct)
+    engine = _engine(reader, question, count)
     both = DualMiner().mine(engine, retention=correct, omission=~correct)
     dual = engine.num_probes
     for alone, together in zip((retention, omission), both, strict=True):
@@ -101,8 +123,7 @@ def _mine(question: SentenceQuestion, count: int, correct: OutputPredicate) -> d
     }
 
 
-def _engine(question: SentenceQuestion, count: int) -> ProbeEngine:
-    reader = ExtractiveReader()
+def _engine(reader: Generator, question: SentenceQuestion, count: int) -> ProbeEngine:
     request, sources = question.request(count)
     if sources:
         return ProbeEngine.from_generator(reader, request, sources)
@@ -169,48 +190,98 @@ def _is_yes(output: str) -> bool:
     return output == "yes"
 
 
-def make(name: str, data: Path | None, out: Path) -> dict[str, Any]:
+def generator_of(file: Path) -> Generator:
+    """The reader that the section ``generator`` of a file names.
+
+    Raises:
+        ConfigError: there is no such section, it is wrong, or names a reader of facts.
+    """
+    section = load_config(file).section("generator")
+    name = section.check(tuple(section), required=("type",)).read("type", str)
+    if name in ("symbolic", "candidate", "hybrid"):
+        raise section.error(
+            f"{name} reads facts of a graph, and these are sentences", "type", hint="huggingface"
+        )
+    nothing = RuleQADataset(corpus=(), queries={})
+    return make_generator(Config({"generator": section.to_dict()}), nothing)
+
+
+def make(
+    name: str,
+    data: Path | None,
+    out: Path,
+    *,
+    reader: Generator | None = None,
+    label: str = "",
+    limit: int | None = None,
+) -> dict[str, Any]:
     """Make one figure: its numbers, and its plot where that is possible.
+
+    Args:
+        name: one of ``FIGURES``.
+        data: the folder with HotpotQA's ``test.jsonl``.
+        out: where the figure goes.
+        reader: what answers; the extractive reader by default.
+        label: told in the names of the files, with a reader of one's own.
+        limit: only the first so many questions.
 
     Raises:
         DataError: HotpotQA is needed and not there.
     """
     start = time.perf_counter()
     if name == "6a":
-        result = figure_6a()
+        result, label = figure_6a(), ""
     else:
-        questions = list(sentence_questions(data or Path("hotpotqa"), most=MOST_SENTENCES))
-        rows = hotpotqa_lattices(questions)
+        found = sentence_questions(data or Path("hotpotqa"), most=MOST_SENTENCES)
+        questions = list(itertools.islice(found, limit))
+        rows = hotpotqa_lattices(questions, reader=reader)
         table = {"4": figure_4, "5": figure_5, "6b": figure_6b}[name](rows)
         result = {
             "figure": name,
-            "reader": ExtractiveReader.fingerprint,
+            "reader": label or ExtractiveReader.fingerprint,
             "questions": len(questions),
             "rows": table,
         }
     result["seconds"] = round(time.perf_counter() - start, 2)
-    write_json(out / f"figure_{name}.json", result)
+    stem = f"figure_{name}" + (f"-{label}" if label else "")
+    write_json(out / f"{stem}.json", result)
     if importlib.util.find_spec("matplotlib") is not None:
         from benchmarks.explanation_plots import plot
 
-        plot(result, out / f"figure_{name}.png")
+        plot(result, out / f"{stem}.png")
     return result
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Make the figures named on the command line, or all of them."""
-    parser = argparse.ArgumentParser(description="Figures 4, 5, 6a and 6b, by name or all.")
+    parser = argparse.ArgumentParser(
+        description="Figures 4, 5, 6a and 6b, by name or all.",
+        epilog="example: python -m benchmarks.explanation_figures 4 5 --data hotpotqa",
+    )
     parser.add_argument("figures", nargs="*", default=["all"], metavar="|".join((*FIGURES, "all")))
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/explanations"))
     parser.add_argument("--data", type=Path, help="the folder with HotpotQA's test.jsonl")
+    parser.add_argument("--generator", type=Path, help="a YAML file with a section generator")
+    parser.add_argument("--cache", type=Path, help="what that generator answered, to go on from")
+    parser.add_argument("--limit", type=int, help="only the first N questions")
     given = parser.parse_args(arguments)
     names = FIGURES if "all" in given.figures else tuple(given.figures)
     if unknown := [name for name in names if name not in FIGURES]:
         parser.error(f"unknown figure {unknown[0]!r}; known: {', '.join((*FIGURES, 'all'))}")
+    if given.limit is not None and given.limit < 1:
+        parser.error(f"--limit {given.limit} is below 1")
     try:
         prepare_folder(given.out)
-        for name in names:
-            _show(make(name, given.data, given.out))
+        with tempfile.TemporaryDirectory() as folder:
+            reader, label = None, ""
+            if given.generator is not None:
+                # Every miner asks anew: what is known is taken from the cache.
+                cache = AnswerCache(given.cache or Path(folder) / "answers.sqlite")
+                reader = CachedGenerator(generator_of(given.generator), cache)
+                label = given.generator.stem
+            for name in names:
+                options = {"reader": reader, "label": label, "limit": given.limit}
+                _show(make(name, given.data, given.out, **options))
     except RuleRAGError as error:
         print(error, file=sys.stderr)
         raise SystemExit(2) from None

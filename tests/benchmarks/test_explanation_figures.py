@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from benchmarks import explanation_figures as figures
 from benchmarks.explanation_hotpotqa import SentenceQuestion, sentence_questions
 from benchmarks.explanation_reader import ExtractiveReader
+from rulerag.explanation.cache import AnswerCache
 from rulerag.types import Document, GenerationRequest, Query
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,6 +115,34 @@ def test_hotpotqa_gives_questions_with_three_facts(graph_folder: Callable[[str],
     assert len(questions) == 129
     assert all(len(question.sentences) == 6 for question in questions)
     assert len(set(questions[0].sentences)) == 6
+
+
+def test_the_figures_take_the_generator_of_a_config(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = (*QUESTION.sentences, ("Oslo", 0, "Oslo is old."), ("Oslo", 1, "It is a port."))
+    question = replace(QUESTION, sentences=more)
+    monkeypatch.setattr(figures, "sentence_questions", lambda *_, **__: iter([question] * 2))
+    file, cache = tmp_path / "nano.yaml", tmp_path / "answers.sqlite"
+    file.write_text("generator: {type: huggingface, model: rulerag-nano-llama}\n")
+    command = ["4", "--generator", str(file), "--out", str(tmp_path), "--limit", "1"]
+    figures.main([*command, "--cache", str(cache)])
+    result = json.loads((tmp_path / "figure_4-nano.json").read_text())
+    assert (result["reader"], result["questions"]) == ("nano", 1)
+    assert [row["sources"] for row in result["rows"]] == list(range(7))
+    stored = len(AnswerCache(cache))
+    assert 0 < stored <= 2**6
+    figures.main([*command, "--cache", str(cache)])
+    assert len(AnswerCache(cache)) == stored
+    for text, message in (
+        ("generator: {type: symbolic}", "reads facts of a graph"),
+        ("top_k: 3", "generator"),
+        ("generator: {type: huggingfaces}", "did you mean"),
+    ):
+        file.write_text(text + "\n")
+        with pytest.raises(SystemExit) as stopped:
+            figures.main(command)
+        assert stopped.value.code == 2 and message in capsys.readouterr().err
 
 
 def test_one_command_writes_numbers_and_a_plot(
