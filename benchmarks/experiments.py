@@ -7,10 +7,13 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.generation_experiments import GENERATION, GenerationPlan, run_generation
+from benchmarks.generation_report import has_readings, report_generation
+from benchmarks.generation_runs import Readers
 from benchmarks.retrieval_experiments import RETRIEVAL, Plan, run_retrieval
 from benchmarks.retrieval_report import has_rows, report_retrieval
 from benchmarks.ruleqa import BENCHMARKS
@@ -88,7 +91,7 @@ def _experiment(name: str) -> Experiment:
         raise ConfigError(
             f"no experiment is called {name!r}",
             key="NAME",
-            hint=did_you_mean(name, {**EXPERIMENTS, **RETRIEVAL}),
+            hint=did_you_mean(name, {**EXPERIMENTS, **RETRIEVAL, **GENERATION}),
         )
     return EXPERIMENTS[name]
 
@@ -114,8 +117,8 @@ def _dataset(experiment: Experiment, folder: Path, data: Path, progress: bool) -
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    if arguments.name in RETRIEVAL:
-        _run_retrieval(arguments)
+    if arguments.name in {*RETRIEVAL, *GENERATION}:
+        _run_tables(arguments)
         return
     experiment = _experiment(arguments.name)
     out = prepare_folder(arguments.out)
@@ -155,7 +158,8 @@ def _run(arguments: argparse.Namespace) -> None:
         raise ConfigError(f"{len(failed)} runs failed: {'; '.join(failed)}")
 
 
-def _run_retrieval(arguments: argparse.Namespace) -> None:
+def _run_tables(arguments: argparse.Namespace) -> None:
+    """A published table or figure: its retrieval half, its reading half, or both."""
     out = prepare_folder(arguments.out)
     plan = Plan(
         out=out,
@@ -167,8 +171,30 @@ def _run_retrieval(arguments: argparse.Namespace) -> None:
         rows=tuple(arguments.rows or ()),
         overrides=tuple(arguments.training or ()),
     )
-    run_retrieval(arguments.name, plan)
-    sys.stdout.write(report_retrieval(out, only=arguments.name))
+    readers = Readers(str(arguments.reader or ""), sample=arguments.queries)
+    others = tuple(_other(told, arguments.queries) for told in arguments.other_readers or ())
+    name, told = arguments.name, GenerationPlan(plan, readers, others, plan.rows)
+    if name in GENERATION and not arguments.retrieval_only:
+        if name in RETRIEVAL:
+            run_retrieval(name, replace(plan, rows=()))
+        run_generation(name, told)
+    else:
+        run_retrieval(name, plan)
+    if name in RETRIEVAL:
+        sys.stdout.write(report_retrieval(out, only=name))
+    if name in GENERATION and has_readings(out):
+        sys.stdout.write(report_generation(out, only=name))
+
+
+def _other(told: str, sample: int) -> Readers:
+    label, equals, folder = told.partition("=")
+    if not equals or not label.isalnum() or not Path(folder).is_dir():
+        raise ConfigError(
+            f"{told!r} names no reader",
+            key="--other-readers",
+            hint="NAME=FOLDER, the name of letters and digits, the folder of a model",
+        )
+    return Readers(folder, label, sample=sample)
 
 
 def _default_data() -> Path:
@@ -196,8 +222,10 @@ def _tables(folder: Path, experiment: Experiment) -> str:
 
 def _report(arguments: argparse.Namespace) -> None:
     folder: Path = arguments.folder
-    if has_rows(folder):
-        sys.stdout.write(report_retrieval(folder, arguments.save))
+    if has_rows(folder) or has_readings(folder):
+        for stands, make in ((has_rows, report_retrieval), (has_readings, report_generation)):
+            if stands(folder):
+                sys.stdout.write(make(folder, arguments.save, arguments.only))
         return
     found = [p for p in EXPERIMENTS.values() if _has_runs(folder, p)]
     if not found:
@@ -234,11 +262,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run an experiment; resumes", epilog=parser.epilog)
-    names = ", ".join((*EXPERIMENTS, *RETRIEVAL))
+    names = ", ".join(dict.fromkeys((*EXPERIMENTS, *RETRIEVAL, *GENERATION)))
     run.add_argument("name", metavar="NAME", help=f"one of {names}")
     run.add_argument("--out", required=True, type=Path, help="the folder of the runs")
     run.add_argument("--data", type=Path, help="the data folder (RULERAG_DATA)")
-    retrieval = run.add_argument_group(f"of {', '.join(RETRIEVAL)}")
+    retrieval = run.add_argument_group("of published tables and figures")
     retrieval.add_argument("--datasets", type=Path, help="built datasets (DIR/datasets)")
     retrieval.add_argument("--benchmarks", nargs="+", metavar="NAME", help="these alone")
     retrieval.add_argument("--rows", nargs="+", metavar="ROW", help="these alone, as bm25-guided")
@@ -247,9 +275,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--training", nargs="+", metavar="KEY=VALUE", help="changes of the fine-tuning runs"
     )
     retrieval.add_argument("--encoder", type=Path, help="instead of the one that is installed")
+    retrieval.add_argument("--retrieval-only", action="store_true", help="no reading half")
+    retrieval.add_argument("--reader", type=Path, help="a model instead of the one installed")
+    retrieval.add_argument(
+        "--other-readers", nargs="+", metavar="NAME=DIR", help="further models, Tables 3 and 6"
+    )
+    retrieval.add_argument(
+        "--queries", type=int, default=0, help="read so many of each set, by seed 0 (all)"
+    )
     run.set_defaults(run=_run)
     report = commands.add_parser("report", help="print the tables of finished runs")
     report.add_argument("folder", metavar="DIR", type=Path, help="the folder of the runs")
+    report.add_argument("--only", default="", metavar="NAME", help="one experiment")
     report.add_argument("--save", type=Path, help="copy tables and metrics.json here")
     report.set_defaults(run=_report)
     arguments = parser.parse_args(argv)

@@ -19,7 +19,15 @@ from rulerag.errors import ConfigError, DataError, did_you_mean
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.rules import RuleBank
 
-__all__ = ["BANKS", "RETRIEVAL", "Plan", "rule_bank", "run_retrieval"]
+__all__ = [
+    "BANKS",
+    "RETRIEVAL",
+    "Plan",
+    "rule_bank",
+    "run_bank_training",
+    "run_retrieval",
+    "taking_bank",
+]
 
 BANKS = ("R1", "R2", "R3", "R4")
 """Rule banks of Figure 5: disjoint quarters of R."""
@@ -166,18 +174,25 @@ def rule_bank(rules: RuleBank, number: int) -> RuleBank:
 def _figure5(bench: Bench, plan: Plan) -> None:
     """Fine-tuned with one bank, asked with another; plain retrieval beside it."""
     run_row(bench, row("dense"), "balanced")
-    for i, learned in enumerate(BANKS):
-        folder = plan.out / "banks" / f"{bench.name}-{learned}"
-        if not (folder / "manifest.json").exists():
-            _with_rules(bench.dataset, i).save(folder)
+    for learned in BANKS:
+        run_bank_training(bench, plan, learned)
         one = replace(row("dense-guided-rgft"), training=f"rgft-{learned}")
-        train(bench, one.training, 0, [f"dataset.path={folder}"])
-        for j, asked in enumerate(BANKS):
-            run_row(bench, one, "balanced", tag=f"-{learned}-{asked}", rules=_taking(j))
+        for asked in BANKS:
+            run_row(bench, one, "balanced", tag=f"-{learned}-{asked}", rules=taking_bank(asked))
 
 
-def _taking(number: int) -> Callable[[RuleQADataset], RuleQADataset]:
-    return lambda dataset: _with_rules(dataset, number)
+def run_bank_training(bench: Bench, plan: Plan, bank: str) -> Path:
+    """Fine-tune a retriever with one bank unless it stands; return the bank's dataset folder."""
+    folder = plan.out / "banks" / f"{bench.name}-{bank}"
+    if not (folder / "manifest.json").exists():
+        _with_rules(bench.dataset, BANKS.index(bank)).save(folder)
+    train(bench, f"rgft-{bank}", 0, [f"dataset.path={folder}"])
+    return folder
+
+
+def taking_bank(bank: str) -> Callable[[RuleQADataset], RuleQADataset]:
+    """What gives a dataset with the rules of one bank alone."""
+    return lambda dataset: _with_rules(dataset, BANKS.index(bank))
 
 
 def _with_rules(dataset: RuleQADataset, number: int) -> RuleQADataset:

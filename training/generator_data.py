@@ -10,17 +10,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from rulerag.build import make_retriever, make_selector
 from rulerag.config import Config
 from rulerag.dataset import RuleQADataset
 from rulerag.errors import EmptyDataError
+from rulerag.generation.citations import Citation, citation_of
 from rulerag.kg.grounding import FactIndex, ground
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.types import Completion, GenerationRequest, Query
 from training.generator_settings import GeneratorSettings
 
-__all__ = ["Instruction", "Instructions", "make_instructions", "supporting_fact"]
+__all__ = [
+    "Instruction",
+    "Instructions",
+    "make_instructions",
+    "supporting_fact",
+    "tuning_queries",
+]
 
 
 @dataclass(frozen=True)
@@ -30,12 +38,12 @@ class Instruction:
     Args:
         request: documents, rules and query.
         answer: the answer in words.
-        fact: subject and relation of a fact that supports it, in words, where one is known.
+        fact: the fact that supports it, in words, where one is known.
     """
 
     request: GenerationRequest
     answer: str
-    fact: tuple[str, str] | None = None
+    fact: Citation | tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -70,18 +78,16 @@ def make_instructions(
     Args:
         settings: what to draw, and how documents are found.
         dataset: with queries in ``settings.split``.
-        cited: keep only pairs whose answer a retrieved document supports under a shown rule.
+        cited: keep only pairs whose answer a retrieved document supports under a shown rule, or
+            states where no rule is shown.
 
     Raises:
         ConfigError: the retrieval settings are wrong.
         EmptyDataError: no pair is left to train on.
     """
-    asked = [query for query in dataset.query_set(settings.split) if query.answers]
     chance = np.random.default_rng([settings.seed, 8])
-    order = chance.permutation(len(asked))
-    cut = max(1, round(settings.tuning_share * len(asked)))
-    held = np.sort(order[:cut])[: settings.max_queries or None]
-    pairs = [(n, answer) for n in np.sort(order[cut:]) for answer in asked[n].answers]
+    asked, held, trained = _shares(settings, dataset, chance)
+    pairs = [(n, answer) for n in trained for answer in asked[n].answers]
     if settings.samples and len(pairs) > settings.samples:
         kept = np.sort(chance.permutation(len(pairs))[: settings.samples])
         pairs = [pairs[n] for n in kept]
@@ -102,6 +108,22 @@ def make_instructions(
     return Instructions(examples, [request[n] for n in held], len(made) - len(examples))
 
 
+def tuning_queries(settings: GeneratorSettings, dataset: RuleQADataset) -> list[Query]:
+    """The queries that a run keeps for tuning and never trains on."""
+    asked, held, _ = _shares(settings, dataset, np.random.default_rng([settings.seed, 8]))
+    return [asked[n] for n in held]
+
+
+def _shares(
+    settings: GeneratorSettings, dataset: RuleQADataset, chance: np.random.Generator
+) -> tuple[list[Query], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The queries of the split, and the places of those for tuning and for training."""
+    asked = [query for query in dataset.query_set(settings.split) if query.answers]
+    order = chance.permutation(len(asked))
+    cut = max(1, round(settings.tuning_share * len(asked)))
+    return asked, np.sort(order[:cut])[: settings.max_queries or None], np.sort(order[cut:])
+
+
 def _requests(
     settings: GeneratorSettings, dataset: RuleQADataset, queries: Sequence[Query]
 ) -> list[GenerationRequest]:
@@ -120,29 +142,31 @@ def _requests(
 
 def supporting_fact(
     request: GenerationRequest, answer: str, labels: Mapping[str, Mapping[str, str]]
-) -> tuple[str, str] | None:
-    """Subject and relation, in words, of the fact by which a rule leads to an answer.
+) -> Citation | None:
+    """The fact by which a rule leads to an answer, in words.
 
-    The first rule with a grounding in the documents counts; of its body, the fact that holds the
-    answer. None where no rule leads there.
+    Of the groundings in the documents that of the earliest document counts; of its body, the fact
+    that holds the answer. Without rules it is the earliest fact of the query's subject that holds
+    the answer, else the earliest that does. None where there is none.
 
     Args:
         request: documents with facts, and rules.
         answer: the answer in words.
         labels: readable names, by ``entities`` and ``relations``.
     """
-    entities, relations = labels.get("entities", {}), labels.get("relations", {})
     facts = [fact for document in request.documents for fact in document.facts]
-    index = FactIndex(facts)
     query = request.query
+    found: list[tuple[int, Citation]] = []
+    if not request.rules:
+        told = [citation_of(fact, answer, query.subject, labels) for fact in facts]
+        found = [(n + len(facts) * one.bridge, one) for n, one in enumerate(told) if one]
+    index = FactIndex(facts)
+    entities = labels.get("entities", {})
     for rule in request.rules:
         for grounding in ground(rule, query.subject, index, query.timestamp):
             if entities.get(grounding.answer, grounding.answer) != answer:
                 continue
-            used = [facts[row] for row in grounding.rows]
-            for fact in used:
-                if grounding.answer in (fact.subject, fact.object):
-                    other = fact.subject if fact.object == grounding.answer else fact.object
-                    relation = relations.get(fact.relation, fact.relation)
-                    return entities.get(other, other), relation
-    return None
+            for row in grounding.rows:
+                if cited := citation_of(facts[row], answer, query.subject, labels):
+                    found.append((row, cited))
+    return min(found, default=(0, None), key=lambda one: one[0])[1]

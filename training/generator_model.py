@@ -14,12 +14,10 @@ from rulerag.generation.hf_loading import Loading, open_model
 from rulerag.generation.hf_shipped import shipped
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from training.generator_data import Instruction
+from training.generator_loss import IGNORED
 from training.generator_settings import GeneratorSettings
 
 __all__ = ["adapter_config", "open_reader", "tokenized"]
-
-IGNORED = -100
-"""The label of a token that carries no loss."""
 
 
 def open_reader(settings: GeneratorSettings) -> HuggingFaceGenerator:

@@ -38,7 +38,7 @@ _SECTIONS = {
         "precision",
         "gradient_checkpointing",
     ),
-    "validation": ("every_epochs", "max_queries", "max_new_tokens"),
+    "validation": ("every_epochs", "parts", "max_queries", "max_new_tokens"),
 }
 
 
@@ -79,6 +79,7 @@ class GeneratorSettings:
         precision: ``fp32``, ``bf16`` or ``fp16``.
         gradient_checkpointing: compute activations twice to save memory.
         every_epochs: epochs between two validations, which are checkpoints too.
+        parts: validate after each of so many equal parts of the run instead; 0 for by epochs.
         max_queries: tuning queries asked at most; 0 for all.
         max_new_tokens: how long a validation answer may get.
         device: ``cpu``, ``cuda``; a GPU where there is one when empty.
@@ -117,6 +118,7 @@ class GeneratorSettings:
     precision: str = "fp32"
     gradient_checkpointing: bool = False
     every_epochs: int = 3
+    parts: int = 0
     max_queries: int = 0
     max_new_tokens: int = 32
     device: str = ""
@@ -186,7 +188,7 @@ class GeneratorSettings:
         least_one = ("batch_size", "accumulation", "epochs", "top_k", "alpha")
         for key in (*least_one, "every_epochs", "max_length", "max_new_tokens"):
             ranges[key] = (getattr(self, key) >= 1, "1 or more")
-        for key in ("rank", "samples", "max_steps", "warmup_steps", "max_queries", "seed"):
+        for key in ("rank", "parts", "samples", "max_steps", "warmup_steps", "max_queries", "seed"):
             ranges[key] = (getattr(self, key) >= 0, "0 or more")
         refuse_misfits(self, ranges, _SECTIONS, config)
 

@@ -19,6 +19,7 @@ from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.io import write_text
 from rulerag.types import Answer, GenerationRequest
 from training.checkpoint import TrainingError
+from training.generator_loss import LeftPadded, answer_loss
 from training.generator_model import adapter_config
 from training.generator_settings import GeneratorSettings
 
@@ -106,6 +107,8 @@ def make_trainer(
     trl: Any = importlib.import_module("trl")
     per_epoch = math.ceil(math.ceil(len(rows) / settings.batch_size) / settings.accumulation)
     every = per_epoch * settings.every_epochs
+    if settings.parts:
+        every = math.ceil((settings.max_steps or per_epoch * settings.epochs) / settings.parts)
     cpu = (settings.device or ("cuda" if torch.cuda.is_available() else "cpu")) == "cpu"
     # The old names of two arguments, which this version of TRL still sets itself.
     warnings.filterwarnings("ignore", message=".*gradient_checkpointing.*", category=FutureWarning)
@@ -149,6 +152,7 @@ def make_trainer(
         args=arguments,
         train_dataset=data,
         eval_dataset=data.select([0]),  # asked for by name only: validation generates
+        data_collator=LeftPadded(tokenizer),
         processing_class=tokenizer,
         peft_config=adapter_config(settings),
         callbacks=[_callback(after_step)],
@@ -181,6 +185,15 @@ def _trainer_class() -> Any:
                 self.args, self.state, self.control, metrics
             )
             return metrics
+
+        def compute_loss(
+            self,
+            model: Any,
+            inputs: Any,
+            return_outputs: bool = False,
+            num_items_in_batch: Any = None,
+        ) -> Any:
+            return answer_loss(model, inputs, num_items_in_batch)
 
         def training_step(self, *arguments: Any, **options: Any) -> Any:
             loss = super().training_step(*arguments, **options)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.errors import ConfigError, GenerationError
+from rulerag.generation.citations import Citation
 from rulerag.generation.hf_batches import Tokens
 from rulerag.generation.hf_decoding import Decoded, Decoder, Ending, Limits, window_of
 from rulerag.generation.hf_loading import (
@@ -236,7 +237,7 @@ class HuggingFaceGenerator:
         requests: Sequence[GenerationRequest],
         answers: Sequence[str],
         *,
-        facts: Sequence[tuple[str, str] | None] | None = None,
+        facts: Sequence[Citation | tuple[str, str] | None] | None = None,
         literal: bool = False,
     ) -> npt.NDArray[np.float64]:
         """The log-probability that the model writes a given answer to a request, and ends there.

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.errors import ConfigError
+from rulerag.generation.citations import Citation, citation_of
 from rulerag.generation.prompts import PromptTemplate
 from rulerag.io import fingerprint_object
 from rulerag.protocols import Generator
@@ -41,7 +42,7 @@ class Scorer(Protocol):
         requests: Sequence[GenerationRequest],
         answers: Sequence[str],
         *,
-        facts: Sequence[tuple[str, str] | None] | None = None,
+        facts: Sequence[Citation | tuple[str, str] | None] | None = None,
     ) -> npt.NDArray[np.float64]:
         """The log-probability of an answer to each request, of shape (len(requests),)."""
         ...
@@ -161,20 +162,17 @@ class HybridReader:
 
 def cited_fact(
     request: GenerationRequest, candidate: Candidate, labels: Mapping[str, Mapping[str, str]]
-) -> tuple[str, str] | None:
-    """Subject and relation, in words, of a fact in the candidate's documents that holds it.
+) -> Citation | None:
+    """A fact in the candidate's documents that holds it, in words.
 
     None where no document states one.
     """
-    entities, relations = labels.get("entities", {}), labels.get("relations", {})
     for document in request.documents:
         if document.id not in candidate.document_ids:
             continue
         for fact in document.facts:
-            subject, object_ = (entities.get(n, n) for n in (fact.subject, fact.object))
-            if candidate.text in (subject, object_):
-                other = subject if object_ == candidate.text else object_
-                return other, relations.get(fact.relation, fact.relation)
+            if cited := citation_of(fact, candidate.text, request.query.subject, labels):
+                return cited
     return None
 
 

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from rulerag.errors import ConfigError, GenerationError, did_you_mean
+from rulerag.generation.citations import Citation
 from rulerag.generation.prompt_answers import first_answer, last_field
 from rulerag.generation.prompt_cases import CASES, Case
 from rulerag.io import fingerprint_object
@@ -238,7 +239,7 @@ class PromptTemplate:
         parts = first_answer(completion, self.answer_cue).split(_SEPARATOR.strip())
         return tuple(part.strip() for part in parts) if len(parts) == 3 else ()
 
-    def completion(self, answer: str, fact: tuple[str, str] | None = None) -> str:
+    def completion(self, answer: str, fact: Citation | tuple[str, str] | None = None) -> str:
         """What a model should write after the prompt, for training.
 
         Args:
@@ -252,7 +253,7 @@ class PromptTemplate:
         if self.target == "citation":
             if fact is None:
                 raise ConfigError("a citation needs the supporting fact", key="fact")
-            answer = _SEPARATOR.join((*fact, answer))
+            answer = _SEPARATOR.join((*fact[:2], answer))
         return f" {answer}."
 
     def without_rules(self) -> PromptTemplate:

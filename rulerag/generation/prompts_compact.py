@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from rulerag.generation.citations import Citation
 from rulerag.generation.prompt_answers import first_answer
 from rulerag.generation.prompts import PromptTemplate
 from rulerag.rules import Rule, readable
@@ -60,19 +61,27 @@ class CompactTemplate(PromptTemplate):
         return (signed.group(2).strip(), signed.group(3).strip()) if signed else ()
 
     def completion(
-        self, answer: str, fact: tuple[str, str] | None = None, *, inverse: bool = False
+        self,
+        answer: str,
+        fact: Citation | tuple[str, str] | None = None,
+        *,
+        inverse: bool = False,
     ) -> str:
         """What a model should write after the prompt, for training.
 
         Args:
             answer: the answer in words.
-            fact: the question's subject, which is not shown, and the relation of the supporting
-                fact in words.
-            inverse: whether the answer is the subject of that fact.
+            fact: the other end and the relation of the supporting fact in words; the question's
+                subject is not shown, a bridge is.
+            inverse: whether the answer is the subject of that fact, where a pair does not say.
         """
         if fact is None:
             return f" {answer}"
-        return f" < {answer} | {fact[1]} {_MARK}" if inverse else f" > {_MARK} {fact[1]} | {answer}"
+        cited = Citation(*fact)
+        end = cited.subject if cited.bridge else _MARK
+        if inverse or cited.inverse:
+            return f" < {answer} | {cited.relation} {end}"
+        return f" > {end} {cited.relation} | {answer}"
 
     def line(self, document: Document, request: GenerationRequest) -> str:
         """A document as it is shown; a good citation repeats it with a bar put in."""

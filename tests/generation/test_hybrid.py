@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from rulerag.errors import ConfigError
+from rulerag.generation.citations import Citation
 from rulerag.generation.hybrid import HybridReader, cited_fact
 from rulerag.generation.prompts import PromptTemplate
 from rulerag.generation.symbolic_reader import SymbolicReader
@@ -106,6 +107,6 @@ def test_a_model_that_cites_is_given_the_supporting_fact() -> None:
     symbolic = SymbolicReader(labels=LABELS["entities"])
     hybrid = HybridReader(symbolic, model, weight=1.0, labels=LABELS)
     hybrid.generate([request("q", "Ostra", RULE, OTHER)])
-    assert model.facts == [("Norland", "Consult"), ("Norland", "p")]
+    assert model.facts == [Citation("Norland", "Consult"), Citation("Norland", "p")]
     alien = Candidate("Sudavia", 1.0, ("d0",))
     assert cited_fact(request("q", "Ostra"), alien, LABELS) is None

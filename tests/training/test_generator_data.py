@@ -11,10 +11,13 @@ from benchmarks.speed_generation import small_llama
 from rulerag.config import Config, load_config
 from rulerag.dataset import RuleQADataset
 from rulerag.errors import ConfigError, EmptyDataError, GenerationError
+from rulerag.generation.citations import Citation
 from rulerag.generation.huggingface import HuggingFaceGenerator
+from rulerag.generation.prompts import PromptTemplate
+from rulerag.generation.prompts_compact import CompactTemplate
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, Fact, GenerationRequest, Query
-from training.generator_data import make_instructions, supporting_fact
+from training.generator_data import make_instructions, supporting_fact, tuning_queries
 from training.generator_model import IGNORED, tokenized
 from training.generator_settings import GeneratorSettings
 
@@ -100,8 +103,31 @@ def test_a_citation_names_the_fact_that_a_rule_leads_from() -> None:
     documents = tuple(Document(f"d{i}", "text", (fact,)) for i, fact in enumerate(facts))
     request = GenerationRequest(Query("q", "?", "A", "visit", 5), documents, (rule,))
     labels = {"entities": {"A": "Ada", "C": "Cy"}, "relations": {"host": "be host of"}}
-    assert supporting_fact(request, "Cy", labels) == ("Ada", "be host of")
+    assert supporting_fact(request, "Cy", labels) == Citation("Ada", "be host of", inverse=True)
     assert supporting_fact(request, "B", labels) is None
+    asked = replace(request, rules=())
+    assert supporting_fact(asked, "B", labels) == Citation("Ada", "consult", inverse=True)
+    assert supporting_fact(asked, "nobody", labels) is None
+
+
+def test_a_citation_of_a_chain_names_the_bridge_and_the_earliest_document_counts() -> None:
+    rule = Rule(
+        Atom("live in", "?x", "?y"), (Atom("born in", "?x", "?z"), Atom("lies in", "?z", "?y"))
+    )
+    direct = Rule(Atom("live in", "?x", "?y"), (Atom("vote in", "?x", "?y"),))
+    facts = (Fact("Ulm", "lies in", "DE"), Fact("A", "born in", "Ulm"), Fact("A", "vote in", "DE"))
+    documents = tuple(Document(f"d{i}", "text", (fact,)) for i, fact in enumerate(facts))
+    request = GenerationRequest(Query("q", "?", "A", "live in"), documents, (direct, rule))
+    cited = supporting_fact(request, "DE", {})
+    assert cited == Citation("Ulm", "lies in", bridge=True), "its document stands first"
+    template = CompactTemplate()
+    assert template.completion("DE", cited) == " > Ulm lies in | DE"
+    assert template.parse(template.completion("DE", cited)) == "DE"
+    alone = supporting_fact(replace(request, rules=(direct,)), "DE", {})
+    assert template.completion("DE", alone) == " > @ vote in | DE"
+    assert supporting_fact(replace(request, rules=()), "DE", {}) == alone, "the subject's own first"
+    assert PromptTemplate.citation().completion("DE", cited) == " Ulm | lies in | DE."
+    assert template.completion("B", Citation("A", "host", inverse=True)) == " < B | host @"
 
 
 def test_citing_keeps_supported_answers_only(
@@ -111,8 +137,20 @@ def test_citing_keeps_supported_answers_only(
     cited = make_instructions(settings, world_dataset, cited=True)
     assert len(cited.examples) + cited.uncited == len(whole.examples)
     assert cited.examples and all(example.fact for example in cited.examples)
+    plain = make_instructions(replace(settings, method="ssft"), world_dataset, cited=True)
+    for example in plain.examples:
+        words = " ".join(document.text for document in example.request.documents)
+        assert example.answer in words and isinstance(example.fact, Citation)
     with pytest.raises(EmptyDataError, match="nothing to train on"):
-        make_instructions(replace(settings, method="ssft"), world_dataset, cited=True)
+        make_instructions(replace(settings, top_k=1, samples=1, seed=3), world_dataset, cited=True)
+
+
+def test_tuning_queries_are_those_that_a_run_keeps(
+    settings: GeneratorSettings, world_dataset: RuleQADataset
+) -> None:
+    made = make_instructions(settings, world_dataset)
+    kept = [request.query for request in made.tuning]
+    assert tuning_queries(settings, world_dataset) == kept
 
 
 def test_every_configuration_is_read_and_the_papers_settings_are_there() -> None:

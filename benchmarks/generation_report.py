@@ -1,0 +1,206 @@
+"""Reports of the generator experiments: tables, results files, plots, from whatever stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.generation_errors import error_table
+from benchmarks.generation_experiments import FULL, GENERATION, TABLE3, TABLE6, GenerationExperiment
+from benchmarks.generation_figures import figure3, figure5, growth
+from benchmarks.generation_rows import LEARNED
+from benchmarks.generation_tables import (
+    FT,
+    bars_table,
+    best_table,
+    orderings,
+    reading_table,
+    readings_of,
+    summary,
+)
+from benchmarks.retrieval_experiments import RETRIEVAL
+from benchmarks.retrieval_tables import Result
+from benchmarks.ruleqa_settings import GRAPHS
+from rulerag.errors import DataError
+from rulerag.io import prepare_folder, read_json, write_json, write_text
+
+__all__ = ["has_readings", "report_generation"]
+
+_NOTES = """EM and T-F1 in per cent, in brackets 95 % bootstrap intervals over the queries. "answer
+in docs": an answer stands in the ten documents that the reader saw. A row reads all balanced
+queries or, where fewer are told, so many drawn by seed 0, the same for every row (VE and CoK search
+many times a query and read fewer); differences and tests are over the queries that both rows read.
+
+Reader: rulerag-nano-llama, 1.3 M parameters, made on invented worlds alone; it cites the document
+it answers from. RGFT and SSFT: LoRA by configs/training/generator-nano-lora.yaml on at most 2,048
+pairs of F_G whose answer a document supports; the adapter with the best exact match on held-out
+queries of F_G is kept. Retrievers: configs/training/retriever-nano.yaml. The hybrid reader's weight
+is chosen on the same held-out queries; 0 where the model does not help.
+"""
+
+
+def has_readings(folder: Path) -> bool:
+    """Whether a folder holds finished rows of a generator experiment."""
+    return any((folder / "reading").glob("*/*/*.json"))
+
+
+def report_generation(folder: Path, save: Path | None = None, only: str = "") -> str:
+    """Markdown of every experiment that has rows; results files and plots beside it.
+
+    Args:
+        folder: the folder of the runs.
+        save: where tables, results files and plots go, a folder for each experiment.
+        only: the name of one experiment.
+
+    Raises:
+        DataError: there is no finished row.
+    """
+    if not has_readings(folder):
+        raise DataError(
+            "holds no finished row of a generator experiment",
+            path=folder,
+            hint="python -m benchmarks.experiments run table2 --out DIR",
+        )
+    parts = []
+    for name, experiment in GENERATION.items():
+        if only and name != only:
+            continue
+        target = prepare_folder(save / name) if save is not None else None
+        text, kept = _made(folder, name, experiment, target)
+        if text:
+            note = f"{experiment.omitted}\n\n" if experiment.omitted else ""
+            whole = f"# {experiment.title}\n\n{note}{text}"
+            parts.append(whole)
+            if target is not None:
+                # Where the retrieval half has a table of its own, the two stand side by side.
+                stem = "reading" if name in RETRIEVAL else "table"
+                write_text(target / f"{stem}.md", whole)
+                write_json(target / ("reading.json" if name in RETRIEVAL else "results.json"), kept)
+        elif target is not None and not any(target.iterdir()):
+            target.rmdir()
+    return "\n".join(parts)
+
+
+def _made(
+    folder: Path, name: str, experiment: GenerationExperiment, target: Path | None
+) -> tuple[str, dict[str, Any]]:
+    benchmarks = experiment.benchmarks or tuple(GRAPHS)
+    reading = folder / "reading"
+    if name == "table2":
+        return _table2(reading)
+    if name in ("figure3", "figure5"):
+        make = figure3 if name == "figure3" else figure5
+        return make(reading / benchmarks[0] / experiment.query_set, target)
+    if name in ("figure4", "figure6"):
+        runs = {
+            label if name == "figure4" else f"{label}, {base}": place
+            for label in benchmarks
+            for base, place in _trained(folder, label, several=name == "figure6").items()
+        }
+        return growth(runs, target, experiment.title)
+    return _rows(reading, name, experiment, benchmarks)
+
+
+def _trained(folder: Path, benchmark: str, *, several: bool) -> dict[str, Path]:
+    """The RGFT runs of a benchmark by their base: that of Table 2's record, or all."""
+    record = folder / "reading" / benchmark / "balanced" / f"{FT}-0.json"
+    main = ""
+    if record.exists():
+        main = Path(read_json(record)["config"]["generator"]["adapter"]).parent.parent.name
+    bases = sorted(
+        place.parent.parent.name for place in folder.glob(f"readers/*/{benchmark}/rgft-0")
+    )
+    if not several:
+        bases = [base for base in bases if base == main] or bases[:1]
+    labels = _labels(folder, benchmark)
+    return {
+        labels.get(base, base): folder / "readers" / base / benchmark / "rgft-0" for base in bases
+    }
+
+
+def _labels(folder: Path, benchmark: str) -> dict[str, str]:
+    """What tables call a base, from the records of the rows that were read with it."""
+    found = {}
+    for record in (folder / "reading" / benchmark / "balanced").glob(f"{FT}*-0.json"):
+        told = read_json(record)
+        if "-R" not in record.stem:
+            base = Path(told["config"]["generator"]["adapter"]).parent.parent.name
+            found[base] = told["reader"]
+    return found
+
+
+def _table2(reading: Path) -> tuple[str, dict[str, Any]]:
+    found = {name: readings_of(reading / name / "balanced") for name in GRAPHS}
+    found = {name: results for name, results in found.items() if results}
+    full = {name: readings_of(reading / name / "full") for name in found}
+    if not found:
+        return "", {}
+    names = GENERATION["table2"].rows
+    parts = [_NOTES]
+    for name, results in found.items():
+        parts.append(f"## {name}\n\n{reading_table(name, results, names)}")
+        if any(row in full[name] for row in FULL):
+            parts.append(f"All queries:\n\n{reading_table(name, full[name], FULL)}")
+    shown = {
+        name: {n: r for n, r in results.items() if n in names} for name, results in found.items()
+    }
+    bars, compared = bars_table(shown)
+    parts.append(f"## The bars: RGFT + RGFT against every learned row\n\n{bars}")
+    order, ordered = orderings(shown)
+    parts.append(f"## The orderings of the paper's rows\n\n{order}")
+    parts.append(f"## The best pipeline of any kind\n\n{best_table(shown, full)}")
+    errors, classes = error_table(shown, (FT, "dense-guided-rgft__symbolic", "symbolic__symbolic"))
+    parts.append(f"## Errors, by the classes of appendix A.8\n\n{errors}")
+    kept = {
+        "rows": {
+            name: {n: summary(r) for n, r in results.items()} for name, results in shown.items()
+        },
+        "full": {
+            name: {n: summary(r) for n, r in results.items()} for name, results in full.items()
+        },
+        "bars": compared,
+        "orderings": ordered,
+        "errors": classes,
+        "learned": LEARNED,
+        "weights": {
+            name: {
+                place.stem: read_json(place)
+                for place in sorted((reading / name / "weights").glob("*.json"))
+            }
+            for name in found
+        },
+    }
+    return "\n".join(parts), kept
+
+
+def _rows(
+    reading: Path, name: str, experiment: GenerationExperiment, benchmarks: Sequence[str]
+) -> tuple[str, dict[str, Any]]:
+    parts: list[str] = []
+    kept: dict[str, Any] = {}
+    for benchmark in benchmarks:
+        folder = reading / benchmark / experiment.query_set
+        for label in _tags(folder, name):
+            rows: tuple[str, ...] = experiment.rows
+            if label:
+                rows = TABLE3 if name == "table3" else TABLE6
+            elif name == "table6":
+                rows = tuple(row for row in rows if row not in TABLE6)
+            results: dict[str, Result] = readings_of(folder, label)
+            shown = {row: results[row] for row in rows if row in results}
+            if not shown:
+                continue
+            called = f", reader {label.removeprefix('@')}" if label else ""
+            table = reading_table(benchmark, shown, rows, experiment.papers)
+            parts.append(f"## {benchmark}{called}\n\n{table}")
+            kept[f"{benchmark}{label}"] = {row: summary(one) for row, one in shown.items()}
+    return "\n".join(parts), kept
+
+
+def _tags(folder: Path, name: str) -> list[str]:
+    """The readers of a table: the one that is installed, and further ones."""
+    if name not in ("table3", "table6"):
+        return [""]
+    found = {place.stem.partition("@")[2].rpartition("-")[0] for place in folder.glob("*@*.json")}
+    return ["", *(f"@{label}" for label in sorted(found) if label)]

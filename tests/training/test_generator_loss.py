@@ -1,0 +1,46 @@
+"""The loss of fine-tuning equals that of transformers over whole sequences."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from benchmarks.speed_generation import small_llama
+from training.generator_loss import IGNORED, LeftPadded, answer_loss
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+ROWS = [
+    {"input_ids": [5, 6, 7, 8, 9, 10, 11], "labels": [IGNORED] * 5 + [10, 11]},
+    {"input_ids": [12, 13, 14, 15], "labels": [IGNORED, 13, 14, 15]},
+]
+
+
+def test_answers_stand_below_one_another_at_the_end() -> None:
+    _, tokenizer = small_llama(["a b c"], width=32, layers=1)
+    batch = LeftPadded(tokenizer)(ROWS)
+    assert batch["input_ids"].tolist()[1] == [2, 2, 2, 12, 13, 14, 15]
+    assert batch["labels"].tolist()[1] == [IGNORED] * 4 + [13, 14, 15]
+    assert batch["attention_mask"].tolist()[1] == [0, 0, 0, 1, 1, 1, 1]
+    assert batch["position_ids"].tolist()[1] == [0, 0, 0, 0, 1, 2, 3]
+
+
+def test_the_loss_and_its_gradient_are_those_of_each_example_alone() -> None:
+    model, tokenizer = small_llama(["a b c"], width=32, layers=2)
+    loss = answer_loss(model, LeftPadded(tokenizer)(ROWS))
+    loss.backward()
+    gradient = model.model.layers[0].self_attn.q_proj.weight.grad.clone()
+    model.zero_grad()
+    whole = torch.zeros(())
+    for row in ROWS:
+        ids, labels = torch.tensor([row["input_ids"]]), torch.tensor([row["labels"]])
+        tokens = int((labels[:, 1:] != IGNORED).sum())
+        whole = whole + model(ids, labels=labels).loss * tokens
+    whole = whole / 5
+    whole.backward()
+    assert loss.item() == pytest.approx(whole.item(), rel=1e-5)
+    assert torch.allclose(
+        gradient, model.model.layers[0].self_attn.q_proj.weight.grad, atol=1e-5, rtol=1e-3
+    )
+    halved = answer_loss(model, LeftPadded(tokenizer)(ROWS), items=10)
+    assert halved.item() == pytest.approx(loss.item() / 2, rel=1e-5)
