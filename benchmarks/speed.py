@@ -14,6 +14,7 @@ from rulerag.errors import ConfigError, did_you_mean
 __all__ = ["BENCHMARKS", "main"]
 
 BENCHMARKS = {
+    "explanation": "benchmarks.speed_explanation",
     "generation": "benchmarks.speed_generation",
     "grounding": "benchmarks.speed_grounding",
     "lattice": "benchmarks.speed_lattice",

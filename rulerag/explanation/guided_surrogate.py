@@ -227,7 +227,7 @@ class _Run:
             seen = {i: self._known[m] for i, m in without.items() if m in self._known}
             if len(tried) < len(new):  # no probe is left: what is not known is predicted
                 seen = {i: self._known.get(m, predict(m)) for i, m in without.items()}
-            order.append(min(seen or without, key=lambda i, s=seen: (s.get(i, 0.0), i)))  # type: ignore[misc]
+            order.append(min(seen or without, key=lambda i, s=seen: (s.get(i, 0.0), i)))
             current = without[order[-1]]
         return tuple(order)
 
