@@ -71,3 +71,31 @@ def _draw_6b(axis: Any, rows: list[dict[str, Any]]) -> None:
     axis.set(xlabel="valid rules", ylabel="subsets visited")
     axis.grid(alpha=0.3)
     axis.legend()
+
+
+def plot_budgets(result: dict[str, Any], path: Path) -> None:
+    """Draw the measures of explainers against the number of model calls into a PNG file."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    panels = {"drop_3": "drop without the first three, nats", "lds": "LDS"}
+    figure, axes = plt.subplots(1, len(panels), figsize=(10.4, 3.8), layout="constrained")
+    names = list(dict.fromkeys(row["explainer"] for row in result["rows"]))
+    for axis, (key, label) in zip(axes, panels.items(), strict=True):
+        for name in names:
+            # A line through budgets at which some questions cannot be explained would mislead.
+            rows = [row for row in result["rows"] if row["explainer"] == name]
+            rows = [row for row in rows if row["questions"] == result["questions"]]
+            points = [(row["budget"], row[key]) for row in rows]
+            axis.plot(*zip(*points, strict=True), marker="o", label=name)
+        axis.set(xlabel="model calls", ylabel=label, xscale="log")
+        axis.set_xticks(sorted({row["budget"] for row in result["rows"]}))
+        axis.xaxis.set_major_formatter(mpl.ticker.ScalarFormatter())
+        axis.minorticks_off()
+        axis.grid(alpha=0.3)
+    axes[1].legend(fontsize=8)
+    figure.suptitle(f"{result['questions']} questions, {result['model']}", fontsize=10)
+    figure.savefig(path, dpi=130, metadata={"Software": None})
+    plt.close(figure)

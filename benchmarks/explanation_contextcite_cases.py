@@ -1,0 +1,267 @@
+"""Questions of a generated world that the nano reader answers, with ContextCite set up on them.
+
+Both sides explain the same text, which the model wrote, over the same documents and in the same
+prompt, token by token; that they do is checked for each question, not assumed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import logging
+import random
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rulerag.errors import GenerationError, MissingDependencyError
+from rulerag.explanation.lattice import mask_of
+from rulerag.explanation.log_probability import ResponseScorer
+from rulerag.explanation.probe import ProbeEngine
+from rulerag.explanation.values import SetValue, valued
+from rulerag.generation.huggingface import HuggingFaceGenerator
+from rulerag.kg.questions import queries_from_facts
+from rulerag.kg.verbalization import Verbalizer
+from rulerag.kg.worlds import World
+from rulerag.types import Document, GenerationRequest
+
+__all__ = ["SIZES", "ContextCite", "Question", "questions"]
+
+SIZES = (8, 12, 16, 24)
+"""How many documents the questions have, by turns."""
+
+_SAME = 1e-2
+_ATTEMPTS = 4  # candidates for each question wanted
+
+
+@dataclass(frozen=True)
+class Question:
+    """One answer to explain.
+
+    Args:
+        request: the question, its documents and its rules.
+        response: what the model writes, word for word.
+        truth: the places of the documents that state a supporting fact of the answer.
+        scores: the response's log-probability for subsets; shared by all explainers, so that
+            computing saves time, while each explainer's own calls are counted in ``engine``.
+    """
+
+    request: GenerationRequest
+    response: str
+    truth: frozenset[int]
+    scores: SetValue
+
+    def engine(self, budget: int) -> ProbeEngine:
+        """An engine that allows so many calls; its outputs are log-probabilities as texts."""
+
+        def answer(batch: list[tuple[int, ...]]) -> list[str]:
+            return [repr(float(value)) for value in self.scores([mask_of(kept) for kept in batch])]
+
+        size = self.scores.num_sources
+        names = self.scores.names
+        return ProbeEngine.from_function(answer, num_sources=size, names=names, max_probes=budget)
+
+
+def questions(
+    reader: HuggingFaceGenerator, number: int, *, num_facts: int = 12_000, seed: int = 2
+) -> list[Question]:
+    """Questions that the reader answers right with all of their documents, ``SIZES`` by turns.
+
+    Documents are the supporting ones, others about the subject, and random ones, shuffled. The
+    response has to be the same tokens when it is read back, since ContextCite scores its text.
+
+    Args:
+        reader: the model.
+        number: how many questions, at most; a world may have fewer.
+        num_facts: of the world.
+        seed: of the world and of the documents.
+    """
+    made: list[Question] = []
+    waiting = _candidates(num_facts, seed, number)
+    wanted = {size: number // len(SIZES) for size in SIZES}
+    for size in SIZES[: number % len(SIZES)]:
+        wanted[size] += 1
+    for place, size in enumerate(SIZES):
+        asked = [_cut(full, size, truth) for full, truth in waiting[place :: len(SIZES)]]
+        requests = [request for request, _ in asked]
+        completions = reader.generate(requests)
+        texts = reader.write(requests)
+        scores = reader.score(requests, texts, literal=True)
+        rows = zip(asked, completions, texts, scores, strict=True)
+        for (request, truth), completion, text, score in rows:
+            right = completion.text in request.query.answers
+            same = completion.score is not None and abs(completion.score - score) < _SAME
+            if right and same and wanted[size]:
+                wanted[size] -= 1
+                engine = ProbeEngine.from_generator(ResponseScorer(reader, text), request)
+                made.append(Question(request, text, truth, valued(engine, None)))
+    return made
+
+
+def _candidates(
+    num_facts: int, seed: int, number: int
+) -> list[tuple[GenerationRequest, frozenset[str]]]:
+    """Questions with more documents than needed, the supporting ones first, and their ids."""
+    world = World.generate(num_facts, kind="static", seed=seed)
+    words = Verbalizer(world.graph)
+    corpus = words.corpus(world.graph.train)
+    document_of = {fact: document for document in corpus for fact in document.facts}
+    by_subject: dict[str, list[Document]] = {}
+    for document in corpus:
+        by_subject.setdefault(document.facts[0].subject, []).append(document)
+    chance = random.Random(seed)
+    found = []
+    for query in queries_from_facts(world.graph.test, words, "q"):
+        truth = world.find(query.subject, query.relation, query.timestamp)
+        if truth is None or not truth.supports:
+            continue
+        support = {document_of[fact].id: document_of[fact] for s in truth.supports for fact in s}
+        near = by_subject.get(query.subject, [])
+        others = chance.sample(corpus, max(SIZES))
+        documents = {d.id: d for d in (*support.values(), *near, *others)}
+        request = GenerationRequest(
+            query, tuple(documents.values()), tuple(world.rules.for_head(query.relation))
+        )
+        found.append((request, frozenset(support)))
+        if len(found) == _ATTEMPTS * number:
+            break
+    return found
+
+
+def _cut(
+    full: GenerationRequest, size: int, truth: frozenset[str]
+) -> tuple[GenerationRequest, frozenset[int]]:
+    chosen = list(full.documents[:size])
+    random.Random(f"{full.query.id} {size}").shuffle(chosen)
+    places = frozenset(place for place, document in enumerate(chosen) if document.id in truth)
+    return replace(full, documents=tuple(chosen)), places
+
+
+class ContextCite:
+    """The installed package on a reader's model and prompts.
+
+    Args:
+        reader: the model, its tokenizer and its template.
+
+    Raises:
+        MissingDependencyError: ``context-cite`` is not installed.
+    """
+
+    def __init__(self, reader: HuggingFaceGenerator) -> None:
+        self._package = _context_cite()
+        self._reader = reader
+        self._tokenizer = copy.deepcopy(reader.tokenizer)
+        self._tokenizer.chat_template = "{{ bos_token }}{{ messages[0]['content'] }}"
+        self._tokenizer.padding_side = "left"
+
+    def attributions(
+        self, question: Question, budgets: Sequence[int], *, batch_size: int = 32
+    ) -> tuple[dict[int, tuple[float, ...]], float]:
+        """The weights of the documents, from so many ablations each.
+
+        The package draws its ablations one after the other from seeds that count up, so that the
+        first of a long run are those of a short one: the model is asked for the most once.
+
+        Returns:
+            The weights by budget, and the largest difference between the log-probabilities that
+            the package took from the model and those of ``question.scores``.
+
+        Raises:
+            GenerationError: the package reads or explains other tokens than the reader wrote.
+        """
+        most = self._citer(question, max(budgets), batch_size)
+        logging.getLogger("ContextCite").setLevel(logging.ERROR)
+        found = {}
+        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            self._check(most, question)
+            masks, logits = most._masks, most._logit_probs
+            for calls in budgets:
+                citer = self._citer(question, calls, batch_size)
+                citer._cache |= {
+                    "output": most._output,
+                    "reg_masks": masks[:calls],
+                    "reg_logit_probs": logits[:calls],
+                }
+                found[calls] = tuple(map(float, citer.get_attributions(verbose=False)))
+        logs = self._package.utils.aggregate_logit_probs(logits, "log_prob")
+        ours = question.scores([mask_of(np.flatnonzero(row).tolist()) for row in masks])
+        return found, float(np.abs(ours - logs).max())
+
+    def _citer(self, question: Question, calls: int, batch_size: int) -> Any:
+        partitioner = self._partitioner(question)
+        return self._package.ContextCiter(
+            self._reader.model,
+            self._tokenizer,
+            partitioner.context,
+            "",
+            generate_kwargs={"max_new_tokens": self._reader.max_new_tokens, "do_sample": False},
+            num_ablations=calls,
+            batch_size=batch_size,
+            prompt_template="{context}",
+            partitioner=partitioner,
+        )
+
+    def _check(self, citer: Any, question: Question) -> None:
+        prompt, tokens = self._reader.encode([question.request])[0]
+        end = self._reader.encode_completion(prompt.text, question.response)
+        same = citer._get_prompt_ids() == tokens.tolist() and citer._response_ids == end.tolist()
+        if not same:
+            raise GenerationError(
+                f"ContextCite explains other tokens than the reader wrote: {citer.response!r}"
+            )
+
+    def _partitioner(self, question: Question) -> Any:
+        reader, request = self._reader, question.request
+
+        def rendered(mask: Sequence[bool] | None = None) -> str:
+            kept = [
+                document
+                for place, document in enumerate(request.documents)
+                if mask is None or mask[place]
+            ]
+            return reader.prompts([replace(request, documents=tuple(kept))])[0].text
+
+        class Documents(self._package.context_partitioner.BaseContextPartitioner):  # type: ignore[misc, name-defined]
+            """A source is a document; the context is the whole prompt of those kept."""
+
+            @property
+            def num_sources(self) -> int:
+                return len(request.documents)
+
+            def split_context(self) -> None:
+                """The documents are split already."""
+
+            def get_source(self, index: int) -> str:
+                return request.documents[index].text
+
+            def get_context(self, mask: Sequence[bool] | None = None) -> str:
+                return rendered(mask)
+
+        return Documents(rendered())
+
+
+def _context_cite() -> Any:
+    """The package, imported without its download of sentence data, which nothing here needs."""
+    try:
+        import nltk
+    except ImportError:
+        raise _missing() from None
+    download, nltk.download = nltk.download, lambda *_, **__: True
+    try:
+        import context_cite
+        import context_cite.context_partitioner
+        import context_cite.utils
+    except ImportError:
+        raise _missing() from None
+    finally:
+        nltk.download = download
+    return context_cite
+
+
+def _missing() -> MissingDependencyError:
+    return MissingDependencyError("context-cite", "dev")
