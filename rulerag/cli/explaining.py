@@ -29,6 +29,7 @@ from rulerag.cli.common import (
     Target,
     TopKOption,
     check_outputs,
+    percent,
     say,
 )
 from rulerag.io import write_jsonl
@@ -108,7 +109,8 @@ def explain(
     from rulerag.explanation.llm_judge import predicate_pair
     from rulerag.explanation.log_probability import check_value
     from rulerag.explanation.provenance import explain_answer
-    from rulerag.explanation.votes import VotingGenerator
+    from rulerag.explanation.rule_faithfulness import mean_rule_faithfulness
+    from rulerag.explanation.votes import VotingGenerator, refuse_another_answer
 
     check_outputs(out, html)
     check_methods(attribution or (), samples)
@@ -149,6 +151,8 @@ def explain(
                 group_by=group,
             )
         )
+        if votes == 1:  # the probe that keeps every document asked what the pipeline had asked
+            refuse_another_answer(item.text, explanations[-1].full_output)
     records = [explanation.to_json() for explanation in explanations]
     if out is not None:
         write_jsonl(out, records)
@@ -157,6 +161,13 @@ def explain(
     for explanation in explanations[:SHOWN]:
         say(f"{explanation}\n")
     tell_rest(len(explanations), "explanation", out)
+    faithful, compared = mean_rule_faithfulness(zip(told, explanations, strict=True))
+    if compared:
+        say(
+            f"rule faithfulness {percent(faithful)} % of {compared} "
+            f"{'answer' if compared == 1 else 'answers'}: how often the rule that an answer "
+            "claims found what it needs"
+        )
     _tell_unanswered([item.query for item in answers if not (item.text and item.documents)])
     if len(queries) < len(opened.queries):
         total = f"{len(opened.queries):,}"

@@ -14,7 +14,7 @@ from rulerag.types import Candidate, Completion, GenerationRequest
 if TYPE_CHECKING:
     from rulerag.protocols import Generator
 
-__all__ = ["VotingGenerator", "refuse_sampling"]
+__all__ = ["VotingGenerator", "refuse_another_answer", "refuse_sampling"]
 
 
 class VotingGenerator:
@@ -71,9 +71,22 @@ def refuse_sampling(generator: Generator, request: GenerationRequest, *, tries: 
             sources.
     """
     texts = [generator.generate([request])[0].text for _ in range(max(2, tries))]
-    other = next((text for text in texts if text != texts[0]), None)
-    if other is not None:
+    for text in texts[1:]:
+        refuse_another_answer(texts[0], text)
+
+
+def refuse_another_answer(first: str, second: str | None) -> None:
+    """Refuse two answers to one request that differ; costs nothing where both are known.
+
+    Args:
+        first: what the generator said.
+        second: what it said when it was asked the same again; None when it was not.
+
+    Raises:
+        ExplanationError: the answers differ.
+    """
+    if second is not None and normalize_answer(first) != normalize_answer(second):
         raise ExplanationError(
-            f"the generator says {texts[0]!r} and then {other!r} to the same request",
-            hint="decode greedily, or let several tries vote (VotingGenerator)",
+            f"the generator says {first!r} and then {second!r} to the same request",
+            hint="decode greedily, or let several tries vote (votes, VotingGenerator)",
         )

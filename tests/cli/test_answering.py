@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from rulerag.cli.common import SHOWN
 from rulerag.dataset import RuleQADataset
+from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.types import Query
 
 Refused = Callable[..., str]
@@ -94,6 +97,7 @@ def test_explanations_are_shown_and_written(dated: Path, rulerag: Any, tmp_path:
     result = rulerag(*command, "--out", out, "--html", html, *SYMBOLIC)
     assert (result.code, result.err) == (0, "")
     assert result.out.count("Why\n") == SHOWN
+    assert re.search(r"^rule faithfulness \d+\.\d % of 6 answers", result.out, re.MULTILINE)
     assert f"… and 1 more explanation; all are in {out}" in result.out
     assert f"written to {out} and {html}" in result.out
     written = rows(out)
@@ -217,7 +221,8 @@ def test_the_nano_reader_is_explained_by_its_log_probability(
 ) -> None:
     experiment, out = tmp_path / "nano.yaml", tmp_path / "e.jsonl"
     experiment.write_text(
-        f"dataset: {{path: {dated}}}\nselector: {{type: head}}\nretriever: {{type: symbolic}}\ntop_k: 5\n"
+        f"dataset: {{path: {dated}}}\nselector: {{type: head}}\n"
+        "retriever: {type: symbolic}\ntop_k: 5\n"
         "generator: {type: huggingface, model: rulerag-nano-llama}\n"
     )
     command = ("explain", experiment, "--query", asked.id, "--quiet", "--out", out)
@@ -230,6 +235,24 @@ def test_the_nano_reader_is_explained_by_its_log_probability(
     assert linear["method"] == "linear surrogate, log-probability"
     assert guided["full"] <= 0 and len(guided["values"]) == len(row["sources"])
     assert "In numbers" in result.out
+
+
+def test_a_generator_that_samples_is_refused_unless_it_votes(
+    asked: Query, dated: Path, rulerag: Any, refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, calls = SymbolicReader.generate, []
+
+    def moody(self: Any, requests: Any) -> Any:
+        calls.append(len(requests))
+        word = "once" if len(calls) == 1 else "again"
+        return [replace(c, text=f"{c.text} {word}") for c in read(self, requests)]
+
+    monkeypatch.setattr(SymbolicReader, "generate", moody)
+    command = ("explain", dated, "--query", asked.id, *SYMBOLIC)
+    told = refused(*command)
+    assert "once' and then" in told and "to the same request" in told and "votes" in told
+    calls.clear()
+    assert rulerag(*command, "--votes", 3).code == 0
 
 
 def test_bad_input_of_explain(dated: Path, refused: Refused, blocked: Path) -> None:
