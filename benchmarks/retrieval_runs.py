@@ -268,6 +268,9 @@ def _identity(bench: Bench, config: Config, query_set: str, row: Row, seed: int,
     told += [bench.dataset.fingerprint, tag, bench.base if row.dense else ""]
     if row.training:
         told.append(read_json(bench.checkpoint(row.training, seed) / "metrics.json"))
+    for part in ("guided", "pooled"):
+        if weights := config.section(part).get("weights"):
+            told.append(fingerprint_file(weights))
     return fingerprint_object(told)
 
 
