@@ -60,7 +60,8 @@ and all but the token vectors were trained.
 First table: invented episodes of other seeds; exact match of the answer (and of the whole
 citation), in percent. Second table: exact match on the same ten documents and rules as the
 symbolic reader's; `same answer` and `citation` (a given document on which a rule fires, word for
-word) among the questions that the symbolic reader answers.
+word) among the questions that the symbolic reader answers. A bar that is missing or misplaced is
+read where a pattern of the prompt ends; `citation` counts what was written.
 
 {measured}
 ## Limits

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,23 +37,6 @@ _RULES = (0, 1, 3, 8)
 Row = dict[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class _Verbatim(CompactTemplate):
-    """Leaves completions as they are, so that answer and citation can both be looked at."""
-
-    def parse(self, completion: str) -> str:
-        return completion.strip()
-
-
-def read(reader: HuggingFaceGenerator, requests: Sequence[GenerationRequest]) -> list[str]:
-    """Whole completions."""
-    kept, reader.template = reader.template, _Verbatim()
-    try:
-        return [completion.text for completion in reader.generate(requests)]
-    finally:
-        reader.template = kept
-
-
 def episode_figures(reader: HuggingFaceGenerator, *, episodes: int = 200) -> dict[str, Row]:
     """Invented episodes by number of documents and rules, right by construction.
 
@@ -73,10 +55,10 @@ def episode_figures(reader: HuggingFaceGenerator, *, episodes: int = 200) -> dic
             rng = Random(f"held-out-{documents}-{rules}")
             stage = Stage((documents, documents), (rules, rules), 0.3)
             made = [make_episode(rng, names, stage) for _ in range(episodes)]
-            said = read(reader, [episode.request for episode in made])
+            said = reader.write([episode.request for episode in made])
             told = [
                 (
-                    template.parse(s) == e.answer,
+                    template.read(s, e.request) == e.answer,
                     template.cited(s)
                     == template.cited(template.completion(e.answer, e.fact, inverse=e.inverse)),
                 )
@@ -109,12 +91,12 @@ def dataset_figures(
     pipeline = make_pipeline(Config(preset("held-out", rules="guided").to_dict()), dataset)
     answers = pipeline.answer(queries)
     requests = [answer.request() for answer in answers]
-    said = read(reader, requests)
+    said = reader.write(requests)
     template = CompactTemplate()
     count = dict.fromkeys(("exact_match", "symbolic", "same", "citation"), 0.0)
     answered = 0
     for answer, request, text in zip(answers, requests, said, strict=True):
-        given = template.parse(text)
+        given = template.read(text, request)
         truth = answer.query.answers
         count["exact_match"] += exact_match(given, truth)
         count["symbolic"] += exact_match(answer.text, truth)

@@ -198,7 +198,8 @@ class HuggingFaceGenerator:
             GenerationError: a prompt does not fit even without documents, or the model's scores
                 are not numbers.
         """
-        return [self._completion(decoded) for decoded in self._answers(requests)]
+        answers = self._answers(requests)
+        return [self._completion(*pair) for pair in zip(answers, requests, strict=True)]
 
     def write(self, requests: Sequence[GenerationRequest]) -> list[str]:
         """What the model writes for each request, word for word, citation and cues included.
@@ -289,9 +290,9 @@ class HuggingFaceGenerator:
         with tqdm(total=len(prompts), desc="generate", disable=not self.progress) as bar:
             return self._decoder(longest).generate(prompts, self._limits, bar.update)
 
-    def _completion(self, decoded: Decoded) -> Completion:
+    def _completion(self, decoded: Decoded, request: GenerationRequest) -> Completion:
         score = decoded.log_probability if self.log_probability else None
-        return Completion(self.template.parse(self._text(decoded)), score)
+        return Completion(self.template.read(self._text(decoded), request), score)
 
     def _text(self, decoded: Decoded) -> str:
         return cast(str, self.tokenizer.decode(decoded.tokens, skip_special_tokens=True))

@@ -234,6 +234,10 @@ class PromptTemplate:
         answer = first_answer(completion, self.answer_cue)
         return last_field(answer, _SEPARATOR) if self.target == "citation" else answer
 
+    def read(self, completion: str, request: GenerationRequest) -> str:
+        """The answer in a completion, where it helps with a look at what was asked."""
+        return self.parse(completion)
+
     def cited(self, completion: str) -> tuple[str, ...]:
         """The parts of the fact that a completion cites; empty when it cites none."""
         parts = first_answer(completion, self.answer_cue).split(_SEPARATOR.strip())

@@ -55,6 +55,29 @@ class CompactTemplate(PromptTemplate):
             return first_answer(completion.lstrip("<> "), self.answer_cue)
         return signed.group(3 if signed.group(1) == ">" else 2).strip()
 
+    def read(self, completion: str, request: GenerationRequest) -> str:
+        """The answer; a bar that is missing or misplaced is put where a pattern of the prompt ends.
+
+        A model that copied the right document may miss the border between an entity and the words
+        of a relation, which only the pattern tells.
+        """
+        line = completion.strip().partition("\n")[0].strip()
+        patterns = _patterns(request if self.rules else replace(request, rules=()))
+        sides = self.cited(completion)
+        pattern = " ".join(
+            [line[:1], sides[0] if line.startswith(">") else sides[1]] if sides else []
+        )
+        if pattern in patterns:
+            return self.parse(completion)
+        words = " ".join(line.lstrip("<>").replace("|", " ").split())
+        for sign, named in (one.split(" ", 1) for one in patterns if not one.startswith("*")):
+            if sign == ">" and words.startswith(f"{named} "):
+                return words.removeprefix(f"{named} ")
+            before, found, _ = words.partition(f" {named.removesuffix(f' {_MARK}')} ")
+            if sign == "<" and found and before:
+                return before
+        return self.parse(completion)
+
     def cited(self, completion: str) -> tuple[str, ...]:
         """The two sides of the bar, which together are the document; empty when there is none."""
         signed = _SIGNED.match(completion.strip().partition("\n")[0].strip())

@@ -94,3 +94,29 @@ def test_it_is_known_by_name_and_fits_a_budget() -> None:
     assert PromptTemplate.of("compact") == TEMPLATE
     prompt = TEMPLATE.render(request(FORWARDS), budget=12)
     assert prompt.kept and prompt.dropped
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        (" > @ Make a visit | Iran", "Iran"),  # as it should be
+        (" > @ Make | a visit Iran", "Iran"),  # the bar inside the relation
+        (" > @ Make a visit Iran", "Iran"),  # no bar
+        (" < Iran | Host a visit @", "Iran"),
+        (" < Iran Host a visit @", "Iran"),
+        (" < Iran Host | a visit @", "Iran"),
+        (" < South Iran Host a visit | some @", "South Iran"),  # and a slip behind it
+        (" < Iran | Expel @", "Iran"),  # no pattern of the prompt: as the bar says
+        (" Iran", "Iran"),
+        ("", ""),
+    ],
+)
+def test_a_pattern_tells_where_the_bar_belongs(said: str, answer: str) -> None:
+    assert TEMPLATE.read(said, request(FORWARDS, BACKWARDS)) == answer
+
+
+def test_reading_without_rules_looks_at_the_question() -> None:
+    assert TEMPLATE.read("> @ Consult Iran", request()) == "Iran"
+    bare = TEMPLATE.without_rules()
+    assert bare.read("> @ Consult Iran", request(BACKWARDS)) == "Iran"
+    assert PromptTemplate().read(" Iran.", request()) == PromptTemplate().parse(" Iran.")
