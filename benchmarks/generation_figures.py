@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.generation_experiments import DEPTHS, FIGURE3
+from benchmarks.generation_experiments import BANKED, DEPTHS, FIGURE3
 from benchmarks.generation_plots import plot_lines, plot_map
 from benchmarks.generation_rows import reading_row
-from benchmarks.generation_tables import EM, FT, paired, percent, with_interval
+from benchmarks.generation_tables import EM, paired, percent, with_interval
 from benchmarks.retrieval_experiments import BANKS
 from benchmarks.retrieval_tables import Result, load_result
 from rulerag.io import read_json
@@ -116,7 +116,7 @@ def figure5(folder: Path, target: Path | None) -> tuple[str, dict[str, Any]]:
         target: where the plot goes.
     """
     plain = load_result(folder, "dense__llama", "standard RAG")
-    cells = {(i, j): load_result(folder, FT, "RGFT", f"-{i}-{j}") for i in BANKS for j in BANKS}
+    cells = {(i, j): load_result(folder, BANKED, "RGFT", f"-{i}-{j}") for i in BANKS for j in BANKS}
     if plain is None or any(cell is None for cell in cells.values()):
         return "", {}
     gains = np.array([[_gain(cells[i, j], plain) for j in BANKS] for i in BANKS], dtype=float)

@@ -69,17 +69,17 @@ READING = (
     ReadingRow("dense__llama", "standard RAG", paper=_two("Standard RAG", "DPR", _LLAMA)),
     ReadingRow("dense__llama-guided", "rules in the reader alone"),
     ReadingRow(
-        "dense-guided__llama",
+        "dense-guided-learned__llama",
         "rules in the retriever alone",
         paper=_two("RuleRAG-ICL", "RG-DPR", _LLAMA),
     ),
     ReadingRow(
-        "dense-guided__llama-guided",
+        "dense-guided-learned__llama-guided",
         "RuleRAG-ICL",
         paper=_two("RuleRAG-ICL", "RG-DPR", _RG),
     ),
     ReadingRow(
-        "dense-guided-rgft__llama-rgft",
+        "dense-guided-rgft-learned__llama-rgft",
         "RuleRAG-FT: RGFT + RGFT",
         training="rgft",
         paper=_two("RuleRAG-FT", "RGFT-DPR", _RGFT),
@@ -91,7 +91,7 @@ READING = (
         paper=_two("Rule Ablation", "SSFT-DPR", _RGFT),
     ),
     ReadingRow(
-        "dense-guided-rgft__llama-ssft",
+        "dense-guided-rgft-learned__llama-ssft",
         "RGFT + SSFT",
         training="ssft",
         paper=_two("Rule Ablation", "RGFT-DPR", _SSFT),
@@ -103,18 +103,22 @@ READING = (
         paper=_two("Rule Ablation", "SSFT-DPR", _SSFT),
     ),
     ReadingRow(
-        "dense-guided__llama-rgft",
+        "dense-guided-learned__llama-rgft",
         "ICL + RGFT",
         training="rgft",
         paper=_two("RGFT Ablation", "RG-DPR", _RGFT),
     ),
     ReadingRow(
-        "dense-guided-rgft__llama-guided",
+        "dense-guided-rgft-learned__llama-guided",
         "RGFT + ICL",
         paper=_two("RGFT Ablation", "RGFT-DPR", _RG),
     ),
     ReadingRow("bm25-guided__symbolic", "BM25, rule-guided + symbolic reader", learned=False),
-    ReadingRow("dense-guided-rgft__symbolic", "dense RGFT + symbolic reader", learned=False),
+    ReadingRow(
+        "dense-guided-rgft-learned__symbolic",
+        "dense RGFT, learned merging + symbolic reader",
+        learned=False,
+    ),
     ReadingRow(
         "bm25-guided-learned__candidate",
         "BM25, rule-guided, learned merging + candidate reader",
@@ -122,14 +126,14 @@ READING = (
     ),
     ReadingRow("symbolic__symbolic", "symbolic retrieval + symbolic reader", learned=False),
     ReadingRow(
-        "dense-guided-rgft__hybrid",
-        "dense RGFT + hybrid reader",
+        "dense-guided-rgft-learned__hybrid",
+        "dense RGFT, learned merging + hybrid reader",
         training="rgft",
         learned=False,
     ),
     ReadingRow(
-        "symbolic__hybrid",
-        "symbolic retrieval + hybrid reader",
+        "bm25-guided-learned__hybrid",
+        "BM25, rule-guided, learned merging + hybrid reader",
         training="rgft",
         learned=False,
     ),
@@ -138,14 +142,19 @@ READING = (
 
 OTHERS = (
     ReadingRow("bm25__llama", "BM25: standard RAG"),
-    ReadingRow("bm25-guided__llama", "BM25: rules in the retriever alone"),
-    ReadingRow("bm25-guided__llama-guided", "BM25: RuleRAG-ICL"),
+    ReadingRow("bm25-guided-learned__llama", "BM25: rules in the retriever alone"),
+    ReadingRow("bm25-guided-learned__llama-guided", "BM25: RuleRAG-ICL"),
+    ReadingRow("dense-guided-rgft__llama-rgft", "RGFT, merging by evidence", training="rgft"),
     ReadingRow("dense__llama-rgft", "dense", training="rgft"),
     ReadingRow("bm25__llama-rgft", "BM25", training="rgft"),
-    ReadingRow("bm25-guided__llama-rgft", "BM25, rule-guided", training="rgft"),
+    ReadingRow("bm25-guided-learned__llama-rgft", "BM25, rule-guided", training="rgft"),
     ReadingRow("bm25__symbolic", "BM25 + symbolic reader", learned=False),
     ReadingRow("dense__symbolic", "dense + symbolic reader", learned=False),
-    ReadingRow("dense-guided__symbolic", "dense, rule-guided + symbolic reader", learned=False),
+    ReadingRow(
+        "dense-guided-learned__symbolic",
+        "dense, rule-guided, learned merging + symbolic reader",
+        learned=False,
+    ),
 )
 """Rows of the other tables."""
 

@@ -48,6 +48,7 @@ __all__ = [
 ]
 
 _TRAINING = "training/generator-nano-lora.yaml"
+_TRAINING_DATED = "training/generator-nano-lora-dated.yaml"
 _FINDING = ("selector", "retriever", "time_aware", "pooled", "guided", "fusion", "evidence")
 Rules = Callable[[RuleQADataset], RuleQADataset]
 
@@ -141,7 +142,9 @@ def settings_of(
 ) -> GeneratorSettings:
     """The settings of a reader's fine-tuning; arguments as those of :func:`train_reader`."""
     name = f"{method}-{bank}" if bank else method
-    row = "dense-guided-rgft" if method == "rgft" else "dense-ssft"
+    row = "dense-guided-rgft-learned" if method == "rgft" else "dense-ssft"
+    if bank:  # learned merging knows the whole of R
+        row = "dense-guided-rgft"
     changes = [
         f"dataset.path={bench.folder}",
         f"+retriever.query_encoder={bench.checkpoint(name, seed)}",
@@ -158,7 +161,8 @@ def settings_of(
         *readers.overrides,
         *overrides,
     ]
-    config = load_config(CONFIGS / _TRAINING, told).to_dict()
+    dated = method == "rgft" and bench.dataset.corpus[0].timestamp is not None
+    config = load_config(CONFIGS / (_TRAINING_DATED if dated else _TRAINING), told).to_dict()
     config = {key: value for key, value in config.items() if key not in _FINDING}
     config |= {key: finding[key] for key in _FINDING if finding.get(key) is not None}
     return GeneratorSettings.from_config(Config(config))

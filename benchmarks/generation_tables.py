@@ -33,10 +33,10 @@ __all__ = [
 ]
 
 EM, F1 = "exact_match", "token_f1"
-FT = "dense-guided-rgft__llama-rgft"
+FT = "dense-guided-rgft-learned__llama-rgft"
 BARS = {
     "dense-ssft__llama-rgft": "rules removed from the retriever",
-    "dense-guided-rgft__llama-ssft": "rules removed from the reader",
+    "dense-guided-rgft-learned__llama-ssft": "rules removed from the reader",
     "dense-ssft__llama-ssft": "rules removed from both",
 }
 """What RGFT + RGFT is compared with to see whether rules help."""
@@ -178,20 +178,21 @@ def best_table(
     """
     lines = [
         "| benchmark | paper's best EM | best here | EM | on all queries | a rule leads to an "
-        "answer | reached |",
-        "| --- | ---: | --- | ---: | ---: | ---: | --- |",
+        "answer | any document holds one | reached |",
+        "| --- | ---: | --- | ---: | ---: | ---: | ---: | --- |",
     ]
     for name, results in benchmarks.items():
         best = max(results.values(), key=lambda result: result.mean(EM))
         whole = full.get(name, {}).get("symbolic__symbolic")
-        ceiling = best.records[0].get("ceilings", {}).get("oracle")
+        ceilings = best.records[0].get("ceilings", {})
         cells = [
             name,
             percent(PAPER_BEST_EM[name]),
             best.title,
             with_interval(best, EM),
             "–" if whole is None else f"{percent(whole.mean(EM))} ({whole.title})",
-            percent(ceiling),
+            percent(ceilings.get("oracle")),
+            percent(ceilings.get("anywhere")),
             "yes" if best.mean(EM) >= PAPER_BEST_EM[name] else "no",
         ]
         lines.append(f"| {' | '.join(cells)} |")

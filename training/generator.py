@@ -25,7 +25,7 @@ from training.checkpoint import RunFolder
 from training.command import run_training
 from training.generator_card import generator_card
 from training.generator_data import Instructions, make_instructions
-from training.generator_model import open_reader, tokenized
+from training.generator_model import open_reader, restore_start, tokenized
 from training.generator_settings import METHODS, GeneratorSettings
 from training.generator_trainer import Validation, last_checkpoint, make_trainer
 
@@ -82,6 +82,8 @@ def train_generator(
     state = last_checkpoint(folder.work)
     trainer.train(resume_from_checkpoint=str(state) if state is not None else None)
     metrics = _metrics(settings, dataset, data, trainer, before)
+    if metrics["best_step"] == 0:
+        restore_start(trainer.model, settings)
     _write(settings, folder, trainer, reader.tokenizer, metrics)
     return metrics
 
@@ -114,6 +116,8 @@ def _metrics(
             losses = []
     best_step = int(trainer.state.best_global_step or trainer.state.global_step)
     best = next(row for row in history if row["step"] == best_step)
+    if before["merit"] > best["exact_match"] + 1e-3 * best["token_f1"]:
+        best_step, best = 0, before  # the start is one of the candidates
     template: Any = settings.template or ("standard" if settings.method == "ssft" else None)
     return {
         "dataset": dataset.name,

@@ -53,7 +53,7 @@ class Instructions:
     Args:
         examples: what is trained on.
         tuning: requests that are never trained on.
-        uncited: pairs left out because no document supports the answer, for citing templates.
+        uncited: pairs left out because no document holds the answer, for citing templates.
     """
 
     examples: list[Instruction]
@@ -78,8 +78,7 @@ def make_instructions(
     Args:
         settings: what to draw, and how documents are found.
         dataset: with queries in ``settings.split``.
-        cited: keep only pairs whose answer a retrieved document supports under a shown rule, or
-            states where no rule is shown.
+        cited: keep only pairs whose answer a retrieved document holds.
 
     Raises:
         ConfigError: the retrieval settings are wrong.
@@ -143,11 +142,10 @@ def _requests(
 def supporting_fact(
     request: GenerationRequest, answer: str, labels: Mapping[str, Mapping[str, str]]
 ) -> Citation | None:
-    """The fact by which a rule leads to an answer, in words.
+    """The fact in the documents that an answer is best read from, in words.
 
-    Of the groundings in the documents that of the earliest document counts; of its body, the fact
-    that holds the answer. Without rules it is the earliest fact of the query's subject that holds
-    the answer, else the earliest that does. None where there is none.
+    It is the first fact that holds the answer among those by which a rule leads there; where none
+    does, among those of the query's subject, else among all. None where no fact holds it.
 
     Args:
         request: documents with facts, and rules.
@@ -156,17 +154,16 @@ def supporting_fact(
     """
     facts = [fact for document in request.documents for fact in document.facts]
     query = request.query
-    found: list[tuple[int, Citation]] = []
-    if not request.rules:
-        told = [citation_of(fact, answer, query.subject, labels) for fact in facts]
-        found = [(n + len(facts) * one.bridge, one) for n, one in enumerate(told) if one]
+    told = [citation_of(fact, answer, query.subject, labels) for fact in facts]
     index = FactIndex(facts)
     entities = labels.get("entities", {})
-    for rule in request.rules:
-        for grounding in ground(rule, query.subject, index, query.timestamp):
-            if entities.get(grounding.answer, grounding.answer) != answer:
-                continue
-            for row in grounding.rows:
-                if cited := citation_of(facts[row], answer, query.subject, labels):
-                    found.append((row, cited))
-    return min(found, default=(0, None), key=lambda one: one[0])[1]
+    led = {
+        row
+        for rule in request.rules
+        for grounding in ground(rule, query.subject, index, query.timestamp)
+        if entities.get(grounding.answer, grounding.answer) == answer
+        for row in grounding.rows
+    }
+    # Grounded first, then the subject's own, then the earliest.
+    found = [(row not in led, one.bridge, row) for row, one in enumerate(told) if one is not None]
+    return told[min(found)[2]] if found else None

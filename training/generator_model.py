@@ -17,7 +17,7 @@ from training.generator_data import Instruction
 from training.generator_loss import IGNORED
 from training.generator_settings import GeneratorSettings
 
-__all__ = ["adapter_config", "open_reader", "tokenized"]
+__all__ = ["adapter_config", "open_reader", "restore_start", "tokenized"]
 
 
 def open_reader(settings: GeneratorSettings) -> HuggingFaceGenerator:
@@ -71,6 +71,22 @@ def _check_four_bit(device: str) -> None:
             key="model.quantization",
             hint="a CUDA GPU, or quantization=null",
         )
+
+
+def restore_start(model: Any, settings: GeneratorSettings) -> None:
+    """Give a model the weights back that it had before training.
+
+    Args:
+        model: trained, with its adapter where it has one.
+        settings: of the run.
+    """
+    if settings.rank:  # an adapter changes nothing while one of its two matrices is zero
+        with torch.no_grad():
+            for name, weight in model.named_parameters():
+                if "lora_B" in name:
+                    weight.zero_()
+    else:
+        model.load_state_dict(open_reader(settings).model.state_dict())
 
 
 def adapter_config(settings: GeneratorSettings) -> Any:

@@ -7,6 +7,8 @@ import torch
 
 from benchmarks.speed_generation import small_llama
 from training.generator_loss import IGNORED, LeftPadded, answer_loss
+from training.generator_model import adapter_config, restore_start
+from training.generator_settings import GeneratorSettings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -44,3 +46,21 @@ def test_the_loss_and_its_gradient_are_those_of_each_example_alone() -> None:
     )
     halved = answer_loss(model, LeftPadded(tokenizer)(ROWS), items=10)
     assert halved.item() == pytest.approx(loss.item() / 2, rel=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_start_that_was_better_comes_back() -> None:
+    peft = pytest.importorskip("peft")
+    model, _ = small_llama(["a b c"], width=32, layers=1)
+    ids = torch.tensor([[5, 6, 7, 8]])
+    before = model(ids).logits.detach()
+    settings = GeneratorSettings(path="none", base="none", out="none", rank=2)
+    adapted = peft.get_peft_model(model, adapter_config(settings)).eval()
+    with torch.no_grad():
+        for name, weight in adapted.named_parameters():
+            if "lora_B" in name:
+                weight.fill_(0.5)
+    assert not torch.allclose(adapted(ids).logits, before, atol=1e-3)
+    restore_start(adapted, settings)
+    assert torch.allclose(adapted(ids).logits, before, atol=1e-5)
