@@ -61,7 +61,7 @@ class _OneByOne:
                 max_new_tokens=reader.max_new_tokens,
             )
         text = reader.tokenizer.decode(output[0, prompt.shape[1] :], skip_special_tokens=True)
-        return reader.template.parse(text)
+        return reader.template.read(text, request)
 
 
 def requests(

@@ -154,18 +154,18 @@ class OpenAICompatibleGenerator:
                 wrong, the answer is nonsense); ``retryable`` says whether a later one may succeed.
         """
         texts = [prompt.text for prompt in self.prompts(requests)]
-        distinct = list(dict.fromkeys(texts))
+        distinct = dict(zip(texts, requests, strict=True))
         answers = dict(zip(distinct, self._ask(distinct), strict=True))
         return [answers[text] for text in texts]
 
-    def _ask(self, texts: Sequence[str]) -> list[Completion]:
+    def _ask(self, texts: Mapping[str, GenerationRequest]) -> list[Completion]:
         from tqdm import tqdm
 
         stop = threading.Event()
         bar = tqdm(total=len(texts), desc="generate", disable=not self.progress)
         with bar, ThreadPoolExecutor(max_workers=self.concurrency) as pool:
             try:
-                futures = [pool.submit(self._complete, text, stop) for text in texts]
+                futures = [pool.submit(self._complete, *pair, stop) for pair in texts.items()]
                 for future in futures:
                     future.add_done_callback(lambda _: bar.update())
                 done, waiting = wait(futures, return_when=FIRST_EXCEPTION)
@@ -177,7 +177,7 @@ class OpenAICompatibleGenerator:
                 pool.shutdown(wait=False, cancel_futures=True)
         return [future.result() for future in futures]
 
-    def _complete(self, text: str, stop: threading.Event) -> Completion:
+    def _complete(self, text: str, request: GenerationRequest, stop: threading.Event) -> Completion:
         answer = self._endpoint.call(self.api, self._payload(text), stop)
         choice = answer["choices"][0] if answer["choices"] else None
         written = _written(choice, self.api)
@@ -189,7 +189,7 @@ class OpenAICompatibleGenerator:
             )
         self._count(answer.get("usage"))
         score = _score(choice, self.api) if self.log_probability else None
-        return Completion(self.template.parse(written), score)
+        return Completion(self.template.read(written, request), score)
 
     def _payload(self, text: str) -> dict[str, Any]:
         payload: dict[str, Any] = {
