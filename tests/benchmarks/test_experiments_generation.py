@@ -32,6 +32,7 @@ from benchmarks.generation_tables import (
     EM,
     FT,
     bars_table,
+    best_of,
     orderings,
     paired,
     readings_of,
@@ -213,6 +214,11 @@ def test_rows_are_compared_over_the_queries_of_both(results: dict[str, Result]) 
     assert same[0]["p"] == 1.0 and same[0]["bar"] == "rules removed from both"
     table, rows = bars_table({"ruleqa-i": results})
     assert len(rows) == len(LEARNED) - 1 and table.count("| ruleqa-i |") == len(rows)
+    assert best_of({FT: part, "dense-ssft__llama-ssft": part}) is part
+    best, merits = best_of(results), []
+    for result in (results[row] for row in results if not reading_row(row).sample):
+        merits.append(float(np.mean(paired(result, part, EM)[0])))
+    assert np.mean(paired(best, part, EM)[0]) == pytest.approx(max(merits))
     _, told = orderings({"ruleqa-i": results})
     assert told["ruleqa-i"]["same"] + len(told["ruleqa-i"]["exceptions"]) <= 55
 
