@@ -95,7 +95,7 @@ def plot_budgets(result: dict[str, Any], path: Path) -> None:
         axis.xaxis.set_major_formatter(mpl.ticker.ScalarFormatter())
         axis.minorticks_off()
         axis.grid(alpha=0.3)
-    axes[1].legend(fontsize=8)
+    axes[1].legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1.0))
     figure.suptitle(f"{result['questions']} questions, {result['model']}", fontsize=10)
     figure.savefig(path, dpi=130, metadata={"Software": None})
     plt.close(figure)
