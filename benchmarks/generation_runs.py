@@ -14,7 +14,8 @@ import logging
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -126,8 +127,8 @@ def train_reader(
         _tell(f"  EM {before:.3f} -> {best:.3f}, {metrics['examples']} examples, {seconds} s")
 
     _tell(f"training the reader, {bench.name} {name} {seed} {readers.label}")
-    _quiet()
-    isolated(work, bench.isolate)
+    with _quiet():
+        isolated(work, bench.isolate)
     return out
 
 
@@ -222,7 +223,6 @@ def run_reading(
     if record.exists() and (known := read_json(record)).get("identity") == identity:
         return dict(known)
     _tell(f"{bench.name} {bench.variant or query_set} {record.stem}, {len(chosen)} queries")
-    _quiet()
     started = time.process_time()
     dataset = rules(bench.dataset) if rules is not None else bench.dataset
     top_k = config.read("top_k", int, 10)
@@ -234,7 +234,8 @@ def run_reading(
         documents = [[] for _ in chosen]
     queries = [asked[n] for n in chosen]
     requests = requests_of(config, dataset, queries, documents)
-    completions = _read(config, dataset, requests)
+    with _quiet():
+        completions = _read(config, dataset, requests)
     values = _values(requests, completions)
     judged = bench.dataset.qrels_for(queries)
     values["supported"] = np.array([float(bool(judged.get(q.id))) for q in queries])
@@ -364,12 +365,21 @@ def _sampled(number: int, most: int) -> Any:
     return np.sort(np.random.default_rng(0).permutation(number)[:most])
 
 
-def _quiet() -> None:
+@contextmanager
+def _quiet() -> Iterator[None]:
     """Without the progress bars and warnings that transformers and PEFT print for every model."""
-    transformers_logging: Any = importlib.import_module("transformers.utils.logging")
-    transformers_logging.disable_progress_bar()
-    logging.getLogger("rulerag.generation").setLevel(logging.ERROR)
-    warnings.filterwarnings("ignore", category=FutureWarning)
+    bars: Any = importlib.import_module("transformers.utils.logging")
+    library = logging.getLogger("rulerag.generation")
+    level = library.level
+    bars.disable_progress_bar()
+    library.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", category=FutureWarning)
+            yield
+    finally:
+        library.setLevel(level)
+        bars.enable_progress_bar()
 
 
 def _tell(line: str) -> None:
