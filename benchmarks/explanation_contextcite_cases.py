@@ -18,16 +18,15 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.world_questions import world_questions
 from rulerag.errors import GenerationError, MissingDependencyError
 from rulerag.explanation.lattice import mask_of
 from rulerag.explanation.log_probability import ResponseScorer
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.explanation.values import SetValue, valued
 from rulerag.generation.huggingface import HuggingFaceGenerator
-from rulerag.kg.questions import queries_from_facts
-from rulerag.kg.verbalization import Verbalizer
 from rulerag.kg.worlds import World
-from rulerag.types import Document, GenerationRequest
+from rulerag.types import GenerationRequest
 
 __all__ = ["SIZES", "ContextCite", "Question", "questions"]
 
@@ -107,26 +106,14 @@ def _candidates(
 ) -> list[tuple[GenerationRequest, frozenset[str]]]:
     """Questions with more documents than needed, the supporting ones first, and their ids."""
     world = World.generate(num_facts, kind="static", seed=seed)
-    words = Verbalizer(world.graph)
-    corpus = words.corpus(world.graph.train)
-    document_of = {fact: document for document in corpus for fact in document.facts}
-    by_subject: dict[str, list[Document]] = {}
-    for document in corpus:
-        by_subject.setdefault(document.facts[0].subject, []).append(document)
+    corpus, questions = world_questions(world)
     chance = random.Random(seed)
     found = []
-    for query in queries_from_facts(world.graph.test, words, "q"):
-        truth = world.find(query.subject, query.relation, query.timestamp)
-        if truth is None or not truth.supports:
-            continue
-        support = {document_of[fact].id: document_of[fact] for s in truth.supports for fact in s}
-        near = by_subject.get(query.subject, [])
+    for asked in questions:
         others = chance.sample(corpus, max(SIZES))
-        documents = {d.id: d for d in (*support.values(), *near, *others)}
-        request = GenerationRequest(
-            query, tuple(documents.values()), tuple(world.rules.for_head(query.relation))
-        )
-        found.append((request, frozenset(support)))
+        documents = {d.id: d for d in (*asked.support.values(), *asked.near, *others)}
+        request = GenerationRequest(asked.query, tuple(documents.values()), asked.rules)
+        found.append((request, frozenset(asked.support)))
         if len(found) == _ATTEMPTS * number:
             break
     return found

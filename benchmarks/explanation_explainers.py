@@ -21,6 +21,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from benchmarks.world_questions import world_questions
 from rulerag.errors import ProbeBudgetError
 from rulerag.explanation.approximate import CertifiedMiner
 from rulerag.explanation.attribution import (
@@ -43,8 +44,7 @@ from rulerag.explanation.surrogate import RuleSurrogate, linear_surrogate
 from rulerag.explanation.values import valued
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.io import write_json
-from rulerag.kg.questions import graph_labels, queries_from_facts
-from rulerag.kg.verbalization import Verbalizer
+from rulerag.kg.questions import graph_labels
 from rulerag.kg.worlds import World
 from rulerag.types import GenerationRequest
 
@@ -174,27 +174,19 @@ def worlds(runs: int, num_documents: int = 24, num_facts: int = 4000) -> Iterato
     The truth is each document that states a supporting fact of the answer.
     """
     world = World.generate(num_facts, kind="static", seed=1)
-    words = Verbalizer(world.graph)
-    corpus = words.corpus(world.graph.train)
-    document_of = {fact: document for document in corpus for fact in document.facts}
-    by_subject: dict[str, list[Any]] = {}
-    for document in corpus:
-        by_subject.setdefault(document.facts[0].subject, []).append(document)
+    corpus, questions = world_questions(world)
     reader = SymbolicReader(labels=graph_labels(world.graph)["entities"])
     chance, made = random.Random(7), 0
-    for query in queries_from_facts(world.graph.test, words, "q"):
-        truth = world.find(query.subject, query.relation, query.timestamp)
-        if made == runs or truth is None or not truth.supports:
-            continue
-        support = {document_of[fact].id: document_of[fact] for s in truth.supports for fact in s}
-        near = [d for d in by_subject.get(query.subject, []) if d.id not in support]
+    for question in questions:
+        if made == runs:
+            return
+        query, support = question.query, question.support
+        near = [d for d in question.near if d.id not in support]
         others = [d for d in chance.sample(corpus, num_documents) if d.id not in support]
         chosen = list({d.id: d for d in (*support.values(), *near, *others)}.values())
         chosen = chosen[:num_documents]
         chance.shuffle(chosen)
-        request = GenerationRequest(
-            query, tuple(chosen), tuple(world.rules.for_head(query.relation))
-        )
+        request = GenerationRequest(query, tuple(chosen), question.rules)
         answer = reader.generate([request])[0].text
         if answer not in query.answers:
             continue

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from benchmarks.plotting import pyplot
+
 __all__ = ["plot"]
 
 _STYLE = {
@@ -19,11 +21,7 @@ _STYLE = {
 
 def plot(result: dict[str, Any], path: Path) -> None:
     """Draw one figure into a PNG file."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    plt = pyplot()
     name, rows = result["figure"], result["rows"]
     panels = 2 if name == "4" else 1
     figure, axes = plt.subplots(1, panels, figsize=(5.2 * panels, 3.8), layout="constrained")
@@ -75,11 +73,7 @@ def _draw_6b(axis: Any, rows: list[dict[str, Any]]) -> None:
 
 def plot_budgets(result: dict[str, Any], path: Path) -> None:
     """Draw the measures of explainers against the number of model calls into a PNG file."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    plt = pyplot()
     panels = {"drop_3": "drop without the first three, nats", "lds": "LDS"}
     figure, axes = plt.subplots(1, len(panels), figsize=(10.4, 3.8), layout="constrained")
     names = list(dict.fromkeys(row["explainer"] for row in result["rows"]))
@@ -92,7 +86,7 @@ def plot_budgets(result: dict[str, Any], path: Path) -> None:
             axis.plot(*zip(*points, strict=True), marker="o", label=name)
         axis.set(xlabel="model calls", ylabel=label, xscale="log")
         axis.set_xticks(sorted({row["budget"] for row in result["rows"]}))
-        axis.xaxis.set_major_formatter(mpl.ticker.ScalarFormatter())
+        axis.xaxis.set_major_formatter(plt.ScalarFormatter())
         axis.minorticks_off()
         axis.grid(alpha=0.3)
     axes[1].legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1.0))

@@ -16,7 +16,8 @@ from benchmarks.retrieval_experiments import (
     run_bank_training,
     taking_bank,
 )
-from benchmarks.retrieval_runs import Bench
+from benchmarks.retrieval_rows import row as finding_row
+from benchmarks.retrieval_runs import Bench, train
 
 __all__ = ["DEPTHS", "GENERATION", "GenerationPlan", "run_generation"]
 
@@ -81,12 +82,19 @@ def read_row(
 ) -> None:
     """Fine-tune what a row needs, then run it; ``asked`` has other queries."""
     row, readers = reading_row(name), readers or plan.readers
+    _train_finder(bench, row)
     if row.training:
         train_reader(bench, readers, row.training, 0)
     if name.endswith("__hybrid"):
         weight = tuned_weight(bench, row, readers)
         readers = replace(readers, weights=((f"{bench.name}/{name}", weight),))
     run_reading(asked or bench, row, readers, **options)
+
+
+def _train_finder(bench: Bench, row: ReadingRow) -> None:
+    finder = None if row.finding == "none" else finding_row(row.finding)
+    if finder is not None and finder.training:
+        train(bench, finder.training, 0)
 
 
 def _table2(bench: Bench, plan: GenerationPlan) -> None:
@@ -133,6 +141,7 @@ def _figure3(bench: Bench, plan: GenerationPlan) -> None:
     train_reader(bench, plan.readers, "rgft", 0)
     for name in FIGURE3:
         row = reading_row(f"{name}__llama-rgft")
+        _train_finder(bench, row)
         for k in (*DEPTHS, *((_DEEP,) if name == "bm25" else ())):
             run_reading(bench, row, plan.readers, overrides=[f"top_k={k}"], tag=f"-top{k}")
 

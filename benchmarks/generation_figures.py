@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.generation_experiments import BANKED, DEPTHS, FIGURE3
-from benchmarks.generation_plots import plot_lines, plot_map
+from benchmarks.generation_plots import plot_lines
 from benchmarks.generation_rows import reading_row
 from benchmarks.generation_tables import EM, paired, percent, with_interval
+from benchmarks.plotting import plot_map
 from benchmarks.retrieval_experiments import BANKS
 from benchmarks.retrieval_tables import Result, load_result
 from rulerag.io import read_json

@@ -19,11 +19,12 @@ from benchmarks.generation_tables import (
     readings_of,
     summary,
 )
+from benchmarks.report_folder import report_each
 from benchmarks.retrieval_experiments import RETRIEVAL
 from benchmarks.retrieval_tables import Result
 from benchmarks.ruleqa_settings import GRAPHS
 from rulerag.errors import DataError
-from rulerag.io import prepare_folder, read_json, write_json, write_text
+from rulerag.io import read_json
 
 __all__ = ["has_readings", "report_generation"]
 
@@ -71,24 +72,18 @@ def report_generation(folder: Path, save: Path | None = None, only: str = "") ->
             path=folder,
             hint="python -m benchmarks.experiments run table2 --out DIR",
         )
-    parts = []
-    for name, experiment in GENERATION.items():
-        if only and name != only:
-            continue
-        target = prepare_folder(save / name) if save is not None else None
-        text, kept = _made(folder, name, experiment, target)
-        if text:
-            note = f"{experiment.omitted}\n\n" if experiment.omitted else ""
-            whole = f"# {experiment.title}\n\n{note}{text}"
-            parts.append(whole)
-            if target is not None:
-                # Where the retrieval half has a table of its own, the two stand side by side.
-                stem = "reading" if name in RETRIEVAL else "table"
-                write_text(target / f"{stem}.md", whole)
-                write_json(target / ("reading.json" if name in RETRIEVAL else "results.json"), kept)
-        elif target is not None and not any(target.iterdir()):
-            target.rmdir()
-    return "\n".join(parts)
+
+    def made(name: str, target: Path | None) -> tuple[str, dict[str, Any]]:
+        text, kept = _made(folder, name, GENERATION[name], target)
+        note = f"{GENERATION[name].omitted}\n\n" if GENERATION[name].omitted else ""
+        file = "reading.json" if name in RETRIEVAL else "results.json"
+        return (f"{note}{text}" if text else ""), {file: kept}
+
+    titles = [(name, experiment.title) for name, experiment in GENERATION.items()]
+    # Where the retrieval half has a table of its own, the two stand side by side.
+    return report_each(
+        titles, made, save, only=only, stem=lambda n: "reading" if n in RETRIEVAL else "table"
+    )
 
 
 def _made(

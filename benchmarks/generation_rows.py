@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from rulerag.errors import ConfigError, did_you_mean
+from benchmarks.retrieval_rows import named
 
 __all__ = [
     "LEARNED",
@@ -177,10 +177,7 @@ def reading_row(name: str) -> ReadingRow:
     Raises:
         ConfigError: there is none.
     """
-    known = {row.name: row for row in (*READING, *OTHERS)}
-    if name not in known:
-        raise ConfigError(f"no row is called {name!r}", key="row", hint=did_you_mean(name, known))
-    return known[name]
+    return named({row.name: row for row in (*READING, *OTHERS)}, name)
 
 
 def paper_value(paper: Paper | None, benchmark: str, metric: str) -> float | None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import importlib
 import logging
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +26,7 @@ from benchmarks.generation_rows import ReadingRow
 from benchmarks.retrieval_measures import Found, means
 from benchmarks.retrieval_rows import Row
 from benchmarks.retrieval_rows import row as finding_row
-from benchmarks.retrieval_runs import CONFIGS, Bench, isolated, run_row, train
+from benchmarks.retrieval_runs import CONFIGS, Bench, isolated, run_row, tell, train
 from rulerag.build import make_generator, make_pipeline, make_retriever, make_selector
 from rulerag.config import Config, load_config
 from rulerag.dataset import RuleQADataset
@@ -37,6 +36,7 @@ from rulerag.generation.hf_shipped import NANO_LLAMA, shipped
 from rulerag.io import atomic_write, fingerprint_file, fingerprint_object, read_json, write_json
 from rulerag.text import best_token_f1, exact_match
 from rulerag.types import Completion, GenerationRequest, Query
+from training.checkpoint import RunFolder
 from training.generator_settings import GeneratorSettings
 
 __all__ = [
@@ -106,15 +106,19 @@ def train_reader(
         readers: the base.
         method: ``rgft`` or ``ssft``.
         seed: of retriever and reader.
-        bank: for a reader of one rule bank, its name; the retriever is that bank's.
+        bank: for a reader of one rule bank, its name; the retriever is that bank's, and stands.
         overrides: changes of the training run.
+
+    Raises:
+        ConfigError: it stands, and was trained with other settings.
     """
     name = f"{method}-{bank}" if bank else method
     out = readers.folder(bench, name, seed)
-    if (out / "metrics.json").exists():
-        return out
-    train(bench, name, seed)
     settings = settings_of(bench, readers, method, seed, bank=bank, overrides=overrides)
+    if RunFolder(out, settings.fingerprint).finished:  # one of other settings is refused
+        return out
+    if not bank:  # :func:`run_bank_training` trained that one
+        train(bench, name, seed)
 
     def work() -> None:
         from training.generator import train_generator
@@ -124,9 +128,9 @@ def train_reader(
         seconds = round(time.process_time() - started, 1)
         write_json(out / "cost.json", {"cpu_seconds": seconds})
         before, best = metrics["before"]["exact_match"], metrics["best"]["exact_match"]
-        _tell(f"  EM {before:.3f} -> {best:.3f}, {metrics['examples']} examples, {seconds} s")
+        tell(f"  EM {before:.3f} -> {best:.3f}, {metrics['examples']} examples, {seconds} s")
 
-    _tell(f"training the reader, {bench.name} {name} {seed} {readers.label}")
+    tell(f"training the reader, {bench.name} {name} {seed} {readers.label}")
     with _quiet():
         isolated(work, bench.isolate)
     return out
@@ -184,6 +188,8 @@ def run_reading(
 ) -> dict[str, Any]:
     """Read for every query of a set, unless the record stands; return the record.
 
+    What the row has fine-tuned stands already.
+
     Args:
         bench: the benchmark.
         row: the row.
@@ -200,8 +206,6 @@ def run_reading(
     finding = None if row.finding == "none" else finding_row(row.finding)
     retrieved = None
     if finding is not None and "__ve" not in row.name and "__cok" not in row.name:
-        if finding.training:
-            train(bench, finding.training + (f"-{bank}" if bank else ""), seed)
         used = finding if not bank else _of_bank(finding, bank)
         retrieved = run_row(bench, used, query_set, seed=seed, tag=found_tag, rules=rules)
     asked = bench.queries(query_set)
@@ -222,7 +226,7 @@ def run_reading(
     record = place / f"{row.name}{readers.tag}{tag}-{seed}.json"
     if record.exists() and (known := read_json(record)).get("identity") == identity:
         return dict(known)
-    _tell(f"{bench.name} {bench.variant or query_set} {record.stem}, {len(chosen)} queries")
+    tell(f"{bench.name} {bench.variant or query_set} {record.stem}, {len(chosen)} queries")
     started = time.process_time()
     dataset = rules(bench.dataset) if rules is not None else bench.dataset
     top_k = config.read("top_k", int, 10)
@@ -261,7 +265,7 @@ def run_reading(
         np.savez_compressed(file, places=chosen, **values)
     write_json(record, made)
     told = ", ".join(f"{name} {made['metrics'][name]:.3f}" for name in ("exact_match", "token_f1"))
-    _tell(f"  {told}, {made['cpu_seconds']['read']} s")
+    tell(f"  {told}, {made['cpu_seconds']['read']} s")
     return made
 
 
@@ -380,8 +384,3 @@ def _quiet() -> Iterator[None]:
     finally:
         library.setLevel(level)
         bars.enable_progress_bar()
-
-
-def _tell(line: str) -> None:
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()

@@ -4,32 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.plotting import COLORS, plot_map, pyplot, write_html
 from benchmarks.retrieval_measures import CUTOFFS
 from benchmarks.retrieval_tables import Result
 
 __all__ = ["plot_banks", "plot_recall"]
 
 Series = tuple[str, list[float], list[float]]
-
-_COLORS = (
-    "#1f6f8b",
-    "#c8553d",
-    "#588157",
-    "#6d597a",
-    "#b08900",
-    "#444444",
-    "#3a86ff",
-    "#d1495b",
-    "#8fb8c8",
-    "#f4a261",
-    "#7b2cbf",
-    "#2a9d8f",
-)
 
 
 def plot_recall(results: Sequence[Result], path: Path, title: str) -> None:
@@ -55,11 +40,11 @@ def plot_recall(results: Sequence[Result], path: Path, title: str) -> None:
 def _recall_png(
     series: Sequence[tuple[str, list[float], list[float]]], path: Path, title: str
 ) -> None:
-    plt = _pyplot()
+    plt = pyplot()
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.6), sharey=True, layout="constrained")
     for number, (name, best, union) in enumerate(series):
         style = {
-            "color": _COLORS[number % len(_COLORS)],
+            "color": COLORS[number % len(COLORS)],
             "marker": "o" if number % 2 else "s",
             "markersize": 4,
             "label": name,
@@ -86,7 +71,7 @@ def _recall_html(series: Sequence[Series], path: Path, title: str) -> None:
 
     figure = go.Figure()
     for number, (name, best, union) in enumerate(series):
-        color = _COLORS[number % len(_COLORS)]
+        color = COLORS[number % len(COLORS)]
         line = {"color": color}
         figure.add_scatter(x=CUTOFFS, y=best, name=name, mode="lines+markers", line=line)
         if union != best[: len(union)]:
@@ -101,50 +86,17 @@ def _recall_html(series: Sequence[Series], path: Path, title: str) -> None:
         title=title, template="plotly_white", yaxis={"title": "answer recall", "range": [0, 1]}
     )
     figure.update_xaxes(title="k", type="log", tickvals=CUTOFFS)
-    _write_html(figure, path)
+    write_html(figure, path)
 
 
 def plot_banks(gains: npt.NDArray[np.float64], banks: Sequence[str], path: Path) -> None:
     """The gains of Figure 5 as a map: fine-tuned with the row's bank, asked with the column's."""
-    plt = _pyplot()
-    points = 100 * gains
-    figure, axis = plt.subplots(figsize=(4.8, 4.0), layout="constrained")
-    image = axis.imshow(points, cmap="BuGn", vmin=min(0.0, points.min()))
-    axis.set(xlabel="asked with", ylabel="fine-tuned with")
-    axis.set_xticks(range(len(banks)), banks)
-    axis.set_yticks(range(len(banks)), banks)
-    middle = (points.max() + min(0.0, points.min())) / 2
-    for (i, j), value in np.ndenumerate(points):
-        color = "white" if value > middle else "black"
-        axis.text(j, i, f"{value:+.1f}", ha="center", va="center", color=color)
-    figure.colorbar(image, label="gain in answer recall@10, points")
-    figure.suptitle("Gain over plain retrieval, the paper's protocol", fontsize=10)
-    figure.savefig(path, dpi=120, metadata={"Software": None})
-    plt.close(figure)
-    from plotly import graph_objects as go
-
-    told: Any = go.Heatmap(
-        z=points, x=list(banks), y=list(banks), texttemplate="%{z:+.1f}", colorscale="BuGn"
+    plot_map(
+        100 * gains,
+        banks,
+        path,
+        title="Gain over plain retrieval, the paper's protocol",
+        across="asked with",
+        down="fine-tuned with",
+        label="gain in answer recall@10, points",
     )
-    made = go.Figure(told)
-    made.update_layout(
-        title="Gain in answer recall@10 over plain retrieval",
-        template="plotly_white",
-        xaxis={"title": "asked with"},
-        yaxis={"title": "fine-tuned with", "autorange": "reversed"},
-    )
-    _write_html(made, path.with_suffix(".html"))
-
-
-def _write_html(figure: Any, path: Path) -> None:
-    """A page of its own; plotly's script is left to the network, which keeps it at some KB."""
-    figure.write_html(path, include_plotlyjs="cdn", div_id=path.stem)
-
-
-def _pyplot() -> Any:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    return plt

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.report_folder import report_each
 from benchmarks.retrieval_experiments import BANKS, RETRIEVAL, RetrievalExperiment
 from benchmarks.retrieval_plots import plot_banks, plot_recall
 from benchmarks.retrieval_tables import (
@@ -23,7 +24,7 @@ from benchmarks.retrieval_tables import (
     summary,
 )
 from rulerag.errors import DataError
-from rulerag.io import prepare_folder, write_json, write_text
+from rulerag.io import write_json
 
 __all__ = ["has_rows", "report_retrieval"]
 
@@ -71,22 +72,14 @@ def report_retrieval(folder: Path, save: Path | None = None, only: str = "") -> 
             path=folder,
             hint="python -m benchmarks.experiments run table2-retrieval --out DIR",
         )
-    parts = []
-    for name, experiment in RETRIEVAL.items():
-        if only and name != only:
-            continue
-        found = _benchmarks(folder, experiment)
-        target = prepare_folder(save / name) if save is not None else None
+
+    def made(name: str, target: Path | None) -> tuple[str, dict[str, Any]]:
+        found = _benchmarks(folder, RETRIEVAL[name])
         make = {"table2-retrieval": _table2, "figure5": _figure5}.get(name, _by_cutoff)
-        text = make(folder, name, found, target) if found else ""
-        if text:
-            whole = f"# {experiment.title}\n\n{text}"
-            parts.append(whole)
-            if target is not None:
-                write_text(target / "table.md", whole)
-        elif target is not None:
-            target.rmdir()
-    return "\n".join(parts)
+        return (make(folder, name, found, target) if found else ""), {}
+
+    titles = [(name, experiment.title) for name, experiment in RETRIEVAL.items()]
+    return report_each(titles, made, save, only=only)
 
 
 def _benchmarks(folder: Path, experiment: RetrievalExperiment) -> dict[str, dict[str, Result]]:

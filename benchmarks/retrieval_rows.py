@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from rulerag.errors import ConfigError, did_you_mean
 
-__all__ = ["CONTROLS", "FUSIONS", "LEARNED", "PAPER_BEST", "ROWS", "Row", "paper_values", "row"]
+__all__ = [
+    "CONTROLS",
+    "FUSIONS",
+    "LEARNED",
+    "PAPER_BEST",
+    "ROWS",
+    "Row",
+    "named",
+    "paper_values",
+    "row",
+]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -95,7 +109,15 @@ def row(name: str) -> Row:
     Raises:
         ConfigError: there is none.
     """
-    known = {r.name: r for r in (*ROWS, *CONTROLS)}
+    return named({r.name: r for r in (*ROWS, *CONTROLS)}, name)
+
+
+def named(known: Mapping[str, T], name: str) -> T:
+    """One of some rows.
+
+    Raises:
+        ConfigError: there is none of that name.
+    """
     if name not in known:
         raise ConfigError(f"no row is called {name!r}", key="row", hint=did_you_mean(name, known))
     return known[name]

@@ -47,7 +47,7 @@ from rulerag.retrieval.latest import latest_of
 from rulerag.retrieval.rule_guided import RuleGuidedRetriever
 from rulerag.types import Query
 
-__all__ = ["CONFIGS", "Bench", "isolated", "run_row", "train"]
+__all__ = ["CONFIGS", "Bench", "isolated", "run_row", "tell", "train"]
 
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 SHIPPED = Path(rulerag.__file__).parent / "models" / "nano-encoder"
@@ -134,10 +134,12 @@ class Bench:
 
 
 def train(bench: Bench, method: str, seed: int, overrides: Sequence[str] = ()) -> Path:
-    """Fine-tune a query encoder unless it stands; return its folder."""
+    """Fine-tune a query encoder unless it stands; return its folder.
+
+    Raises:
+        ConfigError: it stands, and was trained with other settings.
+    """
     out = bench.checkpoint(method, seed)
-    if (out / "metrics.json").exists():
-        return out
     told = load_config(CONFIGS / bench.name / "dense-guided__symbolic.yaml")
     encoder = bench.encoder or told.read("retriever.encoder", str, NANO_ENCODER)
     latest = told.read("retriever.latest", bool, False)
@@ -153,11 +155,16 @@ def train(bench: Bench, method: str, seed: int, overrides: Sequence[str] = ()) -
         *overrides,
     ]
 
+    from training.checkpoint import RunFolder
+    from training.settings import RetrieverSettings
+
+    settings = RetrieverSettings.from_config(load_config(CONFIGS / _TRAINING, changes))
+    if RunFolder(out, settings.fingerprint).finished:  # one of other settings is refused
+        return out
+
     def work() -> None:
         from training.retriever import train_retriever
-        from training.settings import RetrieverSettings
 
-        settings = RetrieverSettings.from_config(load_config(CONFIGS / _TRAINING, changes))
         started = time.process_time()
         metrics = train_retriever(settings, dataset=None if overrides else bench.dataset)
         cost = {
@@ -166,9 +173,9 @@ def train(bench: Bench, method: str, seed: int, overrides: Sequence[str] = ()) -
         }
         write_json(out / "cost.json", cost)
         name = settings.metric
-        _tell(f"  {name} {metrics['before'][name]:.3f} -> {metrics['best'][name]:.3f}, {cost}")
+        tell(f"  {name} {metrics['before'][name]:.3f} -> {metrics['best'][name]:.3f}, {cost}")
 
-    _tell(f"training {bench.name} {method} {seed}")
+    tell(f"training {bench.name} {method} {seed}")
     _ = bench.dataset  # before the fork
     _import_heavy()
     isolated(work, bench.isolate)
@@ -202,7 +209,7 @@ def run_row(
     identity = _identity(bench, config, query_set, row, seed, tag)
     if record.exists() and (known := read_json(record)).get("identity") == identity:
         return dict(known)
-    _tell(f"{bench.name} {query_set} {place.name}")
+    tell(f"{bench.name} {query_set} {place.name}")
     _, _, queries = bench.dataset, bench.row_of, bench.queries(query_set)  # before the fork
     if row.dense:
         _import_heavy()
@@ -232,7 +239,7 @@ def run_row(
         }
         write_json(record, made)
         ten, union = (made["metrics"][f"answer_recall@10{part}"] for part in ("", "_union"))
-        _tell(f"  R@10 {ten:.3f}, union {union:.3f}, {seconds}, {memory} MB")
+        tell(f"  R@10 {ten:.3f}, union {union:.3f}, {seconds}, {memory} MB")
 
     record.parent.mkdir(parents=True, exist_ok=True)
     isolated(work, bench.isolate)
@@ -330,6 +337,7 @@ def _import_heavy() -> None:
         importlib.import_module(module)
 
 
-def _tell(line: str) -> None:
+def tell(line: str) -> None:
+    """A line about the work, beside its results."""
     sys.stderr.write(line + "\n")
     sys.stderr.flush()

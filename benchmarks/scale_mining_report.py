@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from benchmarks.plotting import pyplot
 from rulerag.io import atomic_write
 
 __all__ = ["write_reports"]
@@ -119,11 +120,7 @@ def _html(result: Row, image: Path) -> str:
 
 def _plot(rows: list[Row], path: Path) -> None:
     """Time and memory against facts, both logarithmic, with a line that is linear in the joins."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    plt = pyplot()
     figure, (left, right) = plt.subplots(1, 2, figsize=(10.4, 4.2), layout="constrained")
     for name, (words, color, marker) in _STYLE.items():
         mine = [row for row in rows if row["miner"] == name]

@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.world_questions import world_questions
 from rulerag.errors import GenerationError
 from rulerag.explanation.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.miners import DualMiner
@@ -25,8 +26,6 @@ from rulerag.explanation.predicates import matches_answer, negate
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.io import prepare_folder, write_json
-from rulerag.kg.questions import queries_from_facts
-from rulerag.kg.verbalization import Verbalizer
 from rulerag.kg.worlds import World
 from rulerag.protocols import Generator
 from rulerag.types import Completion, GenerationRequest
@@ -69,22 +68,15 @@ def requests(
 ) -> list[GenerationRequest]:
     """Questions of a generated world with so many documents, the supporting ones among them."""
     world = World.generate(num_facts, kind="static", seed=seed)
-    words = Verbalizer(world.graph)
-    corpus = words.corpus(world.graph.train)
-    document_of = {fact: document for document in corpus for fact in document.facts}
+    corpus, questions = world_questions(world)
     chance = random.Random(seed)
     made: list[GenerationRequest] = []
-    for query in queries_from_facts(world.graph.test, words, "q"):
-        truth = world.find(query.subject, query.relation, query.timestamp)
-        if truth is None or not truth.supports:
-            continue
-        near = [d for d in corpus if d.facts[0].subject == query.subject]
-        support = [document_of[fact] for support in truth.supports for fact in support]
+    for asked in questions:
         others = chance.sample(corpus, documents)
-        chosen = list({d.id: d for d in (*support, *near, *others)}.values())[:documents]
+        known = (*asked.support.values(), *asked.near, *others)
+        chosen = list({d.id: d for d in known}.values())[:documents]
         chance.shuffle(chosen)
-        rules = tuple(world.rules.for_head(query.relation))
-        made.append(GenerationRequest(query, tuple(chosen), rules))
+        made.append(GenerationRequest(asked.query, tuple(chosen), asked.rules))
         if len(made) == number:
             break
     return made

@@ -42,8 +42,8 @@ def guarded(command: Callable[[], object], *, interrupted: str = AGAIN) -> int:
         # The reader of a pipe (head, less) has what it wanted; that is success. What is still
         # buffered must go nowhere, or the interpreter complains when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except BaseException as error:
-        if _is_ctrl_c(error):
+    except (Exception, KeyboardInterrupt) as error:
+        if _came_of_ctrl_c(error):
             # A progress bar or ^C may stand on the line.
             sys.stderr.write(("\n" if sys.stderr.isatty() else "") + interrupted + "\n")
             return EXIT_INTERRUPTED
@@ -73,7 +73,9 @@ def _insistent_ctrl_c() -> Iterator[None]:
     def insist(_signal: int, _frame: object) -> None:
         # While it is being handled (files closed, workers joined) it has not been dropped.
         handled = sys.exc_info()[1]
-        if handled is None or not _is_ctrl_c(handled):
+        while handled is not None and not isinstance(handled, KeyboardInterrupt):
+            handled = handled.__context__
+        if handled is None:
             raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, stop)
@@ -86,16 +88,12 @@ def _insistent_ctrl_c() -> Iterator[None]:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
 
-def _is_ctrl_c(error: BaseException) -> bool:
-    """Whether an exception is ``KeyboardInterrupt`` or came of one."""
-    seen: set[int] = set()
-    waiting: list[BaseException | None] = [error]
-    while waiting:
-        one = waiting.pop()
-        if one is None or id(one) in seen:
-            continue
-        if isinstance(one, KeyboardInterrupt):
-            return True
-        seen.add(id(one))
-        waiting += [one.__cause__, one.__context__]
-    return False
+def _came_of_ctrl_c(error: BaseException | None) -> bool:
+    """Whether an exception is ``KeyboardInterrupt``, or what others made of one.
+
+    Only what was raised *from* it: an error of the work that follows a Ctrl-C, such as a file that
+    cannot be put away, is an error, and told as one.
+    """
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__
+    return error is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
@@ -60,7 +61,7 @@ class CandidateReader:
         self.rank_discount = rank_discount
         self.max_candidates = max_candidates
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Names the reader, what it knows, and every setting that changes answers."""
         known = sorted(

@@ -87,6 +87,11 @@ class MergeWeights:
         write_json(path, {"weights": dict(self.weights), "about": dict(self.about)})
 
     @classmethod
+    def of(cls, weights: MergeWeights | str | Path | None) -> MergeWeights | None:
+        """Weights as they are, or from their file; None for None."""
+        return cls.load(weights) if isinstance(weights, str | Path) else weights
+
+    @classmethod
     def load(cls, path: str | Path) -> MergeWeights:
         """Read a file of :meth:`save`.
 

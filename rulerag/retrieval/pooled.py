@@ -53,7 +53,7 @@ class PooledRetriever:
         self.retriever = retriever
         self.pool = pool
         self.power = float(power)
-        self.weights = MergeWeights.load(weights) if isinstance(weights, str | Path) else weights
+        self.weights = MergeWeights.of(weights)
         self._searcher: RowSearcher = retriever
 
     @cached_property

@@ -165,7 +165,7 @@ class RuleGuidedRetriever:
         self.selector = selector
         self.compose = compose
         self.merge = merge
-        self.weights = MergeWeights.load(weights) if isinstance(weights, str | Path) else weights
+        self.weights = MergeWeights.of(weights)
         self.per_rule_k = per_rule_k
         self.skip_stated = skip_stated
         self.include_plain = include_plain

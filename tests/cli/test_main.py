@@ -194,6 +194,24 @@ def test_ctrl_c_counts_wherever_it_falls(work: str, output: str) -> None:
     assert done.stdout == output
 
 
+def test_an_error_while_stopping_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    def work() -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            raise ConfigError("cannot be put away", key="k") from None
+
+    def work_that_chains() -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise ConfigError("cannot be put away", key="k")
+
+    for one in (work, work_that_chains):
+        assert guarded(one) == 2
+        assert "cannot be put away" in capsys.readouterr().err
+
+
 def test_guarded_leaves_the_signals_as_they_were() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGALRM)]
     guarded(lambda: None)

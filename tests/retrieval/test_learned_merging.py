@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rulerag.errors import ConfigError
+from rulerag.generation.candidate_reader import CandidateReader, answers_by_relation
 from rulerag.retrieval.bm25 import BM25Retriever
 from rulerag.retrieval.corpus import Rows
 from rulerag.retrieval.evidence_merging import RowSearch
@@ -19,7 +22,7 @@ from rulerag.retrieval.pooled import PooledRetriever
 from rulerag.retrieval.rule_guided import RuleGuidedRetriever
 from rulerag.retrieval.rule_selection import HeadRelationSelector
 from rulerag.rules import Atom, Rule, RuleBank
-from rulerag.types import Document, Fact, Query
+from rulerag.types import Document, Fact, GenerationRequest, Query
 
 QUERY = Query("q", "whom does ann visit ?", "ann", "visit", 10)
 DOCUMENTS = [
@@ -110,6 +113,34 @@ def test_nothing_found_and_what_the_corpus_does_not_know() -> None:
     found = merger(confidence=1.0).merge(stranger, SEARCHES, FOUND, 10)
     assert len(found) == 5 and math.isclose(sum(f.score for f in found if f.score > 0), 1.0)
     assert LearnedMerger([], MergeWeights({})).documents == []
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(*[st.sampled_from("abcd")] * 2, st.sampled_from("rs")), max_size=3),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_law_the_candidate_reader_sees_the_same_candidates(
+    told: list[list[tuple[str, str, str]]],
+) -> None:
+    documents = [
+        Document(str(n), "", tuple(Fact(s, relation, o) for s, o, relation in facts))
+        for n, facts in enumerate(told)
+    ]
+    query = Query("q", "", "a", "r")
+    rows = Rows(np.arange(len(documents))[None], np.ones((1, len(documents))))
+    hit = LearnedMerger(documents, MergeWeights({})).hits(query, [RowSearch("x", 1.0, 0)], rows)
+    reader = CandidateReader(known=answers_by_relation(documents), max_candidates=99)
+    (completion,) = reader.generate([GenerationRequest(query, tuple(documents))])
+    seen = {frozenset(one.document_ids) for one in completion.candidates}
+    read = {name for group in seen for name in group}
+    merged: dict[int, set[str]] = {}
+    for row, candidate in zip(hit.row.tolist(), hit.candidate.tolist(), strict=True):
+        if str(row) in read:  # the reader leaves out documents without another entity
+            merged.setdefault(candidate, set()).add(str(row))
+    assert {frozenset(group) for group in merged.values()} == seen
 
 
 def test_weights_are_checked_and_kept(tmp_path: Path) -> None:
