@@ -8,14 +8,17 @@ from functools import cache
 from pathlib import Path
 
 from benchmarks.retrieval_rows import named
+from benchmarks.retrieval_rows import row as finding_row
 
 __all__ = [
+    "FT",
     "LEARNED",
     "OTHERS",
     "PAPER_BEST_EM",
     "READING",
     "Paper",
     "ReadingRow",
+    "finder_training",
     "paper_value",
     "reading_row",
 ]
@@ -158,6 +161,9 @@ OTHERS = (
 )
 """Rows of the other tables."""
 
+FT = "dense-guided-rgft-learned__llama-rgft"
+"""RuleRAG-FT: both halves fine-tuned with rules."""
+
 LEARNED = tuple(row.name for row in READING if row.learned)
 """The rows of Table 2 in which a language model reads alone."""
 
@@ -178,6 +184,11 @@ def reading_row(name: str) -> ReadingRow:
         ConfigError: there is none.
     """
     return named({row.name: row for row in (*READING, *OTHERS)}, name)
+
+
+def finder_training(row: ReadingRow) -> str:
+    """How the retriever of a row is fine-tuned: ``rgft``, ``ssft``, or not at all."""
+    return "" if row.finding == "none" else finding_row(row.finding).training
 
 
 def paper_value(paper: Paper | None, benchmark: str, metric: str) -> float | None:

@@ -204,10 +204,11 @@ def run_reading(
     """
     config = make_config(bench, row, readers, seed, overrides, bank)
     finding = None if row.finding == "none" else finding_row(row.finding)
+    of_seed = seed if finding is not None and finding.training else 0
     retrieved = None
     if finding is not None and "__ve" not in row.name and "__cok" not in row.name:
         used = finding if not bank else _of_bank(finding, bank)
-        retrieved = run_row(bench, used, query_set, seed=seed, tag=found_tag, rules=rules)
+        retrieved = run_row(bench, used, query_set, seed=of_seed, tag=found_tag, rules=rules)
     asked = bench.queries(query_set)
     reads = row.name.partition("__")[2] not in ("symbolic", "candidate")
     bounds = [most for most in (row.sample, readers.sample * reads) if most]
@@ -231,7 +232,6 @@ def run_reading(
     dataset = rules(bench.dataset) if rules is not None else bench.dataset
     top_k = config.read("top_k", int, 10)
     if retrieved is not None:
-        of_seed = seed if finding is not None and finding.training else 0
         where = bench.place(row.finding, query_set, of_seed, found_tag)
         documents = Found.load(f"{where}.npz").best[chosen, :top_k].tolist()
     else:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.generation_rows import (
+    FT,
     LEARNED,
     OTHERS,
     PAPER_BEST_EM,
@@ -35,7 +36,6 @@ __all__ = [
 ]
 
 EM, F1 = "exact_match", "token_f1"
-FT = "dense-guided-rgft-learned__llama-rgft"
 BARS = {
     "dense-ssft__llama-rgft": "rules removed from the retriever",
     "dense-guided-rgft-learned__llama-ssft": "rules removed from the reader",
@@ -224,14 +224,17 @@ def summary(result: Result) -> dict[str, Any]:
         "of_queries": record["of_queries"],
         "metrics": {name: round(result.mean(name), 5) for name in record["metrics"]},
         "interval": {name: result.interval(name) for name in (EM, F1)},
+        "seeds": len(result.records),
+        "spread": {name: round(result.spread(name), 5) for name in (EM, F1)},
         "cpu_seconds": record["cpu_seconds"]["read"],
     }
 
 
 def with_interval(result: Result, measure: str) -> str:
-    """The mean with its bootstrap interval, per cent."""
+    """The mean, its spread over several seeds, its bootstrap interval over queries, per cent."""
     low, high = result.interval(measure)
-    return f"{percent(result.mean(measure))} [{100 * low:.1f}, {100 * high:.1f}]"
+    spread = f" ±{100 * result.spread(measure):.1f}" if len(result.records) > 1 else ""
+    return f"{percent(result.mean(measure))}{spread} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
 def percent(value: float | None) -> str:

@@ -15,7 +15,7 @@ from training.generator_data import tuning_queries
 __all__ = ["tuned_weight"]
 
 
-def tuned_weight(bench: Bench, row: ReadingRow, readers: Readers) -> float:
+def tuned_weight(bench: Bench, row: ReadingRow, readers: Readers, seed: int = 0) -> float:
     """The weight of the best exact match on tuning queries; 0, no model, where none helps.
 
     The queries are those of F_G that the reader's own run kept for tuning: validation facts, which
@@ -25,9 +25,10 @@ def tuned_weight(bench: Bench, row: ReadingRow, readers: Readers) -> float:
         bench: the benchmark.
         row: a hybrid row.
         readers: its language model, fine-tuned already.
+        seed: of what is fine-tuned.
     """
-    config = make_config(bench, row, readers, 0)
-    folder = readers.folder(bench, row.training, 0)
+    config = make_config(bench, row, readers, seed)
+    folder = readers.folder(bench, row.training, seed)
     identity = fingerprint_object(
         [
             config.without("metadata", "expected").to_dict(),
@@ -35,10 +36,10 @@ def tuned_weight(bench: Bench, row: ReadingRow, readers: Readers) -> float:
             read_json(folder / "metrics.json"),
         ]
     )
-    place = bench.out / "reading" / bench.name / "weights" / f"{row.name}{readers.tag}.json"
+    place = bench.out / "reading" / bench.name / "weights" / f"{row.name}{readers.tag}-{seed}.json"
     if place.exists() and (known := read_json(place)).get("identity") == identity:
         return float(known["weight"])
-    queries = tuning_queries(settings_of(bench, readers, row.training, 0), bench.dataset)
+    queries = tuning_queries(settings_of(bench, readers, row.training, seed), bench.dataset)
     retriever = make_retriever(config, bench.dataset, make_selector(config, bench.dataset.rules))
     row_of = bench.row_of
     rows = [

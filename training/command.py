@@ -1,4 +1,4 @@
-"""What the two training programs share: refusing values that do not fit, and the command line."""
+"""What the two training programs share: naming and refusing settings, and the command line."""
 
 from __future__ import annotations
 
@@ -6,12 +6,37 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rulerag.config import Config, load_config
 from rulerag.console import guarded
 from rulerag.errors import ConfigError
+from rulerag.io import fingerprint_object
 
-__all__ = ["refuse_misfits", "run_training"]
+__all__ = ["fingerprint_settings", "refuse_misfits", "run_training"]
+
+_PLACES = ("path", "base", "query", "document", "encoder", "query_encoder", "tokenizer", "weights")
+"""Settings that may name a file or folder."""
+
+
+def fingerprint_settings(settings: Mapping[str, Any]) -> str:
+    """Names every setting that changes the result.
+
+    A folder is the same however it is spelled: ``runs/ruleqa-i`` here, absolute elsewhere.
+
+    Args:
+        settings: as JSON; may hold mappings.
+    """
+
+    def settled(key: str, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {name: settled(name, one) for name, one in value.items()}
+        if key in _PLACES and isinstance(value, str) and value and Path(value).exists():
+            return str(Path(value).resolve())
+        return value
+
+    kept = {k: settled(k, v) for k, v in settings.items() if k not in ("out", "device")}
+    return fingerprint_object(kept)
 
 
 def refuse_misfits(

@@ -120,7 +120,9 @@ def _shares(
     asked = [query for query in dataset.query_set(settings.split) if query.answers]
     order = chance.permutation(len(asked))
     cut = max(1, round(settings.tuning_share * len(asked)))
-    return asked, np.sort(order[:cut])[: settings.max_queries or None], np.sort(order[cut:])
+    # Drawn before they are put in order: the first ones would be the earliest of a dated graph.
+    held = order[:cut][: settings.max_queries or None]
+    return asked, np.sort(held), np.sort(order[cut:])
 
 
 def _requests(

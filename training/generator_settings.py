@@ -8,8 +8,7 @@ from typing import Any
 from rulerag.config import Config
 from rulerag.generation.hf_shipped import stated_template
 from rulerag.generation.prompts import PromptTemplate
-from rulerag.io import fingerprint_object
-from training.command import refuse_misfits
+from training.command import fingerprint_settings, refuse_misfits
 
 __all__ = ["METHODS", "GeneratorSettings"]
 
@@ -220,6 +219,4 @@ class GeneratorSettings:
     @property
     def fingerprint(self) -> str:
         """Names every setting that changes the result."""
-        return fingerprint_object(
-            {k: v for k, v in self.to_json().items() if k not in ("out", "device")}
-        )
+        return fingerprint_settings(self.to_json())

@@ -6,8 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from rulerag.config import Config
-from rulerag.io import fingerprint_object
-from training.command import refuse_misfits
+from training.command import fingerprint_settings, refuse_misfits
 from training.data import METHODS
 from training.processes import PRECISIONS
 
@@ -176,5 +175,4 @@ class RetrieverSettings:
     @property
     def fingerprint(self) -> str:
         """Names every setting that changes the result."""
-        kept = {k: v for k, v in asdict(self).items() if k not in ("out", "device")}
-        return fingerprint_object(kept)
+        return fingerprint_settings(asdict(self))

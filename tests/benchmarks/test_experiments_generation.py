@@ -100,6 +100,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenerationPlan]:
 def bench(plan: GenerationPlan) -> Bench:
     """With every row of Table 2."""
     run_generation("table2", plan)
+    run_generation("table2-full", plan)
     return plan.retrieval.bench("ruleqa-i")
 
 
@@ -172,12 +173,25 @@ def test_a_finished_row_stands_and_other_weights_read_again(
     assert (folder / "metrics.json").stat().st_mtime_ns == stands
 
 
+def test_seeds_are_of_what_is_fine_tuned(plan: GenerationPlan, bench: Bench) -> None:
+    rows = ("dense-ssft__llama-ssft", "dense__llama")
+    more = dataclasses.replace(plan.retrieval, seeds=2)
+    run_generation("table2", dataclasses.replace(plan, retrieval=more, rows=rows))
+    found = readings_of(bench.out / "reading" / "ruleqa-i" / "balanced")
+    assert [record["seed"] for record in found[rows[0]].records] == [0, 1]
+    assert len(found[rows[1]].records) == 1, "nothing of it is fine-tuned"
+    adapters = {record["config"]["generator"]["adapter"] for record in found[rows[0]].records}
+    assert len(adapters) == 2
+    both = [record["metrics"]["token_f1"] for record in found[rows[0]].records]
+    assert found[rows[0]].mean("token_f1") == pytest.approx(np.mean(both))
+
+
 def test_the_hybrid_weight_is_that_of_held_out_queries_or_none(
     bench: Bench, plan: GenerationPlan, results: dict[str, Result]
 ) -> None:
     for name in ("dense-guided-rgft-learned__hybrid", "bm25-guided-learned__hybrid"):
         weight = tuned_weight(bench, reading_row(name), plan.readers)
-        kept = read_json(bench.out / "reading" / "ruleqa-i" / "weights" / f"{name}.json")
+        kept = read_json(bench.out / "reading" / "ruleqa-i" / "weights" / f"{name}-0.json")
         found = {float(key): value for key, value in kept["exact_match"].items()}
         assert found[weight] == max(found.values()) or weight == 0
         assert weight == 0 or found[weight] > found[0.0]
@@ -242,8 +256,8 @@ def test_other_tables_and_figures_run_and_are_reported(
     kept = read_json(tmp_path / "table2" / "results.json")
     assert set(kept["rows"]["ruleqa-i"]) == {row.name for row in READING}
     assert set(kept["weights"]["ruleqa-i"]) == {
-        "dense-guided-rgft-learned__hybrid",
-        "bm25-guided-learned__hybrid",
+        "dense-guided-rgft-learned__hybrid-0",
+        "bm25-guided-learned__hybrid-0",
     }
     depths = read_json(tmp_path / "figure3" / "reading.json")
     assert set(depths) == set(FIGURE3) and depths["bm25"]["k"] == [1, 5, 20]
