@@ -20,6 +20,7 @@ from rulerag.types import Document, Fact, GenerationRequest, Query
 from training.generator_data import make_instructions, supporting_fact, tuning_queries
 from training.generator_model import IGNORED, tokenized
 from training.generator_settings import GeneratorSettings
+from training.settings import RetrieverSettings
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs" / "training"
 RETRIEVAL = Config(
@@ -152,6 +153,24 @@ def test_tuning_queries_are_those_that_a_run_keeps(
     made = make_instructions(settings, world_dataset)
     kept = [request.query for request in made.tuning]
     assert tuning_queries(settings, world_dataset) == kept
+    few = [query.id for query in tuning_queries(replace(settings, max_queries=3), world_dataset)]
+    every = [query.id for query in kept]
+    assert len(few) == 3 and set(few) <= set(every) and few != every[:3], "drawn, not the first"
+
+
+def test_a_folder_is_the_same_however_it_is_spelled(
+    settings: GeneratorSettings, world_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    near = RetrieverSettings(path=str(world_folder), query="q", out="a")
+    monkeypatch.chdir(world_folder.parent)
+    spelled = [f"./{world_folder.name}/", world_folder.name]
+    assert {replace(settings, path=path).fingerprint for path in spelled} == {settings.fingerprint}
+    assert {replace(near, path=path).fingerprint for path in spelled} == {near.fingerprint}
+    assert replace(near, out="b", device="cpu").fingerprint == near.fingerprint
+    assert replace(near, path="elsewhere").fingerprint != near.fingerprint
+    assert replace(near, seed=1).fingerprint != near.fingerprint
+    found = Config({**RETRIEVAL.to_dict(), "retriever": {"type": "dense", "encoder": "a"}})
+    assert replace(settings, retrieval=found).fingerprint != settings.fingerprint
 
 
 def test_every_configuration_is_read_and_the_papers_settings_are_there() -> None:
