@@ -1,0 +1,140 @@
+"""Write what finished runs measured into the experiment files, as the numbers to expect."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import yaml  # type: ignore[import-untyped]
+
+from benchmarks.retrieval_runs import CONFIGS
+from benchmarks.retrieval_tables import TEN, UNION, Result, load_result
+from benchmarks.ruleqa_settings import GRAPHS
+from rulerag.console import guarded
+from rulerag.errors import DataError
+from rulerag.io import write_text
+
+__all__ = ["main", "state_expected"]
+
+_EXACT, _TUNED = 0.005, 0.02  # tolerances: of what is computed, of what is fine-tuned
+_BLOCK = re.compile(r"(?:^# (?:On|Over) [^\n]*\n)*^expected:\n(?:^  [^\n]*\n?)+", re.MULTILINE)
+
+
+def state_expected(folder: Path, configs: Path = CONFIGS) -> list[Path]:
+    """Write measured numbers into every experiment file that has a finished run.
+
+    Args:
+        folder: of the runs, as ``benchmarks.experiments run --out`` made it.
+        configs: the folder of the experiment files.
+
+    Returns:
+        The files that changed.
+
+    Raises:
+        DataError: the folder holds no finished run.
+    """
+    changed, stood = [], False
+    for benchmark in GRAPHS:
+        for file in sorted((configs / benchmark).glob("*__*.yaml")):
+            numbers = dict(_measured(folder, benchmark, file.stem))
+            if not numbers:
+                continue
+            stood = True
+            text = file.read_text(encoding="utf-8")
+            stated = (yaml.safe_load(text) or {}).get("expected") or {}
+            made = _stated(text, stated, numbers)
+            if made != text:
+                write_text(file, made)
+                changed.append(file)
+    if not stood:
+        raise DataError(
+            "holds no finished row of an experiment file",
+            path=folder,
+            hint="python -m benchmarks.experiments run table2 --out DIR",
+        )
+    return changed
+
+
+def _measured(folder: Path, benchmark: str, name: str) -> Iterator[tuple[str, tuple[Result, str]]]:
+    finding, _, reader = name.partition("__")
+    found = load_result(folder / "rows" / benchmark / "balanced", finding, finding)
+    if found is not None and reader == "symbolic":
+        yield TEN, (found, "table2-retrieval")
+        yield UNION, (found, "table2-retrieval")
+    read = load_result(folder / "reading" / benchmark / "balanced", name, name)
+    if read is not None:
+        yield "exact_match", (read, "table2")
+        if reader not in ("symbolic", "candidate"):
+            yield "token_f1", (read, "table2")
+
+
+def _stated(
+    text: str, stated: Mapping[str, Mapping[str, object]], numbers: Mapping[str, tuple[Result, str]]
+) -> str:
+    """An experiment file with its numbers; those that no run here measured stay."""
+    lines = {
+        key: f"  {key}: {{{', '.join(f'{k}: {v}' for k, v in entry.items())}}}"
+        for key, entry in stated.items()
+    }
+    for key, (result, _) in numbers.items():
+        lines[key] = (
+            f"  {key}: {{value: {result.mean(key):.4f}, tolerance: {_tolerance(result, key):.3f}, "
+            "source: own run}"
+        )
+    places = " and ".join(sorted({f"benchmarks/results/{place}" for _, place in numbers.values()}))
+    asked, every = _asked(numbers)
+    words = (
+        "On the balanced query set"
+        if asked == every
+        else f"Over {asked:,} of {every:,} balanced queries, drawn by seed 0"
+    )
+    seeds = max(len(result.records) for result, _ in numbers.values())
+    several = f" Means of {seeds} seeds." if seeds > 1 else ""
+    holds = "hold" if " and " in places else "holds"
+    comment = f"# {words}; {places} {holds} the run.{several}"
+    block = "\n".join([comment, "expected:", *lines.values()]) + "\n"
+    return _BLOCK.sub("", text).rstrip("\n") + "\n" + block
+
+
+def _asked(numbers: Mapping[str, tuple[Result, str]]) -> tuple[int, int]:
+    """How many queries were asked, and of how many."""
+    records = [result.records[0] for result, _ in numbers.values()]
+    few = min(records, key=lambda record: record["num_queries"])
+    return few["num_queries"], few.get("of_queries", few["num_queries"])
+
+
+def _tolerance(result: Result, key: str) -> float:
+    """Nothing but rounding where nothing is drawn; two standard errors of a sample of queries."""
+    record = result.records[0]
+    least = _TUNED if len(result.records) > 1 else _EXACT
+    if record.get("of_queries", record["num_queries"]) > record["num_queries"]:
+        error = float(np.std(result.column(key))) / record["num_queries"] ** 0.5
+        least = max(least, 2 * error)
+    return max(least, 3 * result.spread(key))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.expected",
+        description="Write what finished runs measured into configs/ruleqa-*/, as the numbers that "
+        "`rulerag evaluate` compares a run with.",
+        epilog="example: python -m benchmarks.expected runs/retrieval",
+    )
+    parser.add_argument("folder", type=Path, help="of the runs of benchmarks.experiments")
+    parser.add_argument("--configs", type=Path, default=CONFIGS, help="the experiment files")
+    arguments = parser.parse_args(argv)
+
+    def work() -> None:
+        for file in state_expected(arguments.folder, arguments.configs):
+            sys.stdout.write(f"{file}\n")
+
+    return guarded(work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

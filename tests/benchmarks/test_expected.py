@@ -1,0 +1,87 @@
+"""The numbers that experiment files expect, written from finished runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.expected import main, state_expected
+from rulerag.config import load_config
+from rulerag.errors import DataError
+from rulerag.io import write_json
+
+TEN, UNION = "answer_recall@10", "answer_recall@10_union"
+
+
+def keep(folder: Path, name: str, of: int, **columns: list[float]) -> None:
+    """A run's record, and its values."""
+    count = len(next(iter(columns.values())))
+    means = {key: float(np.mean(column)) for key, column in columns.items()}
+    seed = int(name.rpartition("-")[2])
+    record = {"metrics": means, "num_queries": count, "of_queries": of, "seed": seed}
+    write_json(folder / f"{name}.json", record)
+    np.savez(folder / f"{name}.values.npz", **{k: np.array(v) for k, v in columns.items()})
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    rows = tmp_path / "runs" / "rows" / "ruleqa-i" / "balanced"
+    read = tmp_path / "runs" / "reading" / "ruleqa-i" / "balanced"
+    for place in (rows, read):
+        place.mkdir(parents=True)
+    keep(rows, "bm25-0", 4, **{TEN: [1, 0, 0, 0.0], UNION: [1, 1, 0, 0.0]})
+    for seed, hit in enumerate((1.0, 0.0)):
+        columns = {"exact_match": [hit, 1, 1, 0], "token_f1": [hit, 1, 1, 0.5]}
+        keep(read, f"dense__llama-{seed}", 8, **columns)
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def configs(tmp_path: Path) -> Path:
+    folder = tmp_path / "configs" / "ruleqa-i"
+    folder.mkdir(parents=True)
+    (folder / "bm25__symbolic.yaml").write_text(
+        "# kept\nretriever:\n  type: bm25\n# On the balanced query set; an old run.\nexpected:\n"
+        f"  {TEN}: {{value: 0.9, tolerance: 0.1, source: own run}}\n"
+        "  exact_match: {value: 0.5, tolerance: 0.005, source: own run}\n"
+    )
+    (folder / "dense__llama.yaml").write_text("retriever:\n  type: dense\n")
+    (folder / "none__llama.yaml").write_text("generator:\n  type: huggingface\n")
+    return tmp_path / "configs"
+
+
+def test_measured_numbers_are_written_and_others_stay(runs: Path, configs: Path) -> None:
+    changed = state_expected(runs, configs)
+    assert [file.name for file in changed] == ["bm25__symbolic.yaml", "dense__llama.yaml"]
+    text = changed[0].read_text()
+    assert text.startswith("# kept\nretriever:\n  type: bm25\n# On the balanced query set; bench")
+    assert text.count("expected:") == 1 and "old run" not in text
+    told = load_config(changed[0]).section("expected").to_dict()
+    assert {key: entry["value"] for key, entry in told.items()} == {
+        TEN: 0.25,
+        "exact_match": 0.5,
+        UNION: 0.5,
+    }
+    assert told[TEN]["tolerance"] == 0.005
+    assert state_expected(runs, configs) == [], "a second time changes nothing"
+
+
+def test_tolerance_grows_with_the_sample_and_the_seeds(runs: Path, configs: Path) -> None:
+    text = state_expected(runs, configs)[1].read_text()
+    assert "# Over 4 of 8 balanced queries, drawn by seed 0" in text and "Means of 2 seeds" in text
+    told = load_config(configs / "ruleqa-i" / "dense__llama.yaml").section("expected").to_dict()
+    assert told["exact_match"]["value"] == 0.625
+    spread = np.std([0.75, 0.5], ddof=1)
+    assert told["exact_match"]["tolerance"] == pytest.approx(3 * spread, abs=1e-3)
+    assert "expected" not in (configs / "ruleqa-i" / "none__llama.yaml").read_text()
+
+
+def test_a_folder_without_runs_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(DataError, match="no finished row"):
+        state_expected(tmp_path)
+    assert main([str(tmp_path)]) == 2
+    assert str(tmp_path) in capsys.readouterr().err
