@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rulerag.build import RETRIEVERS
-from rulerag.config import Config
+from rulerag.build import GENERATORS, RETRIEVERS
+from rulerag.config import Config, load_config
 from rulerag.errors import ConfigError, did_you_mean
+from rulerag.generation.hf_shipped import NANO_LLAMA
 from rulerag.retrieval.fusion import METHODS
 
 __all__ = ["RULES", "preset"]
@@ -19,6 +21,7 @@ RULES = ("none", "guided")
 # in benchmarks/results/ruleqa-i/tune.md.
 _EVIDENCE = {"prior": 20, "sharpness": 1.5}
 _READER = {"type": "symbolic", "rank_discount": 1.0}
+_READERS: dict[str, Mapping[str, Any]] = {"symbolic": _READER, "candidate": {"type": "candidate"}}
 _GUIDES = {"type": "head", "max_rules": 8, "rank_by": "support"}
 _GUIDED = {"compose": "substitute", "merge": "evidence"}
 # Undated facts, chosen on the validation twins of RuleQA-F and RuleQA-N: a question asks for what
@@ -45,8 +48,9 @@ def preset(
     encoder: str | Path | None = None,
     fusion: str | None = None,
     static: bool = False,
+    generator: str | Path | None = None,
 ) -> Config:
-    """The configuration of a retriever, with or without rules, and the symbolic reader.
+    """The configuration of a retriever, with or without rules, and of a reader.
 
     Args:
         dataset: the dataset folder.
@@ -59,10 +63,13 @@ def preset(
         fusion: how the rule-guided list is fused with the plain one, a name of
             :data:`~rulerag.retrieval.fusion.METHODS`; not at all when None.
         static: whether the questions ask for what an undated graph lacks (RuleQA-F, RuleQA-N).
+        generator: ``symbolic`` (also when None), ``candidate``, a YAML file with a section
+            ``generator``, or else a causal language model: a folder or a name on the Hub,
+            ``rulerag-nano-llama`` for the small one that is installed.
 
     Raises:
         ConfigError: an unknown name, the symbolic retriever without rules, an encoder for another
-            retriever than dense, or nothing to fuse.
+            retriever than dense, nothing to fuse, or a file without the section.
     """
     if retriever not in RETRIEVERS:
         raise ConfigError(
@@ -76,7 +83,7 @@ def preset(
         "dataset": {"path": str(dataset), "query_set": query_set},
         "retriever": _retriever(retriever, rules, encoder),
         "evidence": _STATIC_EVIDENCE if static else _EVIDENCE,
-        "generator": _READER,
+        "generator": _generator(str(generator or "symbolic")),
         "top_k": top_k,
     }
     values.update(_rule_parts(retriever, rules, static))
@@ -109,6 +116,28 @@ def _retriever(retriever: str, rules: str, encoder: str | Path | None) -> dict[s
     if retriever == "symbolic":
         return {"type": retriever}
     return {"type": retriever, "dates": _DATES[rules]}
+
+
+def _generator(told: str) -> Mapping[str, Any]:
+    if told in _READERS:
+        return _READERS[told]
+    if told.endswith((".yaml", ".yml")):
+        config = load_config(told)
+        config.check(tuple(config), required=("generator",))
+        return config.section("generator").to_dict()
+    if told in GENERATORS:
+        raise ConfigError(
+            f"{told!r} needs settings of its own",
+            key="generator",
+            hint=f"a YAML file with generator: {{type: {told}, …}}, or the folder of a model",
+        )
+    # A slip of the pen is told before the Hub is asked for a model of that name.
+    likely = difflib.get_close_matches(told, (*_READERS, NANO_LLAMA), 1, 0.8)
+    if likely and told != NANO_LLAMA and not Path(told).exists():
+        raise ConfigError(
+            f"no generator is called {told!r}", key="generator", hint=f"did you mean {likely[0]!r}?"
+        )
+    return {"type": "huggingface", "model": told}
 
 
 def _rule_parts(retriever: str, rules: str, static: bool) -> Mapping[str, Any]:

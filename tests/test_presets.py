@@ -84,3 +84,30 @@ def test_an_encoder_and_a_fusion() -> None:
     for retriever, rules in (("dense", "none"), ("symbolic", "guided")):
         with pytest.raises(ConfigError, match=r"key 'fusion': .* there are not two"):
             preset("x", retriever=retriever, rules=rules, fusion="rrf")
+
+
+def test_a_generator_by_name_by_folder_or_by_file(tmp_path: Path) -> None:
+    assert preset("x", generator="symbolic") == preset("x")
+    assert preset("x", generator="candidate")["generator"] == {"type": "candidate"}
+    for model in ("rulerag-nano-llama", "org/model", "gpt2", str(tmp_path)):
+        told = preset("x", generator=model)["generator"]
+        assert told == {"type": "huggingface", "model": model}
+    file = tmp_path / "reader.yaml"
+    file.write_text("generator: {type: openai, model: m, base_url: 'http://localhost:1/v1'}\n")
+    assert preset("x", generator=file)["generator.type"] == "openai"
+    file.write_text("retriever: {type: bm25}\n")
+    with pytest.raises(ConfigError, match=r"reader\.yaml, key 'generator': is missing"):
+        preset("x", generator=file)
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ("symbolc", "did you mean 'symbolic'"),
+        ("rulerag-nano-lama", "did you mean 'rulerag-nano-llama'"),
+        ("openai", "a YAML file with generator: {type: openai"),
+    ],
+)
+def test_a_generator_that_cannot_be_meant(told: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=f"key 'generator': .*{said}"):
+        preset("x", generator=told)

@@ -12,6 +12,7 @@ from rulerag.cli.common import (
     SHOWN,
     EncoderOption,
     FusionOption,
+    GeneratorOption,
     IndexOption,
     LimitOption,
     Opened,
@@ -71,13 +72,14 @@ def answer(
     index: IndexOption = None,
     encoder: EncoderOption = None,
     fusion: FusionOption = None,
+    generator: GeneratorOption = None,
     limit: LimitOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Answer a question, or the queries of a dataset, with the evidence."""
     check_outputs(out)
     place = place_of(target, dataset, ids=query, query_set=query_set, limit=limit)
-    chosen = Target(place, retriever, rules, top_k, query_set, index, encoder, fusion)
+    chosen = Target(place, retriever, rules, top_k, query_set, index, encoder, fusion, generator)
     opened = open_target(chosen, target, dataset, ids=query, limit=limit, quiet=quiet)
     answers = opened.pipeline.answer(opened.queries)
     if out is not None:

@@ -24,6 +24,7 @@ __all__ = [
     "SHOWN",
     "EncoderOption",
     "FusionOption",
+    "GeneratorOption",
     "Opened",
     "Target",
     "check_outputs",
@@ -55,6 +56,13 @@ EncoderOption = Annotated[
 FusionOption = Annotated[
     str | None,
     typer.Option(help="fuse the guided list with the plain: rrf, weighted, combsum or combmnz"),
+]
+GeneratorOption = Annotated[
+    str | None,
+    typer.Option(
+        help="symbolic (default), candidate, a model (folder or Hub name; rulerag-nano-llama is "
+        "installed), or a YAML file with a section `generator`"
+    ),
 ]
 LimitOption = Annotated[int | None, typer.Option(help="only the first N queries")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="no progress bars")]
@@ -100,8 +108,9 @@ class Target:
         top_k: see there.
         query_set: the queries to ask; for an experiment in place of its own.
         index: a built index.
-        encoder: see :func:`~rulerag.presets.preset`, like the next.
+        encoder: see :func:`~rulerag.presets.preset`, like the next two.
         fusion: see there.
+        generator: see there.
     """
 
     place: Path
@@ -112,6 +121,7 @@ class Target:
     index: Path | None = None
     encoder: str | None = None
     fusion: str | None = None
+    generator: str | None = None
 
     def config(self, *, rules: str = "guided") -> Config:
         """The experiment's configuration, or the preset that the options name.
@@ -128,6 +138,7 @@ class Target:
             "top_k": self.top_k,
             "encoder": self.encoder,
             "fusion": self.fusion,
+            "generator": self.generator,
         }
         given: dict[str, Any] = {k: value for k, value in options.items() if value is not None}
         if is_experiment(self.place):

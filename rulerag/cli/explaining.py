@@ -22,6 +22,7 @@ from rulerag.cli.common import (
     SHOWN,
     EncoderOption,
     FusionOption,
+    GeneratorOption,
     IndexOption,
     QuerySetOption,
     QuietOption,
@@ -96,6 +97,7 @@ def explain(
     index: IndexOption = None,
     encoder: EncoderOption = None,
     fusion: FusionOption = None,
+    generator: GeneratorOption = None,
     limit: Annotated[
         int | None, typer.Option(help=f"only the first N queries (default {SHOWN})")
     ] = None,
@@ -116,11 +118,11 @@ def explain(
     check_methods(attribution or (), samples)
     check_grouping(group, unit)
     place = place_of(target, dataset, ids=query, query_set=query_set, limit=limit)
-    chosen = Target(place, retriever, rules, top_k, query_set, index, encoder, fusion)
+    chosen = Target(place, retriever, rules, top_k, query_set, index, encoder, fusion, generator)
     opened = open_target(chosen, target, dataset, ids=query, limit=limit, quiet=quiet)
     queries = opened.queries[:SHOWN] if limit is None and not query else opened.queries
-    generator = opened.pipeline.generator
-    asked = generator if votes == 1 else VotingGenerator(generator, votes)
+    reader = opened.pipeline.generator
+    asked = reader if votes == 1 else VotingGenerator(reader, votes)
     check_value(value, asked, attribution or ())
     answers = opened.pipeline.answer(queries)
     told = [item for item in answers if item.text and item.documents]

@@ -155,6 +155,8 @@ def test_what_has_no_answer_is_named(
         (("what ?", "--dataset", "{dated}", "--query", "q-000001"), "a question was asked"),
         (("what does Nobody know ?", "--dataset", "{dated}"), "make up 'Nobody know'"),
         (("Time 2021-99-99 what ?", "--dataset", "{dated}"), "is no date of this graph"),
+        (("{dated}", "--generator", "candidat"), "did you mean 'candidate'"),
+        (("{dated}", "--generator", "nowhere.yml"), "nowhere.yml: no such file"),
     ],
 )
 def test_bad_input(
@@ -167,6 +169,22 @@ def test_bad_input(
 ) -> None:
     filled = [argument.format(dated=dated, blocked=blocked) for argument in arguments]
     assert message in refused(command, *filled, "--quiet")
+
+
+def test_another_reader_answers_and_is_explained(
+    asked: Query, dated: Path, rulerag: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "reader.yaml"
+    file.write_text("generator: {type: huggingface, model: rulerag-nano-llama}\n")
+    question = (asked.text, "--dataset", dated, "--top-k", "3", "--quiet")
+    by_name = rulerag("answer", *question, "--generator", "rulerag-nano-llama")
+    by_file = rulerag("answer", *question, "--generator", file)
+    assert by_name.code == 0 and by_name.out == by_file.out
+    out = tmp_path / "e.jsonl"
+    told = rulerag("explain", *question, "--generator", "rulerag-nano-llama", "--out", out)
+    assert told.code == 0 and f"Answer    {rows(out)[0]['answer']}" in told.out
+    answer = by_name.out.splitlines()[1].removeprefix("  answer: ")
+    assert answer == rows(out)[0]["answer"]
 
 
 def test_values_and_counterfactuals_agree_with_the_rules(
