@@ -46,6 +46,8 @@ queries = SentenceTransformer("FOLDER")
 documents = SentenceTransformer("FOLDER/document_encoder")
 ```
 
+`rulerag answer … --retriever dense --encoder FOLDER` opens both.
+
 | {metrics["tuning_queries"]} tuning queries | before | after |
 | --- | ---: | ---: |
 {rows}

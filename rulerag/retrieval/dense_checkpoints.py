@@ -14,6 +14,7 @@ from rulerag.types import Document
 
 __all__ = ["dense_from_checkpoints", "load_dense"]
 
+_DOCUMENTS = "document_encoder"  # of a fine-tuned query encoder: the frozen one that it fits
 _PARTNERS = (("ctx_encoder", "question_encoder"), ("context_encoder", "question_encoder"))
 
 
@@ -46,7 +47,9 @@ def dense_from_checkpoints(
     Args:
         documents: the corpus.
         encoder: the folder or Hub name of the encoder of documents, and of queries where there is
-            no ``query_encoder``; the small one that is installed when none is named.
+            no ``query_encoder``; the small one that is installed when none is named. The folder
+            that ``training.retriever`` wrote stands for both sides: it encodes queries, its
+            ``document_encoder`` documents.
         query_encoder: that of queries. For a DPR context encoder named ``…ctx_encoder…`` it is
             the ``…question_encoder…`` of the same name when None.
         pooling: as in :func:`~rulerag.retrieval.encoders_loading.load_encoder`, for both sides,
@@ -158,7 +161,7 @@ def load_dense(
         "dtype": dtype,
         "batch_size": batch_size,
     }
-    partner = query_encoder or _partner(encoder)
+    encoder, partner = _names(encoder, query_encoder)
     checked = None if partner else load_encoder(encoder, **loading)
     queries = load_encoder(partner, role="query", **loading) if partner else None
     return DenseRetriever.load(
@@ -177,17 +180,23 @@ def load_dense(
 def _sides(
     encoder: str | Path, query_encoder: str | Path | None, loading: dict[str, Any]
 ) -> tuple[SentenceEncoder, SentenceEncoder | None]:
-    partner = query_encoder or _partner(encoder)
+    encoder, partner = _names(encoder, query_encoder)
     if partner is None:
         return load_encoder(encoder, **loading), None
     documents = load_encoder(encoder, role="document", **loading)
     return documents, load_encoder(partner, role="query", **loading)
 
 
-def _partner(encoder: str | Path) -> str | None:
-    """The question encoder that goes with a DPR context encoder, by their names."""
+def _names(
+    encoder: str | Path, query_encoder: str | Path | None
+) -> tuple[str | Path, str | Path | None]:
+    """The encoder of documents, and that of queries where it is another one."""
     path = Path(encoder)
+    if (path / _DOCUMENTS).is_dir():
+        return path / _DOCUMENTS, query_encoder or encoder
+    if query_encoder is not None:
+        return encoder, query_encoder
     for context, question in _PARTNERS:
         if context in path.name:
-            return str(path.with_name(path.name.replace(context, question)))
-    return None
+            return encoder, str(path.with_name(path.name.replace(context, question)))
+    return encoder, None

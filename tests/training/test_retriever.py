@@ -18,6 +18,7 @@ from rulerag.config import load_config
 from rulerag.dataset import RuleQADataset
 from rulerag.errors import ConfigError, RetrievalError
 from rulerag.io import read_json
+from rulerag.retrieval.dense_checkpoints import dense_from_checkpoints, load_dense
 from rulerag.retrieval.encoders_loading import load_encoder
 from training.checkpoint import TrainingError
 from training.retriever import main, train_retriever
@@ -62,6 +63,23 @@ def test_a_run_writes_two_encoders_and_never_trains_the_documents(
     assert "RGFT" in card and world_dataset.fingerprint in card
     assert not list((out / "run").glob("*.pt"))
     assert train_retriever(made) == read_json(out / "metrics.json")
+
+
+def test_the_folder_of_a_run_stands_for_both_sides(
+    settings: Make, encoder_folder: Path, world_dataset: RuleQADataset, tmp_path: Path
+) -> None:
+    made = settings(max_steps=60, every=20, batch_size=16, learning_rate=3e-3, epochs=50)
+    train_retriever(made)
+    corpus = world_dataset.corpus[:50]
+    queries = world_dataset.query_set("full")[:5]
+    one = dense_from_checkpoints(corpus, encoder=made.out)
+    both = dense_from_checkpoints(corpus, encoder=encoder_folder, query_encoder=made.out)
+    plain = dense_from_checkpoints(corpus, encoder=encoder_folder)
+    assert one.retrieve(queries, 5) == both.retrieve(queries, 5) != plain.retrieve(queries, 5)
+    one.save(tmp_path / "index")
+    assert load_dense(tmp_path / "index", corpus, encoder=made.out).retrieve(
+        queries, 5
+    ) == one.retrieve(queries, 5)
 
 
 def test_training_learns_and_keeps_the_best_step(settings: Make, encoder_folder: Path) -> None:
