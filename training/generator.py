@@ -19,7 +19,7 @@ from typing import Any
 
 from rulerag.config import Config
 from rulerag.dataset import RuleQADataset
-from rulerag.generation.hf_shipped import stated_template
+from rulerag.generation.hf_shipped import NANO_LLAMA, stated_template
 from rulerag.io import read_json, write_json, write_text
 from training.checkpoint import RunFolder
 from training.command import run_training
@@ -150,6 +150,10 @@ def _write(
     if settings.rank and settings.merged:
         model = model.merge_and_unload()
     model.save_pretrained(folder.home)
+    stated_base = folder.home / "adapter_config.json"
+    if settings.base == NANO_LLAMA and stated_base.exists():
+        # By name, not by where it happens to be installed.
+        write_json(stated_base, {**read_json(stated_base), "base_model_name_or_path": NANO_LLAMA})
     tokenizer.save_pretrained(folder.home)
     stated = stated_template(settings.base) if settings.template is None else settings.template
     if stated is not None:  # whoever opens the folder asks in the same words

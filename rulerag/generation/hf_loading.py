@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rulerag.errors import ConfigError, GenerationError, MissingDependencyError
+from rulerag.generation.hf_shipped import shipped
 from rulerag.io import fingerprint_object, read_json
 
 __all__ = ["PROVIDER", "Loading", "adapted", "model_identity", "open_model", "open_tokenizer"]
@@ -141,7 +142,7 @@ def adapted(model: Any, adapter: str | Path, base: str, *, merge: bool) -> Any:
     folder = Path(adapter)
     if folder.is_dir():
         stated = adapter_base(folder)
-        if stated and Path(stated).name != Path(base).name:
+        if stated and Path(shipped(stated)).name != Path(base).name:
             logger.warning("the adapter %s was trained on %s, not on %s", adapter, stated, base)
     elif folder.exists() or len(folder.parts) != 2:
         raise GenerationError(f"there is no adapter folder {adapter}", provider=PROVIDER)

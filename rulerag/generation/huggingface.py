@@ -123,7 +123,7 @@ class HuggingFaceGenerator:
             folder = Path(model)
             if (folder / "adapter_config.json").is_file() and not (folder / "config.json").exists():
                 # A merged folder has a config of its own.
-                model, adapter = adapter_base(folder), adapter or folder
+                model, adapter = shipped(adapter_base(folder)), adapter or folder
             name = str(model)
             self.tokenizer = self._tokenizer(tokenizer or name, loading)
             self.model = open_model(name, loading)

@@ -132,6 +132,21 @@ def test_lora_lowers_the_loss_and_its_adapter_loads(
         train_generator(dataclasses.replace(made, seed=1))
 
 
+def test_an_adapter_of_the_small_reader_names_it_and_no_folder(
+    make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = make(base="rulerag-nano-llama", max_steps=1, rank=2, max_length=1024)
+    train_generator(made)
+    config = read_json(Path(made.out) / "adapter_config.json")
+    assert config["base_model_name_or_path"] == "rulerag-nano-llama"
+    alone = HuggingFaceGenerator(made.out, device="cpu", max_new_tokens=12)
+    both = HuggingFaceGenerator(
+        "rulerag-nano-llama", adapter=made.out, device="cpu", max_new_tokens=12
+    )
+    assert answers(alone, made) == answers(both, made)
+    assert "was trained on" not in caplog.text
+
+
 def test_every_weight_can_be_trained(make: Make) -> None:
     made = make(rank=0, epochs=6, every_epochs=3)
     metrics = train_generator(made)
