@@ -1,4 +1,4 @@
-"""Write what finished runs measured into the experiment files, as the numbers to expect."""
+"""Write what finished runs measured and tuned into the experiment files, as what to expect."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def state_expected(folder: Path, configs: Path = CONFIGS) -> list[Path]:
             stood = True
             text = file.read_text(encoding="utf-8")
             stated = (yaml.safe_load(text) or {}).get("expected") or {}
-            made = _stated(text, stated, numbers)
+            made = _weighed(_stated(text, stated, numbers), numbers)
             if made != text:
                 write_text(file, made)
                 changed.append(file)
@@ -98,6 +98,16 @@ def _stated(
     comment = f"# {words}; {places} {holds} the run.{several}"
     block = "\n".join([comment, "expected:", *lines.values()]) + "\n"
     return _BLOCK.sub("", text).rstrip("\n") + "\n" + block
+
+
+def _weighed(text: str, numbers: Mapping[str, tuple[Result, str]]) -> str:
+    """With the hybrid reader's weight of the model as it was tuned."""
+    told = [
+        result.records[0].get("config", {}).get("generator", {}) for result, _ in numbers.values()
+    ]
+    for weight in (one["weight"] for one in told if one.get("type") == "hybrid"):
+        text = re.sub(r"^  weight: .*$", f"  weight: {weight}", text, count=1, flags=re.MULTILINE)
+    return text
 
 
 def _asked(numbers: Mapping[str, tuple[Result, str]]) -> tuple[int, int]:

@@ -59,7 +59,7 @@ class GenerationPlan:
         retrieval: folders, benchmarks, and how the retrieval half is run.
         readers: the language model of every table.
         others: further language models, for Tables 3 and 6 and Figure 6.
-        rows: run these rows of Table 2 alone; all when empty.
+        rows: run these rows alone in place of Table 2's; those when empty.
     """
 
     retrieval: Plan
@@ -104,7 +104,7 @@ def _train_finder(bench: Bench, row: ReadingRow, seed: int = 0) -> None:
 
 
 def _table2(bench: Bench, plan: GenerationPlan) -> None:
-    wanted = [row for row in _cheap_first(READING) if not plan.rows or row.name in plan.rows]
+    wanted = list(_cheap_first([reading_row(name) for name in plan.rows] or READING))
     for seed in range(plan.retrieval.seeds):
         for row in wanted:
             if seed == 0 or row.training or finder_training(row):

@@ -29,9 +29,11 @@ def tuned_weight(bench: Bench, row: ReadingRow, readers: Readers, seed: int = 0)
     """
     config = make_config(bench, row, readers, seed)
     folder = readers.folder(bench, row.training, seed)
+    settings = config.without("metadata", "expected").to_dict()
+    settings["generator"].pop("weight", None)  # this is what is sought
     identity = fingerprint_object(
         [
-            config.without("metadata", "expected").to_dict(),
+            settings,
             bench.dataset.fingerprint,
             read_json(folder / "metrics.json"),
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,12 +16,24 @@ from rulerag.io import write_json
 TEN, UNION = "answer_recall@10", "answer_recall@10_union"
 
 
-def keep(folder: Path, name: str, of: int, **columns: list[float]) -> None:
+def keep(
+    folder: Path,
+    name: str,
+    of: int,
+    generator: dict[str, Any] | None = None,
+    **columns: list[float],
+) -> None:
     """A run's record, and its values."""
     count = len(next(iter(columns.values())))
     means = {key: float(np.mean(column)) for key, column in columns.items()}
     seed = int(name.rpartition("-")[2])
-    record = {"metrics": means, "num_queries": count, "of_queries": of, "seed": seed}
+    record: dict[str, Any] = {
+        "metrics": means,
+        "num_queries": count,
+        "of_queries": of,
+        "seed": seed,
+    }
+    record["config"] = {"generator": generator or {}}
     write_json(folder / f"{name}.json", record)
     np.savez(folder / f"{name}.values.npz", **{k: np.array(v) for k, v in columns.items()})
 
@@ -85,3 +98,14 @@ def test_a_folder_without_runs_is_refused(
         state_expected(tmp_path)
     assert main([str(tmp_path)]) == 2
     assert str(tmp_path) in capsys.readouterr().err
+
+
+def test_the_weight_that_was_tuned_is_written(runs: Path, configs: Path) -> None:
+    file = configs / "ruleqa-i" / "bm25__hybrid.yaml"
+    file.write_text("generator:\n  type: hybrid\n  weight: 0.5\n  model:\n    weight: 3\n")
+    read = runs / "reading" / "ruleqa-i" / "balanced"
+    told = {"type": "hybrid", "weight": 0.05}
+    keep(read, "bm25__hybrid-0", 2, told, exact_match=[1.0, 0], token_f1=[1.0, 0])
+    assert file in state_expected(runs, configs)
+    generator = load_config(file).section("generator").to_dict()
+    assert generator == {"type": "hybrid", "weight": 0.05, "model": {"weight": 3}}
