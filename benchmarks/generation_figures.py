@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +137,16 @@ def figure5(folder: Path, target: Path | None) -> tuple[str, dict[str, Any]]:
         f"Mean gain with the bank of fine-tuning {seen:+.1f} points, with another {unseen:+.1f}. "
         f"Standard RAG: {percent(plain.mean(EM))}.",
     ]
+    repeats = {bank: _by_repeat([cells[i, bank] for i in BANKS]) for bank in BANKS}
+    lines += [
+        "",
+        "Exact match where a shown rule says that the asked relation repeats itself, and where "
+        "none does:",
+        "",
+        "| asked with | queries with one | EM with | EM without |",
+        "| --- | ---: | ---: | ---: |",
+    ]
+    lines += [f"| {bank} | {' | '.join(map(percent, three))} |" for bank, three in repeats.items()]
     if target is not None:
         plot_map(
             gains,
@@ -146,8 +156,19 @@ def figure5(folder: Path, target: Path | None) -> tuple[str, dict[str, Any]]:
             across="asked with",
             down="fine-tuned with",
         )
-    kept = {"plain": plain.mean(EM), "gains": gains.round(3).tolist()}
+    kept = {"plain": plain.mean(EM), "gains": gains.round(3).tolist(), "repeats": repeats}
     return "\n".join(lines) + "\n", {**kept, "seen": seen, "unseen": unseen}
+
+
+def _by_repeat(cells: Sequence[Result | None]) -> list[float]:
+    """The share of queries with a rule that repeats the relation; exact match with and without."""
+    held = [cell for cell in cells if cell is not None]
+    shown = np.concatenate([cell.column("repeat_shown") for cell in held]) > 0
+    right = np.concatenate([cell.column(EM) for cell in held])
+    return [
+        float(shown.mean()),
+        *(float(right[s].mean()) if s.any() else 0.0 for s in (shown, ~shown)),
+    ]
 
 
 def _gain(cell: Result | None, plain: Result) -> float:

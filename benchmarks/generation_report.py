@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.generation_errors import error_table
-from benchmarks.generation_experiments import FULL, GENERATION, TABLE3, TABLE6, GenerationExperiment
+from benchmarks.generation_experiments import GENERATION, TABLE3, TABLE6, GenerationExperiment
 from benchmarks.generation_figures import figure3, figure5, growth
 from benchmarks.generation_rows import FT, LEARNED, reading_row
 from benchmarks.generation_tables import (
@@ -146,8 +146,6 @@ def _table2(reading: Path) -> tuple[str, dict[str, Any]]:
         parts.append(f"## {name}\n\n{reading_table(name, results, names)}")
         if missing := [reading_row(row).title for row in names if row not in results]:
             parts.append(f"Not run: {'; '.join(missing)}.\n")
-        if any(row in full[name] for row in FULL):
-            parts.append(f"All queries:\n\n{reading_table(name, full[name], FULL)}")
     shown = {
         name: {n: r for n, r in results.items() if n in names} for name, results in found.items()
     }
@@ -161,9 +159,6 @@ def _table2(reading: Path) -> tuple[str, dict[str, Any]]:
     kept = {
         "rows": {
             name: {n: summary(r) for n, r in results.items()} for name, results in shown.items()
-        },
-        "full": {
-            name: {n: summary(r) for n, r in results.items()} for name, results in full.items()
         },
         "bars": compared,
         "orderings": ordered,

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.generation_rows import ReadingRow
+from benchmarks.generation_rows import ReadingRow, finder_training
 from benchmarks.retrieval_measures import Found, means
 from benchmarks.retrieval_rows import Row
 from benchmarks.retrieval_rows import row as finding_row
@@ -34,9 +34,9 @@ from rulerag.evaluation.experiment import versions
 from rulerag.evaluation.metrics import AnswerMatcher
 from rulerag.generation.hf_shipped import NANO_LLAMA, shipped
 from rulerag.io import atomic_write, fingerprint_file, fingerprint_object, read_json, write_json
+from rulerag.rules import Rule
 from rulerag.text import best_token_f1, exact_match
 from rulerag.types import Completion, GenerationRequest, Query
-from training.checkpoint import RunFolder
 from training.generator_settings import GeneratorSettings
 
 __all__ = [
@@ -115,6 +115,8 @@ def train_reader(
     name = f"{method}-{bank}" if bank else method
     out = readers.folder(bench, name, seed)
     settings = settings_of(bench, readers, method, seed, bank=bank, overrides=overrides)
+    from training.checkpoint import RunFolder  # here: it loads torch, which most rows do not need
+
     if RunFolder(out, settings.fingerprint).finished:  # one of other settings is refused
         return out
     if not bank:  # :func:`run_bank_training` trained that one
@@ -204,7 +206,7 @@ def run_reading(
     """
     config = make_config(bench, row, readers, seed, overrides, bank)
     finding = None if row.finding == "none" else finding_row(row.finding)
-    of_seed = seed if finding is not None and finding.training else 0
+    of_seed = seed if finder_training(row) else 0
     retrieved = None
     if finding is not None and "__ve" not in row.name and "__cok" not in row.name:
         used = finding if not bank else _of_bank(finding, bank)
@@ -317,7 +319,15 @@ def _values(
         "in_documents": np.array(
             [float(matcher.first_rank(r.documents, r.query.answers) is not None) for r, _ in pairs]
         ),
+        "repeat_shown": np.array([float(any(map(_repeats, r.rules))) for r, _ in pairs]),
     }
+
+
+def _repeats(rule: Rule) -> bool:
+    """Whether a rule says that what held before holds again."""
+    return [atom.relation for atom in rule.body] == [rule.head.relation] and (
+        rule.body[0].subject == rule.head.subject
+    )
 
 
 def make_config(
