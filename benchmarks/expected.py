@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import yaml  # type: ignore[import-untyped]
 
 from benchmarks.retrieval_runs import CONFIGS
 from benchmarks.retrieval_tables import TEN, UNION, Result, load_result
 from benchmarks.ruleqa_settings import GRAPHS
+from rulerag.config import parse_file
 from rulerag.console import guarded
 from rulerag.errors import DataError
 from rulerag.io import write_text
@@ -36,6 +36,7 @@ def state_expected(folder: Path, configs: Path = CONFIGS) -> list[Path]:
 
     Raises:
         DataError: the folder holds no finished run.
+        ConfigError: an experiment file is not YAML.
     """
     changed, stood = [], False
     for benchmark in GRAPHS:
@@ -45,7 +46,7 @@ def state_expected(folder: Path, configs: Path = CONFIGS) -> list[Path]:
                 continue
             stood = True
             text = file.read_text(encoding="utf-8")
-            stated = (yaml.safe_load(text) or {}).get("expected") or {}
+            stated = parse_file(file).get("expected") or {}
             made = _weighed(_stated(text, stated, numbers), numbers)
             if made != text:
                 write_text(file, made)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.io import fingerprint_object, read_text
 
-__all__ = ["Config", "load_config"]
+__all__ = ["Config", "load_config", "parse_file"]
 
 T = TypeVar("T")
 
@@ -238,7 +238,7 @@ def _read(path: Path, chain: tuple[Path, ...]) -> dict[str, Any]:
         )
         named = f" (extended by {chain[-1].name})" if chain else ""
         raise ConfigError(f"no such file{named}", path=path, hint=did_you_mean(path.name, known))
-    values = _parse(path)
+    values = parse_file(path)
     bases = values.pop("extends", None) or []
     merged: dict[str, Any] = {}
     for base in [bases] if isinstance(bases, str) else bases:
@@ -248,7 +248,12 @@ def _read(path: Path, chain: tuple[Path, ...]) -> dict[str, Any]:
     return _merge(merged, values)
 
 
-def _parse(path: Path) -> dict[str, Any]:
+def parse_file(path: Path) -> dict[str, Any]:
+    """What one file holds by itself, without the files that it extends.
+
+    Raises:
+        ConfigError: it is not YAML, or holds a list.
+    """
     from omegaconf import OmegaConf
 
     # PyYAML comes with omegaconf, which lets its parser's exceptions through.

@@ -100,6 +100,18 @@ def test_a_folder_without_runs_is_refused(
     assert str(tmp_path) in capsys.readouterr().err
 
 
+def test_a_broken_experiment_file_is_named_and_an_empty_one_is_written(
+    runs: Path, configs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = configs / "ruleqa-i" / "bm25__symbolic.yaml"
+    file.write_text("")
+    assert file in state_expected(runs, configs)
+    file.write_text("a: [\n")
+    assert main([str(runs), "--configs", str(configs)]) == 2
+    assert f"{file}, line 2: not YAML" in capsys.readouterr().err
+    assert file.read_text() == "a: [\n"
+
+
 def test_the_weight_that_was_tuned_is_written(runs: Path, configs: Path) -> None:
     file = configs / "ruleqa-i" / "bm25__hybrid.yaml"
     file.write_text("generator:\n  type: hybrid\n  weight: 0.5\n  model:\n    weight: 3\n")
