@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from benchmarks.ruleqa_settings import BENCHMARKS, GRAPHS
+from benchmarks.validation import with_held_out
 from rulerag.console import guarded
 from rulerag.errors import ConfigError
 from rulerag.io import prepare_folder, read_json, write_json, write_text
@@ -32,7 +34,7 @@ from training.tiny import make_encoder, save_half, train_tokenizer
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-__all__ = ["main", "sources"]
+__all__ = ["corpus_graph", "main", "sources"]
 
 _REAL_SHARE = 0.7
 _REAL_LIMIT = 120_000
@@ -69,6 +71,16 @@ def sources(
     return made
 
 
+def corpus_graph(graph: KnowledgeGraph) -> KnowledgeGraph:
+    """The graph without the training facts that a RuleQA benchmark made of it asks about.
+
+    RuleQA-N moves 3,000 training facts into F_R and F_G: an encoder that has read them would be
+    asked, in fine-tuning and when merge weights are learned, what it has seen.
+    """
+    held = {GRAPHS[name]: settings.hold_out for name, settings in BENCHMARKS.items()}
+    return with_held_out(graph, held.get(graph.name, 0))
+
+
 def _make(arguments: argparse.Namespace) -> None:
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
@@ -76,7 +88,7 @@ def _make(arguments: argparse.Namespace) -> None:
     work = prepare_folder(arguments.work or out.with_name(f"{out.name}.run"))
     facts = _settings(arguments)
     _claim(work, facts)
-    graphs = [KnowledgeGraph.load(folder) for folder in arguments.graph]
+    graphs = [corpus_graph(KnowledgeGraph.load(folder)) for folder in arguments.graph]
     made = sources(graphs, worlds=arguments.worlds, seed=arguments.seed)
     share = _REAL_SHARE if graphs else 0.0
     weights = [(1 - share) / max(1, arguments.worlds)] * arguments.worlds
