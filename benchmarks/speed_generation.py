@@ -70,7 +70,7 @@ def requests(number: int, *, seed: int = 0) -> list[GenerationRequest]:
             date = f"2014-{chance.randint(1, 11):02d}-{chance.randint(1, 28):02d}"
             fact = f"{subject} {chance.choice(relations)} {chance.choice(names)}"
             documents.append(Document(f"d{i}-{place}", f"Time {date} {fact}."))
-        query = Query(f"q{i}", f"Time 2014-12-01 what does {subject} {head} ?")
+        query = Query(f"q{i}", f"Time 2014-12-01 what does {subject} {head} ?", subject, head)
         made.append(GenerationRequest(query, tuple(documents), bank[head]))
     return made
 

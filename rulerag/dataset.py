@@ -18,6 +18,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -85,11 +86,13 @@ class RuleQADataset:
         statistics: Mapping[str, Any] | None = None,
     ) -> None:
         self.corpus = list(corpus)
-        self.queries = {split: list(rows) for split, rows in queries.items()}
         self.rules = rules if rules is not None else RuleBank()
         self.query_sets = {n: frozenset(ids) for n, ids in (query_sets or {}).items()}
         given = labels or {}
         self.labels = {kind: dict(given.get(kind, {})) for kind in ("entities", "relations")}
+        self.queries = {
+            split: [self._labelled(query) for query in rows] for split, rows in queries.items()
+        }
         self.calendar = dict(calendar or {})
         self.name = name
         self.settings = dict(settings or {})
@@ -100,6 +103,24 @@ class RuleQADataset:
             for split, rows in (qrels or {}).items()
         }
         self._check()
+
+    def _labels_of(self, query: Query) -> dict[str, str]:
+        """The words of a query's subject and relation; ``labels`` holds those that differ."""
+        entities, relations = self.labels["entities"], self.labels["relations"]
+        return {
+            "subject_label": entities.get(query.subject, query.subject),
+            "relation_label": relations.get(query.relation, query.relation),
+        }
+
+    def _labelled(self, query: Query) -> Query:
+        if query.subject_label and query.relation_label:
+            return query
+        known = self._labels_of(query)
+        return replace(
+            query,
+            subject_label=query.subject_label or known["subject_label"],
+            relation_label=query.relation_label or known["relation_label"],
+        )
 
     def _check(self) -> None:
         check_ids("document", (document.id for document in self.corpus))
@@ -206,6 +227,9 @@ class RuleQADataset:
         for split, rows in self.queries.items():
             for query in rows:
                 row = query.to_json()
+                for key, label in self._labels_of(query).items():
+                    if row["metadata"].get(key) == label:
+                        del row["metadata"][key]  # labels.json holds it
                 row["metadata"]["split"] = split
                 if split == _TEST:
                     sets = sorted(name for name, ids in self.query_sets.items() if query.id in ids)

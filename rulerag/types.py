@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rulerag.errors import DataFormatError
-from rulerag.rules import Rule
+from rulerag.rules import Rule, readable
 
 __all__ = [
     "Answer",
@@ -86,6 +86,8 @@ class Query:
         relation: the relation asked for, or empty.
         timestamp: the time asked about; None for static questions.
         answers: every acceptable answer, in words; empty when unknown.
+        subject_label: the subject in the words of the texts; empty where no label is known.
+        relation_label: the relation in the words of the texts, likewise.
     """
 
     id: str
@@ -94,15 +96,29 @@ class Query:
     relation: str = ""
     timestamp: int | None = None
     answers: tuple[str, ...] = ()
+    subject_label: str = ""
+    relation_label: str = ""
+
+    @property
+    def subject_words(self) -> str:
+        """The subject in words: its label, else its name in readable form."""
+        return self.subject_label or readable(self.subject)
+
+    @property
+    def relation_words(self) -> str:
+        """The relation in words: its label, else its name in readable form."""
+        return self.relation_label or readable(self.relation)
 
     def to_json(self) -> dict[str, Any]:
         """A BEIR query row; the structure stands in ``metadata``."""
-        metadata = {
+        metadata: dict[str, Any] = {
             "subject": self.subject,
             "relation": self.relation,
             "timestamp": self.timestamp,
             "answers": list(self.answers),
         }
+        labels = {"subject_label": self.subject_label, "relation_label": self.relation_label}
+        metadata |= {key: label for key, label in labels.items() if label}
         return {"_id": self.id, "text": self.text, "metadata": metadata}
 
     @classmethod
@@ -123,6 +139,8 @@ class Query:
             relation=str(metadata.get("relation") or ""),
             timestamp=timestamp,
             answers=tuple(str(a) for a in _list(metadata, "answers")),
+            subject_label=str(metadata.get("subject_label") or ""),
+            relation_label=str(metadata.get("relation_label") or ""),
         )
 
 

@@ -33,6 +33,10 @@ _GUIDED = _FORM + (
     "and answer with the missing object only.\n"
 )
 _CITED = _FORM + (
+    "Cite the fact that tells the missing object, as subject | relation | object; its object is "
+    "the answer.\n"
+)
+_GUIDED_CITED = _FORM + (
     "A rule says which known facts lead to the fact asked for. Cite the fact that a rule starts "
     "from, as subject | relation | object; its object is the answer.\n"
 )
@@ -63,7 +67,8 @@ class PromptTemplate:
     """How requests are put into words and how answers are read out of completions.
 
     Args:
-        instruction: the fixed text at the beginning; empty for none.
+        instruction: the fixed text at the beginning; empty for none. The default fits the target
+            and speaks of rules only where the prompt shows some.
         rules: whether guiding rules are shown.
         order: ``shared`` (rules before documents) or ``paper`` (documents before rules).
         cases: solved cases shown before the query (few-shot).
@@ -79,7 +84,7 @@ class PromptTemplate:
         ConfigError: an unknown order or target.
     """
 
-    instruction: str = _GUIDED
+    instruction: str | None = None
     rules: bool = True
     order: Literal["shared", "paper"] = "shared"
     cases: tuple[Case, ...] = ()
@@ -100,7 +105,7 @@ class PromptTemplate:
     @classmethod
     def standard(cls, **changes: Any) -> PromptTemplate:
         """Documents and query; rules of a request are not shown."""
-        return cls(**{"instruction": _STANDARD, "rules": False, **changes})
+        return cls(**{"rules": False, **changes})
 
     @classmethod
     def rule_guided(cls, **changes: Any) -> PromptTemplate:
@@ -118,7 +123,7 @@ class PromptTemplate:
     @classmethod
     def citation(cls, **changes: Any) -> PromptTemplate:
         """For readers that cite the supporting fact before they answer."""
-        return cls(**{"instruction": _CITED, "target": "citation", **changes})
+        return cls(**{"target": "citation", **changes})
 
     @classmethod
     def compact(cls, **changes: Any) -> PromptTemplate:
@@ -266,13 +271,22 @@ class PromptTemplate:
 
     def _text(self, request: GenerationRequest, documents: Sequence[Document]) -> str:
         rules = [rule.text for rule in request.rules] if self.rules else []
-        blocks = [self.instruction] if self.instruction else []
+        guided = bool(rules) or (self.rules and any(case.rules for case in self.cases))
+        instruction = self._instruction(guided)
+        blocks = [instruction] if instruction else []
         for case in self.cases:
             shown = case.rules if self.rules else ()
             answer = self.completion(case.answer, case.fact)
             blocks.append(self._block(case.documents, shown, case.query) + answer + "\n")
         blocks.append(self._block([d.text for d in documents], rules, request.query.text))
         return "\n".join(blocks)
+
+    def _instruction(self, guided: bool) -> str:
+        if self.instruction is not None:
+            return self.instruction
+        if self.target == "citation":
+            return _GUIDED_CITED if guided else _CITED
+        return _GUIDED if guided else _STANDARD
 
     def _block(self, documents: Sequence[str], rules: Sequence[str], query: str) -> str:
         """Documents, rules, query and the cue for the answer."""

@@ -25,14 +25,13 @@ from typing import Literal
 from rulerag.generation.citations import Citation
 from rulerag.generation.prompt_answers import first_answer
 from rulerag.generation.prompts import PromptTemplate
-from rulerag.rules import Rule, readable
-from rulerag.types import Document, GenerationRequest
+from rulerag.rules import Rule
+from rulerag.types import Document, GenerationRequest, Query
 
 __all__ = ["CompactTemplate"]
 
 _MARK = "@"
 _DATE = re.compile(r"^Time \d\S*(?: \d+:\d+)? ")
-_ASKED = re.compile(r"^what does (.+) \?$", re.DOTALL)
 _ATOM = re.compile(r"^Entity \d+, (.*), Entity \d+$", re.DOTALL)
 _SIGNED = re.compile(r"^([<>])\s+(.*?)\s*\|\s*(.*)$", re.DOTALL)
 
@@ -108,7 +107,7 @@ class CompactTemplate(PromptTemplate):
 
     def line(self, document: Document, request: GenerationRequest) -> str:
         """A document as it is shown; a good citation repeats it with a bar put in."""
-        return _marked(_undated(document.text).removesuffix("."), _asked(request)[0])
+        return _marked(document, request.query)
 
     def _text(self, request: GenerationRequest, documents: Sequence[Document]) -> str:
         lines = _patterns(request if self.rules else replace(request, rules=()))
@@ -120,37 +119,34 @@ def _undated(text: str) -> str:
     return _DATE.sub("", text)
 
 
-def _marked(text: str, subject: str) -> str:
-    """The text with the mark in place of the subject at one of its ends."""
-    if subject and text.startswith(f"{subject} "):
+def _marked(document: Document, query: Query) -> str:
+    """The document with the mark in place of the question's subject at one of its ends.
+
+    A document that states facts is marked where they name the subject: "China Daily" is not
+    "China". A text of unknown content is marked where it begins or ends with the subject's words.
+    """
+    text, subject = _undated(document.text).removesuffix("."), query.subject_words
+    first = last = bool(subject)
+    if document.facts:
+        first = any(fact.subject == query.subject for fact in document.facts)
+        last = any(fact.object == query.subject for fact in document.facts)
+    if first and text.startswith(f"{subject} "):
         return _MARK + text[len(subject) :]
-    if subject and text.endswith(f" {subject}"):
+    if last and text.endswith(f" {subject}"):
         return text[: -len(subject)] + _MARK
     return text
 
 
-def _asked(request: GenerationRequest) -> tuple[str, str]:
-    """Subject and relation in words; no subject where the border cannot be told."""
-    query = request.query
-    asked = _ASKED.match(_undated(query.text))
-    if asked is None:
-        return "", _undated(query.text)
-    words = asked.group(1)
-    heads = [atoms[-1] for rule in request.rules[:1] if (atoms := _atoms(rule))]
-    for relation in (*heads, readable(query.relation), query.relation):
-        if relation and words.endswith(f" {relation}"):
-            return words.removesuffix(f" {relation}"), relation
-    for subject in (readable(query.subject), query.subject):
-        if subject and words.startswith(f"{subject} "):
-            return subject, words.removeprefix(f"{subject} ")
-    return "", words
-
-
 def _patterns(request: GenerationRequest) -> list[str]:
-    """What to look for: the rules from the question's subject, else the question's own words."""
-    subject, relation = _asked(request)
-    if not request.rules or not subject:
-        return [f"> {_MARK} {relation}" if subject else f"> {relation}"]
+    """What to look for: the rules from the question's subject, else the asked relation.
+
+    A question whose subject or relation is not known is shown in its own words.
+    """
+    query = request.query
+    if not query.subject or not query.relation:
+        return [f"> {_undated(query.text)}"]
+    if not request.rules:
+        return [f"> {_MARK} {query.relation_words}"]
     return [_pattern(rule) for rule in request.rules]
 
 

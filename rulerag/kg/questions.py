@@ -42,6 +42,8 @@ def queries_from_facts(facts: FactTable, words: Verbalizer, prefix: str) -> list
             relation=relation,
             timestamp=time,
             answers=tuple(facts.entities.label(name) for name in objects),
+            subject_label=words.graph.entities.label(subject),
+            relation_label=words.graph.relations.label(relation),
         )
         for number, ((subject, relation, time), objects) in enumerate(asked.items(), start=1)
     ]
@@ -99,7 +101,15 @@ def parse_question(text: str, dataset: RuleQADataset) -> Query:
         calendar or Calendar(),
     )
     asked = query_text(subject, relation, timestamp, words)
-    return Query("question", asked, subject, relation, timestamp)
+    return Query(
+        "question",
+        asked,
+        subject,
+        relation,
+        timestamp,
+        subject_label=subject_label,
+        relation_label=relation_label,
+    )
 
 
 class _Words(NamedTuple):

@@ -34,7 +34,8 @@ def test_the_rule_guided_prompt_has_the_parts_of_the_paper_in_either_order() -> 
     parts += [QUERY.text]
     paper = PromptTemplate.rule_guided(order="paper")
     text = paper.render(REQUEST).text
-    assert text.startswith(paper.instruction)
+    assert text.startswith("Each query asks for the missing object of a fact")
+    assert "Follow the rules on the documents" in text
     assert places(text, *parts) == sorted(places(text, *parts))
     assert text.endswith("\nAnswer:")
     shared = PromptTemplate.rule_guided().render(REQUEST).text
@@ -49,6 +50,17 @@ def test_prompts_of_one_relation_share_everything_before_the_documents() -> None
     shared = texts[0][: texts[0].index(DOCUMENTS[0].text)]
     assert "Rule Two" in shared
     assert texts[1].startswith(shared)
+
+
+@pytest.mark.parametrize("kind", ["rule-guided", "few-shot", "citation", "compact"])
+def test_a_prompt_that_shows_no_rules_does_not_speak_of_them(kind: str) -> None:
+    template = PromptTemplate.of(kind)
+    bare = GenerationRequest(QUERY, DOCUMENTS)
+    texts = [template.without_rules().render(request).text for request in (REQUEST, bare)]
+    assert texts[0] == texts[1]
+    if kind != "few-shot":  # its cases have rules
+        assert template.render(bare).text == texts[0]
+    assert "rule" not in texts[0].lower()
 
 
 def test_the_standard_prompt_does_not_show_rules() -> None:

@@ -55,10 +55,36 @@ def test_chains_are_walks_and_other_rules_keep_their_words() -> None:
     assert shown[2] == "* odd words"
 
 
-def test_questions_in_other_words_are_shown_whole() -> None:
-    shown = TEMPLATE.render(request(text="Whom did they meet?")).text.splitlines()
-    assert shown[1] == "> Whom did they meet?"
-    assert shown[3] == "= Iran Host a visit China"
+def test_questions_of_unknown_content_are_shown_whole() -> None:
+    open_question = GenerationRequest(
+        Query("q", "Whom did they meet?"), (Document("d", "Iran Host a visit China."),)
+    )
+    shown = TEMPLATE.render(open_question).text.splitlines()
+    assert shown[1:3] == ["> Whom did they meet?", "= Iran Host a visit China"]
+
+
+def test_what_is_asked_is_data_and_not_cut_out_of_the_question() -> None:
+    labelled = Query(
+        "q",
+        "Hilary Beckles works at ?",
+        "<Hilary_Beckles>",
+        "<worksAt>",
+        subject_label="Hilary Beckles",
+        relation_label="works at",
+    )
+    fact = Fact("<Hilary_Beckles>", "<worksAt>", "<UWI>")
+    document = Document("d", "Hilary Beckles works at UWI.", (fact,))
+    for template in (TEMPLATE, TEMPLATE.without_rules()):
+        shown = template.render(GenerationRequest(labelled, (document,))).text.splitlines()
+        assert shown[1:3] == ["> @ works at", "= @ works at UWI"]
+
+
+def test_a_longer_name_that_begins_with_the_subject_is_another_entity() -> None:
+    daily = Document("d", "China Daily Consult Iran.", (Fact("China Daily", "Consult", "Iran"),))
+    city = Document("e", "Iran Consult South China.", (Fact("Iran", "Consult", "South China"),))
+    asked = GenerationRequest(Query("q", "?", "China", "Consult"), (daily, city))
+    assert TEMPLATE.line(daily, asked) == "China Daily Consult Iran"
+    assert TEMPLATE.line(city, asked) == "Iran Consult South China"
 
 
 @pytest.mark.parametrize("inverse", [False, True])

@@ -16,6 +16,7 @@ from rulerag.errors import ConfigError, GenerationError
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.generation.prompts import PromptTemplate
 from rulerag.io import read_json
+from rulerag.types import GenerationRequest, Query
 from training.checkpoint import TrainingError
 from training.generator import main, train_generator
 from training.generator_data import make_instructions
@@ -48,7 +49,12 @@ def base_folder(world_dataset: RuleQADataset, tmp_path_factory: pytest.TempPathF
 
     folder = tmp_path_factory.mktemp("tiny-llama")
     texts = [document.text for document in world_dataset.corpus]
-    texts += [PromptTemplate.rule_guided().instruction, *(r.text for r in world_dataset.rules)]
+    rule = next(iter(world_dataset.rules))
+    example = GenerationRequest(Query("q", "what does it do ?"), rules=(rule,))
+    texts += [
+        PromptTemplate.of("rule-guided").render(example).text,
+        *(r.text for r in world_dataset.rules),
+    ]
     _, tokenizer = small_llama(texts)
     config = LlamaConfig(
         vocab_size=2048,

@@ -13,13 +13,15 @@ import torch
 from safetensors.torch import load_file
 
 import rulerag
+from benchmarks.ruleqa_settings import BENCHMARKS
+from benchmarks.validation import with_held_out
 from rulerag.errors import ConfigError
 from rulerag.io import read_json
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.kg.verbalization import Verbalizer
 from rulerag.kg.worlds import World
 from rulerag.retrieval.encoders_loading import NANO_ENCODER, load_encoder
-from training.nano_encoder import sources
+from training.nano_encoder import corpus_graph, sources
 from training.nano_encoder_card import nano_card
 from training.nano_encoder_figures import world_figures
 from training.nano_encoder_mlm import masked_batch
@@ -28,8 +30,26 @@ from training.pairs import PairBatch, PairSource
 from training.tiny import make_encoder, save_half, train_tokenizer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sentence_transformers import SentenceTransformer
     from transformers import PreTrainedTokenizerFast
+
+
+def test_the_encoder_reads_no_fact_that_a_benchmark_asks_in_fine_tuning(
+    graph_folder: Callable[[str], Path],
+) -> None:
+    graph = KnowledgeGraph.load(graph_folder("nell995"))
+    read = corpus_graph(graph)
+    benchmark = with_held_out(graph, BENCHMARKS["ruleqa-n"].hold_out, seed=0)
+    assert len(graph.train) - len(read.train) == 3000
+    assert set(read.train) == set(benchmark.train)
+    shipped = Path(rulerag.__file__).parent / "models" / "nano-encoder"
+    assert read_json(shipped / "training.json")["train_facts"]["nell995"] == len(read.train)
+
+
+def test_graphs_that_hold_nothing_out_are_read_whole(toy_graph: KnowledgeGraph) -> None:
+    assert corpus_graph(toy_graph) is toy_graph
 
 
 def test_pairs_fit_and_other_answers_are_left_out(toy_graph: KnowledgeGraph) -> None:

@@ -1,0 +1,51 @@
+"""Prompts as files to read: one question of each benchmark in the words of every template."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.prompt_gallery import load_request, main, prompts, save_request
+from benchmarks.ruleqa_settings import GRAPHS
+from rulerag.types import GenerationRequest
+
+GOLDEN = Path(__file__).parent / "golden_prompts"
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_every_prompt_is_the_one_that_was_read(name: str) -> None:
+    request = load_request(GOLDEN / name / "request.json")
+    assert len(request.documents) == 10 and request.rules
+    rendered = dict(prompts(request))
+    files = {file.stem: file.read_text(encoding="utf-8") for file in GOLDEN.glob(f"{name}/*.txt")}
+    assert rendered == files
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_golden_prompts_hold_what_they_must(name: str) -> None:
+    request = load_request(GOLDEN / name / "request.json")
+    query = request.query
+    for kind, text in prompts(request):
+        if kind.endswith("without-rules") or kind == "standard":
+            assert "rule" not in text.lower()
+        if kind == "compact-without-rules":
+            assert text.splitlines()[1] == f"> @ {query.relation_words}"
+        elif not kind.startswith("compact"):
+            assert all(document.text in text for document in request.documents)
+            assert query.text in text
+        assert not any(answer in text.splitlines()[-1] for answer in query.answers)
+
+
+def test_a_request_comes_back_from_its_file(tmp_path: Path) -> None:
+    request = load_request(GOLDEN / "ruleqa-y" / "request.json")
+    save_request(tmp_path / "again.json", request)
+    again = load_request(tmp_path / "again.json")
+    assert isinstance(again, GenerationRequest) and again == request
+
+
+def test_the_command_says_what_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--datasets", str(tmp_path / "none"), "--out", str(tmp_path / "out")]) == 2
+    assert "ruleqa-i" in capsys.readouterr().err
