@@ -14,6 +14,7 @@ __all__ = [
     "FT",
     "LEARNED",
     "OTHERS",
+    "PAIRS",
     "PAPER_BEST_EM",
     "READING",
     "Paper",
@@ -70,17 +71,24 @@ READING = (
         "dense__cok", "chain-of-knowledge", paper=_two("CoK (3-shot)", "DPR", _LLAMA), sample=100
     ),
     ReadingRow("dense__llama", "standard RAG", paper=_two("Standard RAG", "DPR", _LLAMA)),
-    ReadingRow("dense__llama-guided", "rules in the reader alone"),
+    ReadingRow("dense-pooled__llama", "no rules, merging by evidence"),
+    ReadingRow("dense-pooled__llama-guided", "rules in the reader alone"),
     ReadingRow(
-        "dense-guided-learned__llama",
+        "dense-guided__llama",
         "rules in the retriever alone",
         paper=_two("RuleRAG-ICL", "RG-DPR", _LLAMA),
     ),
     ReadingRow(
-        "dense-guided-learned__llama-guided",
+        "dense-guided__llama-guided",
         "RuleRAG-ICL",
         paper=_two("RuleRAG-ICL", "RG-DPR", _RG),
     ),
+    ReadingRow(
+        "dense-paper__llama-guided",
+        "RuleRAG-ICL, as the paper writes it",
+        paper=_two("RuleRAG-ICL", "RG-DPR", _RG),
+    ),
+    ReadingRow("dense-guided-learned__llama-guided", "RuleRAG-ICL, learned merging"),
     ReadingRow(
         "dense-guided-rgft-learned__llama-rgft",
         "RuleRAG-FT: RGFT + RGFT",
@@ -88,7 +96,7 @@ READING = (
         paper=_two("RuleRAG-FT", "RGFT-DPR", _RGFT),
     ),
     ReadingRow(
-        "dense-ssft__llama-rgft",
+        "dense-pooled-ssft-learned__llama-rgft",
         "SSFT + RGFT",
         training="rgft",
         paper=_two("Rule Ablation", "SSFT-DPR", _RGFT),
@@ -100,10 +108,16 @@ READING = (
         paper=_two("Rule Ablation", "RGFT-DPR", _SSFT),
     ),
     ReadingRow(
-        "dense-ssft__llama-ssft",
+        "dense-pooled-ssft-learned__llama-ssft",
         "SSFT + SSFT",
         training="ssft",
         paper=_two("Rule Ablation", "SSFT-DPR", _SSFT),
+    ),
+    ReadingRow(
+        "dense-paper-rgft__llama-rgft",
+        "RuleRAG-FT, as the paper writes it",
+        training="rgft",
+        paper=_two("RuleRAG-FT", "RGFT-DPR", _RGFT),
     ),
     ReadingRow(
         "dense-guided-learned__llama-rgft",
@@ -143,10 +157,27 @@ READING = (
 )
 """The rows of Table 2, in order."""
 
+PAIRS = (
+    ("dense-guided__llama-guided", "dense-pooled__llama-guided", "retriever"),
+    ("dense-guided__llama-guided", "dense-guided__llama", "reader"),
+    ("dense-guided__llama-guided", "dense-pooled__llama", "both"),
+    (
+        "dense-guided-rgft-learned__llama-rgft",
+        "dense-pooled-ssft-learned__llama-rgft",
+        "retriever",
+    ),
+    ("dense-guided-rgft-learned__llama-rgft", "dense-guided-rgft-learned__llama-ssft", "reader"),
+    ("dense-guided-rgft-learned__llama-rgft", "dense-pooled-ssft-learned__llama-ssft", "both"),
+)
+"""With and without rules, and where they are left out; merging, depth, budget, training queries
+and seeds are the same."""
+
 OTHERS = (
+    ReadingRow("dense-ssft__llama-rgft", "dense, SSFT, plain search", training="rgft"),
     ReadingRow("bm25__llama", "BM25: standard RAG"),
-    ReadingRow("bm25-guided-learned__llama", "BM25: rules in the retriever alone"),
-    ReadingRow("bm25-guided-learned__llama-guided", "BM25: RuleRAG-ICL"),
+    ReadingRow("bm25-pooled__llama", "BM25: no rules, merging by evidence"),
+    ReadingRow("bm25-guided__llama", "BM25: rules in the retriever alone"),
+    ReadingRow("bm25-guided__llama-guided", "BM25: RuleRAG-ICL"),
     ReadingRow("dense-guided-rgft__llama-rgft", "RGFT, merging by evidence", training="rgft"),
     ReadingRow("dense__llama-rgft", "dense", training="rgft"),
     ReadingRow("bm25__llama-rgft", "BM25", training="rgft"),

@@ -99,7 +99,8 @@ def train_reader(
 ) -> Path:
     """Fine-tune a reader unless it stands; return its folder.
 
-    RGFT reads what the RGFT retriever finds and sees rules, SSFT what the SSFT retriever finds.
+    RGFT reads what the RGFT retriever finds and sees rules, SSFT what the SSFT retriever finds;
+    both are merged as learned, equally deep.
 
     Args:
         bench: the benchmark.
@@ -149,7 +150,7 @@ def settings_of(
 ) -> GeneratorSettings:
     """The settings of a reader's fine-tuning; arguments as those of :func:`train_reader`."""
     name = f"{method}-{bank}" if bank else method
-    row = "dense-guided-rgft-learned" if method == "rgft" else "dense-ssft"
+    row = "dense-guided-rgft-learned" if method == "rgft" else "dense-pooled-ssft-learned"
     if bank:  # learned merging knows the whole of R
         row = "dense-guided-rgft"
     changes = [
@@ -168,7 +169,7 @@ def settings_of(
         *readers.overrides,
         *overrides,
     ]
-    dated = method == "rgft" and bench.dataset.corpus[0].timestamp is not None
+    dated = bench.dataset.corpus[0].timestamp is not None
     config = load_config(CONFIGS / (_TRAINING_DATED if dated else _TRAINING), told).to_dict()
     config = {key: value for key, value in config.items() if key not in _FINDING}
     config |= {key: finding[key] for key in _FINDING if finding.get(key) is not None}

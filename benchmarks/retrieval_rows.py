@@ -14,6 +14,7 @@ __all__ = [
     "CONTROLS",
     "FUSIONS",
     "LEARNED",
+    "PAIRS",
     "PAPER_BEST",
     "ROWS",
     "Row",
@@ -32,7 +33,8 @@ class Row:
     Args:
         name: the first half of its experiment file, ``configs/<benchmark>/<name>__symbolic.yaml``.
         title: what tables call it.
-        training: ``ssft`` or ``rgft`` when its query encoder is fine-tuned; one run a seed.
+        training: ``ssft``, ``rgft`` or ``paper`` when its query encoder is fine-tuned (without
+            rules, on q∘r and plain queries, on q∘r alone); one run a seed.
         dense: whether it searches vectors.
         paper: the row of the paper's tables beside it: table, method, retriever.
     """
@@ -59,6 +61,14 @@ ROWS = (
     Row("dense-guided", "dense, untrained, rule-guided", dense=True, paper=_RG_DPR),
     Row("dense-ssft", "dense, SSFT", training="ssft", dense=True, paper=_SSFT),
     Row("dense-guided-rgft", "dense, RGFT", training="rgft", dense=True, paper=_RGFT),
+    Row("dense-paper", "dense, untrained, as the paper writes it", dense=True, paper=_RG_DPR),
+    Row(
+        "dense-paper-rgft",
+        "dense, RGFT, as the paper writes it",
+        training="paper",
+        dense=True,
+        paper=_RGFT,
+    ),
     Row("bm25-guided-learned", "BM25, rule-guided, learned merging"),
     Row("dense-guided-learned", "dense, untrained, rule-guided, learned merging", dense=True),
     Row("dense-guided-rgft-learned", "dense, RGFT, learned merging", training="rgft", dense=True),
@@ -67,6 +77,9 @@ ROWS = (
 
 CONTROLS = (
     Row("bm25-pooled", "BM25, pooled (control)"),
+    Row("bm25-pooled-learned", "BM25, pooled, learned merging (control)"),
+    Row("dense-pooled", "dense, untrained, pooled (control)", dense=True),
+    Row("dense-pooled-learned", "dense, untrained, pooled, learned merging (control)", dense=True),
     Row("dense-pooled-ssft", "dense, SSFT, pooled (control)", training="ssft", dense=True),
     Row(
         "dense-pooled-ssft-learned",
@@ -78,7 +91,24 @@ CONTROLS = (
 )
 """What part of a gain is not the rules': evidence pooled without them, rules never trained on."""
 
-LEARNED = ("bm25-guided", "dense-guided", "dense-guided-rgft", "dense-pooled-ssft")
+PAIRS = (
+    ("bm25-guided", "bm25-pooled"),
+    ("dense-guided", "dense-pooled"),
+    ("dense-guided-rgft", "dense-pooled-ssft"),
+    ("bm25-guided-learned", "bm25-pooled-learned"),
+    ("dense-guided-learned", "dense-pooled-learned"),
+    ("dense-guided-rgft-learned", "dense-pooled-ssft-learned"),
+)
+"""With and without rules, everything else equal: merging, depth, budget, queries, seeds."""
+
+LEARNED = (
+    "bm25-guided",
+    "bm25-pooled",
+    "dense-guided",
+    "dense-pooled",
+    "dense-guided-rgft",
+    "dense-pooled-ssft",
+)
 """Rows whose merging is learned too, as ``NAME-learned``: :mod:`benchmarks.retrieval_merging`."""
 
 FUSIONS = (

@@ -52,6 +52,8 @@ __all__ = ["CONFIGS", "Bench", "isolated", "run_row", "tell", "train"]
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 SHIPPED = Path(rulerag.__file__).parent / "models" / "nano-encoder"
 _TRAINING = "training/retriever-nano.yaml"
+# Any other is fine-tuned with rules and still reads plain queries, which are one of its searches.
+_METHODS = {"ssft": "ssft", "paper": "rgft"}
 
 
 @dataclass
@@ -146,8 +148,7 @@ def train(bench: Bench, method: str, seed: int, overrides: Sequence[str] = ()) -
     changes = [
         f"dataset.path={bench.folder}",
         f"model.query={encoder}",
-        # Fine-tuned with rules it still reads plain queries, which are one of its searches.
-        f"data.method={'ssft' if method == 'ssft' else 'mixed'}",
+        f"data.method={_METHODS.get(method, 'mixed')}",
         f"data.latest={str(latest).lower()}",
         f"out={out}",
         f"seed={seed}",

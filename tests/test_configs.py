@@ -28,7 +28,7 @@ NAMES = [str(file.relative_to(CONFIGS)) for file in FILES]
 # guided, and learned stands for learned merging.
 # An experiment of the dense retriever that stands for a fine-tuned one names that checkpoint.
 NAME = re.compile(
-    r"(?P<retriever>[a-z0-9]+)(?:-(?P<part>guided|pooled))?(?:-(?P<training>ssft|rgft))?"
+    r"(?P<retriever>[a-z0-9]+)(?:-(?P<part>guided|pooled|paper))?(?:-(?P<training>ssft|rgft))?"
     r"(?P<learned>-learned)?"
     r"__(?P<generator>[a-z0-9-]+)"
 )

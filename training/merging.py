@@ -25,6 +25,7 @@ from rulerag.console import guarded
 from rulerag.dataset import RuleQADataset
 from rulerag.errors import ConfigError, EmptyDataError
 from rulerag.evaluation.metrics import AnswerMatcher
+from rulerag.io import read_json
 from rulerag.retrieval.corpus import Rows, RowSearcher
 from rulerag.retrieval.evidence_merging import RowSearch
 from rulerag.retrieval.learned_merging import FEATURES, LearnedMerger, MergeWeights
@@ -32,7 +33,7 @@ from rulerag.retrieval.pooled import PooledRetriever
 from rulerag.retrieval.rule_guided import RuleGuidedRetriever
 from rulerag.types import Query, ScoredDocument
 
-__all__ = ["Asked", "ask", "fit", "learn_weights", "main", "recall_at"]
+__all__ = ["Asked", "ask", "fine_tuning_queries", "fit", "learn_weights", "main", "recall_at"]
 
 Floats = npt.NDArray[np.float64]
 Longs = npt.NDArray[np.int64]
@@ -174,7 +175,9 @@ def learn_weights(
 
     Raises:
         ConfigError: the experiment's retrieval is neither.
-        EmptyDataError: no query has an answer in what its searches found.
+        EmptyDataError: no query is left that the encoder was not fine-tuned on, or none has an
+            answer in what its searches found.
+        DataError: the encoder was fine-tuned on a dataset that is not here.
     """
     settings = config.to_dict()
     for name in ("guided", "pooled"):
@@ -188,7 +191,13 @@ def learn_weights(
         raise config.error(
             "is missing", "guided", hint="an experiment with guided or pooled retrieval"
         )
-    queries = dataset.query_set(query_set)
+    seen = {_asks(query) for query in fine_tuning_queries(changed)}
+    queries = [query for query in dataset.query_set(query_set) if _asks(query) not in seen]
+    if not queries:
+        raise EmptyDataError(
+            f"the encoder was fine-tuned on every query of {query_set!r}",
+            hint="take another query set, or an encoder fine-tuned on others",
+        )
     if max_queries and len(queries) > max_queries:
         chosen = np.random.default_rng(0).permutation(len(queries))[:max_queries]
         queries = [queries[n] for n in np.sort(chosen)]
@@ -199,12 +208,33 @@ def learn_weights(
         "dataset_fingerprint": dataset.fingerprint,
         "query_set": query_set,
         "queries": len(asked),
+        "queries_of_fine_tuning": len(seen),
         "candidates_hold_an_answer": round(float(np.mean([a.right.any() for a in asked])), 4),
         "recall@10 at the start": round(recall_at(asked, _vector(START)), 4),
         "recall@10 cross-validated": round(_cross_validated(asked), 4),
     }
     rounded = {name: round(float(w), 4) for name, w in zip(FEATURES, weights, strict=True)}
     return MergeWeights(rounded, about)
+
+
+def fine_tuning_queries(config: Config) -> list[Query]:
+    """The queries that an experiment's query encoder was fine-tuned on; none where it was not.
+
+    Weights learned on them would trust the encoder as far as it remembers.
+
+    Raises:
+        DataError: the dataset of the fine-tuning is not here.
+    """
+    encoder = config.get("retriever.query_encoder")
+    record = Path(str(encoder)) / "run" / "settings.json"
+    if not encoder or not record.exists():
+        return []
+    settings = read_json(record)
+    return RuleQADataset.load(settings["path"]).query_set(settings["split"])
+
+
+def _asks(query: Query) -> tuple[str, str, int | None]:
+    return query.subject, query.relation, query.timestamp
 
 
 def _cross_validated(asked: Sequence[Asked]) -> float:

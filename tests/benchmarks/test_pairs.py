@@ -1,0 +1,66 @@
+"""With and without rules, everything else equal: what the pairs of the tables share."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.generation_rows import PAIRS as READING_PAIRS
+from benchmarks.generation_rows import reading_row
+from benchmarks.retrieval_rows import PAIRS, row
+from benchmarks.retrieval_runs import CONFIGS
+from benchmarks.ruleqa_settings import GRAPHS
+from rulerag.config import Config, load_config
+from rulerag.retrieval.pooled import PooledRetriever
+from rulerag.retrieval.rule_guided import RuleGuidedRetriever
+
+RULES_AND_PLAIN = 9
+"""Searches of a rule-guided row: its eight rules and the plain query."""
+
+
+def retrieval(config: Config) -> dict[str, object]:
+    """What decides the ten documents beside the rules: merging, depth, budget, what is searched."""
+    guided, pooled = config.section("guided"), config.section("pooled")
+    with_rules = config.get("guided") is not None
+    merging, searches = (guided, RULES_AND_PLAIN) if with_rules else (pooled, 1)
+    default = RuleGuidedRetriever.__init__.__kwdefaults__ or {}
+    assert default["pool"] == 200
+    assert default["power"] == (PooledRetriever.__init__.__kwdefaults__ or {})["power"]
+    learned = merging.get("weights") is not None
+    retriever = config["retriever"].without("query_encoder").to_dict()
+    return {
+        "merging": "learned" if learned else "evidence",
+        "depth": merging.read("pool", int, 200) * searches,
+        "power": merging.read("power", float, default["power"]),
+        "budget": config["top_k"],
+        "retriever": retriever,
+        "time_aware": config.section("time_aware").to_dict(),
+        "evidence": config.section("evidence").to_dict(),
+    }
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize(("ours", "control"), PAIRS)
+def test_a_retriever_without_rules_is_as_deep_and_merged_alike(
+    name: str, ours: str, control: str
+) -> None:
+    files = [load_config(CONFIGS / name / f"{one}__symbolic.yaml") for one in (ours, control)]
+    with_rules, without = map(retrieval, files)
+    assert with_rules == without
+    assert files[0].get("guided") is not None and files[1].get("guided") is None
+    assert bool(row(ours).training) == bool(row(control).training)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize(("ours", "control", "part"), READING_PAIRS)
+def test_a_reading_pair_differs_in_its_rules_alone(
+    name: str, ours: str, control: str, part: str
+) -> None:
+    with_rules, without = (load_config(CONFIGS / name / f"{o}.yaml") for o in (ours, control))
+    assert retrieval(with_rules) == retrieval(without)
+    found = [one.get("guided") is not None for one in (with_rules, without)]
+    shown = [one.read("reader_rules", str, "selected") != "none" for one in (with_rules, without)]
+    assert found[0] and shown[0]
+    assert found[1] == (part == "reader") and shown[1] == (part == "retriever")
+    readers = [one["generator"].without("adapter").to_dict() for one in (with_rules, without)]
+    assert readers[0] == readers[1]
+    assert bool(reading_row(ours).training) == bool(reading_row(control).training)
