@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from rulerag.types import Document, Query
 
-__all__ = ["BASELINES", "Baseline", "CorpusFacts", "Ranked"]
+__all__ = ["BASELINES", "Baseline", "CorpusFacts", "Ranked", "best_and_tied"]
 
 _UNDATED = -1
 Seen = tuple[int, str]
@@ -172,4 +172,5 @@ def best_and_tied(
     tied = [one for one in best if one.merit == best[0].merit]
     if len(tied) == len(best) == most:
         tied += itertools.takewhile(lambda one: one.merit == best[0].merit, candidates)
-    return tuple([labels.get(one.name, one.name) for one in few] for few in (best, tied))
+    shown, equal = ([labels.get(one.name, one.name) for one in few] for few in (best, tied))
+    return shown, equal

@@ -13,7 +13,16 @@ from rulerag.rules import Rule
 from rulerag.text import NameFinder, best_token_f1, character_f1, exact_match, lenient_match
 from rulerag.types import GenerationRequest, Query
 
-__all__ = ["CHARACTERS", "EM", "F1", "LENIENT", "MEASURES", "entity_names", "of_answers", "of_reads"]
+__all__ = [
+    "CHARACTERS",
+    "EM",
+    "F1",
+    "LENIENT",
+    "MEASURES",
+    "entity_names",
+    "of_answers",
+    "of_reads",
+]
 
 EM, F1 = "exact_match", "token_f1"
 LENIENT, CHARACTERS = "lenient_match", "character_f1"
@@ -71,7 +80,7 @@ def of_reads(
     """
     queries = [request.query for request in requests]
     columns = of_answers(queries, texts, entity_names(dataset))
-    matchers = {
+    matchers: dict[str, AnswerMatcher | EntityMatcher] = {
         "in_documents": AnswerMatcher(),
         "entity_in_documents": EntityMatcher(dataset.labels["entities"]),
     }

@@ -248,7 +248,7 @@ def run_reading(
         with _quiet():
             texts = [completion.text for completion in _read(config, dataset, requests)]
         seconds = {"read": round(time.process_time() - started, 2)}
-    values = of_reads(requests, texts, dataset)
+    values: dict[str, Any] = dict(of_reads(requests, texts, dataset))
     judged = bench.dataset.qrels_for(queries)
     values["supported"] = np.array([float(bool(judged.get(q.id))) for q in queries])
     made: dict[str, Any] = {
@@ -257,6 +257,7 @@ def run_reading(
         "row": row.name,
         "title": row.title,
         "query_set": query_set,
+        "variant": bench.variant,
         "seed": seed,
         "num_queries": len(queries),
         "of_queries": len(asked),

@@ -131,7 +131,11 @@ class Found:
             matcher: one for a whole corpus makes it fast.
         """
         corpus = dataset.corpus
-        matchers = (matcher or AnswerMatcher(), EntityMatcher(dataset.labels["entities"]))
+        by_entity = EntityMatcher(dataset.labels["entities"])
+        matchers: tuple[AnswerMatcher | EntityMatcher, ...] = (
+            matcher or AnswerMatcher(),
+            by_entity,
+        )
         first = np.full((len(matchers), len(queries)), np.inf)
         deepest = np.full((len(matchers), len(queries)), np.inf)
         judged = np.full(len(queries), np.nan)

@@ -241,7 +241,9 @@ def run_row(
             "metrics": means(values),
             "cpu_seconds": seconds,
             "memory_mb": memory,
-            "training": trained_steps(retriever=row.training and bench.checkpoint(row.training, seed)),
+            "training": trained_steps(
+                retriever=row.training and bench.checkpoint(row.training, seed)
+            ),
             "about": _about(bench),
             "config": config.to_dict(),
             "versions": versions(),
