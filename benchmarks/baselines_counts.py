@@ -137,23 +137,9 @@ def _relation_prior(facts: CorpusFacts, query: Query) -> Iterator[Ranked]:
 
 
 BASELINES = (
-    Baseline(
-        "most-recent",
-        "no system: most recent object of (subject, relation)",
-        _most_recent,
-        needs_time=True,
-    ),
-    Baseline(
-        "most-frequent",
-        "no system: most frequent object of (subject, relation), else of the subject, else of the "
-        "relation",
-        _most_frequent,
-    ),
-    Baseline(
-        "relation-prior",
-        "no system: most frequent object of the relation not known for the subject",
-        _relation_prior,
-    ),
+    Baseline("most-recent", "no system: most recent object", _most_recent, needs_time=True),
+    Baseline("most-frequent", "no system: most frequent object", _most_frequent),
+    Baseline("relation-prior", "no system: relation prior", _relation_prior),
 )
 """In the order of the tables."""
 

@@ -31,7 +31,8 @@ __all__ = ["has_readings", "report_generation"]
 
 _BEST = """The best row is picked on these very queries, those that all rows of a benchmark read;
 its exact match is over all that it read. "A rule leads to an answer" bounds readers that follow
-rules alone, as the symbolic one; others may take an answer that no rule gives.
+rules alone, as the symbolic one; others may take an answer that no rule gives. Beside the paper's
+best the same holds as under the tables of the rows.
 """
 _PICKED = """The best row and the best baseline are picked on these very queries. The p-values are
 of paired randomization tests over the queries, Holm-adjusted over the table.
