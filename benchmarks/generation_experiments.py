@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from benchmarks.baselines import run_baselines
 from benchmarks.generation_rows import (
     FT,
     READING,
@@ -77,12 +78,20 @@ class GenerationPlan:
 
 
 def run_generation(name: str, plan: GenerationPlan) -> None:
-    """Run an experiment of :data:`GENERATION`; finished parts are not repeated."""
+    """Run an experiment of :data:`GENERATION`; finished parts are not repeated.
+
+    A table begins with the baselines that need no system, on its queries.
+    """
     for one in plan.rows:
         reading_row(one)  # a name that is wrong shall be told before any work
     experiment = GENERATION[name]
     for benchmark in experiment.benchmarks or plan.retrieval.benchmarks:
-        experiment.run(plan.retrieval.bench(benchmark), plan)
+        bench = plan.retrieval.bench(benchmark)
+        if name.startswith("table"):
+            easy = experiment.query_set == "degenerate"
+            asked = plan.retrieval.degenerate(bench) if easy else bench
+            run_baselines(asked, "balanced" if easy else experiment.query_set)
+        experiment.run(bench, plan)
 
 
 def read_row(

@@ -13,6 +13,7 @@ from benchmarks.generation_experiments import BANKED, DEPTHS, FIGURE3
 from benchmarks.generation_plots import plot_lines
 from benchmarks.generation_rows import reading_row
 from benchmarks.generation_tables import EM, paired, percent, with_interval
+from benchmarks.paper_beside import paper_note
 from benchmarks.plotting import plot_map
 from benchmarks.retrieval_experiments import BANKS
 from benchmarks.retrieval_tables import Result, load_result
@@ -136,6 +137,7 @@ def figure5(folder: Path, target: Path | None) -> tuple[str, dict[str, Any]]:
         "",
         f"Mean gain with the bank of fine-tuning {seen:+.1f} points, with another {unseen:+.1f}. "
         f"Standard RAG: {percent(plain.mean(EM))}.",
+        paper_note("ruleqa-i"),
     ]
     repeats = {bank: _by_repeat([cells[i, bank] for i in BANKS]) for bank in BANKS}
     lines += [

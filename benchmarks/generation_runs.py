@@ -22,20 +22,18 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.generation_measures import MEASURES, of_reads
 from benchmarks.generation_rows import ReadingRow, finder_training
 from benchmarks.retrieval_measures import Found, means
 from benchmarks.retrieval_rows import Row
 from benchmarks.retrieval_rows import row as finding_row
-from benchmarks.retrieval_runs import CONFIGS, Bench, isolated, run_row, tell, train
+from benchmarks.retrieval_runs import CONFIGS, Bench, isolated, run_row, tell, train, trained_steps
 from rulerag.build import make_generator, make_pipeline, make_retriever, make_selector
 from rulerag.config import Config, load_config
 from rulerag.dataset import RuleQADataset
 from rulerag.evaluation.experiment import versions
-from rulerag.evaluation.metrics import AnswerMatcher
 from rulerag.generation.hf_shipped import NANO_LLAMA, shipped
 from rulerag.io import atomic_write, fingerprint_file, fingerprint_object, read_json, write_json
-from rulerag.rules import Rule
-from rulerag.text import best_token_f1, exact_match
 from rulerag.types import Completion, GenerationRequest, Query
 from training.generator_settings import GeneratorSettings
 
@@ -191,7 +189,8 @@ def run_reading(
 ) -> dict[str, Any]:
     """Read for every query of a set, unless the record stands; return the record.
 
-    What the row has fine-tuned stands already.
+    What the row has fine-tuned stands already. A record that stands and lacks a measure is measured
+    again, from its answers.
 
     Args:
         bench: the benchmark.
@@ -228,9 +227,12 @@ def run_reading(
     )
     place = bench.out / "reading" / bench.name / (bench.variant or query_set)
     record = place / f"{row.name}{readers.tag}{tag}-{seed}.json"
-    if record.exists() and (known := read_json(record)).get("identity") == identity:
+    known = read_json(record) if record.exists() else {}
+    stands = known.get("identity") == identity
+    if stands and known["metrics"].keys() >= MEASURES:
         return dict(known)
-    tell(f"{bench.name} {bench.variant or query_set} {record.stem}, {len(chosen)} queries")
+    told = "measured again" if stands else f"{len(chosen)} queries"
+    tell(f"{bench.name} {bench.variant or query_set} {record.stem}, {told}")
     started = time.process_time()
     dataset = rules(bench.dataset) if rules is not None else bench.dataset
     top_k = config.read("top_k", int, 10)
@@ -241,9 +243,13 @@ def run_reading(
         documents = [[] for _ in chosen]
     queries = [asked[n] for n in chosen]
     requests = requests_of(config, dataset, queries, documents)
-    with _quiet():
-        completions = _read(config, dataset, requests)
-    values = _values(requests, completions)
+    if stands:
+        texts, seconds = known["answers"], known["cpu_seconds"]
+    else:
+        with _quiet():
+            texts = [completion.text for completion in _read(config, dataset, requests)]
+        seconds = {"read": round(time.process_time() - started, 2)}
+    values: dict[str, Any] = dict(of_reads(requests, texts, dataset))
     judged = bench.dataset.qrels_for(queries)
     values["supported"] = np.array([float(bool(judged.get(q.id))) for q in queries])
     made: dict[str, Any] = {
@@ -252,14 +258,16 @@ def run_reading(
         "row": row.name,
         "title": row.title,
         "query_set": query_set,
+        "variant": bench.variant,
         "seed": seed,
         "num_queries": len(queries),
         "of_queries": len(asked),
         "metrics": means(values),
-        "cpu_seconds": {"read": round(time.process_time() - started, 2)},
+        "cpu_seconds": seconds,
+        "training": _kept(bench, readers, row, seed, bank),
         "reader": readers.label or "installed",
         "ceilings": dataset.statistics.get("ceilings", {}).get(query_set, {}),
-        "answers": [completion.text for completion in completions],
+        "answers": texts,
         "config": config.to_dict(),
         "versions": versions(),
     }
@@ -308,29 +316,6 @@ def _read(
     return make_generator(config, dataset, retriever=retriever).generate(requests)
 
 
-def _values(
-    requests: Sequence[GenerationRequest], completions: Sequence[Completion]
-) -> dict[str, Any]:
-    matcher = AnswerMatcher()
-    pairs = list(zip(requests, completions, strict=True))
-    return {
-        "exact_match": np.array([float(exact_match(c.text, r.query.answers)) for r, c in pairs]),
-        "token_f1": np.array([best_token_f1(c.text, r.query.answers) for r, c in pairs]),
-        "answered": np.array([float(bool(c.text)) for _, c in pairs]),
-        "in_documents": np.array(
-            [float(matcher.first_rank(r.documents, r.query.answers) is not None) for r, _ in pairs]
-        ),
-        "repeat_shown": np.array([float(any(map(_repeats, r.rules))) for r, _ in pairs]),
-    }
-
-
-def _repeats(rule: Rule) -> bool:
-    """Whether a rule says that what held before holds again."""
-    return [atom.relation for atom in rule.body] == [rule.head.relation] and (
-        rule.body[0].subject == rule.head.subject
-    )
-
-
 def make_config(
     bench: Bench,
     row: ReadingRow,
@@ -371,6 +356,18 @@ def _trained(bench: Bench, readers: Readers, row: ReadingRow, seed: int, bank: s
         return None
     name = row.training + (f"-{bank}" if bank else "")
     return read_json(readers.folder(bench, name, seed) / "metrics.json")
+
+
+def _kept(
+    bench: Bench, readers: Readers, row: ReadingRow, seed: int, bank: str
+) -> dict[str, dict[str, int]]:
+    """The steps at which the fine-tuned halves of a row were kept."""
+    end = f"-{bank}" if bank else ""
+    finder = finder_training(row)
+    return trained_steps(
+        retriever=finder and bench.checkpoint(finder + end, seed),
+        reader=row.training and readers.folder(bench, row.training + end, seed),
+    )
 
 
 def _sampled(number: int, most: int) -> Any:

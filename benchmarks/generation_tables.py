@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.generation_measures import CHARACTERS, EM, F1, LENIENT
 from benchmarks.generation_rows import (
     FT,
     LEARNED,
@@ -18,14 +20,18 @@ from benchmarks.generation_rows import (
     PAPER_BEST_EM,
     READING,
     Paper,
+    ReadingRow,
     paper_value,
     reading_row,
 )
+from benchmarks.paper_beside import NOT_PUBLIC, paper_note
 from benchmarks.retrieval_tables import Result, load_result
-from rulerag.evaluation.significance import holm, paired_randomization_test
+from rulerag.evaluation.significance import holm, paired_randomization_test, verdict
 
 __all__ = [
     "BARS",
+    "EM",
+    "against_baselines",
     "bars_table",
     "best_of",
     "best_table",
@@ -35,7 +41,6 @@ __all__ = [
     "summary",
 ]
 
-EM, F1 = "exact_match", "token_f1"
 BARS = {
     "dense-ssft__llama-rgft": "rules removed from the retriever",
     "dense-guided-rgft-learned__llama-ssft": "rules removed from the reader",
@@ -58,6 +63,7 @@ def reading_table(
     results: Mapping[str, Result],
     names: Sequence[str],
     papers: Mapping[str, Paper] | None = None,
+    baselines: Mapping[str, Result] | None = None,
 ) -> str:
     """Markdown: rows of one benchmark, ours beside the paper's.
 
@@ -66,28 +72,79 @@ def reading_table(
         results: its rows.
         names: which of them.
         papers: the paper's rows beside them; those of Table 2 when None.
+        baselines: rows that need no system, which come first, on the queries of the others.
     """
     lines = [
-        "| method | answer in docs | EM | T-F1 | paper EM | paper T-F1 | queries | ms a query |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| method | answer in docs | entity in docs | EM | EM, lenient | T-F1 | char-F1 | paper EM "
+        "| paper T-F1 | best step | queries | ms a query |",
+        "| --- |" + " ---: |" * 11,
     ]
-    for name in (n for n in names if n in results):
-        result, row = results[name], reading_row(name)
-        record = result.records[0]
-        paper = row.paper if papers is None else papers.get(name)
-        searches = row.sample or row.finding == "none"
-        cells = [
-            result.title,
-            "–" if searches else percent(result.mean("in_documents")),
-            with_interval(result, EM),
-            percent(result.mean(F1)),
-            percent(paper_value(paper, benchmark, "em")),
-            percent(paper_value(paper, benchmark, F1)),
-            f"{record['num_queries']:,}",
-            f"{1e3 * record['cpu_seconds']['read'] / max(1, record['num_queries']):.0f}",
-        ]
+    shown = {name: results[name] for name in names if name in results}
+    for baseline in (baselines or {}).values():
+        cells = _cells(benchmark, _asked_as(baseline, shown), searches=True, paper=None)
         lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    undone = False
+    for name, result in shown.items():
+        row = reading_row(name)
+        cells = _cells(
+            benchmark,
+            result,
+            searches=bool(row.sample) or row.finding == "none",
+            paper=row.paper if papers is None else papers.get(name),
+        )
+        if _cannot(row, result):
+            cells[3:7], undone = ["n/a"] * 4, True
+        lines.append(f"| {' | '.join(cells)} |")
+    told = [] if not undone else ["n/a: this reader cannot do that method; no answer was right."]
+    if any((reading_row(n).paper if papers is None else papers.get(n)) for n in shown):
+        told.append(paper_note(benchmark, _reachable(shown)))
+    return "\n".join([*lines, *(("", "\n".join(told)) if told else ())]) + "\n"
+
+
+def _cells(benchmark: str, result: Result, *, searches: bool, paper: Paper | None) -> list[str]:
+    record = result.records[0]
+    kept = {half: result.steps(half) for half in ("retriever", "reader") if result.trained(half)}
+    return [
+        result.called,
+        "–" if searches else percent(result.mean("in_documents")),
+        "–" if searches else percent(result.mean("entity_in_documents")),
+        with_interval(result, EM),
+        percent(result.mean(LENIENT)),
+        percent(result.mean(F1)),
+        percent(result.mean(CHARACTERS)),
+        percent(paper_value(paper, benchmark, "em")),
+        percent(paper_value(paper, benchmark, F1)),
+        "; ".join(f"{half} {steps}" for half, steps in kept.items()) or "–",
+        f"{record['num_queries']:,}",
+        f"{1e3 * record['cpu_seconds']['read'] / max(1, record['num_queries']):.0f}",
+    ]
+
+
+def _cannot(row: ReadingRow, result: Result) -> bool:
+    """Whether a method that asks a model for more than reading gets no answer right from it."""
+    return (bool(row.sample) or row.finding == "none") and result.mean(EM) == 0
+
+
+def _reachable(results: Mapping[str, Result]) -> float | None:
+    """The share of test queries with an answer in any document about the subject, if measured."""
+    record = next(iter(results.values())).records[0]
+    share = record.get("ceilings", {}).get("same_subject")
+    return None if share is None or record.get("variant") else float(share)
+
+
+def _asked_as(baseline: Result, results: Mapping[str, Result]) -> Result:
+    """A baseline on the queries that a table's rows read; samples of single rows do not count."""
+    read = [r for n, r in results.items() if not reading_row(n).sample]
+    mine = baseline.values[0]["places"].astype(int)
+    if not read:
+        return baseline
+    asked = np.isin(mine, np.concatenate([r.values[0]["places"].astype(int) for r in read]))
+    if asked.all():
+        return baseline
+    values = {name: column[asked] for name, column in baseline.values[0].items()}
+    metrics = {name: float(values[name].mean()) for name in baseline.records[0]["metrics"]}
+    told = {"metrics": metrics, "num_queries": int(asked.sum())}
+    return Result(baseline.name, baseline.title, [{**baseline.records[0], **told}], [values])
 
 
 def paired(one: Result, other: Result, measure: str) -> tuple[list[float], list[float]]:
@@ -102,7 +159,9 @@ def paired(one: Result, other: Result, measure: str) -> tuple[list[float], list[
 def bars_table(benchmarks: Mapping[str, Mapping[str, Result]]) -> tuple[str, list[dict[str, Any]]]:
     """RGFT + RGFT against every other learned row: differences and paired tests.
 
-    The p-values are of a paired randomization test over queries, Holm-adjusted over the table.
+    Rows of a method that the reader cannot do are left out. ``met`` needs a corrected p-value below
+    0.05, else the difference is within chance. The p-values are of a paired randomization test over
+    queries, Holm-adjusted over the table.
 
     Args:
         benchmarks: the rows by benchmark.
@@ -110,48 +169,89 @@ def bars_table(benchmarks: Mapping[str, Mapping[str, Result]]) -> tuple[str, lis
     rows: list[dict[str, Any]] = []
     for name, results in benchmarks.items():
         for other in (n for n in LEARNED if n != FT and n in results):
-            if FT not in results:
+            if FT not in results or _cannot(reading_row(other), results[other]):
                 continue
-            left, right = paired(results[FT], results[other], EM)
-            rows.append(
-                {
-                    "benchmark": name,
-                    "against": results[other].title,
-                    "bar": BARS.get(other, "best learned row"),
-                    "ours": float(np.mean(left)),
-                    "other": float(np.mean(right)),
-                    "queries": len(left),
-                    "p": paired_randomization_test(left, right, samples=5000),
-                }
-            )
+            told = {"bar": BARS.get(other, "best learned row"), "row": "RGFT + RGFT"}
+            rows.append({"benchmark": name, **told, **compared(results[FT], results[other])})
+    return _differences(rows, "met"), rows
+
+
+def compared(one: Result, other: Result) -> dict[str, Any]:
+    """Exact match of two rows over the queries that both were asked, and the p-value."""
+    left, right = paired(one, other, EM)
+    return {
+        "against": other.title,
+        "ours": float(np.mean(left)),
+        "other": float(np.mean(right)),
+        "queries": len(left),
+        "p": paired_randomization_test(left, right, samples=5000),
+    }
+
+
+def _differences(rows: list[dict[str, Any]], called: str) -> str:
+    """Markdown of comparisons; puts Holm's p-values over all of them, and what they show, in."""
     for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["p_holm"] = adjusted
+        row[called] = verdict(row["ours"] - row["other"], adjusted)
     lines = [
-        "| benchmark | against | bar | RGFT + RGFT | other | difference | p (Holm) | met |",
-        "| --- | --- | --- | ---: | ---: | ---: | ---: | --- |",
+        f"| benchmark | row | against | bar | EM | other | difference | p (Holm) | {called} |",
+        "| --- | --- | --- | --- | ---: | ---: | ---: | ---: | --- |",
     ]
     lines += [
-        f"| {r['benchmark']} | {r['against']} | {r['bar']} | {percent(r['ours'])} | "
+        f"| {r['benchmark']} | {r['row']} | {r['against']} | {r['bar']} | {percent(r['ours'])} | "
         f"{percent(r['other'])} | {100 * (r['ours'] - r['other']):+.1f} | {r['p_holm']:.4f} | "
-        f"{'yes' if r['ours'] > r['other'] else 'tie' if r['ours'] == r['other'] else 'no'} |"
+        f"{r[called]} |"
         for r in rows
     ]
-    return "\n".join(lines) + "\n", rows
+    return "\n".join(lines) + "\n"
+
+
+def against_baselines(
+    benchmarks: Mapping[str, Mapping[str, Result]], baselines: Mapping[str, Mapping[str, Result]]
+) -> tuple[str, list[dict[str, Any]]]:
+    """RGFT + RGFT and the best row of any kind against the best baseline that needs no system.
+
+    Best row and best baseline are picked on these very queries.
+
+    Args:
+        benchmarks: the rows by benchmark.
+        baselines: the baselines by benchmark, on the same queries or more.
+    """
+    rows: list[dict[str, Any]] = []
+    for name, results in benchmarks.items():
+        if not baselines.get(name):
+            continue
+        best = best_of(results)
+        bar = max(
+            (_asked_as(one, results) for one in baselines[name].values()),
+            key=lambda one: one.mean(EM),
+        )
+        known = {"RGFT + RGFT": results.get(FT), f"best row: {best.title}": best}
+        rows += [
+            {"benchmark": name, "row": called, "bar": "best baseline", **compared(one, bar)}
+            for called, one in known.items()
+            if one is not None
+        ]
+    return _differences(rows, "beats it"), rows
 
 
 def orderings(benchmarks: Mapping[str, Mapping[str, Result]]) -> tuple[str, dict[str, Any]]:
     """Of all pairs of the paper's rows: which stand here in the same order.
+
+    A row without a right answer is left out: that anything else is better says nothing of order.
 
     Args:
         benchmarks: the rows by benchmark.
     """
     told: dict[str, Any] = {}
     lines = [
-        "| benchmark | pairs | same order | the other way round |",
-        "| --- | ---: | ---: | --- |",
+        "| benchmark | pairs | same order | the other way round | left out |",
+        "| --- | ---: | ---: | --- | --- |",
     ]
     for name, results in benchmarks.items():
-        known = [n for n in LEARNED if n in results and reading_row(n).paper]
+        stand = [n for n in LEARNED if n in results and reading_row(n).paper]
+        known = [n for n in stand if results[n].mean(EM) > 0]
+        out = [results[n].title for n in stand if n not in known]
         same, exceptions, pairs = 0, [], 0
         for one, other in itertools.combinations(known, 2):
             published = [paper_value(reading_row(n).paper, name, "em") or 0.0 for n in (one, other)]
@@ -164,8 +264,9 @@ def orderings(benchmarks: Mapping[str, Mapping[str, Result]]) -> tuple[str, dict
                 same += 1
             elif np.mean(left) < np.mean(right):
                 exceptions.append(f"{results[worse].title} > {results[better].title}")
-        told[name] = {"pairs": pairs, "same": same, "exceptions": exceptions}
-        lines.append(f"| {name} | {pairs} | {same} | {'; '.join(exceptions) or '–'} |")
+        told[name] = {"pairs": pairs, "same": same, "exceptions": exceptions, "left_out": out}
+        cells = ["; ".join(exceptions) or "–", "; ".join(out) or "–"]
+        lines.append(f"| {name} | {pairs} | {same} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n", told
 
 
@@ -195,15 +296,22 @@ def best_table(
             "–" if whole is None else f"{percent(whole.mean(EM))} ({whole.title})",
             percent(ceilings.get("oracle")),
             percent(ceilings.get("anywhere")),
-            "yes" if best.mean(EM) >= PAPER_BEST_EM[name] else "no",
+            _reached(name, best.mean(EM)),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
+def _reached(benchmark: str, value: float) -> str:
+    """Whether the paper's best is reached; no verdict where its queries cannot be ours."""
+    if benchmark in NOT_PUBLIC:
+        return "not comparable"
+    return "yes" if value >= PAPER_BEST_EM[benchmark] else "no"
+
+
 def best_of(results: Mapping[str, Result]) -> Result:
     """The row of the best exact match over the queries that all read; of equals the fullest."""
-    asked = {n: r for n, r in results.items() if not reading_row(n).sample}
+    asked = {n: r for n, r in results.items() if not reading_row(n).sample} or results
     places = [result.values[0]["places"].astype(int) for result in asked.values()]
     common = functools.reduce(np.intersect1d, places)
 
@@ -226,6 +334,11 @@ def summary(result: Result) -> dict[str, Any]:
         "interval": {name: result.interval(name) for name in (EM, F1)},
         "seeds": len(result.records),
         "spread": {name: round(result.spread(name), 5) for name in (EM, F1)},
+        "best_step": {
+            half: [one["best_step"] for one in result.trained(half)]
+            for half in ("retriever", "reader")
+            if result.trained(half)
+        },
         "cpu_seconds": record["cpu_seconds"]["read"],
     }
 
@@ -238,5 +351,5 @@ def with_interval(result: Result, measure: str) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A fraction as per cent; a dash for none."""
-    return "–" if value is None else f"{100 * value:.1f}"
+    """A fraction as per cent; a dash for none and for what is not a number."""
+    return "–" if value is None or math.isnan(value) else f"{100 * value:.1f}"

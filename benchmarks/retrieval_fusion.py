@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.retrieval_measures import DEPTH, UNION_K, Found, means
+from benchmarks.retrieval_measures import DEPTH, MEASURES, UNION_K, Found, means
 from benchmarks.retrieval_rows import Row
 from benchmarks.retrieval_runs import Bench
 from rulerag.evaluation.metrics import AnswerMatcher
@@ -74,7 +74,8 @@ def run_fusion(
     records = [read_json(f"{source}.json") for source in sources]
     identity = fingerprint_object(["statements", [record["identity"] for record in records]])
     known = place.parent / f"{place.name}.json"
-    if known.exists() and (record := read_json(known)).get("identity") == identity:
+    record = read_json(known) if known.exists() else {}
+    if record.get("identity") == identity and record["metrics"].keys() >= MEASURES:
         return dict(record)
     queries = bench.queries(query_set)
     started = time.process_time()

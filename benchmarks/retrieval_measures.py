@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from rulerag.dataset import RuleQADataset
 from rulerag.errors import DataFormatError
-from rulerag.evaluation.metrics import AnswerMatcher
+from rulerag.evaluation.metrics import AnswerMatcher, EntityMatcher
 from rulerag.io import atomic_write
 from rulerag.types import Query, ScoredDocument
 
-__all__ = ["CUTOFFS", "DEPTH", "Found", "means"]
+__all__ = ["CUTOFFS", "DEPTH", "MEASURES", "Found", "means"]
 
 CUTOFFS = (1, 2, 5, 10, 50)
 """The k of answer recall among the k best documents; up to 10 for the union."""
@@ -23,6 +23,16 @@ DEPTH = 50
 """Documents kept of each query's best."""
 UNION_K = 10
 """Documents of each search of the union: the paper's k."""
+_WITHIN = tuple(k for k in CUTOFFS if k <= UNION_K)
+_KINDS = ("answer_recall", "entity_recall")
+MEASURES = frozenset(
+    {
+        "recall@10",
+        *(f"{kind}@{k}" for kind in _KINDS for k in CUTOFFS),
+        *(f"{name}@{k}_union" for name in (*_KINDS, "documents") for k in _WITHIN),
+    }
+)
+"""What :meth:`Found.measure` gives; a record that lacks one is measured again."""
 
 Ints = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
@@ -109,35 +119,46 @@ class Found:
     ) -> dict[str, Floats]:
         """One value a query of each measure, arrays of shape (n,).
 
-        ``answer_recall@k`` at equal budget; ``answer_recall@k_union`` over the union of every
-        search's first k (RuleRAG, arXiv:2410.22353, section 4.3), with ``documents@k_union``, its
-        size; ``recall@10`` against the judgements, not a number where a query has none.
+        ``answer_recall@k`` at equal budget; ``answer_recall@k_union`` over the untrimmed union of
+        every search's first k (RuleRAG, arXiv:2410.22353, section 4.3), with
+        ``documents@k_union``, its size; ``entity_recall@k`` and ``entity_recall@k_union``, the
+        same by the facts that documents state; ``recall@10`` against the judgements, not a number
+        where a query has none.
 
         Args:
             queries: what was asked.
             dataset: whose corpus the rows are of.
             matcher: one for a whole corpus makes it fast.
         """
-        matcher = matcher or AnswerMatcher()
         corpus = dataset.corpus
-        first = np.full(len(queries), np.inf)
-        deepest = np.full(len(queries), np.inf)
+        by_entity = EntityMatcher(dataset.labels["entities"])
+        matchers: tuple[AnswerMatcher | EntityMatcher, ...] = (
+            matcher or AnswerMatcher(),
+            by_entity,
+        )
+        first = np.full((len(matchers), len(queries)), np.inf)
+        deepest = np.full((len(matchers), len(queries)), np.inf)
         judged = np.full(len(queries), np.nan)
         qrels = dataset.qrels_for(queries)
         for place, query in enumerate(queries):
             rows = self.best[place][self.best[place] >= 0].tolist()
-            rank = matcher.first_rank((corpus[row] for row in rows), query.answers)
-            first[place] = np.inf if rank is None else rank
             union, depth = self.union_of(place)
             order = np.argsort(depth, kind="stable")
-            rank = matcher.first_rank((corpus[row] for row in union[order]), query.answers)
-            deepest[place] = np.inf if rank is None else depth[order][rank - 1]
+            for kind, one in enumerate(matchers):
+                rank = one.first_rank((corpus[row] for row in rows), query.answers)
+                first[kind, place] = np.inf if rank is None else rank
+                rank = one.first_rank((corpus[row] for row in union[order]), query.answers)
+                deepest[kind, place] = np.inf if rank is None else depth[order][rank - 1]
             if wanted := qrels.get(query.id):
                 ten = {corpus[row].id for row in rows[:10]}
                 judged[place] = len(ten & wanted.keys()) / len(wanted)
-        values = {f"answer_recall@{k}": (first <= k).astype(float) for k in CUTOFFS}
-        for k in (k for k in CUTOFFS if k <= UNION_K):
-            values[f"answer_recall@{k}_union"] = (deepest <= k).astype(float)
+        values: dict[str, Floats] = {}
+        for kind, name in enumerate(_KINDS):
+            for k in CUTOFFS:
+                values[f"{name}@{k}"] = (first[kind] <= k).astype(float)
+            for k in _WITHIN:
+                values[f"{name}@{k}_union"] = (deepest[kind] <= k).astype(float)
+        for k in _WITHIN:
             inside = np.concatenate([[0], np.cumsum(self.depth <= k)])[self.ends]
             values[f"documents@{k}_union"] = np.diff(inside).astype(float)
         values["recall@10"] = judged

@@ -25,7 +25,7 @@ import numpy as np
 
 import rulerag
 from benchmarks.process_cost import peak_memory_mb
-from benchmarks.retrieval_measures import DEPTH, UNION_K, Found, means
+from benchmarks.retrieval_measures import DEPTH, MEASURES, UNION_K, Found, means
 from benchmarks.retrieval_rows import Row
 from benchmarks.retrieval_searches import Remembered
 from rulerag.build import make_retriever, make_selector
@@ -47,7 +47,7 @@ from rulerag.retrieval.latest import latest_of
 from rulerag.retrieval.rule_guided import RuleGuidedRetriever
 from rulerag.types import Query
 
-__all__ = ["CONFIGS", "Bench", "isolated", "run_row", "tell", "train"]
+__all__ = ["CONFIGS", "Bench", "isolated", "run_row", "tell", "train", "trained_steps"]
 
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 SHIPPED = Path(rulerag.__file__).parent / "models" / "nano-encoder"
@@ -195,6 +195,8 @@ def run_row(
 ) -> dict[str, Any]:
     """Retrieve for every query of a set, unless the record stands; return the record.
 
+    A record that stands and lacks a measure is measured again, from what was found.
+
     Args:
         bench: the benchmark.
         row: the row.
@@ -208,19 +210,25 @@ def run_row(
     place = bench.place(row.name, query_set, seed, tag)
     record = place.parent / f"{place.name}.json"
     identity = _identity(bench, config, query_set, row, seed, tag)
-    if record.exists() and (known := read_json(record)).get("identity") == identity:
+    known = read_json(record) if record.exists() else {}
+    stands = known.get("identity") == identity
+    if stands and known["metrics"].keys() >= MEASURES:
         return dict(known)
-    tell(f"{bench.name} {query_set} {place.name}")
+    tell(f"{bench.name} {query_set} {place.name}" + (", measured again" if stands else ""))
     _, _, queries = bench.dataset, bench.row_of, bench.queries(query_set)  # before the fork
-    if row.dense:
+    if row.dense and not stands:
         _import_heavy()
 
     def work() -> None:
         dataset = rules(bench.dataset) if rules is not None else bench.dataset
-        found, seconds = _retrieve(config, dataset, queries, bench.row_of)
-        memory = round(peak_memory_mb())
+        if stands:
+            found = Found.load(f"{place}.npz")
+            seconds, memory = known["cpu_seconds"], known["memory_mb"]
+        else:
+            found, seconds = _retrieve(config, dataset, queries, bench.row_of)
+            memory = round(peak_memory_mb())
+            found.save(f"{place}.npz")
         values = found.measure(queries, dataset)
-        found.save(f"{place}.npz")
         with atomic_write(f"{place}.values.npz", "wb") as file:
             np.savez_compressed(file, **values)  # type: ignore[arg-type]
         made: dict[str, Any] = {
@@ -234,6 +242,9 @@ def run_row(
             "metrics": means(values),
             "cpu_seconds": seconds,
             "memory_mb": memory,
+            "training": trained_steps(
+                retriever=row.training and bench.checkpoint(row.training, seed)
+            ),
             "about": _about(bench),
             "config": config.to_dict(),
             "versions": versions(),
@@ -280,6 +291,16 @@ def _identity(bench: Bench, config: Config, query_set: str, row: Row, seed: int,
         if weights := config.section(part).get("weights"):
             told.append(fingerprint_file(weights))
     return fingerprint_object(told)
+
+
+def trained_steps(**folders: Path | str) -> dict[str, dict[str, int]]:
+    """Of each fine-tuned half, the step whose weights were kept (0: the start), of how many.
+
+    Args:
+        folders: of finished trainings, by half; empty where nothing is fine-tuned.
+    """
+    told = {half: read_json(Path(at) / "metrics.json") for half, at in folders.items() if at}
+    return {half: {key: one[key] for key in ("best_step", "steps")} for half, one in told.items()}
 
 
 def _about(bench: Bench) -> dict[str, Any]:

@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.paper_beside import NOT_PUBLIC, paper_note
 from benchmarks.retrieval_rows import CONTROLS, FUSIONS, PAPER_BEST, ROWS, Row, paper_values
+from benchmarks.ruleqa_ceilings import CEILINGS
 from rulerag.evaluation.significance import (
     bootstrap_interval,
     holm,
     paired_randomization_test,
+    verdict,
 )
 from rulerag.io import read_json
 
@@ -32,6 +35,7 @@ __all__ = [
 
 Floats = npt.NDArray[np.float64]
 TEN, UNION = "answer_recall@10", "answer_recall@10_union"
+ENTITY = "entity_recall@10"
 _COMPARED = (
     ("dense-guided-rgft", "dense-ssft", UNION),
     ("dense-guided-rgft", "dense-guided", UNION),
@@ -43,7 +47,7 @@ _COMPARED = (
     ("dense-guided-rgft-learned", "dense-pooled-ssft-learned", TEN),
     ("dense-guided-rgft-learned", "dense-guided-learned", TEN),
 )
-_PROTOCOLS = {UNION: "paper's protocol", TEN: "equal budget"}
+_PROTOCOLS = {UNION: "untrimmed union", TEN: "ten documents"}
 
 
 @dataclass(frozen=True)
@@ -68,8 +72,9 @@ class Result:
         return column
 
     def mean(self, measure: str) -> float:
-        """The mean over queries and seeds."""
-        return float(np.mean([record["metrics"][measure] for record in self.records]))
+        """The mean over queries and seeds; not a number where a record lacks the measure."""
+        found = [record["metrics"].get(measure, math.nan) for record in self.records]
+        return float(np.mean(found))
 
     def spread(self, measure: str) -> float:
         """The standard deviation over the seeds; 0 for one."""
@@ -96,14 +101,40 @@ class Result:
             "metrics": {name: round(self.mean(name), 5) for name in measures},
             "spread": {name: round(self.spread(name), 5) for name in (TEN, UNION)},
             "interval": {name: self.interval(name) for name in (TEN, UNION)},
+            "best_step": [one["best_step"] for one in self.trained()],
             "cpu_seconds": round(self.cpu_seconds, 1),
             "memory_mb": self.memory_mb,
         }
 
     def interval(self, measure: str) -> list[float]:
-        """The bootstrap interval of the mean over queries, 95 %."""
-        low, high = bootstrap_interval(self.column(measure).tolist(), samples=2000)
+        """The bootstrap interval of the mean, 95 %: queries, and seeds where there are several."""
+        rows = [values[measure].tolist() for values in self.values]
+        low, high = bootstrap_interval(rows, samples=2000)
         return [round(low, 4), round(high, 4)]
+
+    @property
+    def called(self) -> str:
+        """The title, with the number of seeds where something is fine-tuned."""
+        count = len(self.records)
+        told = self.trained("reader") or self.trained("retriever") or count > 1
+        return self.title + (f" ({count} seed{'s' if count > 1 else ''})" if told else "")
+
+    def trained(self, half: str = "retriever") -> list[dict[str, int]]:
+        """Of each seed's fine-tuning the step that was kept, of how many; empty without one.
+
+        Args:
+            half: ``retriever``, or ``reader`` in a row that reads.
+        """
+        told = [record.get("training", {}).get(half) for record in self.records]
+        return [one for one in told if one]
+
+    def steps(self, half: str = "retriever") -> str:
+        """The same for a table: ``0, 96, 128 of 256``, a step for each seed."""
+        kept = self.trained(half)
+        if not kept:
+            return "–"
+        of = max(one["steps"] for one in kept)
+        return f"{', '.join(str(one['best_step']) for one in kept)} of {of}"
 
 
 def load_result(folder: Path, row: str, title: str, tag: str = "") -> Result | None:
@@ -143,7 +174,8 @@ def benchmark_table(
         name: the benchmark.
         results: its rows.
         saw: what the untrained encoder saw before.
-        ceilings: the share of queries that a retriever could answer at best, by what limits it.
+        ceilings: the share of queries that a retriever could answer at best, by the keys of
+            :data:`benchmarks.ruleqa_ceilings.CEILINGS`; empty where it was not measured.
     """
     known = {row.name: row for row in (*ROWS, *CONTROLS)}
     queries = next(iter(results.values())).records[0]["num_queries"]
@@ -151,24 +183,31 @@ def benchmark_table(
         f"## {name.replace('ruleqa', 'RuleQA').upper().replace('RULEQA', 'RuleQA')}, "
         f"{queries:,} queries",
         "",
-        "| method | R@1 | R@2 | R@5 | R@10 | R@10 union | docs | paper | qrels R@10 | CPU s | MB |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| method | R@1 | R@2 | R@5 | R@10 | R@10 entity | paper | R@10 union | docs | "
+        "qrels R@10 | best step | CPU s | MB |",
+        "| --- |" + " ---: |" * 12,
     ]
     for result in results.values():
-        cells = [_title(result)]
+        cells = [result.called]
         cells += [_percent(result.mean(f"answer_recall@{k}")) for k in (1, 2, 5)]
-        cells += [_with_interval(result, TEN), _with_interval(result, UNION)]
         cells += [
-            f"{result.mean('documents@10_union'):.1f}",
+            _with_interval(result, TEN),
+            _percent(result.mean(ENTITY)),
             _published(known.get(result.name), name),
+            _with_interval(result, UNION),
+            f"{result.mean('documents@10_union'):.1f}",
             _percent(result.mean("recall@10")),
+            result.steps(),
             f"{result.cpu_seconds:.0f}",
             f"{result.memory_mb:,}",
         ]
         lines.append(f"| {' | '.join(cells)} |")
-    lines += ["", f"Paper's best retriever: {_percent(PAPER_BEST[name])}. {_best(results)}"]
+    lines += ["", f"{_best(results)} Paper's best retriever: {_percent(PAPER_BEST[name])}."]
+    lines.append(paper_note(name, ceilings.get("same_subject"), answers=False))
     if ceilings:
-        told = ", ".join(f"{what} {_percent(share)}" for what, share in ceilings.items())
+        told = ", ".join(
+            f"{what} {_percent(ceilings[key])}" for key, what in CEILINGS.items() if key in ceilings
+        )
         lines.append(f"Ceilings (share of queries with an answer in …): {told}.")
     lines.append(f"The untrained encoder saw before: {saw}.")
     return "\n".join(lines) + "\n"
@@ -205,23 +244,24 @@ def comparison_table(benchmarks: Mapping[str, Mapping[str, Result]]) -> tuple[st
             )
     for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["p_holm"] = adjusted
+        row["better"] = verdict(row["rgft"] - row["other"], adjusted)
     lines = [
-        "| benchmark | ours | against | protocol | ours | other | difference | p (Holm) | "
+        "| benchmark | ours | against | protocol | ours | other | difference | p (Holm) | better | "
         "seeds ahead |",
-        "| --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: |",
+        "| --- | --- | --- | --- | ---: | ---: | ---: | ---: | --- | ---: |",
     ]
     lines += [
         f"| {r['benchmark']} | {r['ours']} | {r['against']} | {r['protocol']} | "
         f"{_percent(r['rgft'])} | "
         f"{_percent(r['other'])} | {100 * (r['rgft'] - r['other']):+.1f} | {r['p_holm']:.4f} | "
-        f"{r['seeds_ahead']} |"
+        f"{r['better']} | {r['seeds_ahead']} |"
         for r in rows
     ]
     return "\n".join(lines) + "\n", rows
 
 
 def bars_table(benchmarks: Mapping[str, Mapping[str, Result]]) -> str:
-    """Markdown: the best of ours beside the paper's best, by the paper's protocol.
+    """Markdown: the best of ours beside the paper's best, ten documents in all.
 
     Args:
         benchmarks: the rows by benchmark.
@@ -236,16 +276,15 @@ def bars_table(benchmarks: Mapping[str, Mapping[str, Result]]) -> str:
             if not group:
                 told.append(("–", 0.0))
                 continue
-            best = max(group.values(), key=lambda result: result.mean(UNION))
-            documents = best.mean("documents@10_union")
-            words = f"{_percent(best.mean(UNION))} ({best.title}, {documents:.0f} documents)"
-            told.append((words, best.mean(UNION)))
+            best = max(group.values(), key=lambda result: result.mean(TEN))
+            told.append((f"{_percent(best.mean(TEN))} ({best.title})", best.mean(TEN)))
         above = " and ".join(
             what
             for what, (_, value) in zip(("vectors", "all"), told, strict=True)
             if value >= PAPER_BEST[name]
         )
-        cells = [name, _percent(PAPER_BEST[name]), told[0][0], told[1][0], above or "neither"]
+        seen = "not comparable" if name in NOT_PUBLIC else above or "neither"
+        cells = [name, _percent(PAPER_BEST[name]), told[0][0], told[1][0], seen]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
@@ -275,17 +314,12 @@ def _ahead(one: Result, other: Result, measure: str) -> str:
 def _best(results: Mapping[str, Result]) -> str:
     """Which row is best of all, and which of those that search vectors."""
     parts = []
-    groups = (("Best of all by its protocol", results), ("best learned", _learned(results)))
+    groups = (("Best of all with ten documents", results), ("best learned", _learned(results)))
     for what, group in groups:
         if group:
-            best = max(group.values(), key=lambda result: result.mean(UNION))
-            parts.append(f"{what}: {best.title}, {_percent(best.mean(UNION))}")
+            best = max(group.values(), key=lambda result: result.mean(TEN))
+            parts.append(f"{what}: {best.title}, {_percent(best.mean(TEN))}")
     return "; ".join(parts) + "."
-
-
-def _title(result: Result) -> str:
-    count = len(result.records)
-    return result.title + (f" ({count} seeds)" if count > 1 else "")
 
 
 def _with_interval(result: Result, measure: str) -> str:
@@ -307,12 +341,12 @@ def _percent(value: float) -> str:
 
 def recall_table(results: Sequence[Result], cutoffs: Sequence[int]) -> str:
     """Markdown: answer recall by k, among the k best and in the union of every search's k best."""
-    heads = [f"R@{k}" for k in cutoffs]
-    unions = [f"R@{k} union" for k in cutoffs if k <= 10]
-    lines = [f"| method | {' | '.join([*heads, *unions])} |"]
-    lines.append("| --- |" + " ---: |" * len([*heads, *unions]))
+    within = [k for k in cutoffs if k <= 10]
+    columns = {f"R@{k}": f"answer_recall@{k}" for k in cutoffs}
+    columns |= {f"R@{k} entity": f"entity_recall@{k}" for k in within if k == 10}
+    columns |= {f"R@{k} union": f"answer_recall@{k}_union" for k in within}
+    lines = [f"| method | {' | '.join(columns)} |", "| --- |" + " ---: |" * len(columns)]
     for result in results:
-        cells = [_percent(result.mean(f"answer_recall@{k}")) for k in cutoffs]
-        cells += [_percent(result.mean(f"answer_recall@{k}_union")) for k in cutoffs if k <= 10]
-        lines.append(f"| {_title(result)} | {' | '.join(cells)} |")
+        cells = [result.called, *(_percent(result.mean(name)) for name in columns.values())]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

@@ -10,10 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rulerag.text import (
+    NameFinder,
     best_token_f1,
+    character_f1,
     contains_answer,
     contains_normalized,
     exact_match,
+    lenient_match,
     normalize_answer,
     sentence_spans,
     token_f1,
@@ -112,6 +115,75 @@ def test_token_f1_is_symmetric_bounded_and_one_exactly_on_the_same_bag(
 
 def test_best_token_f1_without_answers_is_zero() -> None:
     assert best_token_f1("Paris", []) == 0.0
+
+
+# --- as RuleRAG's published evaluator scores -----------------------------------------------------
+
+PLACES = NameFinder(["China", "Citizen (China)", "South Korea", "Korea", "The Gambia", "..."])
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("I think it is South Korea, or China.", "south korea"),
+        ("Citizen (China)", "citizen china"),
+        ("citizen of China", "china"),
+        ("North Korea or the Gambia", "korea"),
+        ("Gambia!", "gambia"),
+        ("Chinatown", None),
+        ("South", None),
+        ("", None),
+    ],
+)
+def test_the_first_known_name_is_the_longest_that_begins_first(
+    text: str, first: str | None
+) -> None:
+    assert PLACES.first(text) == first
+
+
+def test_lenient_match_takes_the_first_name_alone() -> None:
+    assert lenient_match("The answer is China.", ["Korea", "China"], PLACES) == 1.0
+    assert exact_match("The answer is China.", ["Korea", "China"]) == 0.0
+    assert lenient_match("Korea, not China", ["China"], PLACES) == 0.0
+    assert lenient_match("Citizen (China)", ["China"], PLACES) == 0.0
+    assert lenient_match("Atlantis", ["Atlantis"], PLACES) == 0.0, "no entity of the dataset"
+    assert lenient_match("", [""], PLACES) == 0.0
+
+
+@given(names=st.lists(WORDS, max_size=5), text=WORDS)
+def test_the_first_name_is_that_of_all_runs_of_tokens(
+    names: list[list[str]], text: list[str]
+) -> None:
+    known = {normalize_answer(" ".join(name)) for name in names}
+    tokens = tokenize(" ".join(text))
+    runs = [
+        " ".join(tokens[start:end])
+        for start in range(len(tokens))
+        for end in range(len(tokens), start, -1)
+    ]
+    expected = next((run for run in runs if run in known), None)
+    assert NameFinder(map(" ".join, names)).first(" ".join(text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("prediction", "answer", "f1"),
+    [
+        ("the abc", "ABC", 1.0),
+        ("abcd", "ab", 2 / 3),
+        ("listen", "silent", 1.0),
+        ("aab", "abb", 2 / 3),
+        ("a b", "b", 1.0),  # the article goes before the letters are counted
+        ("", "", 0.0),
+    ],
+)
+def test_character_f1_by_hand(prediction: str, answer: str, f1: float) -> None:
+    assert character_f1(prediction, answer) == pytest.approx(f1)
+
+
+@given(one=WORDS, two=WORDS)
+def test_character_f1_is_never_below_exact_match(one: list[str], two: list[str]) -> None:
+    left, right = " ".join(one), " ".join(two)
+    assert exact_match(left, [right]) <= character_f1(left, right) <= 1.0
 
 
 # --- containment -------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from rulerag.types import Answer, Document
 __all__ = [
     "CUTOFFS",
     "AnswerMatcher",
+    "EntityMatcher",
     "Metric",
     "answer_metrics",
     "mean_metrics",
@@ -27,6 +28,7 @@ __all__ = [
 
 CUTOFFS = (1, 2, 5, 10)
 _RULERAG = "RuleRAG, arXiv:2410.22353, section 4.3"
+_EVALUATOR = "the evaluator published with RuleRAG, which calls it EM or T-F1"
 _SQUAD = "SQuAD, arXiv:1606.05250, section 6.1"
 _TREC = "trec_eval, through ir_measures; averaged over the queries that have judgements"
 
@@ -76,6 +78,19 @@ _METRICS = {
             _RULERAG,
         ),
         Metric(
+            "entity_recall@k",
+            "R@k entity",
+            "one of the first k documents states a fact whose subject or object is an acceptable "
+            "answer; a name inside a longer name, China in Citizen (China), does not count",
+            "answer recall, of entities instead of strings",
+        ),
+        Metric(
+            "entity_recall@k_union",
+            "R@k union, entity",
+            "the same over the whole union of every rule's first k documents, however many",
+            "answer recall, of entities instead of strings",
+        ),
+        Metric(
             "documents_per_query",
             "docs",
             "documents that the reader saw",
@@ -92,7 +107,19 @@ _METRICS = {
             high=math.inf,
         ),
         Metric("exact_match", "EM", "the normalised answer equals an acceptable one", _SQUAD),
+        Metric(
+            "lenient_match",
+            "EM, lenient",
+            "the first known entity name in the output equals an acceptable answer",
+            _EVALUATOR,
+        ),
         Metric("token_f1", "F1", "token overlap with the closest acceptable answer", _SQUAD),
+        Metric(
+            "character_f1",
+            "char-F1",
+            "overlap of the bags of characters with the first acceptable answer",
+            _EVALUATOR,
+        ),
         Metric("recall@k", "recall@k", "share of the judged documents in the first k", _TREC),
         Metric("mrr@k", "MRR@k", "one over the rank of the first judged document, or 0", _TREC),
         Metric("ndcg@k", "nDCG@k", "discounted gain of the first k over the best possible", _TREC),
@@ -142,6 +169,36 @@ class AnswerMatcher:
                 if answer in text:
                     return rank
         return None
+
+
+class EntityMatcher:
+    """Finds documents that state a fact of an answer: its subject or object is called so.
+
+    A text also holds an answer inside a longer name, "China" in "Citizen (China)"; a fact does
+    not. Documents without facts hold no entity. One matcher serves one corpus.
+
+    Args:
+        labels: readable labels of raw entity names; a name without one is its own.
+    """
+
+    def __init__(self, labels: Mapping[str, str] | None = None) -> None:
+        self._labels = labels or {}
+        self._entities: dict[str, frozenset[str]] = {}
+
+    def first_rank(self, documents: Iterable[Document], answers: Iterable[str]) -> int | None:
+        """The rank, from 1, of the first document that is about an answer; None without one."""
+        wanted = {text for text in map(normalize_answer, answers) if text}
+        for rank, document in enumerate(documents, start=1):
+            entities = self._entities.get(document.id)
+            if entities is None:
+                entities = self._entities[document.id] = self._entities_of(document)
+            if not wanted.isdisjoint(entities):
+                return rank
+        return None
+
+    def _entities_of(self, document: Document) -> frozenset[str]:
+        ends = {end for fact in document.facts for end in (fact.subject, fact.object)}
+        return frozenset(normalize_answer(self._labels.get(end, end)) for end in ends)
 
 
 # A corpus would push the short answers, which come again and again, out of the shared cache.

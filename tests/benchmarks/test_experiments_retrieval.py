@@ -13,7 +13,7 @@ import pytest
 from benchmarks.experiments import main
 from benchmarks.retrieval_experiments import BANKS, Plan, rule_bank, run_retrieval
 from benchmarks.retrieval_fusion import fused, run_fusion
-from benchmarks.retrieval_measures import Found, means
+from benchmarks.retrieval_measures import MEASURES, Found, means
 from benchmarks.retrieval_report import report_retrieval
 from benchmarks.retrieval_rows import CONTROLS, FUSIONS, PAPER_BEST, ROWS, paper_values, row
 from benchmarks.retrieval_runs import CONFIGS, Bench, isolated, run_row, train
@@ -23,10 +23,10 @@ from benchmarks.retrieval_tune import tune_merging
 from benchmarks.ruleqa import RuleQASettings, build
 from rulerag.dataset import RuleQADataset
 from rulerag.errors import ConfigError, RetrievalError
-from rulerag.io import read_json
+from rulerag.io import read_json, write_json
 from rulerag.kg.worlds import World
 from rulerag.retrieval.bm25 import BM25Retriever
-from rulerag.types import Document, Query, RuleHit, ScoredDocument
+from rulerag.types import Document, Fact, Query, RuleHit, ScoredDocument
 from training.tiny import make_encoder, train_tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -103,6 +103,51 @@ def test_measures_by_hand() -> None:
     assert means(values)["recall@10"] == 0.5 and means(values)["answer_recall@10"] == 0.5
 
 
+def test_answers_are_found_as_entities_beside_strings() -> None:
+    corpus = [
+        Document("d0", "ann meets Citizen (China).", (Fact("ann", "meets", "Citizen_(China)"),)),
+        Document("d1", "ann meets China.", (Fact("ann", "meets", "China"),)),
+    ]
+    queries = [Query("a", "whom?", "ann", "meets", answers=("China",))]
+    dataset = RuleQADataset(
+        corpus=corpus,
+        queries={"test": queries},
+        labels={"entities": {"Citizen_(China)": "Citizen (China)"}},
+    )
+    best = [[hit(corpus[0], 1, 1), hit(corpus[1], 2, 7)]]
+    found = Found.collect(best, best, {"d0": 0, "d1": 1})
+    values = found.measure(queries, dataset)
+    assert values.keys() == MEASURES
+    assert values["answer_recall@1"].tolist() == [1] and values["entity_recall@1"].tolist() == [0]
+    assert values["entity_recall@2"].tolist() == [1]
+    assert values["answer_recall@5_union"].tolist() == [1]
+    assert values["entity_recall@5_union"].tolist() == [0], "its rank in a search is 7"
+    assert values["entity_recall@10_union"].tolist() == [1]
+
+
+def test_a_row_that_lacks_a_measure_is_measured_again_from_what_was_found(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_search(*_: object) -> None:
+        raise AssertionError("nothing is searched again")
+
+    monkeypatch.setattr("benchmarks.retrieval_runs._retrieve", no_search)
+    one = row("dense-ssft")
+    place = bench.place(one.name, "balanced")
+    record = place.parent / f"{place.name}.json"
+    whole = read_json(record)
+    assert whole["training"]["retriever"]["best_step"] in (0, 1, 2)
+    old = {**whole, "metrics": {"answer_recall@10": 0.5}}
+    del old["training"]
+    write_json(record, old)
+    assert run_row(bench, one, "balanced") == whole
+    fusion = [row("bm25-guided"), row("symbolic")]
+    fused_record = bench.place("bm25-guided+symbolic", "balanced")
+    whole = read_json(f"{fused_record}.json")
+    write_json(f"{fused_record}.json", {**whole, "metrics": {}})
+    assert run_fusion(bench, fusion, "balanced")["metrics"] == whole["metrics"]
+
+
 def test_plain_results_are_their_own_union_and_fuse_to_themselves(tmp_path: Path) -> None:
     corpus = [Document(f"d{n}", f"text {n}") for n in range(20)]
     listed = [[ScoredDocument(corpus[n], 20.0 - n, n + 1) for n in range(20)]]
@@ -155,9 +200,14 @@ def test_rows_agree_with_what_they_are_made_of(bench: Bench) -> None:
 def test_the_report_shows_every_row_and_keeps_results(bench: Bench, tmp_path: Path) -> None:
     text = report_retrieval(bench.out, tmp_path)
     for one in (*ROWS, *CONTROLS):
-        assert ("lucene" in one.name) or f"| {one.title} |" in text
+        seeds = " (1 seed)" if one.training else ""
+        assert ("lucene" in one.name) or f"| {one.title}{seeds} |" in text
     assert "| ruleqa-i | 45.5 |" in text, "the bars"
     assert "| 45.1 |" in text, "the paper's RGFT-DPR on RuleQA-I"
+    assert "R@10 entity" in text and "ten documents in all" in text
+    assert "no recall of theirs can stand here" in text, "of the baselines"
+    steps = [line.split("|")[-4].strip() for line in text.splitlines() if "SSFT (1 seed)" in line]
+    assert steps[0] in ("0 of 2", "1 of 2", "2 of 2")
     kept = read_json(tmp_path / "table2-retrieval" / "results.json")
     assert set(kept["rows"]["ruleqa-i"]) >= {"bm25", "dense-guided-rgft", "dense-ssft"}
     assert {line["against"] for line in kept["comparisons"]} == {
@@ -223,6 +273,7 @@ def test_comparisons_of_a_row_with_itself_find_nothing(bench: Bench) -> None:
     _, rows = comparison_table({"ruleqa-i": same})
     line = next(r for r in rows if r["against"] == results["dense-guided-rgft"].title)
     assert line["p"] == 1.0 and line["seeds_ahead"] == "0 of 1"
+    assert line["better"] == "within chance"
 
 
 def test_merging_is_tuned_on_f_g_with_searches_made_once(bench: Bench) -> None:

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from rulerag.errors import UnknownNameError
 from rulerag.evaluation.metrics import (
     AnswerMatcher,
+    EntityMatcher,
     answer_metrics,
     mean_metrics,
     metric,
     qrels_metrics,
 )
 from rulerag.text import contains_answer
-from rulerag.types import Answer, Completion, Document, Query, ScoredDocument
+from rulerag.types import Answer, Completion, Document, Fact, Query, ScoredDocument
 
 
 def scored(*texts: str) -> tuple[ScoredDocument, ...]:
@@ -63,6 +64,21 @@ def test_boundaries_are_those_of_tokens() -> None:
         == 2
     )
     assert AnswerMatcher().first_rank([Document("1", "Nigeria")], ["niger"]) is None
+
+
+def test_an_entity_is_not_the_name_inside_a_longer_name() -> None:
+    citizen = Document(
+        "1", "Citizen (China) Praise Iran.", (Fact("Citizen_(China)", "Praise", "Iran"),)
+    )
+    visit = Document("2", "Iran Host a visit PRC.", (Fact("Iran", "Host a visit", "Q148"),))
+    free = Document("3", "China is a country.")
+    assert AnswerMatcher().first_rank([citizen], ["China"]) == 1
+    matcher = EntityMatcher({"Q148": "China", "Citizen_(China)": "Citizen (China)"})
+    assert matcher.first_rank([citizen, free, visit], ["China"]) == 3, "object, by its label"
+    assert matcher.first_rank([citizen], ["citizen china"]) == 1, "subject"
+    assert matcher.first_rank([free], ["China"]) is None, "states no fact"
+    assert matcher.first_rank([citizen, visit], ["", "..."]) is None
+    assert EntityMatcher().first_rank([visit], ["q148"]) == 1
 
 
 def test_an_answer_without_a_token_is_nowhere() -> None:
@@ -137,6 +153,8 @@ def test_every_metric_says_what_it_means() -> None:
     assert metric("answer_recall@5").title == "R@5"
     assert metric("answer_recall@20_union").title == "R@20 union"
     assert "first 5 documents" in metric("answer_recall@5").description
+    assert metric("entity_recall@10_union").title == "R@10 union, entity"
+    assert metric("lenient_match").is_fraction and metric("character_f1").is_fraction
     assert metric("documents_per_query").higher_is_better is None
     assert not metric("documents_per_query").is_fraction
     with pytest.raises(

@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 from rulerag.errors import DataError, EmptyDataError
-from rulerag.evaluation.significance import bootstrap_interval, holm, paired_randomization_test
+from rulerag.evaluation.significance import (
+    bootstrap_interval,
+    holm,
+    paired_randomization_test,
+    verdict,
+)
 
 
 @pytest.mark.parametrize(
@@ -49,6 +54,38 @@ def test_the_interval_is_that_of_the_normal_distribution_for_many_values() -> No
     assert bootstrap_interval([0.5, 0.5]) == (0.5, 0.5)
 
 
+def test_seeds_are_resampled_too() -> None:
+    random = np.random.default_rng(1)
+    base = random.random(400)
+    seeds = [(base + shift).tolist() for shift in (-0.3, 0.0, 0.3)]
+    low, high = bootstrap_interval(seeds, samples=4000)
+    one = bootstrap_interval(np.mean(seeds, axis=0).tolist(), samples=4000)
+    # three seeds drawn with replacement: their mean has the deviation sqrt(0.06 / 3)
+    deviation = np.sqrt(0.06 / 3 + base.var() / 400)
+    assert high - low == pytest.approx(2 * 1.96 * deviation, rel=0.06)
+    assert high - low > 4 * (one[1] - one[0]), "queries alone hide what training changes"
+    # Equal seeds add nothing, and one seed is what it was.
+    same = bootstrap_interval([base.tolist()] * 3, samples=4000)
+    assert same == pytest.approx(bootstrap_interval(base.tolist(), samples=4000), abs=0.004)
+    alone = bootstrap_interval([base.tolist()], samples=500)
+    assert alone == bootstrap_interval(base.tolist(), samples=500)
+
+
+def test_the_seeded_interval_covers_the_true_mean() -> None:
+    random, inside = np.random.default_rng(7), 0
+    for trial in range(200):
+        queries, seeds = random.normal(0, 1, 60), random.normal(0, 0.6, (8, 1))
+        values = queries + seeds + random.normal(0, 0.5, (8, 60))
+        low, high = bootstrap_interval(values.tolist(), samples=300, seed=trial)
+        inside += low <= 0 <= high
+    assert inside >= 178, "of 200 intervals of 95 %"
+
+
+def test_a_verdict_needs_a_corrected_p_value_below_the_level() -> None:
+    assert verdict(0.1, 0.01) == "yes" and verdict(-0.1, 0.01) == "no"
+    assert verdict(0.1, 0.05) == verdict(-0.1, 0.4) == verdict(0.0, 0.01) == "within chance"
+
+
 def test_holm_by_hand() -> None:
     # Holm 1979: 0.01 * 4, 0.02 * 3, 0.03 * 2, 0.04 * 1, made monotone.
     assert holm([0.03, 0.01, 0.04, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
@@ -63,3 +100,5 @@ def test_values_that_cannot_be_compared() -> None:
         paired_randomization_test([], [])
     with pytest.raises(EmptyDataError):
         bootstrap_interval([])
+    with pytest.raises(DataError, match="different numbers of values"):
+        bootstrap_interval([[0.5, 1.0], [1.0]])
