@@ -16,6 +16,7 @@ from benchmarks.generation_tables import (
     bars_table,
     best_table,
     orderings,
+    pairs_table,
     reading_table,
     readings_of,
     summary,
@@ -52,12 +53,14 @@ queries that both rows read. "met" and "beats it" need a corrected p below 0.05.
 _NOTES = """VE and CoK search many times a query and read fewer queries.
 
 Reader: rulerag-nano-llama, 1.3 M parameters, made on invented worlds alone; it cites the document
-it answers from. RGFT and SSFT: LoRA by configs/training/generator-nano-lora.yaml (RGFT on dated
+it answers from. RGFT and SSFT: LoRA by configs/training/generator-nano-lora.yaml (on dated
 graphs: generator-nano-lora-dated.yaml) on at most 2,048 pairs of F_G, those whose answer a
 retrieved document holds; the adapter with the best exact match on held-out queries of F_G (300, on
 RuleQA-N all 138) is kept, and the start is one of the candidates. Retrievers:
-configs/training/retriever-nano.yaml; every rule-guided one merges its searches as learned on the
-validation twin (the retrieval tables show what that alone is worth). The hybrid reader's weight is
+configs/training/retriever-nano.yaml. Rows that are not fine-tuned merge their searches by evidence,
+with nothing learned, unless they say "learned merging"; fine-tuned ones as learned on the
+validation twin, with rules or without. Each SSFT reader was trained on what its retriever finds
+without rules, merged alike and equally deep. The hybrid reader's weight is
 chosen on the same held-out queries; 0 where the model does not help. Rows with a fine-tuned half
 are means over the seeds that were run, ± their standard deviation.
 """
@@ -156,14 +159,16 @@ def _table2(reading: Path) -> tuple[str, dict[str, Any]]:
     names = GENERATION["table2"].rows
     bases = {name: baselines_of(reading / name / "balanced") for name in found}
     parts = [_MEASURES, _NOTES, NOTE]
+    shown = {
+        name: {n: r for n, r in results.items() if n in names} for name, results in found.items()
+    }
+    added, rules = pairs_table(shown)
+    parts.append(f"## What rules add, everything else equal\n\n{added}")
     for name, results in found.items():
         table = reading_table(name, results, names, baselines=bases[name])
         parts.append(f"## {name}\n\n{table}")
         if missing := [reading_row(row).title for row in names if row not in results]:
             parts.append(f"Not run: {'; '.join(missing)}.\n")
-    shown = {
-        name: {n: r for n, r in results.items() if n in names} for name, results in found.items()
-    }
     base, based = against_baselines(shown, bases)
     parts.append(f"## Against the best baseline that needs no system\n\n{base}\n{_PICKED}")
     bars, compared = bars_table(shown)
@@ -177,6 +182,7 @@ def _table2(reading: Path) -> tuple[str, dict[str, Any]]:
         "rows": _summaries(shown),
         "baselines": _summaries(bases),
         "against_baselines": based,
+        "rules_add": rules,
         "bars": compared,
         "orderings": ordered,
         "errors": classes,

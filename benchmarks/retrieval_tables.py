@@ -12,7 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.paper_beside import NOT_PUBLIC, paper_note
-from benchmarks.retrieval_rows import CONTROLS, FUSIONS, PAPER_BEST, ROWS, Row, paper_values
+from benchmarks.retrieval_rows import (
+    CONTROLS,
+    FUSIONS,
+    LEARNED,
+    PAIRS,
+    PAPER_BEST,
+    ROWS,
+    Row,
+    paper_values,
+)
 from benchmarks.ruleqa_ceilings import CEILINGS
 from rulerag.evaluation.significance import (
     bootstrap_interval,
@@ -23,6 +32,7 @@ from rulerag.evaluation.significance import (
 from rulerag.io import read_json
 
 __all__ = [
+    "COMPARED",
     "Result",
     "bars_table",
     "benchmark_table",
@@ -36,17 +46,24 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 TEN, UNION = "answer_recall@10", "answer_recall@10_union"
 ENTITY = "entity_recall@10"
-_COMPARED = (
-    ("dense-guided-rgft", "dense-ssft", UNION),
-    ("dense-guided-rgft", "dense-guided", UNION),
-    ("dense-ssft+dense-guided-rgft", "dense-guided", UNION),
-    ("dense-guided-rgft", "dense-ssft", TEN),
-    ("dense-guided-rgft", "dense-guided", TEN),
-    ("dense-guided-rgft-learned", "dense-guided-rgft", TEN),
-    ("dense-guided-rgft-learned", "dense-ssft", TEN),
-    ("dense-guided-rgft-learned", "dense-pooled-ssft-learned", TEN),
-    ("dense-guided-rgft-learned", "dense-guided-learned", TEN),
-)
+COMPARED: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "What rules add at equal budget": tuple((*pair, TEN) for pair in PAIRS),
+    "What learned merging adds": tuple((f"{name}-learned", name, TEN) for name in LEARNED),
+    "What fine-tuning adds": (
+        ("dense-guided-rgft", "dense-guided", TEN),
+        ("dense-pooled-ssft", "dense-pooled", TEN),
+        ("dense-guided-rgft-learned", "dense-guided-learned", TEN),
+        ("dense-pooled-ssft-learned", "dense-pooled-learned", TEN),
+        ("dense-paper-rgft", "dense-paper", TEN),
+        ("dense-paper-rgft", "dense-paper", UNION),
+        ("dense-paper-rgft", "dense-ssft", TEN),
+        ("dense-paper-rgft", "dense-ssft", UNION),
+        ("dense-guided-rgft", "dense-ssft", UNION),
+        ("dense-guided-rgft", "dense-guided", UNION),
+    ),
+}
+"""What tables compare, by title: a row, what it is compared with, the measure. The pairs of the
+first share everything but the rules; the untrimmed unions of the last are longer with rules."""
 _PROTOCOLS = {UNION: "untrimmed union", TEN: "ten documents"}
 
 
@@ -213,19 +230,21 @@ def benchmark_table(
     return "\n".join(lines) + "\n"
 
 
-def comparison_table(benchmarks: Mapping[str, Mapping[str, Result]]) -> tuple[str, list[Any]]:
-    """RGFT against SSFT and against rules without fine-tuning: differences and paired tests.
+def comparison_table(
+    benchmarks: Mapping[str, Mapping[str, Result]], compared: Sequence[tuple[str, str, str]]
+) -> tuple[str, list[Any]]:
+    """Pairs of rows: differences and paired tests.
 
-    The learned merging is compared with what it merges, and with the same without rules. The
-    p-values are of a paired randomization test over queries (each the mean over the seeds),
+    The p-values are of a paired randomization test over queries (each the mean over the seeds),
     Holm-adjusted over the whole table.
 
     Args:
         benchmarks: the rows by benchmark.
+        compared: a row, the row it is compared with, and the measure.
     """
     rows: list[dict[str, Any]] = []
     for name, results in benchmarks.items():
-        for ours, other, measure in _COMPARED:
+        for ours, other, measure in compared:
             if ours not in results or other not in results:
                 continue
             rgft, against = results[ours], results[other]
@@ -236,7 +255,7 @@ def comparison_table(benchmarks: Mapping[str, Mapping[str, Result]]) -> tuple[st
                     "ours": rgft.title,
                     "against": against.title,
                     "protocol": _PROTOCOLS[measure],
-                    "rgft": rgft.mean(measure),
+                    "value": rgft.mean(measure),
                     "other": against.mean(measure),
                     "p": paired_randomization_test(left, right, samples=5000),
                     "seeds_ahead": _ahead(rgft, against, measure),
@@ -244,7 +263,7 @@ def comparison_table(benchmarks: Mapping[str, Mapping[str, Result]]) -> tuple[st
             )
     for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["p_holm"] = adjusted
-        row["better"] = verdict(row["rgft"] - row["other"], adjusted)
+        row["better"] = verdict(row["value"] - row["other"], adjusted)
     lines = [
         "| benchmark | ours | against | protocol | ours | other | difference | p (Holm) | better | "
         "seeds ahead |",
@@ -252,8 +271,8 @@ def comparison_table(benchmarks: Mapping[str, Mapping[str, Result]]) -> tuple[st
     ]
     lines += [
         f"| {r['benchmark']} | {r['ours']} | {r['against']} | {r['protocol']} | "
-        f"{_percent(r['rgft'])} | "
-        f"{_percent(r['other'])} | {100 * (r['rgft'] - r['other']):+.1f} | {r['p_holm']:.4f} | "
+        f"{_percent(r['value'])} | "
+        f"{_percent(r['other'])} | {100 * (r['value'] - r['other']):+.1f} | {r['p_holm']:.4f} | "
         f"{r['better']} | {r['seeds_ahead']} |"
         for r in rows
     ]

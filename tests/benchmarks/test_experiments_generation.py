@@ -23,6 +23,7 @@ from benchmarks.generation_report import report_generation
 from benchmarks.generation_rows import (
     LEARNED,
     OTHERS,
+    PAIRS,
     PAPER_BEST_EM,
     READING,
     paper_value,
@@ -36,6 +37,7 @@ from benchmarks.generation_tables import (
     best_of,
     orderings,
     paired,
+    pairs_table,
     readings_of,
 )
 from benchmarks.generation_weights import tuned_weight
@@ -181,7 +183,7 @@ def test_a_record_that_lacks_a_measure_is_measured_again_from_its_answers(
         raise AssertionError("nothing is read again")
 
     monkeypatch.setattr("benchmarks.generation_runs._read", no_reading)
-    for name in ("symbolic__symbolic", "dense-ssft__llama-ssft"):
+    for name in ("symbolic__symbolic", "dense-pooled-ssft-learned__llama-ssft"):
         place = bench.out / "reading" / "ruleqa-i" / "balanced" / f"{name}-0.json"
         whole = read_json(place)
         old = {**whole, "metrics": {key: whole["metrics"][key] for key in (EM, "token_f1")}}
@@ -192,7 +194,7 @@ def test_a_record_that_lacks_a_measure_is_measured_again_from_its_answers(
 
 
 def test_seeds_are_of_what_is_fine_tuned(plan: GenerationPlan, bench: Bench) -> None:
-    rows = ("dense-ssft__llama-ssft", "dense__llama")
+    rows = ("dense-pooled-ssft-learned__llama-ssft", "dense__llama")
     more = dataclasses.replace(plan.retrieval, seeds=2)
     run_generation("table2", dataclasses.replace(plan, retrieval=more, rows=rows))
     found = readings_of(bench.out / "reading" / "ruleqa-i" / "balanced")
@@ -242,13 +244,15 @@ def test_rows_are_compared_over_the_queries_of_both(results: dict[str, Result]) 
     left, right = paired(whole, part, EM)
     places = part.values[0]["places"].astype(int)
     assert left == whole.values[0][EM][places].tolist() and len(right) == 8
-    _, same = bars_table({"ruleqa-i": {FT: part, "dense-ssft__llama-ssft": part}})
-    assert same[0]["p"] == 1.0 and same[0]["bar"] == "rules removed from both"
+    _, same = bars_table({"ruleqa-i": {FT: part, "dense-pooled-ssft-learned__llama-ssft": part}})
+    assert same[0]["p"] == 1.0
+    _, pairs = pairs_table({"ruleqa-i": results})
+    assert [one["names"] for one in pairs] == [[ours, other] for ours, other, _ in PAIRS]
     table, rows = bars_table({"ruleqa-i": results})
     undone = [name for name in LEARNED[:3] if results[name].mean(EM) == 0]
     assert len(rows) == len(LEARNED) - 1 - len(undone)
     assert table.count("| ruleqa-i |") == len(rows)
-    assert best_of({FT: part, "dense-ssft__llama-ssft": part}) is part
+    assert best_of({FT: part, "dense-pooled-ssft-learned__llama-ssft": part}) is part
     best, merits = best_of(results), []
     for result in (results[row] for row in results if not reading_row(row).sample):
         merits.append(float(np.mean(paired(result, part, EM)[0])))

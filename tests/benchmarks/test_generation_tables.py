@@ -26,7 +26,11 @@ from benchmarks.retrieval_tables import bars_table as recall_bars
 from rulerag.dataset import RuleQADataset
 from rulerag.types import Document, Fact, GenerationRequest, Query
 
-SSFT, ICL, RAG = "dense-ssft__llama-ssft", "dense-guided-learned__llama-guided", "dense__llama"
+SSFT, ICL, RAG = (
+    "dense-pooled-ssft-learned__llama-ssft",
+    "dense-guided__llama-guided",
+    "dense__llama",
+)
 
 
 def row(name: str, *seeds: list[float], of: int = 0, **told: Any) -> Result:
