@@ -50,8 +50,8 @@ frequent, of equally frequent ones the most recent, then the first in the order 
 RuleQA-F and -N no stated object of (subject, relation) is an answer, by protocol: the most frequent
 object is right only where none is stated.
 """
-_COLUMNS = """EM in brackets with its 95 % bootstrap interval over the queries. "ties at random": its
-expectation if the candidates that tie for the first place came in random order; "worst to best
+_COLUMNS = """EM in brackets with its 95 % bootstrap interval over the queries. "ties at random":
+its expectation if the candidates that tie for the first place came in random order; "worst to best
 tie": if the ties always fell badly, or always well. recall@10: an answer is among the ten best
 candidates, entities and not documents.
 """
