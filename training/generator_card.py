@@ -23,6 +23,8 @@ def generator_card(settings: GeneratorSettings, metrics: dict[str, Any]) -> str:
     """
     adapter = bool(settings.rank) and not settings.merged
     kind = f"LoRA (rank {settings.rank}, alpha {settings.alpha})" if settings.rank else "full"
+    many = metrics["processes"]
+    processes = f" on {many} processes" if many > 1 else ""
     rows = "\n".join(
         f"| {name} | {metrics['before'][name]:.4f} | {metrics['best'][name]:.4f} |"
         for name in ("exact_match", "token_f1")
@@ -50,8 +52,8 @@ reader = HuggingFaceGenerator("FOLDER", template={metrics["template"]!r})
 {rows}
 
 Settings: learning rate {settings.learning_rate:g}, batch {settings.batch_size} x
-{settings.accumulation}, {metrics["steps"]} steps (best at {metrics["best_step"]}), warm-up
-{settings.warmup_steps} steps, {settings.schedule} schedule, {settings.precision}, seed
+{settings.accumulation}{processes}, {metrics["steps"]} steps (best at {metrics["best_step"]}),
+warm-up {settings.warmup_steps} steps, {settings.schedule} schedule, {settings.precision}, seed
 {settings.seed}; dataset fingerprint `{metrics["dataset_fingerprint"]}`.
 
 Limits: trained on one benchmark's relations and templates; other questions need training of

@@ -17,11 +17,26 @@ from training.generator_data import Instruction
 from training.generator_loss import IGNORED
 from training.generator_settings import GeneratorSettings
 
-__all__ = ["adapter_config", "open_reader", "restore_start", "tokenized"]
+__all__ = ["adapter_config", "open_reader", "opened_in", "restore_start", "tokenized"]
+
+_DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
-def open_reader(settings: GeneratorSettings) -> HuggingFaceGenerator:
+def opened_in(settings: GeneratorSettings) -> str:
+    """The dtype that the base is opened in, and that quantized weights are multiplied in.
+
+    Frozen weights have the precision of the run; weights that are trained have float32, and are
+    multiplied in that precision by autocast.
+    """
+    return _DTYPES[settings.precision] if settings.rank else "float32"
+
+
+def open_reader(settings: GeneratorSettings, device: str = "") -> HuggingFaceGenerator:
     """The base model as the generator that it will be used as.
+
+    Args:
+        settings: of the run.
+        device: that of this process; that of the settings when empty.
 
     Raises:
         GenerationError: the model or its tokenizer cannot be opened.
@@ -32,13 +47,9 @@ def open_reader(settings: GeneratorSettings) -> HuggingFaceGenerator:
         if importlib.util.find_spec(package) is None:
             raise MissingDependencyError(package, "train")
     quantization = settings.quantization or None
-    loading = Loading(settings.device or "auto", "auto", quantization)
+    loading = Loading(device or settings.device or "auto", opened_in(settings), quantization)
     if quantization == "4bit":
         _check_four_bit(loading.place())
-    dtype = "float32" if quantization is None else "auto"
-    if settings.precision == "bf16" and settings.rank and quantization is None:
-        dtype = "bfloat16"  # frozen weights; the adapter's stay in float32
-    loading = Loading(loading.device, dtype, quantization)
     return HuggingFaceGenerator(
         open_model(shipped(settings.base), loading),
         tokenizer=settings.tokenizer or shipped(settings.base),
