@@ -71,9 +71,9 @@ def train_generator(
         processes.end()
         return done
     dataset = RuleQADataset.load(settings.path)
-    reader = open_reader(settings, str(processes.device))
-    cited = reader.template.target == "citation"
+    cited = settings.prompts.target == "citation"
     data = processes.first(lambda: make_instructions(settings, dataset, cited=cited))
+    reader = open_reader(settings, str(processes.device))
     if data.cases:
         reader.template = replace(reader.template, cases=data.cases)
     rows = tokenized(reader, data.examples, settings.max_length)

@@ -217,4 +217,4 @@ def _join(*, cpu: bool) -> torch.device:
     except ImportError:
         raise MissingDependencyError("accelerate", "train") from None
     state = accelerate.PartialState(cpu=cpu, timeout=_PATIENCE)
-    return torch.device(state.device)
+    return torch.device("cpu" if cpu else state.device)

@@ -9,12 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.speed_generation import small_llama
-from rulerag.config import Config
 from rulerag.dataset import RuleQADataset
 from rulerag.errors import ConfigError, GenerationError
 from rulerag.generation.huggingface import HuggingFaceGenerator
-from rulerag.generation.prompts import PromptTemplate
 from rulerag.io import read_json
 from training.checkpoint import TrainingError
 from training.generator import main, train_generator
@@ -28,71 +25,10 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 Make = Callable[..., GeneratorSettings]
-RETRIEVAL = Config(
-    {
-        "selector": {"type": "head", "max_rules": 2},
-        "retriever": {"type": "bm25"},
-        "guided": {"compose": "substitute"},
-    }
-)
 
 
 class Killed(Exception):
     """Stands for the end of a process."""
-
-
-@pytest.fixture(scope="session")
-def base_folder(world_dataset: RuleQADataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny LLaMA with random weights and a tokenizer of the dataset's texts."""
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    folder = tmp_path_factory.mktemp("tiny-llama")
-    texts = [document.text for document in world_dataset.corpus]
-    texts += [PromptTemplate.rule_guided().instruction, *(r.text for r in world_dataset.rules)]
-    _, tokenizer = small_llama(texts)
-    config = LlamaConfig(
-        vocab_size=2048,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        max_position_embeddings=512,
-        initializer_range=0.3,  # the head is never trained by LoRA, and must reach high scores
-        attention_dropout=0.1,  # resuming must bring back its random numbers too
-        bos_token_id=0,
-        eos_token_id=1,
-        pad_token_id=2,
-    )
-    torch.manual_seed(0)
-    LlamaForCausalLM(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
-@pytest.fixture
-def make(world_folder: Path, base_folder: Path, tmp_path: Path) -> Make:
-    """A function from changes to settings of a short run."""
-
-    def made(**changes: object) -> GeneratorSettings:
-        values: dict[str, object] = {
-            "path": str(world_folder),
-            "base": str(base_folder),
-            "out": str(tmp_path / "out"),
-            "retrieval": RETRIEVAL,
-            "top_k": 2,
-            "samples": 16,
-            "epochs": 4,
-            "every_epochs": 1,
-            "max_queries": 4,
-            "max_new_tokens": 12,
-            "max_length": 400,
-            "learning_rate": 1e-2,
-            "warmup_steps": 1,
-            "device": "cpu",
-        }
-        return GeneratorSettings(**{**values, **changes})  # type: ignore[arg-type]
-
-    return made
 
 
 def weights(folder: str | Path) -> dict[str, torch.Tensor]:
