@@ -50,8 +50,13 @@ def open_reader(settings: GeneratorSettings, device: str = "") -> HuggingFaceGen
     loading = Loading(device or settings.device or "auto", opened_in(settings), quantization)
     if quantization == "4bit":
         _check_four_bit(loading.place())
+    model = open_model(shipped(settings.base), loading)
+    for layer in model.modules():
+        # On some CPUs validation would pack 4-bit weights into a form that gives no gradient.
+        if hasattr(layer, "support_avx512bf16_for_cpu"):
+            layer.support_avx512bf16_for_cpu = False
     return HuggingFaceGenerator(
-        open_model(shipped(settings.base), loading),
+        model,
         tokenizer=settings.tokenizer or shipped(settings.base),
         template=settings.prompts,
         max_new_tokens=settings.max_new_tokens,

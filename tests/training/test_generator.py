@@ -12,6 +12,7 @@ import torch
 from rulerag.dataset import RuleQADataset
 from rulerag.errors import ConfigError, GenerationError
 from rulerag.generation.huggingface import HuggingFaceGenerator
+from rulerag.generation.prompts import PromptTemplate
 from rulerag.io import read_json
 from training.checkpoint import TrainingError
 from training.generator import main, train_generator
@@ -102,6 +103,18 @@ def test_a_merged_model_answers_as_its_adapter_does(make: Make, tmp_path: Path) 
     one, other = (HuggingFaceGenerator(m.out, device="cpu").model for m in (apart, merged))
     for name, tensor in one.state_dict().items():
         torch.testing.assert_close(tensor, other.state_dict()[name])
+
+
+def test_the_folder_states_the_cases_that_its_reader_was_trained_with(
+    make: Make, world_dataset: RuleQADataset
+) -> None:
+    made = make(shots=2, top_k=1, max_steps=1, max_length=500)
+    train_generator(made)
+    data = make_instructions(made, world_dataset)
+    reader = HuggingFaceGenerator(made.out, device="cpu", max_new_tokens=12)
+    assert reader.template == PromptTemplate.rule_guided(cases=data.cases) and data.cases
+    (prompt,) = reader.prompts(data.tuning[:1])
+    assert all(case.query in prompt.text for case in data.cases)
 
 
 def test_a_killed_run_goes_on_to_the_same_result(make: Make, tmp_path: Path) -> None:
