@@ -16,7 +16,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -73,9 +73,7 @@ def train_generator(
     dataset = RuleQADataset.load(settings.path)
     cited = settings.prompts.target == "citation"
     data = processes.first(lambda: make_instructions(settings, dataset, cited=cited))
-    reader = open_reader(settings, str(processes.device))
-    if data.cases:
-        reader.template = replace(reader.template, cases=data.cases)
+    reader = open_reader(settings, str(processes.device), data.cases)
     rows = tokenized(reader, data.examples, settings.max_length)
     validation = Validation(reader, settings, data.tuning, processes)
     before = _before(folder.work, validation, reader.model, processes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from rulerag.errors import ConfigError, GenerationError, MissingDependencyError
 from rulerag.generation.hf_loading import Loading, open_model
 from rulerag.generation.hf_shipped import shipped
 from rulerag.generation.huggingface import HuggingFaceGenerator
+from rulerag.generation.prompt_cases import Case
 from training.generator_data import Instruction
 from training.generator_loss import IGNORED
 from training.generator_settings import GeneratorSettings
@@ -31,12 +33,15 @@ def opened_in(settings: GeneratorSettings) -> str:
     return _DTYPES[settings.precision] if settings.rank else "float32"
 
 
-def open_reader(settings: GeneratorSettings, device: str = "") -> HuggingFaceGenerator:
+def open_reader(
+    settings: GeneratorSettings, device: str = "", cases: tuple[Case, ...] = ()
+) -> HuggingFaceGenerator:
     """The base model as the generator that it will be used as.
 
     Args:
         settings: of the run.
         device: that of this process; that of the settings when empty.
+        cases: shown before every query.
 
     Raises:
         GenerationError: the model or its tokenizer cannot be opened.
@@ -58,7 +63,7 @@ def open_reader(settings: GeneratorSettings, device: str = "") -> HuggingFaceGen
     return HuggingFaceGenerator(
         model,
         tokenizer=settings.tokenizer or shipped(settings.base),
-        template=settings.prompts,
+        template=replace(settings.prompts, cases=cases) if cases else settings.prompts,
         max_new_tokens=settings.max_new_tokens,
         max_input_tokens=max(1, settings.max_length - settings.max_new_tokens),
         device=loading.device,
