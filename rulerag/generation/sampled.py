@@ -9,11 +9,11 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from rulerag.errors import ConfigError
 from rulerag.generation.hf_batches import Tokens
-from rulerag.generation.hf_decoding import Decoded
+from rulerag.generation.hf_decoding import Decoded, Decoder, best_tokens
 from rulerag.protocols import Generator
 from rulerag.types import Completion, GenerationRequest
 
@@ -45,7 +45,7 @@ def sampled_by_model(
 ) -> list[list[Completion]]:
     """Draw answers from the model's distribution, whole (no top-k, no top-p).
 
-    What is drawn depends on prompt and seed alone, not on the batch.
+    What is drawn depends on prompt and seed alone, not on the batch (up to rounding).
 
     Args:
         reader: whose method this is.
@@ -63,14 +63,16 @@ def sampled_by_model(
         GenerationError: a prompt does not fit even without documents.
     """
     _check(count, temperature)
-    drawn: dict[bytes, list[Decoded]] = {}
-    found = []
-    for request, (_, tokens) in zip(requests, reader.encode(requests), strict=True):
-        key = tokens.tobytes()
-        if key not in drawn:
-            drawn[key] = _draw(reader, tokens, count, temperature, _seed_of(key, seed))
-        found.append([reader._completion(decoded, request) for decoded in drawn[key]])
-    return found
+    encoded = [tokens for _, tokens in reader.encode(requests)]
+    distinct = {tokens.tobytes(): tokens for tokens in encoded}
+    seeds = [_seed_of(key, seed, number) for key in distinct for number in range(count)]
+    repeated = [tokens for tokens in distinct.values() for _ in range(count)]
+    drawn = _draw(reader, repeated, temperature, seeds)
+    of = {key: drawn[n * count : (n + 1) * count] for n, key in enumerate(distinct)}
+    return [
+        [reader._completion(decoded, request) for decoded in of[tokens.tobytes()]]
+        for request, tokens in zip(requests, encoded, strict=True)
+    ]
 
 
 def sampled_by_endpoint(
@@ -115,47 +117,35 @@ def _check(count: int, temperature: float) -> None:
         raise ConfigError(f"{temperature} draws nothing", key="temperature", hint="0.7")
 
 
-def _seed_of(prompt: bytes, seed: int) -> int:
-    """A seed of 63 bits from a prompt and the seed of the run."""
-    digest = hashlib.sha256(f"{seed}:".encode() + prompt).digest()
+def _seed_of(prompt: bytes, seed: int, number: int) -> int:
+    """A seed of 63 bits for one draw from a prompt."""
+    digest = hashlib.sha256(f"{seed}:{number}:".encode() + prompt).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 
 
 def _draw(
-    reader: HuggingFaceGenerator, tokens: Tokens, count: int, temperature: float, seed: int
+    reader: HuggingFaceGenerator,
+    prompts: Sequence[Tokens],
+    temperature: float,
+    seeds: Sequence[int],
 ) -> list[Decoded]:
-    """Continue one prompt several times."""
+    """Continue each prompt by chance, from its own seed."""
     import torch
-    import transformers
 
-    model, library = reader.model, cast(Any, transformers)
-    ending = reader._decoders[1].ending
-    prompt = torch.from_numpy(tokens)[None].to(model.device)
-    # Of its own: what a model folder recommends (top-p, penalties) is not the distribution.
-    chance = library.GenerationConfig(
-        do_sample=True,
-        temperature=temperature,
-        top_k=0,
-        top_p=1.0,
-        max_new_tokens=reader.max_new_tokens,
-        num_return_sequences=count,
-        eos_token_id=sorted(ending.tokens) or None,
-        pad_token_id=reader.tokenizer.pad_token_id or 0,
-        return_dict_in_generate=True,
-        output_logits=True,
-    )
-    devices = [model.device] if model.device.type == "cuda" else []
-    with torch.random.fork_rng(devices), torch.inference_mode():
-        torch.manual_seed(seed)
-        output = model.generate(
-            prompt, attention_mask=torch.ones_like(prompt), generation_config=chance
-        )
-    written = output.sequences[:, prompt.shape[1] :]
-    scores = torch.stack(output.logits, dim=1).float().log_softmax(-1)
-    each = scores.gather(2, written[..., None])[..., 0]
-    results = [Decoded() for _ in range(count)]
-    for result, row, values in zip(results, written.tolist(), each.tolist(), strict=True):
-        for token, score in zip(row, values, strict=True):
-            if not ending.take(result, token, score):
-                break
-    return results
+    # On the processor: a seed draws the same there whatever the model runs on.
+    chances = [torch.Generator().manual_seed(seed) for seed in seeds]
+
+    def choose(logits: Any, places: Sequence[int]) -> tuple[Any, Any]:
+        best_tokens(logits)  # refuses scores that are not numbers
+        weights = torch.softmax(logits.float() / temperature, dim=-1).cpu()
+        drawn = [
+            torch.multinomial(row, 1, generator=chances[place])
+            for row, place in zip(weights, places, strict=True)
+        ]
+        chosen = torch.cat(drawn).to(logits.device)
+        scores = torch.log_softmax(logits.float(), dim=-1)
+        return chosen, scores.gather(1, chosen[:, None])[:, 0]
+
+    greedy = reader._decoders[1]
+    decoder = Decoder(greedy.model, greedy.ending, greedy.pad, choose)
+    return decoder.generate(prompts, reader._limits, lambda _: None)
