@@ -115,6 +115,8 @@ def test_the_folder_states_the_cases_that_its_reader_was_trained_with(
     assert reader.template == PromptTemplate.rule_guided(cases=data.cases) and data.cases
     (prompt,) = reader.prompts(data.tuning[:1])
     assert all(case.query in prompt.text for case in data.cases)
+    card = (Path(made.out) / "README.md").read_text(encoding="utf-8")
+    assert 'HuggingFaceGenerator("FOLDER")' in card and "behind 2 solved ones" in card
 
 
 def test_a_killed_run_goes_on_to_the_same_result(make: Make, tmp_path: Path) -> None:

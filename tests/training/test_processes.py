@@ -198,6 +198,16 @@ def test_processes_share_and_gather(two_processes: Two, tmp_path: Path) -> None:
     assert Processes("cpu").gather([3, 4]) == [3, 4] and Processes("cpu").total(torch.ones(())) == 1
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="each process takes a GPU here")
+def test_processes_meet_without_a_gpu_even_where_no_device_is_named(two_processes: Two) -> None:
+    def work() -> None:
+        several = Processes()
+        assert several.gather([several.rank]) == [0, 1], "two first processes would both write"
+        several.end()
+
+    assert two_processes(work) == [0, 0]
+
+
 def _refuse() -> None:
     raise ConfigError("says the first")
 
