@@ -3,7 +3,9 @@
 ``python -m training.generator configs/training/generator-llama2-7b.yaml`` trains on F_G with TRL,
 by LoRA or (``lora: null`` or rank 0) on every weight; ``method=ssft`` trains without rules. The
 loss counts the answer's tokens alone. A killed run goes on from its last validation to the same
-result.
+result. Under ``torchrun`` or ``accelerate launch`` every process trains on its part of each batch
+with a GPU of its own, and answers its part of each validation; the first alone writes. All see one
+``out`` folder.
 
 References:
     RuleRAG (arXiv:2410.22353), section 3.2 and Table 7.
@@ -13,12 +15,14 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rulerag.config import Config
 from rulerag.dataset import RuleQADataset
+from rulerag.errors import ConfigError
 from rulerag.generation.hf_shipped import NANO_LLAMA, stated_template
 from rulerag.io import read_json, write_json, write_text
 from training.checkpoint import RunFolder
@@ -28,6 +32,7 @@ from training.generator_data import Instructions, make_instructions
 from training.generator_model import open_reader, restore_start, tokenized
 from training.generator_settings import METHODS, GeneratorSettings
 from training.generator_trainer import Validation, last_checkpoint, make_trainer
+from training.processes import Processes, first_process
 
 __all__ = ["main", "train_generator"]
 
@@ -51,24 +56,27 @@ def train_generator(
         What ``metrics.json`` of the folder holds.
 
     Raises:
-        ConfigError: a setting is wrong, or the folder belongs to other settings.
+        ConfigError: a setting is wrong or does not run on this device, or the folder belongs to
+            other settings or to another number of processes.
         DataError: the dataset cannot be read.
         GenerationError: the base model cannot be opened, or an example does not fit it.
         TrainingError: the loss is no number; the last good checkpoint is kept.
     """
     settings.check()
-    folder = RunFolder(settings.out, settings.fingerprint)
-    done = folder.finished
+    processes = Processes(settings.device or None, settings.precision, otherwise="fp16")
+    progress = progress and processes.is_main
+    folder = processes.first(lambda: _begun(settings, processes.world))
+    done = processes.first(lambda: folder.finished)
     if done is not None:
+        processes.end()
         return done
-    folder.begin(settings.to_json())
     dataset = RuleQADataset.load(settings.path)
-    reader = open_reader(settings)
-    cited = reader.template.target == "citation"
-    data = make_instructions(settings, dataset, cited=cited)
+    cited = settings.prompts.target == "citation"
+    data = processes.first(lambda: make_instructions(settings, dataset, cited=cited))
+    reader = open_reader(settings, str(processes.device), data.cases)
     rows = tokenized(reader, data.examples, settings.max_length)
-    validation = Validation(reader, settings, data.tuning)
-    before = _before(folder.work, validation, reader.model)
+    validation = Validation(reader, settings, data.tuning, processes)
+    before = _before(folder.work, validation, reader.model, processes)
     trainer = make_trainer(
         settings,
         reader.model,
@@ -76,24 +84,50 @@ def train_generator(
         rows,
         validation,
         folder.work,
+        processes,
         progress=progress,
         after_step=after_step,
     )
-    state = last_checkpoint(folder.work)
+    state = processes.first(lambda: last_checkpoint(folder.work))
     trainer.train(resume_from_checkpoint=str(state) if state is not None else None)
     metrics = _metrics(settings, dataset, data, trainer, before)
-    if metrics["best_step"] == 0:
-        restore_start(trainer.model, settings)
-    _write(settings, folder, trainer, reader.tokenizer, metrics)
+    if processes.is_main:
+        if metrics["best_step"] == 0:
+            restore_start(trainer.model, settings)
+        _write(settings, folder, trainer, reader.tokenizer, metrics, data)
+    processes.wait()
+    processes.end()
     return metrics
 
 
-def _before(work: Path, validation: Validation, model: Any) -> dict[str, float]:
+def _begun(settings: GeneratorSettings, world: int) -> RunFolder:
+    """The folder of the run, which says for how many processes it is: their batches differ."""
+    folder = RunFolder(settings.out, settings.fingerprint)
+    if folder.finished is None:
+        stated = folder.work / "settings.json"
+        begun = read_json(stated).get("processes", 1) if stated.exists() else world
+        if begun != world:
+            raise ConfigError(
+                f"{folder.home} holds a run that {begun} processes began, and here are {world}",
+                key="out",
+                hint=f"start {begun} processes again, or choose another folder with out=…",
+            )
+        folder.begin({**settings.to_json(), "processes": world})
+    return folder
+
+
+def _before(
+    work: Path, validation: Validation, model: Any, processes: Processes
+) -> dict[str, float]:
     """The measures of the base model, kept for a run that goes on."""
     place = work / "before.json"
-    if not place.exists():
-        write_json(place, validation(model))
-    return dict(read_json(place))
+    known = processes.first(lambda: dict(read_json(place)) if place.exists() else None)
+    if known is not None:
+        return known
+    measured = validation(model)
+    if processes.is_main:
+        write_json(place, measured)
+    return measured
 
 
 def _metrics(
@@ -134,6 +168,7 @@ def _metrics(
         "steps": trainer.state.global_step,
         "trained_weights": sum(p.numel() for p in trainer.model.parameters() if p.requires_grad),
         "history": history,
+        "processes": trainer.args.world_size,
         "seed": settings.seed,
     }
 
@@ -144,6 +179,7 @@ def _write(
     trainer: Any,
     tokenizer: Any,
     metrics: dict[str, Any],
+    data: Instructions,
 ) -> None:
     """The finished folder; the metrics come last and say that it is one."""
     model = trainer.model
@@ -155,7 +191,7 @@ def _write(
         # By name, not by where it happens to be installed.
         write_json(stated_base, {**read_json(stated_base), "base_model_name_or_path": NANO_LLAMA})
     tokenizer.save_pretrained(folder.home)
-    stated = stated_template(settings.base) if settings.template is None else settings.template
+    stated = _stated(settings, data)
     if stated is not None:  # whoever opens the folder asks in the same words
         write_json(folder.home / "prompt.json", stated)
     write_text(folder.home / "README.md", generator_card(settings, metrics))
@@ -165,9 +201,21 @@ def _write(
         shutil.rmtree(heavy)
 
 
+def _stated(settings: GeneratorSettings, data: Instructions) -> Any:
+    """The template of the run as an experiment file has it, with its cases."""
+    stated = stated_template(settings.base) if settings.template is None else settings.template
+    if not data.cases:
+        return stated
+    named = stated or ("standard" if settings.method == "ssft" else "rule-guided")
+    options = dict(named) if isinstance(named, Mapping) else {"type": named}
+    return {**options, "cases": [asdict(case) for case in data.cases]}
+
+
 def _train(config: Config, progress: bool) -> str:
     settings = GeneratorSettings.from_config(config)
     metrics = train_generator(settings, progress=progress)
+    if not first_process():
+        return ""
     return (
         f"exact_match: {metrics['before']['exact_match']:.4f} before, "
         f"{metrics['best']['exact_match']:.4f} at step {metrics['best_step']} of "
@@ -184,7 +232,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="Fine-tune a generator with rules (RGFT) or without (method=ssft) by TRL and "
         "LoRA; resumes, and writes an adapter or a whole model with a model card.",
         example="python -m training.generator configs/training/generator-llama2-7b.yaml "
-        f"method={METHODS[1]} out=runs/generator-ssft",
+        f"method={METHODS[1]} out=runs/generator-ssft; on two GPUs: "
+        "torchrun --standalone --nproc_per_node 2 -m training.generator CONFIG",
     )
 
 

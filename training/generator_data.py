@@ -17,6 +17,7 @@ from rulerag.config import Config
 from rulerag.dataset import RuleQADataset
 from rulerag.errors import EmptyDataError
 from rulerag.generation.citations import Citation, citation_of
+from rulerag.generation.prompt_cases import Case
 from rulerag.kg.grounding import FactIndex, ground
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.types import Completion, GenerationRequest, Query
@@ -54,11 +55,13 @@ class Instructions:
         examples: what is trained on.
         tuning: requests that are never trained on.
         uncited: pairs left out because no document holds the answer, for citing templates.
+        cases: solved cases for every prompt, of queries that stand in neither of the others.
     """
 
     examples: list[Instruction]
     tuning: list[GenerationRequest]
     uncited: int = 0
+    cases: tuple[Case, ...] = ()
 
 
 class _Silent:
@@ -86,11 +89,13 @@ def make_instructions(
     """
     chance = np.random.default_rng([settings.seed, 8])
     asked, held, trained = _shares(settings, dataset, chance)
+    shown = _reserved(settings, trained, cited=cited)
+    trained = np.setdiff1d(trained, shown)
     pairs = [(n, answer) for n in trained for answer in asked[n].answers]
     if settings.samples and len(pairs) > settings.samples:
         kept = np.sort(chance.permutation(len(pairs))[: settings.samples])
         pairs = [pairs[n] for n in kept]
-    needed = sorted({n for n, _ in pairs} | set(held.tolist()))
+    needed = sorted({n for n, _ in pairs} | set(held.tolist()) | set(shown))
     found = _requests(settings, dataset, [asked[n] for n in needed])
     request = dict(zip(needed, found, strict=True))
     labels = dataset.labels
@@ -104,7 +109,43 @@ def make_instructions(
             f"{settings.split!r} of {dataset.name!r} leaves nothing to train on",
             hint="take a dataset with more queries, or a smaller data.tuning_share",
         )
-    return Instructions(examples, [request[n] for n in held], len(made) - len(examples))
+    solved = [(request[n], asked[n].answers[0]) for n in shown]
+    cases = _cases(settings, solved, labels, cited=cited)
+    return Instructions(examples, [request[n] for n in held], len(made) - len(examples), cases)
+
+
+def _reserved(
+    settings: GeneratorSettings, trained: npt.NDArray[np.int64], *, cited: bool
+) -> list[int]:
+    """The places of queries that cases are made of, drawn by seed, in the order of the draw.
+
+    More than are shown where a case must cite: not every answer stands in a document.
+    """
+    if not settings.shots:
+        return []
+    order = np.random.default_rng([settings.seed, 9]).permutation(trained)
+    return [int(n) for n in order[: settings.shots * (8 if cited else 1)]]
+
+
+def _cases(
+    settings: GeneratorSettings,
+    solved: Sequence[tuple[GenerationRequest, str]],
+    labels: Mapping[str, Mapping[str, str]],
+    *,
+    cited: bool,
+) -> tuple[Case, ...]:
+    """The first cases that can be shown (RuleRAG, section 3.2: fixed ones from F_G)."""
+    found = []
+    for request, answer in solved:
+        fact = supporting_fact(request, answer, labels)
+        if fact is not None or not cited:
+            found.append(Case.from_request(request, answer, fact and (fact[0], fact[1])))
+    if len(found) < settings.shots:
+        raise EmptyDataError(
+            f"{settings.split!r} has {len(found)} queries to make {settings.shots} cases of",
+            hint="take a dataset with more queries, or a smaller data.shots",
+        )
+    return tuple(found[: settings.shots])
 
 
 def tuning_queries(settings: GeneratorSettings, dataset: RuleQADataset) -> list[Query]:

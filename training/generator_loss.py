@@ -62,9 +62,9 @@ def answer_loss(model: Any, batch: Mapping[str, torch.Tensor], items: Any = None
     first = int((labels != IGNORED).any(0).nonzero()[0])
     kept = labels.shape[1] - first + 1  # the place before a token tells its score
     given = {key: value for key, value in batch.items() if key != "labels"}
-    accepted = inspect.signature(
-        (model.get_base_model() if hasattr(model, "get_base_model") else model).forward
-    ).parameters
+    inner = getattr(model, "module", model)  # what several processes wrap, takes anything
+    inner = inner.get_base_model() if hasattr(inner, "get_base_model") else inner
+    accepted = inspect.signature(inner.forward).parameters
     if "position_ids" not in accepted:
         given.pop("position_ids", None)
     if "logits_to_keep" in accepted:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,15 +14,34 @@ from rulerag.errors import ConfigError, GenerationError, MissingDependencyError
 from rulerag.generation.hf_loading import Loading, open_model
 from rulerag.generation.hf_shipped import shipped
 from rulerag.generation.huggingface import HuggingFaceGenerator
+from rulerag.generation.prompt_cases import Case
 from training.generator_data import Instruction
 from training.generator_loss import IGNORED
 from training.generator_settings import GeneratorSettings
 
-__all__ = ["adapter_config", "open_reader", "restore_start", "tokenized"]
+__all__ = ["adapter_config", "open_reader", "opened_in", "restore_start", "tokenized"]
+
+_DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
-def open_reader(settings: GeneratorSettings) -> HuggingFaceGenerator:
+def opened_in(settings: GeneratorSettings) -> str:
+    """The dtype that the base is opened in, and that quantized weights are multiplied in.
+
+    Frozen weights have the precision of the run; weights that are trained have float32, and are
+    multiplied in that precision by autocast.
+    """
+    return _DTYPES[settings.precision] if settings.rank else "float32"
+
+
+def open_reader(
+    settings: GeneratorSettings, device: str = "", cases: tuple[Case, ...] = ()
+) -> HuggingFaceGenerator:
     """The base model as the generator that it will be used as.
+
+    Args:
+        settings: of the run.
+        device: that of this process; that of the settings when empty.
+        cases: shown before every query.
 
     Raises:
         GenerationError: the model or its tokenizer cannot be opened.
@@ -32,17 +52,18 @@ def open_reader(settings: GeneratorSettings) -> HuggingFaceGenerator:
         if importlib.util.find_spec(package) is None:
             raise MissingDependencyError(package, "train")
     quantization = settings.quantization or None
-    loading = Loading(settings.device or "auto", "auto", quantization)
+    loading = Loading(device or settings.device or "auto", opened_in(settings), quantization)
     if quantization == "4bit":
         _check_four_bit(loading.place())
-    dtype = "float32" if quantization is None else "auto"
-    if settings.precision == "bf16" and settings.rank and quantization is None:
-        dtype = "bfloat16"  # frozen weights; the adapter's stay in float32
-    loading = Loading(loading.device, dtype, quantization)
+    model = open_model(shipped(settings.base), loading)
+    for layer in model.modules():
+        # On some CPUs validation would pack 4-bit weights into a form that gives no gradient.
+        if hasattr(layer, "support_avx512bf16_for_cpu"):
+            layer.support_avx512bf16_for_cpu = False
     return HuggingFaceGenerator(
-        open_model(shipped(settings.base), loading),
+        model,
         tokenizer=settings.tokenizer or shipped(settings.base),
-        template=settings.prompts,
+        template=replace(settings.prompts, cases=cases) if cases else settings.prompts,
         max_new_tokens=settings.max_new_tokens,
         max_input_tokens=max(1, settings.max_length - settings.max_new_tokens),
         device=loading.device,

@@ -8,6 +8,7 @@ from typing import Any
 from rulerag.config import Config
 from rulerag.generation.hf_shipped import stated_template
 from rulerag.generation.prompts import PromptTemplate
+from rulerag.generation.prompts_compact import CompactTemplate
 from training.command import fingerprint_settings, refuse_misfits
 
 __all__ = ["METHODS", "GeneratorSettings"]
@@ -22,7 +23,7 @@ _SECTIONS = {
     "dataset": ("path", "split"),
     "model": ("base", "tokenizer", "quantization", "chat"),
     "lora": ("rank", "alpha", "dropout", "targets", "merged"),
-    "data": ("method", "samples", "tuning_share"),
+    "data": ("method", "samples", "shots", "tuning_share"),
     "training": (
         "learning_rate",
         "batch_size",
@@ -51,7 +52,8 @@ class GeneratorSettings:
         out: the folder to write.
         split: the training queries, F_G.
         tokenizer: that of the base when empty.
-        quantization: ``4bit`` (NF4) or ``8bit`` for the base's weights; none when empty.
+        quantization: ``4bit`` (NF4, its scales quantized again) or ``8bit`` for the base's weights;
+            none when empty.
         chat: whether prompts are put into the chat template; as the tokenizer has one when null.
         template: the prompts, as in an experiment file; those that the base states when null.
         rank: of the LoRA matrices; 0 trains every weight.
@@ -61,12 +63,14 @@ class GeneratorSettings:
         merged: write one whole model instead of an adapter.
         method: ``rgft``, or ``ssft``: no rules, neither in retrieval nor in the prompt.
         samples: pairs of query and answer to train on, drawn by seed; 0 for all.
+        shots: solved cases in front of every prompt, drawn by seed from queries of the split that
+            are neither trained on nor validated on.
         tuning_share: share of the queries kept for validation.
         retrieval: how documents are found: the sections of an experiment file.
         top_k: documents of a prompt.
         reader_rules: which rules a prompt shows (see :class:`~rulerag.pipeline.RuleRAGPipeline`).
         learning_rate: of AdamW at its peak.
-        batch_size: examples of one forward pass.
+        batch_size: examples of one forward pass of one process.
         accumulation: passes of one step.
         epochs: passes over the examples.
         max_steps: stop earlier; 0 for all epochs.
@@ -75,14 +79,16 @@ class GeneratorSettings:
         weight_decay: of AdamW.
         max_grad_norm: gradients are clipped to it.
         max_length: tokens of prompt and answer together; documents that do not fit are left out.
-        precision: ``fp32``, ``bf16`` or ``fp16``.
+        precision: ``fp32``; ``bf16`` (GPUs from Ampere on, and CPUs) or ``fp16`` (any GPU, its loss
+            scaled): what is multiplied, frozen weights included; trained weights stay in float32.
         gradient_checkpointing: compute activations twice to save memory.
         every_epochs: epochs between two validations, which are checkpoints too.
         parts: validate after each of so many equal parts of the run instead; 0 for by epochs.
         max_queries: tuning queries asked at most; 0 for all.
         max_new_tokens: how long a validation answer may get.
-        device: ``cpu``, ``cuda``; a GPU where there is one when empty.
-        seed: of the samples, the adapter, the batches and dropout.
+        device: ``cpu``, ``cuda``; a GPU where there is one when empty. Several processes take one
+            GPU each.
+        seed: of the samples, the cases, the adapter, the batches and dropout.
     """
 
     path: str
@@ -100,6 +106,7 @@ class GeneratorSettings:
     merged: bool = False
     method: str = "rgft"
     samples: int = 2048
+    shots: int = 0
     tuning_share: float = 0.1
     retrieval: Config = field(default_factory=lambda: Config({}))
     top_k: int = 10
@@ -187,8 +194,17 @@ class GeneratorSettings:
         least_one = ("batch_size", "accumulation", "epochs", "top_k", "alpha")
         for key in (*least_one, "every_epochs", "max_length", "max_new_tokens"):
             ranges[key] = (getattr(self, key) >= 1, "1 or more")
-        for key in ("rank", "parts", "samples", "max_steps", "warmup_steps", "max_queries", "seed"):
+        counts = ("rank", "parts", "samples", "shots", "max_steps", "warmup_steps", "max_queries")
+        for key in (*counts, "seed"):
             ranges[key] = (getattr(self, key) >= 0, "0 or more")
+        one_gpu = not self.device.startswith("cuda:") or self.device == "cuda:0"
+        ranges["device"] = (
+            one_gpu,
+            "the trainer takes the first GPU that it sees: CUDA_VISIBLE_DEVICES says which",
+        )
+        if self.shots > 0:
+            shows = not isinstance(self.prompts, CompactTemplate)
+            ranges["shots"] = (shows, "0: compact prompts show no cases")
         refuse_misfits(self, ranges, _SECTIONS, config)
 
     @property
@@ -214,6 +230,10 @@ class GeneratorSettings:
     def to_json(self) -> dict[str, Any]:
         """Every setting as JSON."""
         plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "retrieval"}
+        if (
+            not self.shots
+        ):  # folders of runs from before there were cases stay those of these settings
+            plain.pop("shots")
         return {**plain, "retrieval": self.retrieval.to_dict(), "targets": list(self.targets)}
 
     @property

@@ -22,8 +22,9 @@ from training.checkpoint import TrainingError
 from training.generator_loss import LeftPadded, answer_loss
 from training.generator_model import adapter_config
 from training.generator_settings import GeneratorSettings
+from training.processes import Processes
 
-__all__ = ["Validation", "last_checkpoint", "make_trainer"]
+__all__ = ["Validation", "last_checkpoint", "make_trainer", "trainer_arguments"]
 
 _COMPLETE = "complete"  # written last: a checkpoint without it was cut off
 _METRICS = ("exact_match", "token_f1")
@@ -36,6 +37,7 @@ class Validation:
         reader: how prompts are made and answers are read; its settings, not its weights, count.
         settings: of the run.
         requests: what is asked.
+        processes: which share the requests; one by default.
     """
 
     def __init__(
@@ -43,8 +45,10 @@ class Validation:
         reader: HuggingFaceGenerator,
         settings: GeneratorSettings,
         requests: Sequence[GenerationRequest],
+        processes: Processes | None = None,
     ) -> None:
         self.reader, self.settings, self.requests = reader, settings, requests
+        self.processes = processes
 
     def __call__(self, model: Any) -> dict[str, float]:
         """The measures, and ``merit``: exact match, ties by token F1."""
@@ -58,7 +62,11 @@ class Validation:
             max_input_tokens=self.reader.max_input_tokens,
             chat=self.reader.chat,
         )
-        completions = reader.generate(self.requests)
+        shared = self.processes
+        mine = shared.share(self.requests) if shared else self.requests
+        completions = reader.generate(mine)
+        if shared:
+            completions = shared.gather(completions)
         model.train(training)
         rows = [
             answer_metrics(Answer(request.query, completion))
@@ -85,6 +93,7 @@ def make_trainer(
     rows: Sequence[dict[str, list[int]]],
     validation: Validation,
     work: Path,
+    processes: Processes,
     *,
     progress: bool = False,
     after_step: Callable[[int], None] | None = None,
@@ -98,18 +107,63 @@ def make_trainer(
         rows: ``input_ids`` and ``labels``.
         validation: measures the model.
         work: the folder of its checkpoints.
+        processes: where it runs.
         progress: show TRL's progress bar.
         after_step: called with the number of every finished step.
     """
     from datasets import Dataset
     from transformers import PrinterCallback, ProgressCallback
 
-    trl: Any = importlib.import_module("trl")
-    per_epoch = math.ceil(math.ceil(len(rows) / settings.batch_size) / settings.accumulation)
-    every = per_epoch * settings.every_epochs
+    every = _between_validations(settings, len(rows), processes.world)
+    data = Dataset.from_list(list(rows))
+    trainer = _trainer_class()(
+        model=model,
+        args=trainer_arguments(settings, work, processes, every=every, progress=progress),
+        train_dataset=data,
+        eval_dataset=data.select([0]),  # asked for by name only: validation generates
+        data_collator=LeftPadded(tokenizer),
+        processing_class=tokenizer,
+        peft_config=adapter_config(settings),
+        callbacks=[_callback(after_step, processes)],
+    )
+    for weight in trainer.model.parameters():
+        if weight.requires_grad:  # TRL puts adapters of quantized weights into bfloat16
+            weight.data = weight.data.float()
+    trainer.validation = validation
+    trainer.remove_callback(PrinterCallback)
+    if not progress:
+        trainer.remove_callback(ProgressCallback)
+    return trainer
+
+
+def _between_validations(settings: GeneratorSettings, rows: int, world: int) -> int:
+    """How many steps lie between two validations."""
+    batches = math.ceil(rows / (settings.batch_size * world))
+    per_epoch = math.ceil(batches / settings.accumulation)
     if settings.parts:
-        every = math.ceil((settings.max_steps or per_epoch * settings.epochs) / settings.parts)
-    cpu = (settings.device or ("cuda" if torch.cuda.is_available() else "cpu")) == "cpu"
+        return math.ceil((settings.max_steps or per_epoch * settings.epochs) / settings.parts)
+    return per_epoch * settings.every_epochs
+
+
+def trainer_arguments(
+    settings: GeneratorSettings,
+    work: Path,
+    processes: Processes,
+    *,
+    every: int,
+    progress: bool = False,
+) -> Any:
+    """TRL's arguments of a run.
+
+    Args:
+        settings: of the run.
+        work: the folder of its checkpoints.
+        processes: where it runs.
+        every: steps between two validations.
+        progress: show TRL's progress bar.
+    """
+    trl: Any = importlib.import_module("trl")
+    cpu = processes.device.type == "cpu"
     # The old names of two arguments, which this version of TRL still sets itself.
     warnings.filterwarnings("ignore", message=".*gradient_checkpointing.*", category=FutureWarning)
     arguments = trl.SFTConfig(
@@ -131,6 +185,7 @@ def make_trainer(
         fp16=settings.precision == "fp16",
         use_cpu=cpu,
         dataloader_pin_memory=not cpu,
+        ddp_find_unused_parameters=False,  # every adapter is used, and looking costs
         eval_strategy="steps",
         eval_steps=every,
         save_strategy="steps",
@@ -146,22 +201,11 @@ def make_trainer(
         seed=settings.seed,
         data_seed=settings.seed,
     )
-    data = Dataset.from_list(list(rows))
-    trainer = _trainer_class()(
-        model=model,
-        args=arguments,
-        train_dataset=data,
-        eval_dataset=data.select([0]),  # asked for by name only: validation generates
-        data_collator=LeftPadded(tokenizer),
-        processing_class=tokenizer,
-        peft_config=adapter_config(settings),
-        callbacks=[_callback(after_step)],
-    )
-    trainer.validation = validation
-    trainer.remove_callback(PrinterCallback)
-    if not progress:
-        trainer.remove_callback(ProgressCallback)
-    return trainer
+    # A launcher's configuration may ask for another one behind the settings' back.
+    arguments.mixed_precision = "no" if settings.precision == "fp32" else settings.precision
+    # One process would spread each batch over every GPU that it sees, another batch than was set.
+    arguments._n_gpu = min(1, arguments.n_gpu)
+    return arguments
 
 
 @cache
@@ -193,11 +237,17 @@ def _trainer_class() -> Any:
             return_outputs: bool = False,
             num_items_in_batch: Any = None,
         ) -> Any:
-            return answer_loss(model, inputs, num_items_in_batch)
+            loss = answer_loss(model, inputs, num_items_in_batch)
+            # The tokens are those of all processes, whose gradients are averaged.
+            whole = num_items_in_batch is not None
+            return loss * self.args.world_size if whole else loss
 
         def training_step(self, *arguments: Any, **options: Any) -> Any:
             loss = super().training_step(*arguments, **options)
-            if not bool(torch.isfinite(loss)):
+            finite = torch.isfinite(loss)
+            if self.args.world_size > 1:  # one that stops alone would leave the others waiting
+                finite = self.accelerator.gather(finite.reshape(1)).all()
+            if not bool(finite):
                 raise _diverged(self, f"the loss is {float(loss)}")
             return loss
 
@@ -222,7 +272,7 @@ def _diverged(trainer: Any, what: str) -> TrainingError:
     )
 
 
-def _callback(after_step: Callable[[int], None] | None) -> Any:
+def _callback(after_step: Callable[[int], None] | None, processes: Processes) -> Any:
     from transformers import TrainerCallback
 
     class Steps(TrainerCallback):
@@ -234,9 +284,10 @@ def _callback(after_step: Callable[[int], None] | None) -> Any:
             return control
 
         def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            write_text(
-                Path(args.output_dir) / f"checkpoint-{state.global_step}" / _COMPLETE, "yes\n"
-            )
+            processes.wait()  # each writes its random state into the first one's checkpoint
+            if processes.is_main:
+                place = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+                write_text(place / _COMPLETE, "yes\n")
 
         def on_log(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             if after_step is not None and "loss" in (state.log_history or [{}])[-1]:

@@ -1,19 +1,93 @@
-"""Where training runs: one process, or those that ``torchrun`` or ``accelerate launch`` started."""
+"""Where training runs: one process, or those that ``torchrun`` or ``accelerate launch`` started.
+
+Each process takes a device of its own, and only the first writes files. What one process finds out,
+all of them then know: a process that goes its own way would leave the others waiting for ever.
+"""
 
 from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from datetime import timedelta
+from typing import Any, TypeVar
 
 import torch
 
-from rulerag.errors import ConfigError, MissingDependencyError
+from rulerag.errors import ConfigError, MissingDependencyError, RuleRAGError
 
-__all__ = ["PRECISIONS", "Processes"]
+__all__ = ["PRECISIONS", "Processes", "check_precision", "first_process", "own_device"]
+
+T = TypeVar("T")
 
 PRECISIONS = ("fp32", "bf16")
+"""Those of the retriever; the generator's trainer knows ``fp16`` too."""
+
+_PATIENCE = timedelta(hours=12)
+"""How long a process waits for the others: the first one may have a corpus to encode."""
+
+
+def first_process() -> bool:
+    """Whether this process speaks for all, as the launcher numbered them."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
+def own_device(device: str, *, gpus: int, local_world: int) -> None:
+    """Refuse a device that the processes of one machine cannot have each for itself.
+
+    Args:
+        device: as asked for; empty for a GPU where there is one.
+        gpus: how many this machine has.
+        local_world: processes on this machine.
+
+    Raises:
+        ConfigError: one GPU for several processes, or no GPU where one is asked for.
+    """
+    if device.startswith("cuda") and not gpus:
+        raise ConfigError("there is no GPU here", key="device", hint="device=cpu")
+    if local_world == 1 or device == "cpu" or not gpus:
+        return
+    if device not in ("", "cuda"):
+        raise ConfigError(
+            f"{local_world} processes cannot share {device}",
+            key="device",
+            hint="device=cuda gives each process a GPU of its own; CUDA_VISIBLE_DEVICES says which",
+        )
+    if local_world > gpus:
+        raise ConfigError(
+            f"{local_world} processes on this machine, and {gpus} GPU{'s' * (gpus > 1)}",
+            key="device",
+            hint=f"start {gpus} (--nproc_per_node, --num_processes), or device=cpu",
+        )
+
+
+def check_precision(precision: str, device: str, *, bf16: bool, otherwise: str) -> None:
+    """Refuse a precision that a device does not compute in.
+
+    Args:
+        precision: ``fp32``, ``bf16`` or ``fp16``.
+        device: ``cpu``, ``cuda``, ``cuda:1``.
+        bf16: whether that device computes in bf16 itself; older cards (V100, T4) emulate it, many
+            times slower than fp32.
+        otherwise: what to take instead of bf16.
+
+    Raises:
+        ConfigError: bf16 on a GPU without it, or fp16 without a GPU, whose loss cannot be scaled.
+    """
+    if precision == "fp16" and not device.startswith("cuda"):
+        raise ConfigError(
+            f"fp16 is not trained on {device}: its gradients need a scaled loss, which a GPU alone "
+            "computes",
+            key="training.precision",
+            hint="precision=fp32 or precision=bf16, or device=cuda",
+        )
+    if precision == "bf16" and device.startswith("cuda") and not bf16:
+        raise ConfigError(
+            "this GPU does not compute in bf16",
+            key="training.precision",
+            hint=f"precision={otherwise}",
+        )
 
 
 class Processes:
@@ -21,28 +95,30 @@ class Processes:
 
     Args:
         device: ``cpu``, ``cuda``, ``cuda:1``; a GPU where there is one when None.
-        precision: ``fp32``, or ``bf16`` for mixed precision.
+        precision: ``fp32``, ``bf16`` or ``fp16``, for mixed precision.
+        otherwise: what an error about bf16 says that works instead.
 
     Raises:
-        ConfigError: an unknown precision, or a device that is not here.
+        ConfigError: a device that is not here or not for each process, a precision that it does
+            not compute in, or a launcher that shards the model (FSDP, DeepSpeed).
         MissingDependencyError: several processes without accelerate.
     """
 
-    def __init__(self, device: str | None = None, precision: str = "fp32") -> None:
-        if precision not in PRECISIONS:
-            raise ConfigError(
-                f"unknown precision {precision!r}", key="precision", hint=" or ".join(PRECISIONS)
-            )
+    def __init__(
+        self, device: str | None = None, precision: str = "fp32", *, otherwise: str = "fp32"
+    ) -> None:
         self.precision = precision
         self.world = int(os.environ.get("WORLD_SIZE", "1"))
-        self._accelerator: Any = None
         self.rank = 0
+        gpus = torch.cuda.device_count()
+        local_world = int(os.environ.get("LOCAL_WORLD_SIZE", self.world))
+        own_device(device or "", gpus=gpus, local_world=local_world)
+        self.device = _device(device or ("cuda:0" if gpus else "cpu"))
         if self.world > 1:
-            self._accelerator = _accelerator(cpu=device == "cpu")
-            self.rank = int(self._accelerator.process_index)
-            self.device = torch.device(self._accelerator.device)
-        else:
-            self.device = _device(device)
+            self.device = _join(cpu=self.device.type == "cpu")
+            self.rank = torch.distributed.get_rank()
+        native = torch.cuda.is_bf16_supported(including_emulation=False)
+        check_precision(precision, str(self.device), bf16=native, otherwise=otherwise)
 
     @property
     def is_main(self) -> bool:
@@ -52,7 +128,14 @@ class Processes:
     def prepare(self, model: torch.nn.Module) -> torch.nn.Module:
         """The model to call in training; its gradients become the mean over the processes."""
         model.to(self.device)
-        return self._accelerator.prepare(model) if self._accelerator is not None else model
+        if self.world == 1:
+            return model
+        # Encoders carry weights (a pooler) that sentence vectors never see.
+        return torch.nn.parallel.DistributedDataParallel(
+            model,
+            device_ids=[self.device] if self.device.type == "cuda" else None,
+            find_unused_parameters=True,
+        )
 
     def autocast(self) -> AbstractContextManager[Any]:
         """Mixed precision, where it is asked for."""
@@ -62,35 +145,76 @@ class Processes:
 
     def total(self, value: torch.Tensor) -> float:
         """The sum of a number over all processes."""
-        if self._accelerator is not None:
-            value = self._accelerator.reduce(value.detach().clone(), reduction="sum")
-        return float(value.detach())
+        value = value.detach().clone()
+        if self.world > 1:
+            torch.distributed.all_reduce(value)
+        return float(value)
+
+    def first(self, work: Callable[[], T]) -> T:
+        """What the first process finds, in every process; an error of rulerag's own too.
+
+        Args:
+            work: done by the first process alone, while the others wait.
+        """
+        if self.world == 1:
+            return work()
+        told: list[Any] = [None, None]
+        if self.is_main:
+            try:
+                told[0] = work()
+            except RuleRAGError as error:
+                told[1] = error
+        torch.distributed.broadcast_object_list(told, src=0)
+        if told[1] is not None:
+            raise told[1]
+        found: T = told[0]
+        return found
+
+    def share(self, items: Sequence[T]) -> list[T]:
+        """This process's part of what all of them do together."""
+        return list(items[self.rank :: self.world])
+
+    def gather(self, mine: Sequence[T]) -> list[T]:
+        """The results of all parts, in the order of the whole; the other way of :meth:`share`."""
+        if self.world == 1:
+            return list(mine)
+        parts: list[Any] = [None] * self.world
+        torch.distributed.all_gather_object(parts, list(mine))
+        total = sum(map(len, parts))
+        return [parts[place % self.world][place // self.world] for place in range(total)]
 
     def wait(self) -> None:
         """Go on when every process is here."""
-        if self._accelerator is not None:
-            self._accelerator.wait_for_everyone()
+        if self.world > 1:
+            torch.distributed.barrier()
 
     def end(self) -> None:
         """Leave the group of processes."""
-        if self._accelerator is not None:
-            self._accelerator.end_training()
-            if torch.distributed.is_initialized():
-                torch.distributed.destroy_process_group()
+        if self.world > 1 and torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()
 
 
-def _device(device: str | None) -> torch.device:
-    chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise ConfigError("there is no GPU here", key="device", hint="device=cpu")
-    return chosen
+def _device(device: str) -> torch.device:
+    try:
+        return torch.device(device)
+    except RuntimeError as error:
+        message = str(error).splitlines()[0]
+        raise ConfigError(message, key="device", hint="device=cpu or device=cuda") from error
 
 
-def _accelerator(*, cpu: bool) -> Any:
+def _join(*, cpu: bool) -> torch.device:
+    """Meet the other processes; the device of this one."""
+    for name, key in (("FSDP", "ACCELERATE_USE_FSDP"), ("DeepSpeed", "ACCELERATE_USE_DEEPSPEED")):
+        if os.environ.get(key, "").lower() in ("1", "true"):
+            raise ConfigError(
+                f"the launcher shards the model by {name}, and a part of one is not written or "
+                "asked anything here",
+                key=key,
+                hint="accelerate launch --multi_gpu, or torchrun: a whole model in each process",
+            )
     try:
         accelerate = importlib.import_module("accelerate")
     except ImportError:
         raise MissingDependencyError("accelerate", "train") from None
-    # Encoders carry weights (a pooler) that sentence vectors never see.
-    unused = accelerate.DistributedDataParallelKwargs(find_unused_parameters=True)
-    return accelerate.Accelerator(cpu=cpu, kwargs_handlers=[unused])
+    state = accelerate.PartialState(cpu=cpu, timeout=_PATIENCE)
+    return torch.device("cpu" if cpu else state.device)

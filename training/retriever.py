@@ -10,7 +10,6 @@ References:
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -26,7 +25,7 @@ from training.command import run_training
 from training.corpus_matrix import CorpusMatrix
 from training.data import TrainingData, mine_hard_negatives, prepare, with_latest_statements
 from training.model_card import retriever_card
-from training.processes import Processes
+from training.processes import Processes, first_process
 from training.settings import RetrieverSettings
 from training.trainer import RetrieverTrainer
 
@@ -61,9 +60,11 @@ def train_retriever(
     """
     settings.check()
     processes = Processes(settings.device or None, settings.precision)
-    folder = RunFolder(settings.out, settings.fingerprint)
-    done = folder.finished
+    progress = progress and processes.is_main
+    folder = processes.first(lambda: RunFolder(settings.out, settings.fingerprint))
+    done = processes.first(lambda: folder.finished)
     if done is not None:
+        processes.end()
         return done
     if processes.is_main:
         folder.begin(asdict(settings))
@@ -95,7 +96,7 @@ def train_retriever(
     if processes.is_main:
         query.model.load_state_dict(folder.best(trainer.best_step))
         folder.finish(query, document, retriever_card(settings, metrics, settings.query), metrics)
-    processes.wait()
+    metrics = processes.first(lambda: metrics)
     processes.end()
     return metrics
 
@@ -134,8 +135,8 @@ def _encoder(settings: RetrieverSettings, role: str, processes: Processes) -> Se
 def _train(config: Config, progress: bool) -> str:
     settings = RetrieverSettings.from_config(config)
     metrics = train_retriever(settings, progress=progress)
-    if int(os.environ.get("RANK", "0")):
-        return ""  # the first process speaks for all
+    if not first_process():
+        return ""
     name = settings.metric
     return (
         f"{name}: {metrics['before'][name]:.4f} before, {metrics['best'][name]:.4f} at step "

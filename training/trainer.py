@@ -244,6 +244,7 @@ class RetrieverTrainer:
 
     def _resume(self) -> None:
         state = self.folder.load()
+        self.processes.wait()  # before the first process writes another one
         if state is None:
             return
         self.step, self.best_step = state["step"], state["best_step"]

@@ -1,4 +1,4 @@
-"""Greedy decoding of padded batches behind a shared beginning, on any device and architecture."""
+"""Decoding of padded batches behind a shared beginning, on any device and architecture."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.errors import GenerationError
-from rulerag.generation.hf_batches import Tokens, plan_batches, shared_length
+from rulerag.generation.hf_batches import Batch, Tokens, plan_batches, shared_length
 from rulerag.generation.hf_cache import roomy_cache
 
 __all__ = ["Decoded", "Decoder", "Ending", "Limits", "best_tokens", "window_of"]
+
+Choose = Callable[[Any, Sequence[int]], tuple[Any, Any]]
 
 
 @dataclass(slots=True)
@@ -71,7 +73,7 @@ class Ending:
 
 
 class Decoder:
-    """Runs a causal language model greedily, many rows at a time.
+    """Runs a causal language model, many rows at a time; greedily unless told otherwise.
 
     Rows are padded on the left, between the shared beginning and their own part. Keys and values
     of the last shared beginning are kept until :meth:`forget`, and what the next beginning has in
@@ -81,10 +83,13 @@ class Decoder:
         model: a causal language model of transformers, in evaluation mode.
         ending: when an answer ends.
         pad: the token that fills up rows.
+        choose: takes scores of shape (rows, tokens) and the place of each row's prompt; gives the
+            next tokens and their log-probabilities, both of shape (rows,).
     """
 
-    def __init__(self, model: Any, ending: Ending, pad: int) -> None:
+    def __init__(self, model: Any, ending: Ending, pad: int, choose: Choose | None = None) -> None:
         self.model, self.ending, self.pad = model, ending, pad
+        self._choose = choose or (lambda logits, _: best_tokens(logits))
         parameters = inspect.signature(model.forward).parameters
         self._positions = "position_ids" in parameters
         self._last_only = "logits_to_keep" in parameters
@@ -96,7 +101,7 @@ class Decoder:
     def generate(
         self, prompts: Sequence[Tokens], limits: Limits, done: Callable[[int], object]
     ) -> list[Decoded]:
-        """Continue prompts greedily.
+        """Continue prompts.
 
         Args:
             prompts: token ids, at least one each.
@@ -118,8 +123,7 @@ class Decoder:
         )
         results: list[Decoded] = [Decoded() for _ in prompts]
         for batch in batches:
-            chosen = [prompts[row] for row in batch.rows]
-            found = self._decode(chosen, batch.shared, limits.new_tokens)
+            found = self._decode(prompts, batch, limits.new_tokens)
             for row, result in zip(batch.rows, found, strict=True):
                 results[row] = result
             done(len(batch.rows))
@@ -160,10 +164,11 @@ class Decoder:
                 found[i] = float(each[row, -(len(sequences[i]) - starts[i]) :].double().sum())
         return found
 
-    def _decode(self, prompts: Sequence[Tokens], shared: int, new_tokens: int) -> list[Decoded]:
+    def _decode(self, whole: Sequence[Tokens], batch: Batch, new_tokens: int) -> list[Decoded]:
         """Continue one batch, whose first tokens are the same."""
         import torch
 
+        prompts, shared = [whole[place] for place in batch.rows], batch.shared
         with torch.inference_mode():
             cache = None
             if shared:
@@ -172,7 +177,7 @@ class Decoder:
                 capacity = max(map(len, prompts)) + new_tokens
                 layers = self._layers if shared else ()
                 cache = roomy_cache(layers, len(prompts), capacity)
-            return self._greedy(prompts, shared, cache, new_tokens)
+            return self._continue(prompts, batch, cache, new_tokens)
 
     def _advance(self, prefix: Tokens) -> None:
         """Make the kept beginning this one, computing only what is new."""
@@ -208,20 +213,21 @@ class Decoder:
             arguments["logits_to_keep"] = keep
         return self.model(**arguments)
 
-    def _greedy(
-        self, prompts: Sequence[Tokens], shared: int, cache: Any, new_tokens: int
+    def _continue(
+        self, prompts: Sequence[Tokens], batch: Batch, cache: Any, new_tokens: int
     ) -> list[Decoded]:
         import torch
 
-        ids, mask = self._padded(prompts, shared)
-        positions = (mask.cumsum(dim=1) - 1).clamp(min=0)[:, shared:]
+        ids, mask = self._padded(prompts, batch.shared)
+        positions = (mask.cumsum(dim=1) - 1).clamp(min=0)[:, batch.shared :]
         results = [Decoded() for _ in prompts]
         rows = list(range(len(prompts)))  # of the batch that is still computed
         going = set(rows)
         for step in range(new_tokens):
             output = self._forward(ids, mask, positions, cache)
             cache = output.past_key_values
-            chosen, scores = best_tokens(output.logits[:, -1, :])
+            places = [batch.rows[row] for row in rows]
+            chosen, scores = self._choose(output.logits[:, -1, :], places)
             for row, token, score in zip(rows, chosen.tolist(), scores.tolist(), strict=True):
                 if row in going and not self.ending.take(results[row], token, score):
                     going.discard(row)

@@ -32,8 +32,10 @@ class Loading:
 
     Args:
         device: ``auto`` (a GPU when there is one), ``cpu``, ``cuda``, ``cuda:1`` and so on.
-        dtype: ``auto`` (float32 on a CPU, else as stored), ``float32``, ``bfloat16``, ``float16``.
-        quantization: None, ``4bit`` (NF4) or ``8bit``, by bitsandbytes.
+        dtype: ``auto`` (float32 on a CPU, else as stored), ``float32``, ``bfloat16``, ``float16``;
+            4-bit weights are multiplied in it.
+        quantization: None, ``4bit`` (NF4, its scales quantized again: Dettmers et al., QLoRA,
+            arXiv:2305.14314, section 3) or ``8bit``, by bitsandbytes.
         local_files_only: never ask the hub.
 
     Raises:
@@ -112,7 +114,10 @@ def open_model(name: str | Path, loading: Loading) -> Any:
     dtype = "float32" if loading.dtype == "auto" and device == "cpu" else loading.dtype
     options["dtype"] = dtype
     if loading.quantization is not None:
-        options |= {"quantization_config": _quantized(loading.quantization), "device_map": device}
+        options |= {
+            "quantization_config": _quantized(loading.quantization, dtype),
+            "device_map": device,
+        }
     try:
         model: Any = AutoModelForCausalLM.from_pretrained(str(name), **options)
         if loading.quantization is None:
@@ -220,7 +225,8 @@ def _unopened(what: str, name: str | Path, error: BaseException) -> GenerationEr
     )
 
 
-def _quantized(kind: str) -> Any:
+def _quantized(kind: str, dtype: str) -> Any:
+    """The configuration of bitsandbytes; ``auto`` multiplies as the GPU does fastest."""
     for package, extra in (("bitsandbytes", "bnb"), ("accelerate", "train")):
         if importlib.util.find_spec(package) is None:
             raise MissingDependencyError(package, extra)
@@ -230,6 +236,12 @@ def _quantized(kind: str) -> Any:
     config: Any = transformers.BitsAndBytesConfig
     if kind == "8bit":
         return config(load_in_8bit=True)
-    on_gpu = torch.cuda.is_available() and torch.cuda.is_bf16_supported()
-    compute = torch.bfloat16 if on_gpu else torch.float32
-    return config(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=compute)
+    if dtype == "auto":  # only on a GPU; those before Ampere emulate bfloat16
+        native = torch.cuda.is_bf16_supported(including_emulation=False)
+        dtype = "bfloat16" if native else "float16"
+    return config(
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=getattr(torch, dtype),
+    )

@@ -27,6 +27,7 @@ from rulerag.generation.hf_packed import PackedModel
 from rulerag.generation.hf_packed_decoding import PackedDecoder
 from rulerag.generation.hf_shipped import NANO_LLAMA, shipped, stated_template
 from rulerag.generation.prompts import Prompt, PromptTemplate
+from rulerag.generation.sampled import sampled_by_model
 from rulerag.io import fingerprint_object
 from rulerag.types import Completion, GenerationRequest
 
@@ -200,6 +201,8 @@ class HuggingFaceGenerator:
         """
         answers = self._answers(requests)
         return [self._completion(*pair) for pair in zip(answers, requests, strict=True)]
+
+    sample = sampled_by_model
 
     def write(self, requests: Sequence[GenerationRequest]) -> list[str]:
         """What the model writes for each request, word for word, citation and cues included.

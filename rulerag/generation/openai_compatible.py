@@ -12,6 +12,7 @@ from typing import Any, Literal
 from rulerag.errors import ConfigError, GenerationError
 from rulerag.generation.openai_calls import Endpoint, Stopped
 from rulerag.generation.prompts import Prompt, PromptTemplate
+from rulerag.generation.sampled import sampled_by_endpoint
 from rulerag.io import fingerprint_object
 from rulerag.types import Completion, GenerationRequest
 
@@ -190,6 +191,8 @@ class OpenAICompatibleGenerator:
         self._count(answer.get("usage"))
         score = _score(choice, self.api) if self.log_probability else None
         return Completion(self.template.read(written, request), score)
+
+    sample = sampled_by_endpoint
 
     def _payload(self, text: str) -> dict[str, Any]:
         payload: dict[str, Any] = {

@@ -1,20 +1,21 @@
 """The chain-of-thought baselines of RuleRAG: thoughts that are corrected by retrieved documents.
 
 References:
-    Zhao et al. 2023 (Verify-and-Edit, arXiv:2305.03268), section 3.
+    Zhao et al. 2023 (Verify-and-Edit, arXiv:2305.03268), section 3 and its Algorithm 1.
     Li et al. 2024 (Chain-of-Knowledge, arXiv:2305.13269), section 3.
     RuleRAG (arXiv:2410.22353), section 4.1: both with the corpus as knowledge source, 3-shot.
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from rulerag.errors import ConfigError
 from rulerag.generation.prompts import PromptTemplate
+from rulerag.generation.sampled import SamplingGenerator
 from rulerag.generation.thoughts import (
     answer_prompt,
     ask_prompt,
@@ -23,7 +24,8 @@ from rulerag.generation.thoughts import (
     think_prompt,
 )
 from rulerag.io import fingerprint_object
-from rulerag.protocols import Generator, Retriever
+from rulerag.protocols import Retriever
+from rulerag.text import normalize_answer
 from rulerag.types import Candidate, Completion, GenerationRequest, Query
 
 __all__ = ["ChainOfKnowledge", "VerifyAndEdit"]
@@ -36,7 +38,7 @@ class _Chain:
     Args:
         query: what is asked.
         thought: its sentences, corrected as far as the method has come.
-        answer: the answer so far.
+        answer: what they led to.
         evidence: ids of the documents that corrected it, in order.
     """
 
@@ -45,42 +47,70 @@ class _Chain:
     answer: Completion = field(default_factory=lambda: Completion(""))
     evidence: dict[str, None] = field(default_factory=dict)
 
+    @property
+    def told(self) -> str:
+        """The thought in one line."""
+        return " ".join(self.thought)
 
-class _ThoughtReader(ABC):
-    """Thinks, corrects what it thought by documents that it finds itself, and answers.
 
-    The documents and rules of a request are not read: these baselines search by themselves. The
-    papers correct only what a vote over samples leaves in doubt; decoding here is greedy, so the
-    probability of the first answer takes the vote's place.
+@dataclass(frozen=True, slots=True)
+class _Vote:
+    """What the drawn thoughts of one query agree on.
 
     Args:
-        reader: a language model with the template ``plain``.
+        chain: the first one that led to the most frequent answer.
+        share: of the thoughts that led there.
+    """
+
+    chain: _Chain
+    share: float
+
+
+class _ThoughtReader(ABC):
+    """Thinks several times, votes, and corrects by documents what the vote leaves in doubt.
+
+    Thoughts and their answers are drawn at a temperature. The most frequent answer stands where
+    enough of them agree (self-consistency: Wang et al. 2022, arXiv:2203.11171); where fewer do, the
+    first thought that led to it is corrected by documents that the method finds itself, and
+    answered again, greedily. The documents and rules of a request are not read.
+
+    Args:
+        reader: a language model with the template ``plain``, which can draw answers.
         retriever: finds documents for the checking queries.
         top_k: how many documents a check reads.
         max_thoughts: how many sentences of a thought are checked.
-        certainty: a first answer of this probability or more is kept as it stands; every answer
-            is checked when None, and where the reader states no log-probability.
+        samples: thoughts of each query; both papers draw five.
+        temperature: they are drawn at; both papers take 0.7.
+        consistency: an answer that this share of the thoughts or more leads to is kept as it
+            stands. Half of them, as in both papers, is three of five.
+        seed: of the draws.
 
     Raises:
-        ConfigError: a number is out of range, or the reader has another template.
+        ConfigError: a number is out of range, or the reader has another template or cannot draw.
     """
 
     name = ""
 
     def __init__(
         self,
-        reader: Generator,
+        reader: SamplingGenerator,
         retriever: Retriever,
         *,
         top_k: int = 10,
         max_thoughts: int = 3,
-        certainty: float | None = None,
+        samples: int = 5,
+        temperature: float = 0.7,
+        consistency: float = 0.5,
+        seed: int = 0,
     ) -> None:
-        for key, value in (("top_k", top_k), ("max_thoughts", max_thoughts)):
+        counts = (("top_k", top_k), ("max_thoughts", max_thoughts), ("samples", samples))
+        for key, value in counts:
             if value < 1:
                 raise ConfigError(f"{value} is below 1", key=key)
-        if certainty is not None and not 0 < certainty <= 1:
-            raise ConfigError(f"{certainty} is not in (0, 1]", key="certainty", hint="0.9")
+        if temperature <= 0:
+            raise ConfigError(f"{temperature} draws nothing", key="temperature", hint="0.7")
+        if not 0 < consistency <= 1:
+            raise ConfigError(f"{consistency} is not in (0, 1]", key="consistency", hint="0.5")
         template = getattr(reader, "template", None)
         if isinstance(template, PromptTemplate) and template != PromptTemplate.plain():
             raise ConfigError(
@@ -88,46 +118,65 @@ class _ThoughtReader(ABC):
                 key="reader.template",
                 hint="reader: {template: plain, …}",
             )
+        if not isinstance(reader, SamplingGenerator):
+            raise ConfigError(
+                f"{type(reader).__name__} cannot draw answers, and a vote needs several",
+                key="reader.type",
+                hint="reader: {type: huggingface, …} or {type: openai, …}",
+            )
         self.reader, self.retriever = reader, retriever
-        self.top_k, self.max_thoughts, self.certainty = top_k, max_thoughts, certainty
+        self.top_k, self.max_thoughts = top_k, max_thoughts
+        self.samples, self.temperature = samples, temperature
+        self.consistency, self.seed = consistency, seed
 
     @property
     def fingerprint(self) -> str:
         """Names the method, its reader, its retriever and every setting."""
-        settings = [self.top_k, self.max_thoughts, self.certainty]
+        checking = [self.top_k, self.max_thoughts]
+        voting = [self.samples, self.temperature, self.consistency, self.seed]
         return fingerprint_object(
-            [self.name, self.reader.fingerprint, self.retriever.fingerprint, *settings]
+            [self.name, self.reader.fingerprint, self.retriever.fingerprint, *checking, *voting]
         )
+
+    @property
+    def sampling(self) -> str:
+        """How answers are drawn by chance, in words."""
+        return f"a vote of {self.samples} at temperature {self.temperature}"
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
         """Return one completion for each request, in order.
 
-        Each completion's only candidate names the documents that corrected the thought.
+        Each completion's only candidate names the documents that corrected the thought; none where
+        the vote stood.
         """
-        chains = [_Chain(request.query) for request in requests]
-        thoughts = self._ask([think_prompt(chain.query.text) for chain in chains])
-        for chain, thought in zip(chains, thoughts, strict=True):
-            chain.thought = sentences(thought.text)
-        self._answer(chains)
-        doubtful = [chain for chain in chains if self._doubts(chain.answer)]
+        votes = self._votes([request.query for request in requests])
+        doubtful = [vote.chain for vote in votes if vote.share < self.consistency]
         if doubtful:
             self._correct(doubtful)
-            self._answer(doubtful)
-        return [_completion(chain) for chain in chains]
+            prompts = [answer_prompt(chain.query.text, chain.told) for chain in doubtful]
+            for chain, answer in zip(doubtful, self._ask(prompts), strict=True):
+                chain.answer = answer
+        return [_completion(vote.chain) for vote in votes]
+
+    def _votes(self, queries: Sequence[Query]) -> list[_Vote]:
+        """What the drawn thoughts of each query agree on."""
+        asked = [think_prompt(query.text) for query in queries]
+        drawn = self._drawn(asked, self.samples, self.seed)
+        chains = [
+            [_Chain(query, sentences(thought.text)) for thought in thoughts]
+            for query, thoughts in zip(queries, drawn, strict=True)
+        ]
+        for number in range(self.samples):  # equal thoughts answer each by a draw of its own
+            own = [thoughts[number] for thoughts in chains]
+            prompts = [answer_prompt(chain.query.text, chain.told) for chain in own]
+            answers = self._drawn(prompts, 1, self.seed + 1 + number)
+            for chain, (answer,) in zip(own, answers, strict=True):
+                chain.answer = answer
+        return [_vote(thoughts) for thoughts in chains]
 
     @abstractmethod
     def _correct(self, chains: Sequence[_Chain]) -> None:
         """Correct the thoughts of some queries by documents."""
-
-    def _doubts(self, answer: Completion) -> bool:
-        if self.certainty is None or answer.score is None or not answer.text:
-            return True
-        return math.exp(answer.score) < self.certainty
-
-    def _answer(self, chains: Sequence[_Chain]) -> None:
-        prompts = [answer_prompt(chain.query.text, " ".join(chain.thought)) for chain in chains]
-        for chain, answer in zip(chains, self._ask(prompts), strict=True):
-            chain.answer = answer
 
     def _checked(self, chains: Sequence[_Chain], statements: Sequence[str]) -> list[str]:
         """One statement of each chain, put right by the documents found for it.
@@ -160,14 +209,18 @@ class _ThoughtReader(ABC):
         return corrected
 
     def _ask(self, prompts: Sequence[str]) -> list[Completion]:
-        """What the reader writes behind some prompts, one line each."""
-        return self.reader.generate(
-            [GenerationRequest(Query(f"step-{n}", text)) for n, text in enumerate(prompts)]
+        """What the reader writes behind some prompts, one line each, greedily."""
+        return self.reader.generate(_requests(prompts))
+
+    def _drawn(self, prompts: Sequence[str], count: int, seed: int) -> list[list[Completion]]:
+        """What it draws behind them."""
+        return self.reader.sample(
+            _requests(prompts), count, temperature=self.temperature, seed=seed
         )
 
 
 class VerifyAndEdit(_ThoughtReader):
-    """Verify-and-Edit: each sentence of the first thought is checked and edited on its own.
+    """Verify-and-Edit: each sentence of a doubtful thought is checked and edited on its own.
 
     A check writes a query for the sentence, retrieves documents for it and answers it from them;
     query and answer take the sentence's place. The edited thought leads to the answer.
@@ -190,10 +243,11 @@ class VerifyAndEdit(_ThoughtReader):
 
 
 class ChainOfKnowledge(_ThoughtReader):
-    """Chain-of-Knowledge: sentences are corrected one after another.
+    """Chain-of-Knowledge: sentences of a doubtful thought are corrected one after another.
 
     After each correction the rest of the thought is written anew, so that later sentences build
-    on corrected ones.
+    on corrected ones. The one knowledge source is the corpus, as in RuleRAG: no domain is chosen
+    and no query language learned.
     """
 
     name = "chain-of-knowledge"
@@ -212,6 +266,20 @@ class ChainOfKnowledge(_ThoughtReader):
             going = [chain for chain in going if len(chain.thought) > place + 1]
             if not going:
                 return
+
+
+def _vote(chains: Sequence[_Chain]) -> _Vote:
+    """The most frequent answer, the first of equals; one that is empty is no vote."""
+    answers = [normalize_answer(chain.answer.text) for chain in chains]
+    votes = Counter(answer for answer in answers if answer)
+    if not votes:
+        return _Vote(chains[0], 0.0)
+    best, count = votes.most_common(1)[0]
+    return _Vote(chains[answers.index(best)], count / len(chains))
+
+
+def _requests(prompts: Sequence[str]) -> list[GenerationRequest]:
+    return [GenerationRequest(Query(f"step-{n}", text)) for n, text in enumerate(prompts)]
 
 
 def _completion(chain: _Chain) -> Completion:

@@ -311,6 +311,16 @@ def test_options_change_the_body_and_the_fingerprint(server: Server) -> None:
     assert prints[1] == prints[3], "the key is no setting"
 
 
+def test_draws_ask_once_each_at_a_temperature_and_with_a_seed(server: Server) -> None:
+    server.say = lambda _, body: (200, {}, completion(f"{body['seed']}", body))
+    generator = reader(server, options={"top_p": 0.9})
+    drawn = generator.sample(requests(2), 3, temperature=0.7, seed=5)
+    assert [[one.text for one in each] for each in drawn] == [["5", "6", "7"]] * 2
+    assert {body["temperature"] for body in server.bodies} == {0.7}
+    assert {body["top_p"] for body in server.bodies} == {0.9} and len(server.bodies) == 6
+    assert generator.usage.calls == 6 and generator.options == {"top_p": 0.9}
+
+
 def test_prompts_are_packed_under_a_budget(server: Server) -> None:
     documents = tuple(Document(f"d{i}", f"Land {i} consult B.") for i in range(50))
     request = GenerationRequest(Query("q", "what does A visit ?"), documents)

@@ -9,11 +9,12 @@ import pytest
 
 from rulerag.errors import ConfigError
 from rulerag.generation.prompts import PromptTemplate
-from rulerag.generation.thoughts import answer_prompt, sentences
+from rulerag.generation.symbolic_reader import SymbolicReader
+from rulerag.generation.thoughts import answer_prompt, sentences, think_prompt
 from rulerag.generation.verified_thought import ChainOfKnowledge, VerifyAndEdit
 from rulerag.protocols import Generator
 from rulerag.retrieval.bm25 import BM25Retriever
-from rulerag.types import Completion, Document, GenerationRequest, Query
+from rulerag.types import Completion, Document, GenerationRequest, Query, ScoredDocument
 
 CORPUS = [
     Document("d0", "Norland Consult Velmora."),
@@ -23,20 +24,39 @@ CORPUS = [
 QUERY = Query("q", "what does Norland Visit ?", "Norland", "Visit", answers=("Velmora",))
 
 
+SURE = ("Norland Consult Sudavia.",)
+TORN = ("Norland Consult Sudavia.", "Norland Consult Mirno.", "Norland Consult Ostra.")
+
+
 class Scripted:
-    """Thinks wrongly, but reads documents well."""
+    """Thinks wrongly, but reads documents well.
+
+    Args:
+        thoughts: what is drawn, one after another and again from the first.
+    """
 
     template = PromptTemplate.plain()
     fingerprint = "scripted"
 
-    def __init__(self, score: float | None = None) -> None:
+    def __init__(self, thoughts: Sequence[str] = TORN) -> None:
+        self.thoughts = thoughts
         self.prompts: list[str] = []
-        self.score = score
+        self.draws: list[tuple[str, int, float, int]] = []
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
         texts = [request.query.text for request in requests]
         self.prompts += texts
-        return [Completion(self.say(text), self.score) for text in texts]
+        return [Completion(self.say(text)) for text in texts]
+
+    def sample(
+        self, requests: Sequence[GenerationRequest], count: int, *, temperature: float, seed: int
+    ) -> list[list[Completion]]:
+        found = []
+        for text in (request.query.text for request in requests):
+            self.draws.append((text, count, temperature, seed))
+            said = [self.say(text)] if text.endswith("Answer:") else self.thoughts
+            found.append([Completion(said[n % len(said)]) for n in range(count)])
+        return found
 
     def say(self, prompt: str) -> str:
         last = prompt.rsplit("\n\n", 1)[-1]
@@ -49,7 +69,7 @@ class Scripted:
             return str(found[0]) if found else ""
         if last.endswith("Answer:"):  # the last name of the thought
             thought = re.findall(r"Thought: (.*)", last)[0]
-            return str(re.findall(r"(\w+)\W*$", thought)[0])
+            return "".join(re.findall(r"(\w+)\W*$", thought))
         if "Ostra." in last:
             return ""
         # Goes on from a corrected sentence.
@@ -68,11 +88,25 @@ def test_verify_and_edit_puts_each_sentence_right(bm25: BM25Retriever) -> None:
     (completion,) = method.generate([GenerationRequest(QUERY)])
     assert completion.text == "Velmora"
     assert completion.candidates[0].document_ids == ("d0",)
-    # Thought, first answer, check, reading, last answer.
-    assert len(reader.prompts) == 5
-    assert reader.prompts[1] == answer_prompt(QUERY.text, "Norland Consult Sudavia.")
-    assert "Norland Consult Velmora." in reader.prompts[3]
-    assert reader.prompts[4].endswith("Thought: what does Norland Consult ? Velmora.\nAnswer:")
+    # Check, reading, last answer: the rest was drawn.
+    assert len(reader.prompts) == 3
+    assert "Norland Consult Velmora." in reader.prompts[1]
+    assert reader.prompts[2].endswith("Thought: what does Norland Consult ? Velmora.\nAnswer:")
+
+
+def test_thoughts_and_answers_are_drawn_each_by_a_seed_of_its_own(bm25: BM25Retriever) -> None:
+    reader = Scripted()
+    VerifyAndEdit(reader, bm25, samples=3, temperature=0.5, seed=7).generate(
+        [GenerationRequest(QUERY)]
+    )
+    thought, *answers = reader.draws
+    assert thought == (think_prompt(QUERY.text), 3, 0.5, 7)
+    assert [text for text, *_ in answers] == [answer_prompt(QUERY.text, one) for one in TORN]
+    assert [(count, heat, seed) for _, count, heat, seed in answers] == [
+        (1, 0.5, 8),
+        (1, 0.5, 9),
+        (1, 0.5, 10),
+    ]
 
 
 def test_chain_of_knowledge_thinks_on_from_what_it_corrected(bm25: BM25Retriever) -> None:
@@ -86,14 +120,37 @@ def test_chain_of_knowledge_thinks_on_from_what_it_corrected(bm25: BM25Retriever
     assert once.generate([GenerationRequest(QUERY)])[0].text == "Velmora"
 
 
-def test_a_certain_answer_is_kept(bm25: BM25Retriever) -> None:
-    for method in (VerifyAndEdit, ChainOfKnowledge):
-        sure, unsure = Scripted(-0.01), Scripted(-3.0)
-        (kept,) = method(sure, bm25, certainty=0.9).generate([GenerationRequest(QUERY)])
-        assert kept.text == "Sudavia" and len(sure.prompts) == 2
-        assert kept.candidates[0].document_ids == ()
-        (edited,) = method(unsure, bm25, certainty=0.9).generate([GenerationRequest(QUERY)])
-        assert edited.text != "Sudavia"
+class Unasked(BM25Retriever):
+    """Nothing is searched where the thoughts agree."""
+
+    def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
+        raise AssertionError("was searched")
+
+
+@pytest.mark.parametrize("method", [VerifyAndEdit, ChainOfKnowledge])
+def test_what_the_majority_agrees_on_is_kept_and_nothing_else(
+    method: type[VerifyAndEdit | ChainOfKnowledge], bm25: BM25Retriever
+) -> None:
+    one, other, third = TORN
+    three_of_five = Scripted((one, other, one, one, third))
+    (kept,) = method(three_of_five, Unasked(CORPUS)).generate([GenerationRequest(QUERY)])
+    assert kept.text == "Sudavia" and kept.candidates[0].document_ids == ()
+    assert three_of_five.prompts == [], "nothing was asked but the draws"
+    # Two of five, later in the draw: what they led to is edited, not the first thought.
+    two_of_five = Scripted((other, one, third, one, "Velmora Praise Velmora."))
+    (edited,) = method(two_of_five, bm25, top_k=1).generate([GenerationRequest(QUERY)])
+    assert (
+        edited.text != "Sudavia"
+        and "Statement: Norland Consult Sudavia." in (two_of_five.prompts[0])
+    )
+    # An answer is the same in other letters, and an empty one is no vote.
+    spelled = Scripted((other, one, one.replace("Sudavia", "sudavia"), "...", one))
+    (same,) = method(spelled, Unasked(CORPUS)).generate([GenerationRequest(QUERY)])
+    assert same.text == "Sudavia"
+    strict = method(Scripted((one, one, one, one, other)), bm25, top_k=1, consistency=1.0)
+    assert strict.generate([GenerationRequest(QUERY)])[0].text != "Sudavia"
+    alone = method(Scripted(SURE), Unasked(CORPUS), consistency=1.0)
+    assert alone.generate([GenerationRequest(QUERY)])[0].text == "Sudavia"
 
 
 def test_batches_ask_step_by_step_and_answer_in_order(bm25: BM25Retriever) -> None:
@@ -107,18 +164,21 @@ def test_batches_ask_step_by_step_and_answer_in_order(bm25: BM25Retriever) -> No
 
 
 def test_settings_change_the_fingerprint_and_bad_ones_are_named(bm25: BM25Retriever) -> None:
-    made = [
-        VerifyAndEdit(Scripted(), bm25),
-        ChainOfKnowledge(Scripted(), bm25),
-        VerifyAndEdit(Scripted(), bm25, top_k=3),
-        VerifyAndEdit(Scripted(), bm25, certainty=0.5),
-    ]
-    assert len({method.fingerprint for method in made}) == 4
+    changes = ({}, {"top_k": 3}, {"samples": 3}, {"temperature": 1.0}, {"consistency": 0.6})
+    made = [VerifyAndEdit(Scripted(), bm25, **options) for options in changes]  # type: ignore[arg-type]
+    made += [VerifyAndEdit(Scripted(), bm25, seed=1)]
+    names = {method.fingerprint for method in made}
+    names.add(ChainOfKnowledge(Scripted(), bm25).fingerprint)
+    assert len(names) == len(made) + 1
+    assert made[0].sampling == "a vote of 5 at temperature 0.7"
     wrong = Scripted()
     wrong.template = PromptTemplate.rule_guided()
     with pytest.raises(ConfigError, match=r"reader\.template"):
         VerifyAndEdit(wrong, bm25)
-    for options in ({"top_k": 0}, {"max_thoughts": 0}, {"certainty": 2.0}):
+    with pytest.raises(ConfigError, match=r"reader\.type"):
+        VerifyAndEdit(SymbolicReader(), bm25)  # type: ignore[arg-type]
+    bad = ({"top_k": 0}, {"max_thoughts": 0}, {"samples": 0}, {"temperature": 0.0})
+    for options in (*bad, {"consistency": 2.0}, {"consistency": 0.0}):
         with pytest.raises(ConfigError, match=next(iter(options))):
             ChainOfKnowledge(Scripted(), bm25, **options)  # type: ignore[arg-type]
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import multiprocessing
+import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,10 +13,23 @@ import pytest
 import torch
 
 from benchmarks.ruleqa import RuleQASettings, build
+from benchmarks.speed_generation import small_llama
+from rulerag.config import Config
 from rulerag.dataset import RuleQADataset
+from rulerag.generation.prompts import PromptTemplate
 from rulerag.kg.worlds import World
+from rulerag.types import GenerationRequest, Query
+from training.generator_settings import GeneratorSettings
 from training.settings import RetrieverSettings
 from training.tiny import make_encoder, train_tokenizer
+
+RETRIEVAL = Config(
+    {
+        "selector": {"type": "head", "max_rules": 2},
+        "retriever": {"type": "bm25"},
+        "guided": {"compose": "substitute"},
+    }
+)
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +57,8 @@ def encoder_folder(world_dataset: RuleQADataset, tmp_path_factory: pytest.TempPa
     """With dropout, so that resuming must bring back its random numbers too."""
     folder = tmp_path_factory.mktemp("tiny-encoder")
     texts = [document.text for document in world_dataset.corpus]
+    rule = next(iter(world_dataset.rules))
+    example = GenerationRequest(Query("q", "what does it do ?"), rules=(rule,))
     texts += [rule.text for rule in world_dataset.rules]
     tokenizer = train_tokenizer(texts, vocabulary=600)
     make_encoder(tokenizer, width=32, layers=1, dropout=0.1, seed=1).save(str(folder))
@@ -67,3 +86,98 @@ def settings(
         return RetrieverSettings(**{**values, **changes})  # type: ignore[arg-type]
 
     return make
+
+
+@pytest.fixture(scope="session")
+def base_folder(world_dataset: RuleQADataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny LLaMA with random weights and a tokenizer of the dataset's texts."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    folder = tmp_path_factory.mktemp("tiny-llama")
+    texts = [document.text for document in world_dataset.corpus]
+    texts += [PromptTemplate().render(example).text, *(r.text for r in world_dataset.rules)]
+    _, tokenizer = small_llama(texts)
+    config = LlamaConfig(
+        vocab_size=2048,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        max_position_embeddings=512,
+        initializer_range=0.3,  # the head is never trained by LoRA, and must reach high scores
+        attention_dropout=0.1,  # resuming must bring back its random numbers too
+        bos_token_id=0,
+        eos_token_id=1,
+        pad_token_id=2,
+    )
+    torch.manual_seed(0)
+    LlamaForCausalLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def make(world_folder: Path, base_folder: Path, tmp_path: Path) -> Callable[..., GeneratorSettings]:
+    """A function from changes to settings of a short run of the generator."""
+
+    def made(**changes: object) -> GeneratorSettings:
+        values: dict[str, object] = {
+            "path": str(world_folder),
+            "base": str(base_folder),
+            "out": str(tmp_path / "out"),
+            "retrieval": RETRIEVAL,
+            "top_k": 2,
+            "samples": 16,
+            "epochs": 4,
+            "every_epochs": 1,
+            "max_queries": 4,
+            "max_new_tokens": 12,
+            "max_length": 400,
+            "learning_rate": 1e-2,
+            "warmup_steps": 1,
+            "device": "cpu",
+        }
+        return GeneratorSettings(**{**values, **changes})  # type: ignore[arg-type]
+
+    return made
+
+
+@pytest.fixture
+def two_processes() -> Callable[[Callable[[], object]], list[int | None]]:
+    """A function that runs another one in two processes, as a launcher would, and tells how each
+    ended."""
+    importlib.import_module("accelerate")  # once, before the fork
+
+    def run(work: Callable[[], object]) -> list[int | None]:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        fork = multiprocessing.get_context("fork")
+        pair = [fork.Process(target=_one_of_two, args=(rank, port, work)) for rank in range(2)]
+        for process in pair:
+            process.start()
+        for process in pair:
+            process.join(timeout=180)
+            process.kill()  # no trace of a process that hangs
+            process.join()
+        return [process.exitcode for process in pair]
+
+    return run
+
+
+def _one_of_two(rank: int, port: int, work: Callable[[], object]) -> None:
+    """What ``accelerate launch`` and ``torchrun`` set up, in a fork: nothing is imported again."""
+    os.environ.update(
+        MASTER_ADDR="127.0.0.1",
+        MASTER_PORT=str(port),
+        WORLD_SIZE="2",
+        LOCAL_WORLD_SIZE="2",
+        RANK=str(rank),
+        LOCAL_RANK=str(rank),
+        OMP_NUM_THREADS="1",
+    )
+    torch.set_num_threads(1)
+    # What earlier tests of this process told accelerate (one process) would be inherited.
+    state = importlib.import_module("accelerate.state")
+    state.AcceleratorState._reset_state(reset_partial_state=True)
+    work()

@@ -9,14 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.speed_generation import small_llama
-from rulerag.config import Config
 from rulerag.dataset import RuleQADataset
 from rulerag.errors import ConfigError, GenerationError
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.generation.prompts import PromptTemplate
 from rulerag.io import read_json
-from rulerag.types import GenerationRequest, Query
 from training.checkpoint import TrainingError
 from training.generator import main, train_generator
 from training.generator_data import make_instructions
@@ -29,76 +26,10 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 Make = Callable[..., GeneratorSettings]
-RETRIEVAL = Config(
-    {
-        "selector": {"type": "head", "max_rules": 2},
-        "retriever": {"type": "bm25"},
-        "guided": {"compose": "substitute"},
-    }
-)
 
 
 class Killed(Exception):
     """Stands for the end of a process."""
-
-
-@pytest.fixture(scope="session")
-def base_folder(world_dataset: RuleQADataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny LLaMA with random weights and a tokenizer of the dataset's texts."""
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    folder = tmp_path_factory.mktemp("tiny-llama")
-    texts = [document.text for document in world_dataset.corpus]
-    rule = next(iter(world_dataset.rules))
-    example = GenerationRequest(Query("q", "what does it do ?"), rules=(rule,))
-    texts += [
-        PromptTemplate.of("rule-guided").render(example).text,
-        *(r.text for r in world_dataset.rules),
-    ]
-    _, tokenizer = small_llama(texts)
-    config = LlamaConfig(
-        vocab_size=2048,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        max_position_embeddings=512,
-        initializer_range=0.3,  # the head is never trained by LoRA, and must reach high scores
-        attention_dropout=0.1,  # resuming must bring back its random numbers too
-        bos_token_id=0,
-        eos_token_id=1,
-        pad_token_id=2,
-    )
-    torch.manual_seed(0)
-    LlamaForCausalLM(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
-@pytest.fixture
-def make(world_folder: Path, base_folder: Path, tmp_path: Path) -> Make:
-    """A function from changes to settings of a short run."""
-
-    def made(**changes: object) -> GeneratorSettings:
-        values: dict[str, object] = {
-            "path": str(world_folder),
-            "base": str(base_folder),
-            "out": str(tmp_path / "out"),
-            "retrieval": RETRIEVAL,
-            "top_k": 2,
-            "samples": 16,
-            "epochs": 4,
-            "every_epochs": 1,
-            "max_queries": 4,
-            "max_new_tokens": 12,
-            "max_length": 400,
-            "learning_rate": 1e-2,
-            "warmup_steps": 1,
-            "device": "cpu",
-        }
-        return GeneratorSettings(**{**values, **changes})  # type: ignore[arg-type]
-
-    return made
 
 
 def weights(folder: str | Path) -> dict[str, torch.Tensor]:
@@ -172,6 +103,20 @@ def test_a_merged_model_answers_as_its_adapter_does(make: Make, tmp_path: Path) 
     one, other = (HuggingFaceGenerator(m.out, device="cpu").model for m in (apart, merged))
     for name, tensor in one.state_dict().items():
         torch.testing.assert_close(tensor, other.state_dict()[name])
+
+
+def test_the_folder_states_the_cases_that_its_reader_was_trained_with(
+    make: Make, world_dataset: RuleQADataset
+) -> None:
+    made = make(shots=2, top_k=1, max_steps=1, max_length=500)
+    train_generator(made)
+    data = make_instructions(made, world_dataset)
+    reader = HuggingFaceGenerator(made.out, device="cpu", max_new_tokens=12)
+    assert reader.template == PromptTemplate.rule_guided(cases=data.cases) and data.cases
+    (prompt,) = reader.prompts(data.tuning[:1])
+    assert all(case.query in prompt.text for case in data.cases)
+    card = (Path(made.out) / "README.md").read_text(encoding="utf-8")
+    assert 'HuggingFaceGenerator("FOLDER")' in card and "behind 2 solved ones" in card
 
 
 def test_a_killed_run_goes_on_to_the_same_result(make: Make, tmp_path: Path) -> None:

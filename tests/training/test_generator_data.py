@@ -18,7 +18,7 @@ from rulerag.generation.prompts_compact import CompactTemplate
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, Fact, GenerationRequest, Query
 from training.generator_data import make_instructions, supporting_fact, tuning_queries
-from training.generator_model import IGNORED, tokenized
+from training.generator_model import IGNORED, adapter_config, tokenized
 from training.generator_settings import GeneratorSettings
 from training.settings import RetrieverSettings
 
@@ -173,25 +173,76 @@ def test_a_folder_is_the_same_however_it_is_spelled(
     assert replace(settings, retrieval=found).fingerprint != settings.fingerprint
 
 
-def test_every_configuration_is_read_and_the_papers_settings_are_there() -> None:
+def test_cases_are_drawn_from_the_split_and_stand_in_neither_part(
+    settings: GeneratorSettings, world_dataset: RuleQADataset
+) -> None:
+    made = make_instructions(replace(settings, shots=3), world_dataset)
+    asked = {query.text: query for query in world_dataset.query_set("f_g")}
+    shown = [asked[case.query] for case in made.cases]
+    assert len({query.id for query in shown}) == 3
+    for case, query in zip(made.cases, shown, strict=True):
+        assert case.answer in query.answers and len(case.documents) == 3 and case.rules
+    read = {example.request.query.id for example in made.examples}
+    read |= {request.query.id for request in made.tuning}
+    assert not read & {query.id for query in shown}, "no prompt shows its own answer"
+    assert make_instructions(replace(settings, shots=3), world_dataset) == made
+    other = make_instructions(replace(settings, shots=3, seed=1), world_dataset)
+    assert [case.query for case in other.cases] != [case.query for case in made.cases]
+    plain = make_instructions(settings, world_dataset)
+    assert not plain.cases and plain.tuning == made.tuning
+    ssft = make_instructions(replace(settings, shots=3, method="ssft"), world_dataset)
+    assert len(ssft.cases) == 3 and not any(case.rules for case in ssft.cases)
+    cited = make_instructions(replace(settings, shots=2), world_dataset, cited=True)
+    assert len(cited.cases) == 2 and all(case.fact for case in cited.cases)
+    with pytest.raises(EmptyDataError, match="leaves nothing"):
+        make_instructions(replace(settings, shots=10_000), world_dataset)
+
+
+def test_shots_are_a_setting_only_where_there_are_some(settings: GeneratorSettings) -> None:
+    assert "shots" not in settings.to_json(), "folders of earlier runs stay theirs"
+    assert replace(settings, shots=3).fingerprint != settings.fingerprint
+    with pytest.raises(ConfigError, match=r"data\.shots"):
+        replace(settings, shots=3, template="compact").check()
+
+
+@pytest.mark.parametrize("name", ["llama2-7b", "llama2-13b", "mistral-7b", "chatglm2-6b"])
+def test_the_papers_settings_are_those_of_table_7_and_of_the_method(name: str) -> None:
     table = {
         "llama2-7b": (3e-4, 8, 32, 5, 8),
         "llama2-13b": (3e-4, 16, 32, 10, 4),
         "mistral-7b": (3e-5, 4, 16, 5, 8),
         "chatglm2-6b": (3e-5, 4, 16, 5, 8),
     }
-    names = sorted(path.stem for path in CONFIGS.glob("generator-*.yaml"))
-    assert {f"generator-{name}" for name in table} <= set(names)
-    for name in names:
-        made = GeneratorSettings.from_config(load_config(CONFIGS / f"{name}.yaml"))
-        assert made.samples == 2048
-        key = name.removeprefix("generator-")
-        if key in table:
-            found = (made.learning_rate, made.rank, made.alpha, made.warmup_steps, made.batch_size)
-            assert found == table[key]
-            fixed = (made.dropout, made.epochs, made.every_epochs, made.max_length)
-            assert fixed == (0.05, 50, 3, 5120)
-            assert made.quantization == "4bit"
+    made = GeneratorSettings.from_config(load_config(CONFIGS / f"generator-{name}.yaml"))
+    found = (made.learning_rate, made.rank, made.alpha, made.warmup_steps, made.batch_size)
+    assert found == table[name]
+    fixed = (made.dropout, made.epochs, made.every_epochs, made.max_length, made.samples)
+    assert fixed == (0.05, 50, 3, 5120, 2048)
+    lora = adapter_config(made)
+    assert lora.target_modules == {"q_proj", "v_proj"} and lora.r == made.rank
+    assert made.quantization == "4bit" and made.shots == 3 and made.split == "f_g"
+    assert isinstance(made.prompts, PromptTemplate) and made.prompts.order == "paper"
+    trained = load_config(CONFIGS / "rgft-ruleqa-i.yaml")
+    found_by = made.finding.to_dict()
+    assert found_by["retriever"] == {"type": "dense", "encoder": trained["out"]}, "RGFT's"
+    guided = found_by["guided"]
+    assert guided["compose"] == "append" and not guided["include_plain"]
+    assert (guided["per_rule_k"], made.top_k) == (10, 10)
+    assert set(found_by) == {"selector", "retriever", "guided"}, "nothing that is ours"
+
+
+def test_the_small_configurations_take_nothing_over_from_the_papers() -> None:
+    found_by = {
+        "selector": {"type": "head", "max_rules": 8, "rank_by": "support"},
+        "retriever": {"type": "bm25", "dates": "token"},
+        "time_aware": {"order": "recent", "distinct_facts": True},
+        "guided": {"compose": "substitute", "merge": "evidence"},
+    }
+    for name, rank in (("nano", 0), ("nano-lora", 16), ("nano-lora-dated", 16)):
+        made = GeneratorSettings.from_config(load_config(CONFIGS / f"generator-{name}.yaml"))
+        assert (made.rank, made.targets, made.shots, made.template) == (rank, (), 0, None)
+        assert (made.quantization, made.precision, made.max_length) == ("", "fp32", 1024)
+        assert made.retrieval.to_dict() == found_by
 
 
 @pytest.mark.parametrize(
@@ -204,6 +255,8 @@ def test_every_configuration_is_read_and_the_papers_settings_are_there() -> None
         ("batch_size=0", "training.batch_size"),
         ("+training.learnin_rate=1", "learnin_rate"),
         ("tuning_share=1", "data.tuning_share"),
+        ("shots=-1", "data.shots"),
+        ("device=cuda:1", "device"),
         ("model.template=guided", "template"),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -46,6 +48,27 @@ def test_the_loss_and_its_gradient_are_those_of_each_example_alone() -> None:
     )
     halved = answer_loss(model, LeftPadded(tokenizer)(ROWS), items=10)
     assert halved.item() == pytest.approx(loss.item() / 2, rel=1e-5)
+
+
+def test_what_several_processes_wrap_counts_positions_too(tmp_path: Path) -> None:
+    """GPT-2's positions are absolute: left padding moves them unless they are given."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    torch.manual_seed(0)
+    model = GPT2LMHeadModel(
+        GPT2Config(vocab_size=32, n_positions=32, n_embd=16, n_layer=1, n_head=2)
+    ).eval()
+    _, tokenizer = small_llama(["a b c"], width=32, layers=1)
+    batch = LeftPadded(tokenizer)(ROWS)
+    alone = answer_loss(model, batch)
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{tmp_path / 'meeting'}", rank=0, world_size=1
+    )
+    try:
+        wrapped = torch.nn.parallel.DistributedDataParallel(model)
+        assert answer_loss(wrapped, batch).item() == pytest.approx(alone.item(), rel=1e-6)
+    finally:
+        torch.distributed.destroy_process_group()
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")

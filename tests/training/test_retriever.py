@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
-import multiprocessing
 import os
-import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,6 +25,7 @@ from training.tiny import make_encoder, train_tokenizer
 
 ROOT = Path(__file__).resolve().parents[2]
 Make = Callable[..., RetrieverSettings]
+Two = Callable[[Callable[[], object]], list[int | None]]
 
 
 class Killed(Exception):
@@ -193,49 +192,20 @@ def test_the_default_configuration_has_the_papers_settings() -> None:
     )
 
 
-def _one_of_two(rank: int, port: int, settings: RetrieverSettings) -> None:
-    """What ``accelerate launch`` and ``torchrun`` set up, in a fork: nothing is imported again."""
-    os.environ.update(
-        MASTER_ADDR="127.0.0.1",
-        MASTER_PORT=str(port),
-        WORLD_SIZE="2",
-        LOCAL_WORLD_SIZE="2",
-        RANK=str(rank),
-        LOCAL_RANK=str(rank),
-        OMP_NUM_THREADS="1",
-    )
-    torch.set_num_threads(1)
-    # What earlier tests of this process told accelerate (one process) would be inherited.
-    state = importlib.import_module("accelerate.state")
-    state.AcceleratorState._reset_state(reset_partial_state=True)
-    train_retriever(settings)
-
-
 @pytest.mark.skipif(
     importlib.util.find_spec("accelerate") is None, reason="accelerate is not installed"
 )
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_two_processes_give_the_result_of_one(
-    settings: Make, world_dataset: RuleQADataset, tmp_path: Path
+    settings: Make, world_dataset: RuleQADataset, tmp_path: Path, two_processes: Two
 ) -> None:
-    importlib.import_module("accelerate")
     texts = [document.text for document in world_dataset.corpus]
     still = tmp_path / "still"  # dropout would differ between the two
     make_encoder(train_tokenizer(texts, vocabulary=600), width=32, layers=1).save(str(still))
     made = settings(query=str(still), max_steps=3, every=1, out=str(tmp_path / "one"))
     train_retriever(made)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     both = dataclasses.replace(made, out=str(tmp_path / "two"))
-    fork = multiprocessing.get_context("fork")
-    pair = [fork.Process(target=_one_of_two, args=(rank, port, both)) for rank in range(2)]
-    for process in pair:
-        process.start()
-    for process in pair:
-        process.join(timeout=120)
-        process.kill()  # no trace of a process that hangs
-    assert [process.exitcode for process in pair] == [0, 0]
+    assert two_processes(lambda: train_retriever(both)) == [0, 0]
     one, two = (read_json(tmp_path / name / "metrics.json")["history"] for name in ("one", "two"))
     losses = [[row["loss"] for row in history[1:]] for history in (one, two)]
     # The loss of each step shows the weights that the steps before it made.
