@@ -15,6 +15,7 @@ from rulerag.evaluation.metrics import metric
 from rulerag.evaluation.report import expected_rows, format_value, results_table
 from rulerag.evaluation.svg import confidence_mark, document_roles, evidence_flow, recall_curves
 from rulerag.explanation.shown import SUBSETS, ShownRule, percent
+from rulerag.explanation.telling import capital
 from rulerag.explanation.trace import RuleTrace
 from rulerag.explanation.wording import factored
 from rulerag.io import write_text
@@ -302,11 +303,11 @@ def _family(explanation: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
     Only many rules are taken apart; few are shown as they are.
     """
-    done, word = ("kept", "stands") if kind == "retention" else ("removed", "goes")
+    done, claim = ("kept", "claim") if kind == "retention" else ("removed", "counterclaim")
     rows = sorted(explanation["certificates"][kind], key=lambda row: len(row["names"]))
     rules = [ShownRule.from_json(row) for row in rows]
     always = all(rule.certificate.always for rule in rules)
-    heading = f"{word} whenever" if always else f"{word}, as far as shown, when"
+    when = "whenever" if always else "as far as shown, when"
     joint = [rule.names for rule in rules if len(rule.names) > 1]
     common = factored(joint)[0] if len(rules) > _MANY else []
     told = [
@@ -324,7 +325,7 @@ def _family(explanation: Mapping[str, Any], kind: str) -> dict[str, Any]:
     ]
     return {
         "kind": done,
-        "heading": f"The answer {heading} these are {done}",
+        "heading": f"{capital(explanation[claim])} {when} these are {done}",
         "common": common,
         "rows": told[:_MANY],
         "more": told[_MANY:],

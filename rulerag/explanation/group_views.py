@@ -69,7 +69,8 @@ class GroupView:
         held = "; ".join(f"{name}: {listing(runs(members))}" for name, members in self.groups)
         lines = [f"By {self.by} ({held})", f"  {self.sentence(self.outer_rules)}"]
         if self.opened:
-            lines.append(f"  inside {listing(self.opened)}: {self.sentence(self.inner_rules)}")
+            inside = listing(runs(self.opened))
+            lines.append(f"  inside {inside}: {self.sentence(self.inner_rules)}")
         return "\n".join(lines)
 
     def sentence(self, rules: tuple[ShownRule, ...]) -> str:
@@ -80,7 +81,7 @@ class GroupView:
         if rules[0].certificate.always and not rules[0].names:
             return f"{holds} whatever is kept or removed"
         open_ends = evidence(rules, ()) if done == "kept" else evidence((), rules)
-        return "; ".join([holding(rules, holds, done), *(one.rstrip(".") for one in open_ends)])
+        return "; ".join([holding(rules, holds, done), *(_clause(one) for one in open_ends)])
 
     def to_json(self) -> dict[str, Any]:
         """The view as a JSON object."""
@@ -114,6 +115,10 @@ class GroupView:
             opened=tuple(expect(row, "opened", list)),
             inner_rules=tuple(ShownRule.from_json(r) for r in expect(shown, "inner", list)),
         )
+
+
+def _clause(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:].rstrip(".")
 
 
 def check_grouping(by: str | None, unit: str) -> None:

@@ -159,12 +159,17 @@ class AnswerExplanation:
         return " ".join(evidence(self.retained, self.omitted))
 
     @property
-    def scope(self) -> str:
-        """What was asked, and what the statement rests on."""
-        parts = [
+    def effort(self) -> str:
+        """What was asked, and how long that took."""
+        return (
             f"{_count(self.num_probes, 'subset')} of {_count(len(self.sources), 'source')} "
             f"asked in {self.seconds:.2f} s."
-        ]
+        )
+
+    @property
+    def scope(self) -> str:
+        """What the statement rests on, and what it leaves open."""
+        parts = []
         if self.together:
             parts.append(
                 f"“{capital(REST)}” is {listing(runs(self.together))}, kept or removed as one."
@@ -204,7 +209,8 @@ class AnswerExplanation:
             mark = "*" if document.alias in supporting else " "
             searches = "; ".join(map(str, document.found_by)) or "no search recorded"
             lines.append(f" {mark}{document.alias:<4}{shortened(document.text)}  [{searches}]")
-        why = (self.sentence, self.omission_sentence, self.evidence_sentence, self.scope)
+        rests_on = f"{self.effort} {self.scope}".rstrip()
+        why = (self.sentence, self.omission_sentence, self.evidence_sentence, rests_on)
         lines += ["", "Why", *(f"  {line}" for line in why if line)]
         if self.rerun is not None:
             lines += ["", "Retrieved again", *(f"  {line}" for line in self.rerun.lines())]

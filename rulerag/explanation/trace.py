@@ -209,6 +209,6 @@ def expect(row: Mapping[str, Any], key: str, kind: Any) -> Any:
     if key not in row:
         raise DataFormatError("this key is missing from the explanation", key=key)
     value = row[key]
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind not in (bool, bool | None)):
         raise DataFormatError(f"unexpected {type(value).__name__} in an explanation", key=key)
     return value
