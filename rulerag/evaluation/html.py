@@ -307,7 +307,7 @@ def _family(explanation: Mapping[str, Any], kind: str) -> dict[str, Any]:
     rows = sorted(explanation["certificates"][kind], key=lambda row: len(row["names"]))
     rules = [ShownRule.from_json(row) for row in rows]
     always = all(rule.certificate.always for rule in rules)
-    when = "whenever" if always else "as far as shown, when"
+    when = " whenever" if always else ", as far as shown, when"
     joint = [rule.names for rule in rules if len(rule.names) > 1]
     common = factored(joint)[0] if len(rules) > _MANY else []
     told = [
@@ -325,7 +325,7 @@ def _family(explanation: Mapping[str, Any], kind: str) -> dict[str, Any]:
     ]
     return {
         "kind": done,
-        "heading": f"{capital(explanation[claim])} {when} these are {done}",
+        "heading": f"{capital(explanation[claim])}{when} these are {done}",
         "common": common,
         "rows": told[:_MANY],
         "more": told[_MANY:],

@@ -54,8 +54,8 @@ class Duality:
             )
         if self.dual:
             return (
-                "Each kind of rule is the minimal hitting sets of the other, so that every subset "
-                "falls under one of them."
+                "Every subset falls under one of these rules: each kind is the minimal hitting "
+                "sets of the other."
             )
         example = ""
         if self.undecided is not None:

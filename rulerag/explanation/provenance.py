@@ -27,7 +27,7 @@ from rulerag.explanation.narrative import REST, AnswerExplanation
 from rulerag.explanation.predicates import OutputPredicate, describe, matches_answer, negate
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.explanation.results import SourceRule
-from rulerag.explanation.shown import ShownRule
+from rulerag.explanation.shown import CERTIFIED, EXACT, ShownRule
 from rulerag.explanation.sources import Source, group, partition
 from rulerag.explanation.trace import trace_documents, trace_rules
 from rulerag.explanation.wording import shortened
@@ -130,7 +130,7 @@ def explain_answer(
     retained = _with_outputs(engine, found.retained, "retention")
     omitted = _with_outputs(engine, found.omitted, "omission")
     duality = None
-    if found.complete and describe(omission) == describe(negate(retention)):
+    if found.shown and describe(omission) == describe(negate(retention)):
         duality = check_duality(
             [rule.names for rule in retained], [rule.names for rule in omitted], engine.names
         )
@@ -217,6 +217,12 @@ class _Found(NamedTuple):
     retained: tuple[ShownRule, ...]
     omitted: tuple[ShownRule, ...]
     complete: bool
+
+    @property
+    def shown(self) -> bool:
+        """Whether every rule was found, and shown to hold."""
+        rules = (*self.retained, *self.omitted)
+        return self.complete and all(r.certificate.kind in (EXACT, CERTIFIED) for r in rules)
 
 
 def _mine_exactly(

@@ -73,7 +73,7 @@ class Rerun:
         states = "document states" if len(self.copies) == 1 else "documents state"
         copies = f"{in_words(len(self.copies))} other {states} the same, at whatever time"
         if self.copies:
-            copies += f", {in_words(among_new)} of them among these"
+            copies += f", {in_words(among_new) if among_new else 'none'} of them among these"
         lines.append(f"{capital(place)}; {copies}.")
         lines += [f"  {shortened(text)}" for _, text in self.newcomers[:_MOST_LINES]]
         if len(self.newcomers) > _MOST_LINES:

@@ -64,7 +64,7 @@ def holding(rules: Sequence[ShownRule], claim: str, done: str) -> str:
         least = "" if len(whole) == 1 else "at least "
         parts.append(f"in {least}{share} of {_subsets(whole, done)} (all of them tried)")
     if not parts:
-        return f"no rule is shown yet under which {claim}"
+        return f"no rule is shown under which {claim}"
     return f"{claim} {', and '.join(parts)}"
 
 
@@ -188,10 +188,16 @@ def _minimality(kept: Sequence[ShownRule], removed: Sequence[ShownRule]) -> list
     shown = those(SHOWN)
     if shown:
         share = percent(max(rule.certificate.validity for rule in shown))
-        which = "Each set" if len(shown) == len(rules) else "Each other set"
-        sentences.append(
-            f"{which} is minimal: with one source fewer it was shown to hold for less than {share}."
-        )
+        if len(shown) == sum(bool(rule.names) for rule in (*kept, *removed)):
+            sentences.append(
+                "Each set is minimal: with one source fewer it was shown to hold for less than "
+                f"{share}."
+            )
+        else:
+            sentences.append(
+                f"Minimal, since shown to hold for less than {share} with one source fewer: "
+                f"{told(SHOWN)}."
+            )
     if those(NOT_SHOWN):
         sentences.insert(0, f"Not shown to be minimal: {told(NOT_SHOWN)}.")
     if those(UNTESTED):

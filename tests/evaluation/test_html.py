@@ -287,9 +287,9 @@ def test_the_page_shows_the_certificate_of_each_rule(explanation: dict[str, Any]
         shown_rule(["D2"], kind="untested", samples=0, successes=0, minimality="untested"),
     ]
     page = render_report(title="t", explanations=[told])
-    assert "stands as far as shown, when these are kept" in page
+    assert "stands, as far as shown, when these are kept" in page
     assert "Random subsets: uniform over the subsets of the other sources" in page
-    rows = rows_of(page, "stands as far as shown")
+    rows = rows_of(page, "stands, as far as shown")
     by_name = {row[0]: row[1:] for row in rows}
     assert by_name["D1"][1] == "95 %" and by_name["D1"][2] == "minimal, shown"
     assert "held in 73 of 73 random subsets, confidence 95 %" in by_name["D1"][0]
@@ -316,7 +316,7 @@ def test_many_rules_share_their_common_part_and_the_rest_is_folded(
     sets = [["D1", f"D{n}", f"D{n + 1}"] for n in range(2, 14)] + [["D1", "D20"], ["D30"]]
     told["certificates"]["retention"] = [shown_rule(names) for names in sets]
     page = render_report(title="t", explanations=[told])
-    rows = rows_of(page, "stands as far as shown")
+    rows = rows_of(page, "stands, as far as shown")
     assert [row[0] for row in rows[:3]] == ["D30", "… + D20", "… + D2 + D3"]
     assert "together with D1" in page
     folded = page[page.index("and 4 more") :]

@@ -311,7 +311,7 @@ def test_a_budget_keeps_the_rules_found_among_many_documents() -> None:
     assert told.retention == (("D7",),) and not told.complete
     assert told.retained[0].certificate.kind == "untested"
     assert told.sentence == (
-        "Among these 40 documents no rule is shown yet under which the answer France stands."
+        "Among these 40 documents no rule is shown under which the answer France stands."
     )
     assert told.evidence_sentence == "Found by the search and not tested: D7 (kept)."
     assert "The search ended early: there may be more rules." in told.scope
