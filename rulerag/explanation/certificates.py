@@ -123,7 +123,9 @@ class CertifiedRules:
             smaller ones, are true together, at least.
         subsets: how the random subsets are drawn, ``uniform`` or ``by-size``.
         complete: every subset that has none of these rules' sources whole lies inside one that was
-            seen to fail, so that there is no other minimal rule; this rests on no assumption.
+            seen to fail, so that no other minimal set holds for all of its subsets; this rests on
+            no assumption. Some smaller set may hold for a share that reaches the validity: each
+            certificate says whether that was excluded.
         refuted: sets that were taken for rules until a counterexample was found.
         isolated: how many subsets were seen to hold with no rule of the size allowed inside.
         num_probes: how many distinct subsets were needed.
@@ -184,7 +186,9 @@ class CertifiedRules:
         if not self.finished:
             lines.append("  Stopped by the probe budget: there may be more.")
         elif self.complete:
-            lines.append("  Every other subset lies inside one that fails: no rule is missing.")
+            lines.append(
+                "  Every other subset lies inside one that fails: no other set always holds."
+            )
         elif self.isolated:
             lines.append(
                 f"  Outputs are uneven ({self.isolated} stray subsets hold): there may be more."

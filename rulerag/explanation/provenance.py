@@ -17,7 +17,7 @@ from rulerag.explanation.approximate import CertifiedMiner
 from rulerag.explanation.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.certificates import CertifiedRule, CertifiedRules
 from rulerag.explanation.details import attributions, check_methods, counterfactual_sets
-from rulerag.explanation.duality import check_duality
+from rulerag.explanation.duality import Duality, check_duality
 from rulerag.explanation.group_views import GroupView, check_grouping, view_groups
 from rulerag.explanation.grouping import shown_rules
 from rulerag.explanation.lattice import mask_of
@@ -108,7 +108,7 @@ def explain_answer(
         OutputError: the cache cannot be written.
         PredicateError: a predicate raised.
     """
-    _check(answer, max_sources)
+    _check(answer, max_sources, validity, subsets)
     check_methods(attribution, samples)
     check_value(value, generator, attribution)
     check_grouping(group_by, unit)
@@ -117,23 +117,17 @@ def explain_answer(
     engine = ProbeEngine.from_generator(asked, answer.request(), sources, max_probes=max_probes)
     retention = predicate or matches_answer(answer.text)
     omission = omission_predicate or negate(retention)
+    settings: dict[str, Any] = {"seed": seed}
     if validity is None:
         found = _mine_exactly(engine, retention, omission, progress, on_rule)
     else:
-        settings = {
-            "validity": validity,
-            "confidence": confidence,
-            "seed": seed,
-            "subsets": subsets,
-        }
+        settings |= {"validity": validity, "confidence": confidence, "subsets": subsets}
         found = _mine_certified(engine, retention, omission, settings, progress, on_rule)
-    retained = _with_outputs(engine, found.retained, "retention")
-    omitted = _with_outputs(engine, found.omitted, "omission")
-    duality = None
-    if found.shown and describe(omission) == describe(negate(retention)):
-        duality = check_duality(
-            [rule.names for rule in retained], [rule.names for rule in omitted], engine.names
-        )
+    found = found._replace(
+        retained=_with_outputs(engine, found.retained, "retention"),
+        omitted=_with_outputs(engine, found.omitted, "omission"),
+    )
+    opposite = describe(omission) == describe(negate(retention))
     budget = _Budget(max_probes, [engine])
     if value == "verdict" or not attribution:
         values, enough = attributions(engine, retention, attribution, samples=samples, seed=seed)
@@ -172,8 +166,8 @@ def explain_answer(
         documents=trace_documents(answer, rules),
         sources=engine.names,
         together=together,
-        retained=retained,
-        omitted=omitted,
+        retained=found.retained,
+        omitted=found.omitted,
         full_output=_known(engine, (1 << engine.num_sources) - 1),
         empty_output=_known(engine, 0),
         num_probes=sum(one.num_probes for one in budget.engines),
@@ -183,14 +177,11 @@ def explain_answer(
         settings={
             "unit": unit,
             "max_sources": max_sources if validity is None else None,
-            "validity": validity,
-            "confidence": None if validity is None else confidence,
-            "subsets": None if validity is None else subsets,
-            "seed": seed,
             "max_probes": max_probes,
+            **settings,
             "fingerprints": dict(answer.fingerprints),
         },
-        duality=duality,
+        duality=found.duality(engine.names) if opposite else None,
         attributions=values,
         counterfactuals=sets,
         group_views=views,
@@ -218,11 +209,13 @@ class _Found(NamedTuple):
     omitted: tuple[ShownRule, ...]
     complete: bool
 
-    @property
-    def shown(self) -> bool:
-        """Whether every rule was found, and shown to hold."""
+    def duality(self, sources: Sequence[str]) -> Duality | None:
+        """How both kinds fit, where every rule was found and shown to hold."""
         rules = (*self.retained, *self.omitted)
-        return self.complete and all(r.certificate.kind in (EXACT, CERTIFIED) for r in rules)
+        if self.complete and all(r.certificate.kind in (EXACT, CERTIFIED) for r in rules):
+            kept, removed = ([r.names for r in part] for part in (self.retained, self.omitted))
+            return check_duality(kept, removed, sources)
+        return None
 
 
 def _mine_exactly(
@@ -291,12 +284,18 @@ def _with_outputs(
     return tuple(told)
 
 
-def _check(answer: Answer, max_sources: int) -> None:
+def _check(answer: Answer, max_sources: int, validity: float | None, subsets: str) -> None:
     if not 2 <= max_sources <= MAX_EXACT_SOURCES:
         raise ConfigError(
             f"expected a number from 2 to {MAX_EXACT_SOURCES}, found {max_sources}",
             key="max_sources",
             hint="with a validity every source is told apart",
+        )
+    if validity is None and subsets != "uniform":
+        raise ConfigError(
+            "no random subsets are drawn for exact rules",
+            key="subsets",
+            hint="give a validity, 0.95 for example",
         )
     if not answer.documents:
         raise ExplanationError(

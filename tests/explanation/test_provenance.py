@@ -385,5 +385,9 @@ def test_settings_of_the_test_are_checked() -> None:
         explain([["d1"]], [[A]], validity=1.0)
     with pytest.raises(ConfigError, match="key 'confidence'"):
         explain([["d1"]], [[A]], validity=0.9, confidence=1.0)
+    with pytest.raises(ConfigError, match=r"key 'subsets': .*for exact rules"):
+        explain([["d1"]], [[A]], subsets="by-size")
+    with pytest.raises(ConfigError, match=r"key 'subsets': .*did you mean 'by-size'"):
+        explain([["d1"]], [[A]], validity=0.9, subsets="bysize")
     with pytest.raises(ConfigError, match="unknown unit"):
         explain([["d1"]], [[A]], unit="paragraph")
