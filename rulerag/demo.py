@@ -225,9 +225,7 @@ def _run_world(
         "supported_queries": len(answers),
         "probes": probes,
     }
-    accepted = {query.id: list(query.answers) for query in dataset.query_set("full")}
-    records = [{**e.to_json(), "answers": accepted[e.query_id]} for e in examples]
-    return _WorldRun(summary, results, bank, world, records)
+    return _WorldRun(summary, results, bank, world, [e.to_json() for e in examples])
 
 
 def _examples(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,9 +31,11 @@ __all__ = [
     "Target",
     "check_outputs",
     "choose_queries",
+    "command_line",
     "is_experiment",
     "open_pipeline",
     "percent",
+    "remember_command",
     "say",
     "show_progress",
     "table",
@@ -69,6 +73,19 @@ QuietOption = Annotated[bool, typer.Option("--quiet", help="no progress bars")]
 
 SHOWN = 5
 """Answers or explanations printed one by one; the rest goes to files alone."""
+
+
+_WORDS: ContextVar[tuple[str, ...]] = ContextVar("words", default=())
+
+
+def remember_command(words: Sequence[str]) -> None:
+    """Keep the arguments of the command that runs, for what it writes about itself."""
+    _WORDS.set(tuple(words))
+
+
+def command_line() -> str:
+    """The command that runs, as a shell takes it."""
+    return shlex.join(["rulerag", *_WORDS.get()])
 
 
 def say(text: str) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from tqdm import tqdm
@@ -24,17 +25,26 @@ from rulerag.cli.common import (
     FusionOption,
     GeneratorOption,
     IndexOption,
+    Opened,
     QuerySetOption,
     QuietOption,
     RetrieverOption,
     Target,
     TopKOption,
     check_outputs,
-    percent,
+    command_line,
     say,
 )
+from rulerag.dataset import RuleQADataset
+from rulerag.errors import ConfigError
 from rulerag.io import write_jsonl
-from rulerag.types import Query
+from rulerag.pipeline import RuleRAGPipeline
+from rulerag.types import Answer, Document, Query
+
+if TYPE_CHECKING:
+    from rulerag.explanation.judging import Predicate
+    from rulerag.explanation.narrative import AnswerExplanation
+    from rulerag.protocols import Generator
 
 __all__ = ["explain"]
 
@@ -83,7 +93,22 @@ def explain(
         float | None,
         typer.Option(help="certify rules on random subsets to this share, for many sources"),
     ] = None,
+    subsets: Annotated[
+        str,
+        typer.Option(
+            help="with --validity, random subsets: uniform (nearly all keep half of the "
+            "documents), or by-size (how many are kept is drawn first)"
+        ),
+    ] = "uniform",
     seed: Annotated[int, typer.Option(help="of random subsets and orders")] = 0,
+    rerun_retrieval: Annotated[
+        bool,
+        typer.Option(
+            "--rerun-retrieval",
+            help="take the documents that the answer goes without out of the corpus, retrieve and "
+            "answer again; indexes the corpus anew for each answer",
+        ),
+    ] = False,
     max_probes: Annotated[
         int | None, typer.Option(help="stop after so many probes with what is certain")
     ] = None,
@@ -117,6 +142,12 @@ def explain(
     check_outputs(out, html)
     check_methods(attribution or (), samples)
     check_grouping(group, unit)
+    if rerun_retrieval and index is not None:
+        raise ConfigError(
+            "holds the documents that shall be taken out",
+            key="index",
+            hint="leave --index or --rerun-retrieval out",
+        )
     place = place_of(target, dataset, ids=query, query_set=query_set, limit=limit)
     chosen = Target(place, retriever, rules, top_k, query_set, index, encoder, fusion, generator)
     opened = open_target(chosen, target, dataset, ids=query, limit=limit, quiet=quiet)
@@ -133,43 +164,42 @@ def explain(
         holds, fails = predicate_pair(
             predicate, answer=item.text, answers=item.query.answers, question=item.query.text
         )
-        explanations.append(
-            explain_answer(
-                item,
-                asked,
-                # By default the explainer words the condition itself.
-                predicate=None if predicate == "answer" else holds,
-                omission_predicate=None if predicate == "answer" else fails,
-                unit=unit,
-                max_sources=max_sources,
-                validity=validity,
-                seed=seed,
-                max_probes=max_probes,
-                cache=kept,
-                attribution=attribution or (),
-                samples=samples,
-                value=value,
-                counterfactuals=counterfactuals,
-                group_by=group,
-            )
+        explanation = explain_answer(
+            item,
+            asked,
+            # By default the explainer words the condition itself.
+            predicate=None if predicate == "answer" else holds,
+            omission_predicate=None if predicate == "answer" else fails,
+            unit=unit,
+            max_sources=max_sources,
+            validity=validity,
+            seed=seed,
+            subsets=subsets,
+            max_probes=max_probes,
+            cache=kept,
+            attribution=attribution or (),
+            samples=samples,
+            value=value,
+            counterfactuals=counterfactuals,
+            group_by=group,
         )
         if votes == 1:  # the probe that keeps every document asked what the pipeline had asked
-            refuse_another_answer(item.text, explanations[-1].full_output)
+            refuse_another_answer(item.text, explanation.full_output)
+        if rerun_retrieval:
+            explanation = _rerun(explanation, item, chosen, opened, asked, holds)
+        explanations.append(explanation)
     records = [explanation.to_json() for explanation in explanations]
     if out is not None:
         write_jsonl(out, records)
     if html is not None:
-        write_report(html, title="Why these answers", explanations=records)
+        about = _about(chosen, opened, explanations)
+        write_report(html, title="Why these answers", about=about, explanations=records)
     for explanation in explanations[:SHOWN]:
         say(f"{explanation}\n")
     tell_rest(len(explanations), "explanation", out)
-    faithful, compared = mean_rule_faithfulness(zip(told, explanations, strict=True))
-    if compared:
-        say(
-            f"rule faithfulness {percent(faithful)} % of {compared} "
-            f"{'answer' if compared == 1 else 'answers'}: how often the rule that an answer "
-            "claims found what it needs"
-        )
+    faithful = mean_rule_faithfulness(zip(told, explanations, strict=True))
+    if faithful.compared:
+        say(str(faithful))
     _tell_unanswered([item.query for item in answers if not (item.text and item.documents)])
     if len(queries) < len(opened.queries):
         total = f"{len(opened.queries):,}"
@@ -177,6 +207,71 @@ def explain(
     written = [str(file) for file in (out, html) if file is not None]
     if written:
         say(f"written to {' and '.join(written)}")
+
+
+def _rerun(
+    explanation: AnswerExplanation,
+    answer: Answer,
+    chosen: Target,
+    opened: Opened,
+    generator: Generator,
+    predicate: Predicate,
+) -> AnswerExplanation:
+    """The explanation with what is answered from the corpus without an omission rule's documents.
+
+    Retrieval is put together anew, so that nothing of them is left; the reader stays.
+    """
+    from rulerag.build import make_retriever, make_selector
+    from rulerag.explanation.rerun import rerun_retrieval
+
+    config, whole, pipeline = chosen.config(), opened.dataset, opened.pipeline
+
+    def over(documents: list[Document]) -> RuleRAGPipeline:
+        dataset = RuleQADataset(
+            corpus=documents,
+            queries={},
+            rules=whole.rules,
+            labels=whole.labels,
+            calendar=whole.calendar,
+            name=whole.name,
+        )
+        selector = make_selector(config, whole.rules)
+        return RuleRAGPipeline(
+            make_retriever(config, dataset, selector),
+            generator,
+            selector=selector,
+            top_k=pipeline.top_k,
+            reader_rules=pipeline.reader_rules,
+            keep_union=False,
+        )
+
+    return rerun_retrieval(explanation, answer, whole.corpus, over, predicate=predicate)
+
+
+def _about(
+    chosen: Target, opened: Opened, explanations: Sequence[AnswerExplanation]
+) -> list[tuple[str, str]]:
+    """What the page says about itself: question, dataset, settings, command and date."""
+    dataset = opened.dataset
+    rows = [("question", explanations[0].query)] if len(explanations) == 1 else []
+    rows.append(("dataset", f"{dataset.name}, {len(dataset.corpus):,} documents, {chosen.place}"))
+    rows.append(("dataset fingerprint", opened.pipeline.fingerprints["dataset"]))
+    settings = chosen.config().without("dataset", "metadata", "expected").to_dict()
+    rows += [(key, _in_line(value)) for key, value in settings.items()]
+    if explanations:
+        made = {k: v for k, v in explanations[0].settings.items() if k != "fingerprints"}
+        rows.append(("explanation", _in_line(made)))
+    rows.append(("command", command_line()))
+    rows.append(("date", datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")))
+    return rows
+
+
+def _in_line(value: object) -> str:
+    """A setting on one line: ``type bm25, k1 0.9``; what is not set is left out."""
+    if not isinstance(value, Mapping):
+        return str(value)
+    told = {key: part for key, part in value.items() if part is not None}
+    return ", ".join(f"{key} {_in_line(part)}" for key, part in told.items()) or "as by default"
 
 
 def _tell_unanswered(queries: Sequence[Query]) -> None:

@@ -13,14 +13,26 @@ from rulerag import __version__
 from rulerag.errors import DataFormatError
 from rulerag.evaluation.metrics import metric
 from rulerag.evaluation.report import expected_rows, format_value, results_table
-from rulerag.evaluation.svg import confidence_mark, evidence_flow, recall_curves
+from rulerag.evaluation.svg import confidence_mark, document_roles, evidence_flow, recall_curves
+from rulerag.explanation.shown import SUBSETS, ShownRule, percent
+from rulerag.explanation.telling import capital
+from rulerag.explanation.trace import RuleTrace
+from rulerag.explanation.wording import factored
 from rulerag.io import write_text
 from rulerag.rules import Rule
-from rulerag.text import exact_match
 
 __all__ = ["render_report", "rule_rows", "write_report"]
 
 _ATOM = re.compile(r"\[([^,\]]*), (.*?), ([^,\]]*)\]")
+_MANY = 10
+"""More rules than this are told apart from what they share; those beyond are folded away."""
+
+_MINIMALITY = {
+    "proven": "minimal",
+    "shown": "minimal, shown",
+    "not shown": "not shown to be minimal",
+    "untested": "no smaller one looked for",
+}
 _SHOWN = (
     "answer_recall@1",
     "answer_recall@5",
@@ -51,6 +63,7 @@ def render_report(
     rules: Sequence[Mapping[str, Any]] = (),
     explanations: Sequence[Mapping[str, Any]] = (),
     command: str = "",
+    about: Sequence[tuple[str, str]] = (),
     notes: Sequence[str] = (),
 ) -> str:
     """The page as one HTML text: styles and drawings inside, nothing fetched.
@@ -62,9 +75,9 @@ def render_report(
         results: contents of ``metrics.json``, one a method.
         metrics: which metrics to show; the usual ones when None.
         rules: rows of :func:`rule_rows`.
-        explanations: objects of ``explanations.jsonl``; an ``answers`` key with the acceptable
-            answers adds a verdict.
+        explanations: objects of ``explanations.jsonl``.
         command: the command that makes this page.
+        about: ``(label, value)`` pairs on what was done: question, dataset, settings, date.
         notes: closing remarks.
 
     Raises:
@@ -90,6 +103,7 @@ def render_report(
         any_planted=any(row.get("planted") is not None for row in rules),
         answers=_answer_views(explanations),
         command=command,
+        about=about,
         notes=notes,
         version=__version__,
     )
@@ -257,21 +271,23 @@ def _answer_views(explanations: Sequence[Mapping[str, Any]]) -> list[dict[str, A
 
 
 def _answer_view(explanation: Mapping[str, Any]) -> dict[str, Any]:
-    accepted = explanation.get("answers")
-    right = None if accepted is None else bool(exact_match(explanation["answer"], accepted))
-    supporting = {name for names in explanation["retention"] for name in names}
-    removable = {name for names in explanation["omission"] for name in names}
+    roles = document_roles(explanation)
     return {
         **explanation,
         "flow": evidence_flow(explanation),
-        "right": right,
-        "accepted": accepted or [],
-        "rules": [{**rule, "styled": _styled_rule(rule["text"])} for rule in explanation["rules"]],
+        "families": [_family(explanation, kind) for kind in ("retention", "omission")],
+        "rules": [
+            {
+                **rule,
+                "styled": _styled_rule(rule["text"]),
+                "quality": RuleTrace.from_json(rule).quality,
+            }
+            for rule in explanation["rules"]
+        ],
         "documents": [
             {
                 **document,
-                "supporting": document["alias"] in supporting,
-                "removable": document["alias"] in removable,
+                "role": roles[document["alias"]],
                 "searches": [
                     f"{hit['rule'] or 'the question'}, rank {hit['rank']}, score {hit['score']:.4g}"
                     for hit in document["found_by"]
@@ -280,3 +296,48 @@ def _answer_view(explanation: Mapping[str, Any]) -> dict[str, Any]:
             for document in explanation["documents"]
         ],
     }
+
+
+def _family(explanation: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """The rules of one kind for the page: what they share once, smallest first, the rest counted.
+
+    Only many rules are taken apart; few are shown as they are.
+    """
+    done, claim = ("kept", "claim") if kind == "retention" else ("removed", "counterclaim")
+    rows = sorted(explanation["certificates"][kind], key=lambda row: len(row["names"]))
+    rules = [ShownRule.from_json(row) for row in rows]
+    always = all(rule.certificate.always for rule in rules)
+    when = " whenever" if always else ", as far as shown, when"
+    joint = [rule.names for rule in rules if len(rule.names) > 1]
+    common = factored(joint)[0] if len(rules) > _MANY else []
+    told = [
+        {
+            "names": _without(rule.names, common),
+            "shared": len(rule.names) > 1 and bool(common),
+            "certificate": rule.certificate,
+            "shown": str(rule.certificate),
+            "bound": "–" if not rule.certificate.samples else percent(rule.certificate.bound),
+            "minimality": _MINIMALITY[rule.certificate.minimality],
+            "counterexample": rule.counterexample if rule.certificate.failures else "",
+            "output": rule.output if kind == "omission" else None,
+        }
+        for rule in rules
+    ]
+    return {
+        "kind": done,
+        "heading": f"{capital(explanation[claim])}{when} these are {done}",
+        "common": common,
+        "rows": told[:_MANY],
+        "more": told[_MANY:],
+        "subsets": next((SUBSETS[r.certificate.subsets] for r in rules if not _whole(r)), ""),
+        "any_counterexample": any(row["counterexample"] for row in told),
+        "any_output": any(row["output"] is not None for row in told),
+    }
+
+
+def _whole(rule: ShownRule) -> bool:
+    return rule.certificate.subsets not in SUBSETS
+
+
+def _without(names: Sequence[str], common: Sequence[str]) -> list[str]:
+    return [name for name in names if name not in common or len(names) == 1]

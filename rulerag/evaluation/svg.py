@@ -14,7 +14,9 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-__all__ = ["confidence_mark", "evidence_flow", "recall_curves"]
+from rulerag.explanation.trace import document_of
+
+__all__ = ["confidence_mark", "document_roles", "evidence_flow", "recall_curves"]
 
 # Columns of the evidence flow in pixels: left edge and width.
 _RULES, _DOCUMENTS, _ANSWER = (0, 318), (392, 428), (892, 148)
@@ -51,7 +53,8 @@ def evidence_flow(explanation: Mapping[str, Any]) -> Markup:
     rule_boxes = dict(zip(finders, _stack(len(finders), _RULES, height), strict=True))
     document_boxes = _stack(len(documents), _DOCUMENTS, height)
     answer_box = _Box(_ANSWER[0], (height + 24) / 2 - 42, _ANSWER[1], 84)
-    roles = [_role(document["alias"], explanation) for document in documents]
+    role_of = document_roles(explanation)
+    roles = [role_of[document["alias"]] for document in documents]
     parts: list[str] = []
     for document, box, role in sorted(
         zip(documents, document_boxes, roles, strict=True), key=lambda item: _ORDER[item[2]]
@@ -94,10 +97,22 @@ def _finders(explanation: Mapping[str, Any]) -> dict[str | None, str]:
     return finders
 
 
-def _role(alias: str, explanation: Mapping[str, Any]) -> str:
-    if any(alias in names for names in explanation["retention"]):
-        return "supporting"
-    return "removable" if any(alias in names for names in explanation["omission"]) else "unused"
+def document_roles(explanation: Mapping[str, Any]) -> dict[str, str]:
+    """What each document does, by its short name: ``supporting``, ``removable`` or ``unused``.
+
+    Sentences and words count for the document that they stand in; rules that were not shown to
+    hold count for nothing.
+
+    Args:
+        explanation: an object of ``explanations.jsonl``.
+    """
+    roles = {document["alias"]: "unused" for document in explanation["documents"]}
+    for kind, role in (("omission", "removable"), ("retention", "supporting")):
+        for rule in explanation["certificates"][kind]:
+            if rule["kind"] in ("exact", "certified"):
+                shown = {document_of(name) for name in rule["names"]}
+                roles |= dict.fromkeys(shown & roles.keys(), role)
+    return roles
 
 
 def _stack(count: int, column: tuple[int, int], height: float) -> list[_Box]:

@@ -9,24 +9,39 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 from tqdm import tqdm
 
-from rulerag.errors import ConfigError, ProbeBudgetError
+from rulerag.errors import ConfigError, ProbeBudgetError, did_you_mean
 from rulerag.explanation.borders import BorderSearch
-from rulerag.explanation.bounds import check_level, samples_needed
-from rulerag.explanation.certificates import CertifiedRule, CertifiedRules, MonotonicityCheck
+from rulerag.explanation.bounds import check_level
+from rulerag.explanation.certificates import CertifiedRule, CertifiedRules
 from rulerag.explanation.certification import Certifier, Evidence
 from rulerag.explanation.judging import Predicate
 from rulerag.explanation.lattice import indices_of
 from rulerag.explanation.oracle import RuleOracle
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.explanation.results import source_rule
+from rulerag.explanation.shown import (
+    CERTIFIED,
+    EXACT,
+    NOT_SHOWN,
+    SHOWN,
+    SUBSETS,
+    TESTED,
+    UNTESTED,
+    Certificate,
+    Smaller,
+)
 
 __all__ = ["CertifiedMiner"]
 
-_RESERVE = 0.02
+_RESERVE = 0.015
 """The part of the risk kept for rules found after a refutation, half of what is left each time."""
+
+_MINIMALITY = 0.01
+"""The part of the risk that the ceilings of smaller rules share."""
 
 _SHOWN = 3
 
@@ -40,8 +55,10 @@ class CertifiedMiner:
     equally likely. Without a failure, ``log(risk) / log(validity)`` of them are enough: 59 for the
     defaults and one rule. With failures four times as many are drawn and the bound is the exact
     binomial one. A rule that is shown to hold too seldom is refuted: what its counterexamples lack
-    tells the search where to go on, and the rules found then are tested in turn. The risk is
-    divided among the rules, so that all bounds of a result are true together.
+    tells the search where to go on, and the rules found then are tested in turn. Last, the rules
+    with one source fewer than a certified one are tried, to show that they fall below the
+    validity: that is what makes a rule minimal here. The risk is divided among the rules and the
+    smaller ones, so that all bounds and ceilings of a result are true together.
 
     Args:
         kind: ``retention`` (the predicate holds whenever these sources are kept) or ``omission``
@@ -50,6 +67,9 @@ class CertifiedMiner:
             a share of 1, need every subset: ``MonoMiner``.
         confidence: the probability that every bound stated is true, at least.
         seed: of the random subsets.
+        subsets: how they are drawn, and so what every share is about: ``uniform`` (every subset
+            of the other sources equally likely, so that nearly all keep about half of them) or
+            ``by-size`` (how many of the others are kept is drawn uniformly, then which).
         relaxed: leave out of a rule each source without which it still holds for most subsets, so
             that rules are as small as ``validity`` allows; otherwise a rule is as small as it can
             be while no counterexample is known. Each rule is then tested on four times as many
@@ -74,6 +94,7 @@ class CertifiedMiner:
         validity: float = 0.95,
         confidence: float = 0.95,
         seed: int = 0,
+        subsets: str = "uniform",
         relaxed: bool = False,
         max_size: int = 10,
         max_search_probes: int = 1000,
@@ -85,6 +106,13 @@ class CertifiedMiner:
         self.validity = check_level("validity", validity)
         self.confidence = check_level("confidence", confidence)
         self.seed = seed
+        if subsets not in SUBSETS:
+            raise ConfigError(
+                f"subsets are not drawn {subsets!r}",
+                key="subsets",
+                hint=did_you_mean(str(subsets), SUBSETS),
+            )
+        self.subsets = subsets
         self.relaxed = relaxed
         self.max_size = _at_least_one("max_size", max_size)
         self.max_search_probes = _at_least_one("max_search_probes", max_search_probes)
@@ -140,7 +168,11 @@ class _Run:
         self._on_rule = on_rule
         self._chance = random.Random(miner.seed)
         self._certifier = Certifier(
-            oracle, miner.validity, self._chance, early_stop=not miner.relaxed
+            oracle,
+            miner.validity,
+            self._chance,
+            subsets=miner.subsets,
+            early_stop=not miner.relaxed,
         )
         self._search = BorderSearch(
             oracle,
@@ -151,7 +183,7 @@ class _Run:
         )
         self._evidence: dict[int, Evidence] = {}
         self._refuted: dict[int, Evidence] = {}
-        self._below: list[bool] = []
+        self._smaller: dict[int, Evidence] = {}
 
     def search_and_test(self) -> None:
         """Search, test what was found, and search again where a test refuted a rule."""
@@ -163,11 +195,11 @@ class _Run:
             if not waiting:
                 break
             risk = (1 - self._miner.confidence) * (
-                1 - _RESERVE if number == 0 else _RESERVE * 0.5**number
+                1 - _RESERVE - _MINIMALITY if number == 0 else _RESERVE * 0.5**number
             )
             last = number + 1 == self._miner.max_rounds
             self._test(waiting, risk / len(waiting), last=last)
-        self._look_below()
+        self._look_at_smaller()
 
     def _relax(self) -> None:
         for mask in [m for m in self._search.found if m not in self._evidence]:
@@ -210,20 +242,17 @@ class _Run:
         self._evidence = {m: e for m, e in self._evidence.items() if m in self._search.found}
         return True
 
-    def _look_below(self) -> None:
-        """Ask random subsets in which every rule lacks a source: a monotone predicate fails."""
-        rules = self._search.found
-        if not rules or 0 in rules:
-            return
-        count = samples_needed(self._miner.validity, 1 - self._miner.confidence)
-        self._below = self._oracle.hold([self._without_rule(rules) for _ in range(count)])
-
-    def _without_rule(self, rules: list[int]) -> int:
-        mask = self._chance.getrandbits(self._oracle.num_sources)
-        for rule in rules:
-            if rule & ~mask == 0:
-                mask ^= 1 << self._chance.choice(indices_of(rule))
-        return mask
+    def _look_at_smaller(self) -> None:
+        """Try the rules that lack one source of a certified one."""
+        masks = {
+            mask ^ 1 << index
+            for mask, evidence in self._evidence.items()
+            if evidence.bound >= self._miner.validity
+            for index in indices_of(mask)
+        }
+        if masks:
+            risk = (1 - self._miner.confidence) * _MINIMALITY / len(masks)
+            self._smaller = self._certifier.smaller(sorted(masks), risk)
 
     def progress_words(self) -> str:
         """What stands so far."""
@@ -232,43 +261,65 @@ class _Run:
     def result(self, *, finished: bool) -> CertifiedRules:
         """Everything that was shown so far."""
         ordered = sorted(self._search.found, key=lambda m: (m.bit_count(), indices_of(m)))
-        tests = [*self._evidence.values(), *self._refuted.values()]
         return CertifiedRules(
             kind=self._miner.kind,
             source_names=self._names,
             rules=tuple(self._rule(mask) for mask in ordered),
             validity=self._miner.validity,
             confidence=self._miner.confidence,
+            subsets=self._miner.subsets,
             complete=finished and self._search.complete,
             refuted=frozenset(frozenset(indices_of(mask)) for mask in self._refuted),
             isolated=len(self._search.isolated),
-            monotonicity=MonotonicityCheck(
-                above=sum(test.samples for test in tests),
-                above_failed=sum(len(test.failing) for test in tests),
-                below=len(self._below),
-                below_held=sum(self._below),
-            ),
             num_probes=self._oracle.num_probes,
             num_search_probes=self._search.num_probes,
             finished=finished,
         )
 
     def _rule(self, mask: int) -> CertifiedRule:
-        evidence = self._evidence.get(mask) or Evidence(mask, 0, (), 0.0, 1.0, False)
-        failing = dict.fromkeys(evidence.failing)
-        return CertifiedRule(
-            rule=source_rule(self._miner.kind, mask, self._names),
+        rule = source_rule(self._miner.kind, mask, self._names)
+        evidence = self._evidence.get(mask)
+        asked = Certificate(
+            UNTESTED,
+            validity=self._miner.validity,
+            confidence=self._miner.confidence,
+            subsets=self._miner.subsets,
+        )
+        if evidence is None:
+            return CertifiedRule(rule, asked)
+        reaches = evidence.bound >= self._miner.validity
+        smaller = {index: self._smaller.get(mask ^ 1 << index) for index in indices_of(mask)}
+        certificate = replace(
+            asked,
+            kind=EXACT if evidence.exact else CERTIFIED if reaches else TESTED,
             samples=evidence.samples,
             successes=evidence.samples - len(evidence.failing),
             bound=evidence.bound,
-            exact=evidence.exact,
-            certified=evidence.bound >= self._miner.validity,
-            minimal_witnessed=all(
-                self._oracle.refuted(mask ^ 1 << index) for index in indices_of(mask)
+            minimality=self._minimality(list(smaller.values())) if reaches else UNTESTED,
+            smaller=tuple(
+                Smaller(
+                    self._names[index], one.samples, one.samples - len(one.failing), one.ceiling
+                )
+                for index, one in smaller.items()
+                if one is not None
             ),
-            counterexamples=tuple(
-                frozenset(indices_of(self._oracle.kept(m))) for m in list(failing)[:_SHOWN]
-            ),
+            counterexamples=self._counterexamples(mask) if evidence.failing else (),
+        )
+        return CertifiedRule(rule, certificate)
+
+    def _minimality(self, smaller: list[Evidence | None]) -> str:
+        """Whether every rule with one source fewer was shown to fall below the validity."""
+        if None in smaller:
+            return UNTESTED
+        below = (one is not None and one.ceiling < self._miner.validity for one in smaller)
+        return SHOWN if all(below) else NOT_SHOWN
+
+    def _counterexamples(self, mask: int) -> tuple[tuple[str, ...], ...]:
+        """Some subsets seen on which a rule failed, by the sources removed, the fewest first."""
+        kept = [self._oracle.kept(one) for one in self._oracle.failing if mask & ~one == 0]
+        removed = sorted((self._oracle.full ^ one for one in kept), key=int.bit_count)
+        return tuple(
+            tuple(self._names[index] for index in indices_of(one)) for one in removed[:_SHOWN]
         )
 
 

@@ -7,10 +7,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from rulerag.explanation.bounds import upper_bound
 from rulerag.explanation.results import SourceRule
+from rulerag.explanation.shown import (
+    CERTIFIED,
+    EXACT,
+    NOT_SHOWN,
+    SHOWN,
+    SUBSETS,
+    UNTESTED,
+    Certificate,
+    ShownRule,
+    percent,
+)
+from rulerag.explanation.wording import condition
 
-__all__ = ["CertifiedRule", "CertifiedRules", "MonotonicityCheck"]
+__all__ = ["CertifiedRule", "CertifiedRules"]
 
 _MOST_LINES = 20
 
@@ -21,27 +32,11 @@ class CertifiedRule:
 
     Args:
         rule: the retention or omission rule.
-        samples: on how many random subsets of those that the rule speaks of it was tested; on all
-            of them when ``exact``.
-        successes: for how many of them the predicate held.
-        bound: the share of those subsets for which the predicate holds, at least; the bounds of
-            all the rules of one result are true together with the result's confidence.
-        exact: every subset was tested, and ``bound`` is the share itself.
-        certified: whether ``bound`` reaches the validity asked for.
-        minimal_witnessed: for each source, a subset was seen to fail that has all the others: no
-            smaller rule is valid. This rests on no assumption and no sample.
-        counterexamples: some subsets kept for which the rule failed; where there is one the rule
-            is valid for a share of the subsets, not for all.
+        certificate: on which subsets it was tested, and what that shows.
     """
 
     rule: SourceRule
-    samples: int
-    successes: int
-    bound: float
-    exact: bool
-    certified: bool
-    minimal_witnessed: bool
-    counterexamples: tuple[frozenset[int], ...] = ()
+    certificate: Certificate
 
     @property
     def sources(self) -> frozenset[int]:
@@ -53,82 +48,65 @@ class CertifiedRule:
         """What the rule's sources are called."""
         return self.rule.names
 
+    @property
+    def samples(self) -> int:
+        """On how many of the subsets that it speaks of it was tested."""
+        return self.certificate.samples
+
+    @property
+    def successes(self) -> int:
+        """For how many of them the predicate held."""
+        return self.certificate.successes
+
+    @property
+    def bound(self) -> float:
+        """The share of the subsets for which the predicate holds, at least."""
+        return self.certificate.bound
+
+    @property
+    def exact(self) -> bool:
+        """Whether every subset was tested, so that the bound is the share itself."""
+        return self.certificate.kind == EXACT
+
+    @property
+    def certified(self) -> bool:
+        """Whether the bound reaches the validity asked for."""
+        tested = self.certificate.kind != UNTESTED
+        return tested and self.bound >= self.certificate.validity
+
+    @property
+    def minimal_shown(self) -> bool:
+        """Whether each rule with one source fewer was shown to fall below the validity."""
+        return self.certificate.minimality == SHOWN
+
+    @property
+    def shown(self) -> ShownRule:
+        """The rule by its names."""
+        return ShownRule(self.names, self.certificate)
+
     def __str__(self) -> str:
         """The rule in words, and what was shown."""
-        if not self.samples:
-            return f"{self.rule} (not tested yet)"
-        share = f"{100 * self.bound:.1f} %".replace("100.0 %", "100 %")
-        of_which = f"{self.successes:,} of {self.samples:,}"
-        parts = [f"held for {of_which} random subsets"]
-        if self.exact:
-            parts = [f"held for {of_which}, which is all of them"]
-        if not self.exact:
-            parts.append(f"at least {share} valid")
-        if not self.certified:
-            parts.append("below the validity asked for")
-        if not self.minimal_witnessed:
-            parts.append("perhaps not minimal")
-        return f"{self.rule} ({', '.join(parts)})"
+        told = self.certificate
+        if told.always:
+            words = [f"{self.rule} (all {told.samples:,} subsets tried"]
+        elif not self.names:
+            words = [f"holds whichever sources are kept or removed ({told}"]
+        else:
+            words = [f"when {condition([self.names], self.rule.done)} ({told}"]
+        if told.kind in (CERTIFIED, EXACT) and not self.certified:
+            words.append(f"below {percent(told.validity)}")
+        if told.minimality == NOT_SHOWN:
+            words.append("not shown to be minimal")
+        elif told.minimality == UNTESTED and self.certified:
+            words.append("no smaller one was looked for")
+        return f"{'; '.join(words)})"
 
     def to_json(self) -> dict[str, Any]:
         """The rule and its evidence as a JSON object."""
         return {
             **self.rule.to_json(),
-            "samples": self.samples,
-            "successes": self.successes,
-            "bound": self.bound,
-            "exact": self.exact,
-            "certified": self.certified,
-            "minimal_witnessed": self.minimal_witnessed,
-            "counterexamples": [sorted(kept) for kept in self.counterexamples],
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class MonotonicityCheck:
-    """How often the predicate disagreed with the assumption that the search rests on.
-
-    For a monotone predicate the minimal rules and the smallest sets that meet them all (their
-    minimal hitting sets) say everything: it holds where a rule's sources are all there, and fails
-    where each rule lacks one.
-
-    Args:
-        above: random subsets tested that hold a whole rule.
-        above_failed: those for which the predicate failed.
-        below: random subsets tested in which every rule lacks a source.
-        below_held: those for which the predicate held.
-    """
-
-    above: int
-    above_failed: int
-    below: int
-    below_held: int
-
-    @property
-    def share(self) -> float:
-        """The share of disagreements, 0.0 without a test."""
-        tests = self.above + self.below
-        return (self.above_failed + self.below_held) / tests if tests else 0.0
-
-    def below_at_most(self, risk: float = 0.05) -> float:
-        """An upper limit of the share of ``below`` subsets that hold (Clopper-Pearson)."""
-        return upper_bound(self.below_held, self.below, risk) if self.below else 1.0
-
-    def __str__(self) -> str:
-        """The disagreements in words."""
-        return (
-            f"{self.above_failed:,} of {self.above:,} random subsets with a whole rule fail, "
-            f"{self.below_held:,} of {self.below:,} without one hold"
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """The counts as a JSON object."""
-        return {
-            "above": self.above,
-            "above_failed": self.above_failed,
-            "below": self.below,
-            "below_held": self.below_held,
-            "share": self.share,
+            "text": str(self),
+            "certificate": self.certificate.to_json(),
         }
 
 
@@ -141,12 +119,15 @@ class CertifiedRules:
         source_names: what the sources are called, in order.
         rules: the rules, smallest first.
         validity: the share of subsets for which a rule was asked to hold.
-        confidence: the probability with which all the bounds are true together, at least.
+        confidence: the probability with which all bounds of the rules, and all ceilings of the
+            smaller ones, are true together, at least.
+        subsets: how the random subsets are drawn, ``uniform`` or ``by-size``.
         complete: every subset that has none of these rules' sources whole lies inside one that was
-            seen to fail, so that there is no other minimal rule; this rests on no assumption.
+            seen to fail, so that no other minimal set holds for all of its subsets; this rests on
+            no assumption. Some smaller set may hold for a share that reaches the validity: each
+            certificate says whether that was excluded.
         refuted: sets that were taken for rules until a counterexample was found.
         isolated: how many subsets were seen to hold with no rule of the size allowed inside.
-        monotonicity: the test of the assumption that the search rests on.
         num_probes: how many distinct subsets were needed.
         num_search_probes: those of them that found the rules; the others tested them.
         finished: false where a probe budget ran out: rules without samples were not tested.
@@ -157,10 +138,10 @@ class CertifiedRules:
     rules: tuple[CertifiedRule, ...]
     validity: float
     confidence: float
+    subsets: str
     complete: bool
     refuted: frozenset[frozenset[int]]
     isolated: int
-    monotonicity: MonotonicityCheck
     num_probes: int
     num_search_probes: int
     finished: bool = True
@@ -195,8 +176,8 @@ class CertifiedRules:
         head = f"{count} {self.kind} rule{'' if count == 1 else 's'}"
         if count:
             some = "all" if shown == count else f"{shown}"
-            head += f", {some} shown to hold for at least {100 * self.validity:g} % of the subsets"
-            head += f" with {100 * self.confidence:g} % confidence"
+            head += f", {some} shown to hold for at least {percent(self.validity)} of the subsets"
+            head += f" ({SUBSETS[self.subsets]}) with {percent(self.confidence)} confidence"
         found_by = f"{self.num_search_probes:,} of them to find the rules"
         head += f" ({self.num_probes:,} probe{'' if self.num_probes == 1 else 's'}, {found_by})"
         lines = [head, *(f"  {rule}" for rule in self.rules[:_MOST_LINES])]
@@ -205,15 +186,15 @@ class CertifiedRules:
         if not self.finished:
             lines.append("  Stopped by the probe budget: there may be more.")
         elif self.complete:
-            lines.append("  Every other subset lies inside one that fails: no rule is missing.")
+            lines.append(
+                "  Every other subset lies inside one that fails: no other set always holds."
+            )
         elif self.isolated:
             lines.append(
                 f"  Outputs are uneven ({self.isolated} stray subsets hold): there may be more."
             )
         else:
             lines.append("  The search was cut short: there may be more.")
-        if self.monotonicity.above + self.monotonicity.below:
-            lines.append(f"  Monotone? {self.monotonicity}.")
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
@@ -224,11 +205,11 @@ class CertifiedRules:
             "minimal": [rule.to_json() for rule in self.rules],
             "validity": self.validity,
             "confidence": self.confidence,
+            "subsets": self.subsets,
             "complete": self.complete,
             "finished": self.finished,
             "refuted": sorted(sorted(sources) for sources in self.refuted),
             "isolated": self.isolated,
-            "monotonicity": self.monotonicity.to_json(),
             "num_probes": self.num_probes,
             "num_search_probes": self.num_search_probes,
         }

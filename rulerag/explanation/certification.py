@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from scipy.special import bdtr
 
@@ -16,7 +18,7 @@ from rulerag.explanation.bounds import (
     staged_lower_bound,
     upper_bound,
 )
-from rulerag.explanation.lattice import indices_of
+from rulerag.explanation.lattice import indices_of, mask_of
 from rulerag.explanation.oracle import RuleOracle
 
 __all__ = ["Certifier", "Evidence"]
@@ -59,6 +61,10 @@ class Certifier:
         oracle: the condition.
         validity: the share for which a rule has to hold.
         chance: where the random sets come from.
+        subsets: ``uniform`` (each such set equally likely, so that nearly all hold about half of
+            the other sources) or ``by-size`` (how many of the others it holds is drawn uniformly,
+            then which, so that small and large sets count as much as middling ones). Every share
+            and bound is about the sets drawn so.
         early_stop: stop after a first stage without a failure. It spends nearly all of the risk
             on that outcome; without it a rule with some failures is shown to hold more often.
     """
@@ -69,9 +75,11 @@ class Certifier:
         validity: float,
         chance: random.Random,
         *,
+        subsets: str = "uniform",
         early_stop: bool = True,
     ) -> None:
         self._oracle = oracle
+        self._by_size = subsets == "by-size"
         self._early_stop = early_stop
         self._validity = validity
         self._chance = chance
@@ -108,6 +116,46 @@ class Certifier:
             drawn += [self._superset(mask) for _ in range(STAGES * count - len(drawn))]
             self._oracle.hold(drawn)
         return self._evidence(mask, count, risk)
+
+    def smaller(self, masks: Sequence[int], risk: float) -> dict[int, Evidence]:
+        """What holds for rules that lack a source of one that was certified.
+
+        A few draws show that nearly any of them falls below the validity. The others are drawn on,
+        twice as often each time, until that is shown, until they hold as often as a valid rule,
+        or up to the plan of a rule. Each look has half of the risk that those before it left.
+
+        Args:
+            masks: the smaller rules.
+            risk: the probability that a ceiling of one of them is wrong, at most.
+        """
+        count = samples_needed(self._validity, risk)
+        risk /= 2
+        size = self._few_enough(STAGES * count, risk)
+        drawn = {mask: self._supersets(mask, count, size) for mask in dict.fromkeys(masks)}
+        found: dict[int, Evidence] = {}
+        waiting = list(drawn)
+        while waiting:
+            self._oracle.hold([one for mask in waiting for one in drawn[mask]])
+            found |= {mask: self._judged(mask, drawn[mask], count, risk) for mask in waiting}
+            size, risk = 2 * size, risk / 2
+            waiting = [m for m in waiting if size <= STAGES * count and self._unclear(found[m])]
+            for mask in waiting:
+                drawn[mask] += [self._superset(mask) for _ in range(size - len(drawn[mask]))]
+        return found
+
+    def _unclear(self, smaller: Evidence) -> bool:
+        """Whether a rule holds too seldom so far, and that is not shown yet."""
+        share = 1 - len(smaller.failing) / smaller.samples
+        return not smaller.exact and smaller.ceiling >= self._validity > share
+
+    def _few_enough(self, most: int, risk: float) -> int:
+        """How many draws show that a rule falls below which holds for two thirds of them."""
+        fitting = (
+            count
+            for count in range(4, most)
+            if upper_bound(math.ceil(2 * count / 3), count, risk) < self._validity
+        )
+        return next(fitting, most)
 
     def without_needless(self, mask: int) -> int:
         """The rule without sources that only a stray failure brought into it.
@@ -146,19 +194,39 @@ class Certifier:
         return explained
 
     def _evidence(self, mask: int, count: int, risk: float) -> Evidence:
-        drawn = self._drawn[mask]
-        failing = tuple(m for m, ok in zip(drawn, self._oracle.hold(drawn), strict=True) if not ok)
-        samples, successes = len(drawn), len(drawn) - len(failing)
-        if self._is_whole(mask, count):
-            share = successes / samples
-            return Evidence(mask, samples, failing, share, share, True)
+        judged = self._judged(mask, self._drawn[mask], count, risk)
+        if judged.exact:
+            return judged
+        samples, failing = judged.samples, judged.failing
+        successes = samples - len(failing)
         if not self._early_stop or (failing and samples == count):
             bound = lower_bound(successes, STAGES * count, risk)
         elif failing:
             bound = staged_lower_bound(count, STAGES * count, len(failing), risk)
         else:
             bound = self._validity  # the draws are as many as this takes, rounded up
-        return Evidence(mask, samples, failing, bound, upper_bound(successes, samples, risk), False)
+        return replace(judged, bound=bound)
+
+    def _judged(self, mask: int, drawn: Sequence[int], count: int, risk: float) -> Evidence:
+        """The evidence of some draws with a ceiling, and no bound yet unless it is exact."""
+        verdicts = self._oracle.hold(drawn)
+        failing = tuple(one for one, ok in zip(drawn, verdicts, strict=True) if not ok)
+        samples = len(drawn)
+        if self._is_whole(mask, count):
+            share = self._weight(mask, [one for one, ok in zip(drawn, verdicts, strict=True) if ok])
+            return Evidence(mask, samples, failing, share, share, True)
+        ceiling = upper_bound(samples - len(failing), samples, risk)
+        return Evidence(mask, samples, failing, 0.0, ceiling, False)
+
+    def _weight(self, mask: int, sets: Sequence[int]) -> float:
+        """The probability to draw one of some distinct sets with the sources of ``mask``."""
+        free = (self._oracle.full ^ mask).bit_count()
+        if not self._by_size:
+            return len(sets) / (1 << free)
+        sizes = Counter((one ^ mask).bit_count() for one in sets)
+        # Fractions, since a share of 1 must be 1.
+        parts = (Fraction(number, math.comb(free, size)) for size, number in sizes.items())
+        return float(sum(parts, Fraction()) / (free + 1))
 
     def _is_whole(self, mask: int, count: int) -> bool:
         """Whether a rule speaks of so few sets that all of them are looked at."""
@@ -176,5 +244,8 @@ class Certifier:
             part = (part - 1) & free
 
     def _superset(self, mask: int) -> int:
-        """A random set with the sources of ``mask``, each such set equally likely."""
+        """A random set with the sources of ``mask``."""
+        if self._by_size:
+            free = indices_of(self._oracle.full ^ mask)
+            return mask | mask_of(self._chance.sample(free, self._chance.randint(0, len(free))))
         return mask | self._chance.getrandbits(max(1, self._oracle.num_sources)) & self._oracle.full

@@ -13,12 +13,15 @@ from rulerag.explanation.grouping import (
     groups_by_document,
     groups_by_rule,
     mine_in_groups,
+    shown_rules,
 )
 from rulerag.explanation.judging import Predicate
 from rulerag.explanation.probe import ProbeEngine
+from rulerag.explanation.shown import ShownRule
 from rulerag.explanation.sources import Source
+from rulerag.explanation.telling import evidence, holding
 from rulerag.explanation.trace import expect
-from rulerag.explanation.wording import condition, listing, runs
+from rulerag.explanation.wording import listing, runs
 from rulerag.types import Answer
 
 __all__ = ["GROUPINGS", "GroupView", "check_grouping", "view_groups"]
@@ -38,34 +41,47 @@ class GroupView:
         kind: ``retention`` or ``omission``.
         groups: what each group holds, by its name: R1, R2 … what a mined rule found, ``query``
             what the plain query found; D1, D2 … the sentences or words of a document.
-        outer: the minimal rules over the groups, as names.
+        outer_rules: the minimal rules over the groups, each with what was shown about it.
         opened: the groups that were opened, those in a minimal rule with two sources or more.
-        inner: the minimal rules over what they hold, the other groups kept or removed as one.
+        inner_rules: the minimal rules over what they hold, likewise, the other groups kept or
+            removed as one.
     """
 
     by: str
     kind: str
     groups: tuple[tuple[str, tuple[str, ...]], ...]
-    outer: Names
+    outer_rules: tuple[ShownRule, ...]
     opened: tuple[str, ...]
-    inner: Names
+    inner_rules: tuple[ShownRule, ...]
+
+    @property
+    def outer(self) -> Names:
+        """The minimal rules over the groups, as names."""
+        return tuple(rule.names for rule in self.outer_rules)
+
+    @property
+    def inner(self) -> Names:
+        """The minimal rules over what the opened groups hold, as names."""
+        return tuple(rule.names for rule in self.inner_rules)
 
     def __str__(self) -> str:
         """Both levels in words, behind what the groups hold."""
-        done = "kept" if self.kind == "retention" else "removed"
         held = "; ".join(f"{name}: {listing(runs(members))}" for name, members in self.groups)
-        lines = [f"By {self.by} ({held})", f"  {self._level(self.outer, done)}"]
+        lines = [f"By {self.by} ({held})", f"  {self.sentence(self.outer_rules)}"]
         if self.opened:
-            lines.append(f"  inside {listing(self.opened)}: {self._level(self.inner, done)}")
+            inside = listing(runs(self.opened))
+            lines.append(f"  inside {inside}: {self.sentence(self.inner_rules)}")
         return "\n".join(lines)
 
-    def _level(self, rules: Names, done: str) -> str:
-        holds = "it stands" if self.kind == "retention" else "it goes"
+    def sentence(self, rules: tuple[ShownRule, ...]) -> str:
+        """One level in words."""
+        holds, done = ("it stands", "kept") if self.kind == "retention" else ("it goes", "removed")
         if not rules:
             return f"no {self.kind} rule"
-        if rules == ((),):
+        if rules[0].certificate.always and not rules[0].names:
             return f"{holds} whatever is kept or removed"
-        return f"{holds} whenever {condition(rules, done)}"
+        open_ends = evidence(rules, ()) if done == "kept" else evidence((), rules)
+        return "; ".join([holding(rules, holds, done), *(_clause(one) for one in open_ends)])
 
     def to_json(self) -> dict[str, Any]:
         """The view as a JSON object."""
@@ -76,6 +92,11 @@ class GroupView:
             "outer": [list(names) for names in self.outer],
             "opened": list(self.opened),
             "inner": [list(names) for names in self.inner],
+            "certificates": {
+                "outer": [rule.to_json() for rule in self.outer_rules],
+                "inner": [rule.to_json() for rule in self.inner_rules],
+            },
+            "sentences": [self.sentence(rules) for rules in (self.outer_rules, self.inner_rules)],
         }
 
     @classmethod
@@ -85,15 +106,19 @@ class GroupView:
         Raises:
             DataFormatError: a key is missing or has the wrong type.
         """
-        groups = expect(row, "groups", list)
+        groups, shown = expect(row, "groups", list), expect(row, "certificates", Mapping)
         return cls(
             by=expect(row, "by", str),
             kind=expect(row, "kind", str),
             groups=tuple((name, tuple(members)) for name, members in groups),
-            outer=tuple(tuple(names) for names in expect(row, "outer", list)),
+            outer_rules=tuple(ShownRule.from_json(r) for r in expect(shown, "outer", list)),
             opened=tuple(expect(row, "opened", list)),
-            inner=tuple(tuple(names) for names in expect(row, "inner", list)),
+            inner_rules=tuple(ShownRule.from_json(r) for r in expect(shown, "inner", list)),
         )
+
+
+def _clause(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:].rstrip(".")
 
 
 def check_grouping(by: str | None, unit: str) -> None:
@@ -145,9 +170,7 @@ def view_groups(
     views = []
     for kind, predicate in (("retention", retention), ("omission", omission)):
         found: GroupedRules = mine_in_groups(engine, groups, predicate, kind=kind, seed=seed)
-        outer, inner = (
-            tuple(rule.names for rule in level.rules) for level in (found.outer, found.inner)
-        )
+        outer, inner = (shown_rules(level) for level in (found.outer, found.inner))
         views.append(GroupView(by, kind, held, outer, found.opened, inner))
     return tuple(views)
 

@@ -18,7 +18,8 @@ from rulerag.explanation.lattice import mask_of
 from rulerag.explanation.miners import MAX_EXACT_SOURCES, MonoMiner
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.explanation.results import SourceRules
-from rulerag.explanation.trace import trace_documents, trace_rules
+from rulerag.explanation.shown import Certificate, ShownRule
+from rulerag.explanation.trace import document_of, trace_documents, trace_rules
 from rulerag.types import Answer
 
 __all__ = [
@@ -28,12 +29,23 @@ __all__ = [
     "groups_by_document",
     "groups_by_rule",
     "mine_in_groups",
+    "shown_rules",
 ]
 
 Groups = Mapping[str, Sequence[int]]
 """What the groups are called, and the indices of their sources."""
 
 Rules = SourceRules | CertifiedRules
+
+
+def shown_rules(rules: Rules) -> tuple[ShownRule, ...]:
+    """The minimal rules of a result, each with what was shown about it."""
+    if isinstance(rules, CertifiedRules):
+        return tuple(rule.shown for rule in rules.rules)
+    count = rules.num_sources
+    return tuple(
+        ShownRule(rule.names, Certificate.exact(count - len(rule.sources))) for rule in rules.rules
+    )
 
 
 @dataclass(frozen=True)
@@ -71,7 +83,7 @@ class GroupedRules:
 
 def groups_by_document(names: Sequence[str]) -> dict[str, list[int]]:
     """Sentences or words of one document, by the names that ``partition`` gives: ``D2.1``."""
-    return _grouped_by(names, lambda place: names[place].partition(".")[0])
+    return _grouped_by(names, lambda place: document_of(names[place]))
 
 
 def groups_by_rule(answer: Answer) -> dict[str, list[int]]:

@@ -8,21 +8,26 @@ guiding rules did.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError
 from rulerag.explanation.approximate import CertifiedMiner
 from rulerag.explanation.cache import AnswerCache, CachedGenerator
-from rulerag.explanation.certificates import CertifiedRules
+from rulerag.explanation.certificates import CertifiedRule, CertifiedRules
 from rulerag.explanation.details import attributions, check_methods, counterfactual_sets
+from rulerag.explanation.duality import Duality, check_duality
 from rulerag.explanation.group_views import GroupView, check_grouping, view_groups
+from rulerag.explanation.grouping import shown_rules
+from rulerag.explanation.lattice import mask_of
 from rulerag.explanation.log_probability import check_value, response_engine
 from rulerag.explanation.miners import MAX_EXACT_SOURCES, DualMiner, Predicate, RuleHook
-from rulerag.explanation.narrative import REST, AnswerExplanation, Names
+from rulerag.explanation.narrative import REST, AnswerExplanation
 from rulerag.explanation.predicates import OutputPredicate, describe, matches_answer, negate
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.explanation.results import SourceRule
+from rulerag.explanation.shown import CERTIFIED, EXACT, ShownRule
 from rulerag.explanation.sources import Source, group, partition
 from rulerag.explanation.trace import trace_documents, trace_rules
 from rulerag.explanation.wording import shortened
@@ -46,10 +51,11 @@ def explain_answer(
     validity: float | None = None,
     confidence: float = 0.95,
     seed: int = 0,
+    subsets: str = "uniform",
     max_probes: int | None = None,
     cache: AnswerCache | None = None,
     progress: bool = False,
-    on_rule: RuleHook | None = None,
+    on_rule: Callable[[SourceRule | CertifiedRule], None] | None = None,
     attribution: Sequence[str] = (),
     samples: int | None = None,
     value: str = "verdict",
@@ -76,10 +82,13 @@ def explain_answer(
             every subset, when None.
         confidence: with a validity, the probability that every bound stated is true, at least.
         seed: of the random subsets, with a validity or in attribution.
+        subsets: with a validity, how random subsets are drawn: ``uniform`` or ``by-size``, as
+            :class:`~rulerag.explanation.approximate.CertifiedMiner` explains.
         max_probes: stop after so many probes with what is certain by then.
         cache: where answers are kept; what stands there is not asked again.
         progress: show a progress bar.
-        on_rule: called with each minimal rule as soon as it is certain, or tested.
+        on_rule: called with each minimal rule as soon as it is certain, or with its certificate
+            as soon as it is tested; whether smaller ones fall below is tested after that.
         attribution: methods that tell what each source counts; see
             :data:`~rulerag.explanation.details.ATTRIBUTIONS`.
         samples: how many random orders or subsets these ask; see
@@ -99,7 +108,7 @@ def explain_answer(
         OutputError: the cache cannot be written.
         PredicateError: a predicate raised.
     """
-    _check(answer, max_sources)
+    _check(answer, max_sources, validity, subsets)
     check_methods(attribution, samples)
     check_value(value, generator, attribution)
     check_grouping(group_by, unit)
@@ -108,11 +117,17 @@ def explain_answer(
     engine = ProbeEngine.from_generator(asked, answer.request(), sources, max_probes=max_probes)
     retention = predicate or matches_answer(answer.text)
     omission = omission_predicate or negate(retention)
+    settings: dict[str, Any] = {"seed": seed}
     if validity is None:
         found = _mine_exactly(engine, retention, omission, progress, on_rule)
     else:
-        settings = {"validity": validity, "confidence": confidence, "seed": seed}
+        settings |= {"validity": validity, "confidence": confidence, "subsets": subsets}
         found = _mine_certified(engine, retention, omission, settings, progress, on_rule)
+    found = found._replace(
+        retained=_with_outputs(engine, found.retained, "retention"),
+        omitted=_with_outputs(engine, found.omitted, "omission"),
+    )
+    opposite = describe(omission) == describe(negate(retention))
     budget = _Budget(max_probes, [engine])
     if value == "verdict" or not attribution:
         values, enough = attributions(engine, retention, attribution, samples=samples, seed=seed)
@@ -151,15 +166,22 @@ def explain_answer(
         documents=trace_documents(answer, rules),
         sources=engine.names,
         together=together,
-        retention=found.retention,
-        omission=found.omission,
+        retained=found.retained,
+        omitted=found.omitted,
         full_output=_known(engine, (1 << engine.num_sources) - 1),
         empty_output=_known(engine, 0),
         num_probes=sum(one.num_probes for one in budget.engines),
         seconds=sum(one.seconds for one in budget.engines),
         complete=found.complete and enough and enough_too,
-        bound=found.bound,
-        confidence=None if found.bound is None else confidence,
+        answers=answer.query.answers,
+        settings={
+            "unit": unit,
+            "max_sources": max_sources if validity is None else None,
+            "max_probes": max_probes,
+            **settings,
+            "fingerprints": dict(answer.fingerprints),
+        },
+        duality=found.duality(engine.names) if opposite else None,
         attributions=values,
         counterfactuals=sets,
         group_views=views,
@@ -181,12 +203,19 @@ class _Budget:
 
 
 class _Found(NamedTuple):
-    """The minimal rules of both kinds, and what is known about them."""
+    """The minimal rules of both kinds, and whether there is no other."""
 
-    retention: Names
-    omission: Names
+    retained: tuple[ShownRule, ...]
+    omitted: tuple[ShownRule, ...]
     complete: bool
-    bound: float | None
+
+    def duality(self, sources: Sequence[str]) -> Duality | None:
+        """How both kinds fit, where every rule was found and shown to hold."""
+        rules = (*self.retained, *self.omitted)
+        if self.complete and all(r.certificate.kind in (EXACT, CERTIFIED) for r in rules):
+            kept, removed = ([r.names for r in part] for part in (self.retained, self.omitted))
+            return check_duality(kept, removed, sources)
+        return None
 
 
 def _mine_exactly(
@@ -203,8 +232,8 @@ def _mine_exactly(
         if not isinstance(error.partial, tuple):
             raise
         found = error.partial
-    complete = all(part.complete for part in found)
-    return _Found(_names(found[0].rules), _names(found[1].rules), complete, None)
+    retained, omitted = map(shown_rules, found)
+    return _Found(retained, omitted, all(part.complete for part in found))
 
 
 def _mine_certified(
@@ -213,33 +242,60 @@ def _mine_certified(
     omission: Predicate,
     settings: dict[str, Any],
     progress: bool,
-    on_rule: RuleHook | None,
+    on_rule: Callable[[CertifiedRule], None] | None,
 ) -> _Found:
-    # Each kind gets half of the risk, so that the bounds of both are true together.
-    settings = {**settings, "confidence": 1 - (1 - settings["confidence"]) / 2}
+    # Each kind gets half of the risk, so that what is said of both is true together.
+    confidence = settings["confidence"]
+    settings = {**settings, "confidence": 1 - (1 - confidence) / 2}
     parts: list[CertifiedRules] = []
     for kind, predicate in (("retention", retention), ("omission", omission)):
         miner = CertifiedMiner(kind, progress=progress, **settings)
         try:
-            part = miner.mine(
-                engine, predicate, on_rule=on_rule and (lambda rule: on_rule(rule.rule))
-            )
+            part = miner.mine(engine, predicate, on_rule=on_rule)
         except ProbeBudgetError as error:
             if not isinstance(error.partial, CertifiedRules):
                 raise
             part = error.partial
         parts.append(part)
-    bound = min((rule.bound for part in parts for rule in part.rules), default=None)
-    retained, omitted = (_names([rule.rule for rule in part.rules]) for part in parts)
-    return _Found(retained, omitted, all(part.complete for part in parts), bound)
+    retained, omitted = (
+        tuple(
+            replace(rule, certificate=replace(rule.certificate, confidence=confidence))
+            for rule in shown_rules(part)
+        )
+        for part in parts
+    )
+    return _Found(retained, omitted, all(part.complete for part in parts))
 
 
-def _check(answer: Answer, max_sources: int) -> None:
+def _with_outputs(
+    engine: ProbeEngine, rules: Sequence[ShownRule], kind: str
+) -> tuple[ShownRule, ...]:
+    """The rules with what the generator says on each; omissions not asked yet are asked now."""
+    place = {name: index for index, name in enumerate(engine.names)}
+    full = (1 << engine.num_sources) - 1
+    told = []
+    for rule in rules:
+        mask = mask_of(place[name] for name in rule.names)
+        if kind == "omission":
+            mask = full ^ mask
+            with suppress(ProbeBudgetError):
+                engine.probe_codes([mask])
+        told.append(replace(rule, output=_known(engine, mask)))
+    return tuple(told)
+
+
+def _check(answer: Answer, max_sources: int, validity: float | None, subsets: str) -> None:
     if not 2 <= max_sources <= MAX_EXACT_SOURCES:
         raise ConfigError(
             f"expected a number from 2 to {MAX_EXACT_SOURCES}, found {max_sources}",
             key="max_sources",
             hint="with a validity every source is told apart",
+        )
+    if validity is None and subsets != "uniform":
+        raise ConfigError(
+            "no random subsets are drawn for exact rules",
+            key="subsets",
+            hint="give a validity, 0.95 for example",
         )
     if not answer.documents:
         raise ExplanationError(
@@ -287,10 +343,6 @@ def _claims(
 def _clause(predicate: Predicate) -> str:
     words = describe(predicate)
     return words if isinstance(predicate, OutputPredicate) else f"{words} holds"
-
-
-def _names(rules: Sequence[SourceRule]) -> Names:
-    return tuple(rule.names for rule in rules)
 
 
 def _known(engine: ProbeEngine, mask: int) -> str | None:

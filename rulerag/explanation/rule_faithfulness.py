@@ -7,9 +7,17 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from rulerag.explanation.narrative import REST, AnswerExplanation
+from rulerag.explanation.telling import strongest
+from rulerag.explanation.trace import document_of
 from rulerag.types import Answer
 
-__all__ = ["RuleFaithfulness", "claimed_rules", "mean_rule_faithfulness", "rule_faithfulness"]
+__all__ = [
+    "FaithfulnessSummary",
+    "RuleFaithfulness",
+    "claimed_rules",
+    "mean_rule_faithfulness",
+    "rule_faithfulness",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +36,44 @@ class RuleFaithfulness:
     score: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class FaithfulnessSummary:
+    """The mean rule faithfulness of some answers.
+
+    Args:
+        mean: the mean score; None when no answer can be compared.
+        compared: how many answers it is of.
+        right: how many of these are accepted answers.
+        wrong: how many are not; the others have no accepted answer to compare with.
+    """
+
+    mean: float | None
+    compared: int
+    right: int
+    wrong: int
+
+    def __str__(self) -> str:
+        """The mean per cent, and beside it how many of the answers are wrong."""
+        if self.mean is None:
+            return "rule faithfulness: no answer can be compared"
+        unknown = self.compared - self.right - self.wrong
+        verdicts = [
+            f"{number} {word}"
+            for number, word in (
+                (self.right, "right"),
+                (self.wrong, "wrong"),
+                (unknown, "without an accepted answer to compare with"),
+            )
+            if number
+        ]
+        answers = "answer" if self.compared == 1 else "answers"
+        return (
+            f"rule faithfulness {100 * self.mean:.1f} % of {self.compared} {answers} "
+            f"({', '.join(verdicts)}): how often the rule that an answer claims found what it "
+            "needs, whether or not the answer is right"
+        )
+
+
 def claimed_rules(answer: Answer) -> tuple[str, ...]:
     """The mined rules that an answer says it follows.
 
@@ -44,22 +90,24 @@ def rule_faithfulness(explanation: AnswerExplanation, claimed: Iterable[str]) ->
     """Compare claimed rules with the documents that the answer was shown to need.
 
     An answer that stands whatever is removed needs no document, and so no rule: nothing is
-    compared. Documents that were kept or removed as one count as found by a rule when it found
-    all of them.
+    compared, and nothing is with retention rules that were not shown to hold. Sentences and words
+    count for their documents; documents that were kept or removed as one count as found by a rule
+    when it found all of them.
 
     Args:
         explanation: the explanation of the answer.
         claimed: ids of mined rules, for example from :func:`claimed_rules`.
     """
     ids = {trace.alias: trace.id for trace in explanation.rules}
-    found_by = {
+    of_document = {
         document.alias: {ids.get(rule, rule) for rule in document.rules if rule is not None}
         for document in explanation.documents
     }
-    together = [found_by.get(name, set()) for name in explanation.together]
+    found_by = {name: of_document.get(document_of(name), set()) for name in explanation.sources}
+    together = [of_document.get(document_of(name), set()) for name in explanation.together]
     found_by[REST] = set.intersection(*together) if together else set()
     claims = tuple(dict.fromkeys(claimed))
-    rules = [names for names in explanation.retention if names]
+    rules = [rule.names for rule in strongest(explanation.retained) if rule.names]
     needed = {rule for names in rules for name in names for rule in found_by.get(name, ())}
     score = None
     if rules and claims:
@@ -72,11 +120,14 @@ def rule_faithfulness(explanation: AnswerExplanation, claimed: Iterable[str]) ->
 
 def mean_rule_faithfulness(
     explained: Iterable[tuple[Answer, AnswerExplanation]],
-) -> tuple[float | None, int]:
-    """The mean score of many answers, and of how many; None when none can be compared."""
-    scores = [
-        found.score
-        for answer, explanation in explained
-        if (found := rule_faithfulness(explanation, claimed_rules(answer))).score is not None
-    ]
-    return (fmean(scores) if scores else None), len(scores)
+) -> FaithfulnessSummary:
+    """The mean score of many answers, and how many of those compared are right or wrong."""
+    scores, rights = [], []
+    for answer, explanation in explained:
+        score = rule_faithfulness(explanation, claimed_rules(answer)).score
+        if score is not None:
+            scores.append(score)
+            rights.append(explanation.right)
+    return FaithfulnessSummary(
+        fmean(scores) if scores else None, len(scores), rights.count(True), rights.count(False)
+    )

@@ -7,22 +7,50 @@ from dataclasses import dataclass
 from typing import Any
 
 from rulerag.errors import DataFormatError
+from rulerag.rules import Rule
 from rulerag.types import Answer
 
-__all__ = ["DocumentTrace", "HitTrace", "RuleTrace", "expect", "trace_documents", "trace_rules"]
+__all__ = [
+    "DocumentTrace",
+    "HitTrace",
+    "RuleTrace",
+    "document_of",
+    "expect",
+    "trace_documents",
+    "trace_rules",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class RuleTrace:
-    """A guiding rule under a short name such as ``R1``."""
+    """A guiding rule under a short name such as ``R1``.
+
+    ``confidence`` is the one that ranks rules (temporal, else PCA, else standard), ``support`` its
+    count of cases; None where the rule carries no count.
+    """
 
     alias: str
     id: str
     text: str
+    confidence: float | None = None
+    support: int | None = None
+
+    @property
+    def quality(self) -> str:
+        """Confidence and support in words; empty where neither is known."""
+        parts = [] if self.confidence is None else [f"confidence {self.confidence:.2f}"]
+        parts += [] if self.support is None else [f"support {self.support:,}"]
+        return ", ".join(parts)
 
     def to_json(self) -> dict[str, Any]:
         """The rule as a JSON object."""
-        return {"alias": self.alias, "id": self.id, "text": self.text}
+        return {
+            "alias": self.alias,
+            "id": self.id,
+            "text": self.text,
+            "confidence": self.confidence,
+            "support": self.support,
+        }
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> RuleTrace:
@@ -31,7 +59,14 @@ class RuleTrace:
         Raises:
             DataFormatError: a key is missing or has the wrong type.
         """
-        return cls(expect(row, "alias", str), expect(row, "id", str), expect(row, "text", str))
+        confidence = expect({"confidence": None, **row}, "confidence", int | float | None)
+        return cls(
+            expect(row, "alias", str),
+            expect(row, "id", str),
+            expect(row, "text", str),
+            None if confidence is None else float(confidence),
+            expect({"support": None, **row}, "support", int | None),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +159,21 @@ class DocumentTrace:
 def trace_rules(answer: Answer) -> tuple[RuleTrace, ...]:
     """The guiding rules of an answer as R1, R2, … in their order."""
     return tuple(
-        RuleTrace(f"R{number}", rule.id, rule.text)
+        RuleTrace(f"R{number}", rule.id, rule.text, _confidence(rule), rule.quality.support)
         for number, rule in enumerate(answer.rules, start=1)
     )
+
+
+def _confidence(rule: Rule) -> float | None:
+    """The confidence that ranks a rule; None, not 0, where it carries none."""
+    quality = rule.quality
+    known = (quality.confidence, quality.pca_confidence, quality.standard_confidence)
+    return rule.ranking_confidence if any(value is not None for value in known) else None
+
+
+def document_of(source: str) -> str:
+    """The short name of the document that a source stands in: D2 of D2.1."""
+    return source.partition(".")[0]
 
 
 def trace_documents(answer: Answer, rules: Sequence[RuleTrace]) -> tuple[DocumentTrace, ...]:
@@ -162,6 +209,6 @@ def expect(row: Mapping[str, Any], key: str, kind: Any) -> Any:
     if key not in row:
         raise DataFormatError("this key is missing from the explanation", key=key)
     value = row[key]
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind not in (bool, bool | None)):
         raise DataFormatError(f"unexpected {type(value).__name__} in an explanation", key=key)
     return value

@@ -6,7 +6,17 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["condition", "finding", "listing", "quoted", "runs", "shortened", "told_sets"]
+__all__ = [
+    "condition",
+    "factored",
+    "finding",
+    "in_words",
+    "listing",
+    "quoted",
+    "runs",
+    "shortened",
+    "told_sets",
+]
 
 MOST_SETS = 4
 """More joint sets than this are counted, not spelt out."""
@@ -14,7 +24,7 @@ MOST_SETS = 4
 MOST_RULES = 3
 """More rules behind one document than this are counted."""
 
-_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _NUMBERED = re.compile(r"(\D*)(\d+)")
 
 Names = Sequence[str]
@@ -51,6 +61,11 @@ def _follows(before: str, after: str) -> bool:
     )
 
 
+def in_words(number: int) -> str:
+    """The number as a word up to ten, in digits beyond."""
+    return _NUMBERS[number] if number < len(_NUMBERS) else f"{number:,}"
+
+
 def shortened(text: str, width: int = 100) -> str:
     """The text on one line, cut with an ellipsis where it is longer than ``width`` characters."""
     line = " ".join(text.split())
@@ -59,38 +74,101 @@ def shortened(text: str, width: int = 100) -> str:
 
 def told_sets(sets: Sequence[Names]) -> list[Names]:
     """The sets that :func:`condition` spells out: all single ones, and joint ones up to a limit."""
-    joint = [names for names in sets if len(names) > 1]
-    kept = joint if len(joint) <= MOST_SETS or _any_so_many(joint) else joint[:MOST_SETS]
-    return [*(names for names in sets if len(names) == 1), *kept]
+    joint = _smallest_first([names for names in sets if len(names) > 1])
+    common, rest = factored(joint)
+    told = [
+        names
+        for names, part in zip(joint, rest, strict=True)
+        if part in _spelt_out(rest) or (common and len(part) == 1)
+    ]
+    return [*(names for names in sets if len(names) == 1), *told]
+
+
+def factored(sets: Sequence[Names]) -> tuple[list[str], list[Names]]:
+    """What three sets or more have in common, and what each of them holds besides.
+
+    Args:
+        sets: sets of names, none inside another.
+
+    Returns:
+        The common names, none for fewer than three sets; and the sets without them, in order.
+    """
+    if len(sets) < 3:
+        return [], list(sets)
+    common = [name for name in sets[0] if all(name in names for names in sets)]
+    rest = [tuple(name for name in names if name not in common) for names in sets]
+    return (common, list(rest)) if common and all(rest) else ([], list(sets))
 
 
 def condition(sets: Sequence[Names], done: str) -> str:
     """When one of some sets of sources is wholly kept, or wholly removed, in words.
 
+    Single sources come first, then larger sets, smallest first; what many of them have in common
+    is said once, and beyond a few they are counted.
+
     Args:
-        sets: at least one set of names, none empty, in the order to say them.
+        sets: at least one set of names, none empty.
         done: ``kept`` or ``removed``.
     """
     single = [names[0] for names in sets if len(names) == 1]
-    joint = [names for names in sets if len(names) > 1]
-    threshold = _any_so_many(joint)
+    joint = _smallest_first([names for names in sets if len(names) > 1])
     parts = []
     if len(single) > 3:
         parts.append(f"any one of {listing(runs(single))} is {done}")
     elif single:
         parts.append(f"{listing(single, 'or')} is {done}")
+    threshold = _any_so_many(joint)
+    common, rest = factored(joint)
     if threshold is not None:
         size, names = threshold
-        number = _NUMBERS[size] if size < len(_NUMBERS) else str(size)
-        parts.append(f"any {number} of {listing(runs(names))} are {done}")
+        parts.append(f"any {in_words(size)} of {listing(runs(names))} are {done}")
+    elif common:
+        verb = "is" if len(common) == 1 else "are"
+        parts.append(f"{listing(runs(common))} {verb} {done} together with {_partners(rest)}")
     elif len(joint) > 2:
-        told = "; ".join(" + ".join(names) for names in joint[:MOST_SETS])
-        parts.append(f"all of one of these sets is {done}: {told}")
-        if len(joint) > MOST_SETS:
-            parts.append(f"of {len(joint) - MOST_SETS} further ones")
+        parts.append(f"all of one of these sets is {done}: {_spelt(joint)}")
     else:
         parts += [_joint(names, done) for names in joint]
     return ", or ".join(parts)
+
+
+def _partners(sets: Sequence[Names]) -> str:
+    """What stands beside a common part, without a verb."""
+    single = [names[0] for names in sets if len(names) == 1]
+    joint = [names for names in sets if len(names) > 1]
+    threshold = _any_so_many(joint)
+    parts = []
+    if len(single) > 3:
+        parts.append(f"any one of {listing(runs(single))}")
+    elif single:
+        parts.append(listing(single, "or"))
+    if threshold is not None:
+        size, names = threshold
+        parts.append(f"any {in_words(size)} of {listing(runs(names))}")
+    elif len(joint) == 1:
+        parts.append(f"all of {listing(runs(joint[0]))}")
+    elif joint:
+        parts.append(f"all of one of these sets: {_spelt(joint)}")
+    return ", or ".join(parts)
+
+
+def _spelt(joint: Sequence[Names]) -> str:
+    """Sets one by one up to a limit, and how many there are besides."""
+    told = "; ".join(" + ".join(names) for names in joint[:MOST_SETS])
+    more = len(joint) - MOST_SETS
+    return f"{told}, or of {more} further {'one' if more == 1 else 'ones'}" if more > 0 else told
+
+
+def _spelt_out(sets: Sequence[Names]) -> list[Names]:
+    """Those of some sets that are said name by name."""
+    joint = [names for names in sets if len(names) > 1]
+    if len(joint) <= MOST_SETS or _any_so_many(joint):
+        return joint
+    return joint[:MOST_SETS]
+
+
+def _smallest_first(sets: Sequence[Names]) -> list[Names]:
+    return sorted(sets, key=len)
 
 
 def _any_so_many(sets: Sequence[Names]) -> tuple[int, list[str]] | None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from markupsafe import escape
 
 from rulerag.cli.common import SHOWN
 from rulerag.dataset import RuleQADataset
@@ -97,13 +100,22 @@ def test_explanations_are_shown_and_written(dated: Path, rulerag: Any, tmp_path:
     result = rulerag(*command, "--out", out, "--html", html, *SYMBOLIC)
     assert (result.code, result.err) == (0, "")
     assert result.out.count("Why\n") == SHOWN
-    assert re.search(r"^rule faithfulness \d+\.\d % of 6 answers", result.out, re.MULTILINE)
+    told = r"^rule faithfulness \d+\.\d % of 6 answers \((\d+) right(?:, (\d+) wrong)?\): "
+    found = re.search(told, result.out, re.MULTILINE)
+    assert found is not None
     assert f"… and 1 more explanation; all are in {out}" in result.out
     assert f"written to {out} and {html}" in result.out
     written = rows(out)
     assert len(written) == 6
     assert all(row["retention"] and row["omission"] for row in written)
-    assert "</html>" in html.read_text()
+    assert [row["right"] for row in written].count(True) == int(found[1])
+    assert sum(map(int, filter(None, found.groups()))) == 6
+    page = html.read_text()
+    asked = shlex.join(["rulerag", *map(str, command), "--out", str(out)])
+    assert str(escape(asked)) in page and "</html>" in page
+    for label in ("dataset", "retriever", "explanation", "command", "date"):
+        assert f"<dt>{label}</dt>" in page
+    assert f"<dd>{datetime.now().astimezone():%Y-%m-}" in page
 
 
 def test_by_default_the_first_answers_are_explained(
@@ -119,7 +131,55 @@ def test_one_question_is_explained(asked: Query, dated: Path, rulerag: Any) -> N
     result = rulerag("explain", asked.text, "--dataset", dated, *SYMBOLIC)
     assert result.code == 0
     assert " stands whenever " in result.out
-    assert "It goes whenever " in result.out
+    assert "With this document as the only evidence, it goes whenever D1 is removed" in result.out
+    assert re.search(r"With D\d.* removed the generator says", result.out)
+    assert re.search(r"  R1  .*  \(confidence 0\.\d\d, support \d+\)$", result.out, re.MULTILINE)
+
+
+def test_many_documents_are_certified_and_a_stop_is_told(
+    asked: Query, dated: Path, rulerag: Any, tmp_path: Path
+) -> None:
+    out, html = tmp_path / "e.jsonl", tmp_path / "why.html"
+    command = ("explain", dated, "--query", asked.id, "--top-k", 40, "--validity", 0.9, "--quiet")
+    for subsets in ("uniform", "by-size"):
+        result = rulerag(*command, "--subsets", subsets, "--out", out, "--html", html)
+        assert (result.code, result.err) == (0, "")
+        (row,) = rows(out)
+        shown = [*row["certificates"]["retention"], *row["certificates"]["omission"]]
+        assert shown and {one["subsets"] for one in shown} == {subsets}
+        assert "whenever" not in result.out and "in at least 9" in result.out
+        assert "whenever" not in html.read_text() and "held in " in html.read_text()
+    result = rulerag(*command, "--max-probes", 20)
+    assert result.code == 0 and "Found by the search and not tested: " in result.out
+    assert "whenever" not in result.out and " 0.0 %" not in result.out
+
+
+def test_retrieval_runs_again_without_what_the_answer_needs(
+    asked: Query, dated: Path, rulerag: Any, refused: Refused, tmp_path: Path
+) -> None:
+    out, html = tmp_path / "e.jsonl", tmp_path / "why.html"
+    command = ("explain", dated, "--query", asked.id, "--rerun-retrieval", "--quiet")
+    result = rulerag(*command, "--out", out, "--html", html)
+    assert (result.code, result.err) == (0, "")
+    (row,) = rows(out)
+    again = row["rerun"]
+    assert again["removed"] == row["omission"][0] and len(again["newcomers"]) <= 10
+    before = {document["id"] for document in row["documents"]}
+    assert not before & {identifier for identifier, _ in again["newcomers"]}
+    assert again["holds"] == (again["answer"] == row["answer"])
+    assert "Retrieved again" in result.out and again["lines"][0] in result.out
+    assert "Retrieved again" in html.read_text()
+    told = refused(*command, "--index", tmp_path)
+    assert "key 'index': holds the documents that shall be taken out" in told
+
+
+def test_sentences_mark_their_documents(asked: Query, dated: Path, rulerag: Any) -> None:
+    command = ("explain", dated, "--query", asked.id, "--unit", "sentence", "--quiet")
+    result = rulerag(*command, "--generator", "rulerag-nano-llama", "--top-k", 3)
+    assert result.code == 0, result.err
+    needed = set(re.findall(r"D\d(?=\.\d)", result.out.partition("Why\n")[2].splitlines()[0]))
+    marked = set(re.findall(r"^ \*(D\d)", result.out, re.MULTILINE))
+    assert marked == needed
 
 
 def test_what_has_no_answer_is_named(

@@ -16,8 +16,14 @@ import pytest
 
 from rulerag.errors import DataFormatError, OutputError
 from rulerag.evaluation.html import render_report, rule_rows, write_report
-from rulerag.evaluation.svg import confidence_mark, evidence_flow, recall_curves
+from rulerag.evaluation.svg import (
+    confidence_mark,
+    document_roles,
+    evidence_flow,
+    recall_curves,
+)
 from rulerag.explanation.provenance import explain_answer
+from rulerag.explanation.shown import Certificate, ShownRule
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.types import (
@@ -127,8 +133,9 @@ def test_the_page_holds_everything_it_was_given(explanation: dict[str, Any]) -> 
             facts=[("facts", 12345), ("seed", 0)],
             results=results,
             rules=rule_rows([CONSULT, CHAIN], [(CONSULT, 0.88), (PRAISE, 0.5)]),
-            explanations=[explanation | {"answers": ["France"]}],
+            explanations=[explanation],
             command="rulerag demo --seed 0",
+            about=[("question", "whom does Oslo visit ?"), ("date", "2025-01-02 03:04")],
             notes=["A note."],
         )
     )
@@ -140,6 +147,8 @@ def test_the_page_holds_everything_it_was_given(explanation: dict[str, Any]) -> 
         assert text in page.text
     assert explanation["sentence"] in page.text
     assert explanation["omission_sentence"] in page.text
+    assert explanation["scope"] in page.text and "2025-01-02 03:04" in page.text
+    assert "confidence 0.90, support 10" in page.text
     assert page.tags["svg"] == 1 + 3 + 1  # the curves, a mark a rule, the flow
 
 
@@ -233,7 +242,11 @@ def test_the_flow_copes_with_strange_explanations(explanation: dict[str, Any]) -
     told = copy.deepcopy(explanation)
     told["answer"] = ""
     told["rules"] = []
-    told["retention"], told["omission"] = [], [["D1", "the rest"]]
+    (removed, *_) = told["certificates"]["omission"]
+    told["certificates"] = {
+        "retention": [],
+        "omission": [removed | {"names": ["D1", "the rest"]}],
+    }
     told["documents"][0]["text"] = "word " * 200
     told["documents"][2]["found_by"] = []
     svg = evidence_flow(told)
@@ -243,8 +256,106 @@ def test_the_flow_copes_with_strange_explanations(explanation: dict[str, Any]) -
     assert texts(evidence_flow(told | {"documents": []})).count("(none)") == 1
 
 
+def shown_rule(names: list[str], **more: object) -> dict[str, Any]:
+    """A certified rule as it stands in a record."""
+    certificate = Certificate("certified", 0.95, 0.95, "uniform", 73, 73, 0.95, "shown")
+    return {**ShownRule(tuple(names), certificate).to_json(), **more}
+
+
+def rows_of(page: str, heading: str) -> list[list[str]]:
+    """The cells of the tables of rules behind a heading, as texts."""
+    parts = page.partition("Rules and documents in full")[0].split('<p class="small">')
+    (table,) = [part for part in parts if heading in part]
+    rows = re.findall(r"<tr>(.*?)</tr>", table, re.S)
+    cells = [re.findall(r"<td[^>]*>(.*?)</td>", row, re.S) for row in rows]
+    return [[re.sub("<[^>]+>", "", cell).strip() for cell in row] for row in cells if row]
+
+
+def test_the_page_shows_the_certificate_of_each_rule(explanation: dict[str, Any]) -> None:
+    told = copy.deepcopy(explanation)
+    told["certificates"]["retention"] = [
+        shown_rule(["D1"]),
+        shown_rule(["D2", "D3"], minimality="not shown"),
+        shown_rule(
+            ["D3"],
+            kind="tested",
+            successes=60,
+            bound=0.7312,
+            counterexamples=[["D1"]],
+            minimality="untested",
+        ),
+        shown_rule(["D2"], kind="untested", samples=0, successes=0, minimality="untested"),
+    ]
+    page = render_report(title="t", explanations=[told])
+    assert "stands, as far as shown, when these are kept" in page
+    assert "Random subsets: uniform over the subsets of the other sources" in page
+    rows = rows_of(page, "stands, as far as shown")
+    by_name = {row[0]: row[1:] for row in rows}
+    assert by_name["D1"][1] == "95 %" and by_name["D1"][2] == "minimal, shown"
+    assert "held in 73 of 73 random subsets, confidence 95 %" in by_name["D1"][0]
+    assert by_name["D2 + D3"][2] == "not shown to be minimal"
+    assert by_name["D3"][0] == "held in 60 of 73 random subsets: 95 % is not shown"
+    assert by_name["D3"][1] == "73.1 %" and by_name["D3"][3] == "with D1 removed"
+    assert by_name["D2"][:2] == ["not tested", "–"]
+
+
+def test_exact_rules_alone_stand_whenever(explanation: dict[str, Any]) -> None:
+    page = render_report(title="t", explanations=[explanation])
+    assert "The answer France stands whenever these are kept" in page
+    assert rows_of(page, "The answer France stands whenever")[0][:3] == [
+        "D1",
+        "all 4 subsets",
+        "100 %",
+    ]
+
+
+def test_many_rules_share_their_common_part_and_the_rest_is_folded(
+    explanation: dict[str, Any],
+) -> None:
+    told = copy.deepcopy(explanation)
+    sets = [["D1", f"D{n}", f"D{n + 1}"] for n in range(2, 14)] + [["D1", "D20"], ["D30"]]
+    told["certificates"]["retention"] = [shown_rule(names) for names in sets]
+    page = render_report(title="t", explanations=[told])
+    rows = rows_of(page, "stands, as far as shown")
+    assert [row[0] for row in rows[:3]] == ["D30", "… + D20", "… + D2 + D3"]
+    assert "together with D1" in page
+    folded = page[page.index("and 4 more") :]
+    assert "… + D13 + D14" in folded and "… + D13 + D14" not in page[: page.index("and 4 more")]
+
+
+def test_sentences_mark_their_documents_in_page_and_picture(explanation: dict[str, Any]) -> None:
+    told = copy.deepcopy(explanation)
+    told["certificates"] = {
+        "retention": [shown_rule(["D1.2"])],
+        "omission": [shown_rule(["D1.2", "D3.1"])],
+    }
+    assert document_roles(told) == {"D1": "supporting", "D2": "unused", "D3": "removable"}
+    root = ElementTree.fromstring(evidence_flow(told))
+    boxes = [node.get("class") for node in root.iter("g")]
+    assert boxes.count("box document supporting") == boxes.count("box document removable") == 1
+    page = render_report(title="t", explanations=[told])
+    assert '<tr class="supporting">' in page and '<tr class="removable">' in page
+
+
+def test_rules_without_a_test_mark_no_document(explanation: dict[str, Any]) -> None:
+    told = copy.deepcopy(explanation)
+    for kind in ("retention", "omission"):
+        told["certificates"][kind] = [shown_rule(["D1"], kind="untested", samples=0)]
+    assert set(document_roles(told).values()) == {"unused"}
+
+
+def test_a_wrong_answer_is_called_wrong_on_the_page(explanation: dict[str, Any]) -> None:
+    right = render_report(title="t", explanations=[explanation])
+    assert ">correct</span>" in right
+    wrong = explanation | {"answers": ["Iran"], "right": False}
+    page = render_report(title="t", explanations=[wrong])
+    assert ">wrong</span>" in page and "Accepted: Iran." in page
+    unknown = render_report(title="t", explanations=[explanation | {"answers": [], "right": None}])
+    assert "correct" not in unknown and ">wrong</span>" not in unknown
+
+
 def test_an_explanation_that_is_none_is_told() -> None:
-    with pytest.raises(DataFormatError, match=r"key 'retention': this key is missing"):
+    with pytest.raises(DataFormatError, match=r"key 'documents': this key is missing"):
         render_report(title="t", explanations=[{"answer": "France"}])
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
@@ -12,6 +13,7 @@ from rulerag.explanation.lattice import mask_of
 from rulerag.explanation.planted import PlantedAnswer
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.explanation.results import OmissionRule, RetentionRule
+from rulerag.explanation.shown import Certificate
 from tests.fakes import brute_force, random_function
 
 KINDS = ("retention", "omission")
@@ -38,16 +40,17 @@ def mine(answer: PlantedAnswer, kind: str = "retention", **settings: object) -> 
 def test_planted_rules_among_fifty_sources_are_found_with_few_probes(
     sizes: list[int], most: int
 ) -> None:
-    probes = 0
+    probes = minimal = 0
     for seed in range(40):
         answer = planted(sizes, seed)
         rules = mine(answer, seed=seed)
         assert rules.minimal == rules.certified == answer.minimal()
         assert rules.complete and rules.finished and not rules.refuted
-        assert all(rule.bound >= 0.95 and rule.minimal_witnessed for rule in rules.rules)
-        assert rules.monotonicity.share == 0 and rules.monotonicity.below == 59
+        assert all(rule.bound >= 0.95 for rule in rules.rules)
+        minimal += sum(rule.minimal_shown for rule in rules.rules)
         probes += rules.num_search_probes
     assert probes / 40 <= most
+    assert minimal / (40 * len(sizes)) > 0.9
 
 
 def test_omission_rules_are_the_hitting_sets() -> None:
@@ -63,7 +66,8 @@ def test_one_rule_takes_fifty_nine_successes() -> None:
     rules = mine(answer)
     (rule,) = rules.rules
     assert rule.samples == rule.successes == 59 and rule.bound == 0.95
-    assert not rule.exact and rule.counterexamples == ()
+    assert not rule.exact and rule.certificate.counterexamples == ()
+    assert rule.certificate.kind == "certified" and rule.certificate.subsets == "uniform"
     assert isinstance(rule.rule, RetentionRule)
     higher = mine(answer, validity=0.99, confidence=0.99)
     assert higher.rules[0].samples > 450 and higher.rules[0].bound >= 0.99
@@ -72,7 +76,7 @@ def test_one_rule_takes_fifty_nine_successes() -> None:
 def test_the_risk_is_divided_among_the_rules() -> None:
     rules = mine(planted([1, 1, 1, 1], 2))
     assert len(rules) == 4
-    # 0.95 ** n <= 0.98 * 0.05 / 4
+    # 0.95 ** n <= 0.975 * 0.05 / 4
     assert {rule.samples for rule in rules.rules} == {86}
 
 
@@ -106,7 +110,6 @@ def test_a_counterexample_refutes_and_the_rule_grows(
     rules = mine(answer)
     assert rules.minimal == rules.certified == expected and rules.complete
     assert all(rule.successes == rule.samples for rule in rules.rules)
-    assert rules.monotonicity.share > 0
     assert (frozenset({7}) in rules.refuted) == (len(expected) == 2)
 
 
@@ -117,7 +120,7 @@ def test_rules_below_full_confidence_are_found_by_choice() -> None:
     rules = mine(answer, relaxed=True)
     assert rules.minimal == rules.certified == {frozenset({0})}
     (rule,) = rules.rules
-    assert rule.minimal_witnessed and 0.95 <= rule.bound <= 1 - 1 / 64
+    assert rule.minimal_shown and 0.95 <= rule.bound <= 1 - 1 / 64
     assert rule.samples == 4 * 59 and not rule.exact
 
 
@@ -136,7 +139,7 @@ def test_small_lattices_are_tested_whole_and_agree_with_brute_force() -> None:
             for rule in rules.rules:
                 assert rule.exact and rule.bound == rule.successes / rule.samples
                 assert (rule.bound == 1) == (rule.sources in valid)
-                if rule.bound == 1 and rule.minimal_witnessed:
+                if rule.bound == 1 and rule.minimal_shown:
                     assert rule.sources in minimal
             if rules.complete:
                 complete += 1
@@ -216,19 +219,65 @@ def test_rules_are_heard_as_soon_as_they_are_tested() -> None:
 def test_results_print_and_serialise() -> None:
     rules = mine(PlantedAnswer(40, [{1}, {2, 3}]))
     assert str(rules).splitlines()[1:] == [
-        "  holds whenever source 1 is kept "
-        "(held for 73 of 73 random subsets, at least 95.0 % valid)",
-        "  holds whenever source 2 and source 3 are kept together "
-        "(held for 73 of 73 random subsets, at least 95.0 % valid)",
-        "  Every other subset lies inside one that fails: no rule is missing.",
-        "  Monotone? 0 of 146 random subsets with a whole rule fail, 0 of 59 without one hold.",
+        "  when source 1 is kept (at least 95 %, held in 73 of 73 random subsets, confidence 95 %)",
+        "  when source 2 and source 3 are kept together "
+        "(at least 95 %, held in 73 of 73 random subsets, confidence 95 %)",
+        "  Every other subset lies inside one that fails: no other set always holds.",
     ]
-    assert str(rules).startswith("2 retention rules, all shown to hold for at least 95 % of")
-    record = rules.to_json()
+    assert str(rules).startswith("2 retention rules, all shown to hold for at least 95 % of the")
+    assert "whenever" not in str(rules)
+    record = json.loads(json.dumps(rules.to_json()))
     assert record["complete"] and record["minimal"][0]["sources"] == [1]
-    assert record["minimal"][0]["bound"] == rules.rules[0].bound
+    told = record["minimal"][0]["certificate"]
+    assert Certificate.from_json(told) == rules.rules[0].certificate
+    assert (told["kind"], told["bound"], told["samples"]) == ("certified", 0.95, 73)
+    assert "whenever" not in record["minimal"][0]["text"]
     assert rules.num_sources == 40 and rules.covers([2, 3, 9]) and not rules.covers([2])
-    assert rules.monotonicity.below_at_most() < 0.05
+
+
+def test_each_smaller_rule_is_shown_to_fall_below_with_its_samples() -> None:
+    (rule,) = mine(planted([2], 1)).rules
+    assert rule.minimal_shown and rule.certificate.minimality == "shown"
+    smaller = rule.certificate.smaller
+    assert {one.without for one in smaller} == set(rule.names)
+    for one in smaller:
+        assert one.successes < one.samples and one.successes / one.samples < one.ceiling < 0.95
+
+
+def test_a_rule_with_a_valid_smaller_one_is_not_said_to_be_minimal() -> None:
+    # Source 0 alone holds for 63 of 64 subsets: no pair is minimal among rules that hold for 95 %.
+    rules = mine(PlantedAnswer(40, [{0, i} for i in range(1, 7)]))
+    assert len(rules) == 6 and not any(rule.minimal_shown for rule in rules.rules)
+    assert all("not shown to be minimal" in str(rule) for rule in rules.rules)
+    for rule in rules.rules:
+        ceilings = {one.without: one.ceiling for one in rule.certificate.smaller}
+        assert ceilings.pop("source 0") < 0.95 and max(ceilings.values()) >= 0.95
+
+
+def test_after_a_stop_nothing_is_said_of_smaller_rules_or_of_rules_without_a_test() -> None:
+    answer = planted([2, 2], 5)
+    whole = mine(answer)
+    for budget in (whole.num_search_probes + 10, whole.num_probes - 1):
+        with pytest.raises(ProbeBudgetError) as caught:
+            CertifiedMiner("retention").mine(answer.engine(max_probes=budget), answer.predicate)
+        part = caught.value.partial
+        assert isinstance(part, CertifiedRules) and len(part) == 2
+        for rule in part.rules:
+            assert rule.certificate.minimality == "untested" and not rule.minimal_shown
+            words = str(rule)
+            assert ("no smaller one was looked for" if rule.certified else "not tested") in words
+            assert "0 %" not in words.replace("100 %", "")
+
+
+def test_counterexamples_are_told_by_the_sources_removed() -> None:
+    # Without 3, 4, 5, 6 and 7 together it fails: in 1 of 32 subsets.
+    answer = PlantedAnswer(40, [{0, i} for i in range(3, 8)])
+    rules = mine(answer, relaxed=True, validity=0.9)
+    (rule,) = rules.rules
+    assert rule.sources == {0} and rule.certificate.failures > 0
+    for removed in rule.certificate.counterexamples:
+        assert {f"source {i}" for i in range(3, 8)} <= set(removed)
+        assert "source 0" not in removed
 
 
 @pytest.mark.parametrize(
@@ -241,6 +290,7 @@ def test_results_print_and_serialise() -> None:
         ({"max_size": 0}, "key 'max_size'"),
         ({"max_search_probes": 2.5}, "key 'max_search_probes'"),
         ({"max_rounds": True}, "key 'max_rounds'"),
+        ({"subsets": "by_size"}, "key 'subsets': .*did you mean 'by-size'"),
     ],
 )
 def test_bad_settings_are_refused(settings: dict[str, object], message: str) -> None:

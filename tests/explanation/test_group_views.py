@@ -9,6 +9,7 @@ from rulerag.errors import ConfigError
 from rulerag.explanation.cache import AnswerCache
 from rulerag.explanation.group_views import GroupView
 from rulerag.explanation.provenance import AnswerExplanation, explain_answer
+from rulerag.explanation.shown import Certificate, ShownRule
 from rulerag.types import Answer, Completion, Document, GenerationRequest, Query, ScoredDocument
 from tests.fakes import PlantedGenerator, planted_answer, planted_rule
 
@@ -76,7 +77,8 @@ def test_sentences_are_grouped_by_document_or_rule() -> None:
 def test_nothing_to_say_is_said() -> None:
     view = GroupView("rule", "retention", (("R1", ("D1",)),), (), (), ())
     assert "no retention rule" in str(view)
-    always = GroupView("rule", "omission", (("R1", ("D1",)),), ((),), (), ((),))
+    nothing = (ShownRule((), Certificate.exact(1)),)
+    always = GroupView("rule", "omission", (("R1", ("D1",)),), nothing, (), nothing)
     assert "it goes whatever is kept or removed" in str(always)
 
 

@@ -38,9 +38,13 @@ def test_several_documents_of_one_rule() -> None:
     told = explain([["d2"], ["d5"]], [[A], [C], [A], [], [C]])
     assert told.retention == (("D2",), ("D5",)) and told.omission == (("D2", "D5"),)
     assert told.sentence == (
-        f"The answer France stands whenever D2 or D5 is kept; both were found by rule R3 {TEXT[C]}."
+        "Among these five documents the answer France stands whenever D2 or D5 is kept; "
+        f"both were found by rule R3 {TEXT[C]}."
     )
-    assert told.omission_sentence == "It goes whenever D2 and D5 are both removed."
+    assert told.omission_sentence == (
+        "Among these five documents it goes whenever D2 and D5 are both removed. "
+        "With D2 and D5 alone removed the generator says “Spain”."
+    )
     assert [d.id for d in told.supporting] == ["d2", "d5"]
     assert [r.alias for r in told.supporting_rules] == ["R3"]
     assert (told.full_output, told.empty_output) == ("France", "Spain")
@@ -49,38 +53,46 @@ def test_several_documents_of_one_rule() -> None:
 def test_one_document() -> None:
     told = explain([["d1"]], [[A], [B]])
     assert told.sentence == (
-        f"The answer France stands whenever D1 is kept; it was found by rule R1 {TEXT[A]}."
+        "Among these two documents the answer France stands whenever D1 is kept; "
+        f"it was found by rule R1 {TEXT[A]}."
     )
-    assert told.omission_sentence == "It goes whenever D1 is removed."
+    assert told.omission_sentence == (
+        "Among these two documents it goes whenever D1 is removed. "
+        "With D1 alone removed the generator says “Spain”."
+    )
 
 
 def test_three_documents_each_enough() -> None:
     told = explain([["d1"], ["d2"], ["d3"]], [[B], [B], [B]])
     assert "whenever D1, D2 or D3 is kept; all were found by rule R2 " in told.sentence
-    assert told.omission_sentence == "It goes whenever D1 to D3 are all removed."
+    assert "it goes whenever D1 to D3 are all removed. With" in told.omission_sentence
 
 
 def test_documents_needed_together() -> None:
     told = explain([["d1", "d2"]], [[A], [B], [C]])
     assert told.sentence == (
-        "The answer France stands whenever D1 and D2 are kept together; "
-        f"D1 was found by rule R1 {TEXT[A]} and D2 by rule R2 {TEXT[B]}."
+        "Among these three documents the answer France stands whenever D1 and D2 are kept "
+        f"together; D1 was found by rule R1 {TEXT[A]} and D2 by rule R2 {TEXT[B]}."
     )
-    assert told.omission_sentence == "It goes whenever D1 or D2 is removed."
+    assert told.omission_sentence == (
+        "Among these three documents it goes whenever D1 or D2 is removed. "
+        "With D1 or D2 alone removed the generator says “Spain”."
+    )
 
 
 def test_single_and_joint_sets_mixed() -> None:
     told = explain([["d3"], ["d1", "d2"]], [[A], [A], [A]])
     assert "whenever D3 is kept, or D1 and D2 are kept together; all were" in told.sentence
-    assert told.omission_sentence == (
-        "It goes whenever D1 and D3 are both removed, or D2 and D3 are both removed."
+    assert told.omission_sentence.startswith(
+        "Among these three documents it goes whenever D1 and D3 are both removed, "
+        "or D2 and D3 are both removed. With D1 and D3 or D2 and D3 alone removed the "
     )
 
 
 def test_any_so_many_of_some_documents() -> None:
     told = explain([["d1", "d2"], ["d1", "d3"], ["d2", "d3"]], [[A], [A], [A]])
     assert "stands whenever any two of D1 to D3 are kept; all were found" in told.sentence
-    assert told.omission_sentence == "It goes whenever any two of D1 to D3 are removed."
+    assert "it goes whenever any two of D1 to D3 are removed. With" in told.omission_sentence
     pairs = [[f"d{i}", f"d{j}"] for i in (2, 4, 6, 7, 8) for j in (2, 4, 6, 7, 8) if i < j]
     told = explain([*pairs, ["d1"]], [[A]] * 8)
     assert "whenever D1 is kept, or any two of D2, D4 and D6 to D8 are kept; all" in told.sentence
@@ -89,7 +101,7 @@ def test_any_so_many_of_some_documents() -> None:
 def test_many_single_documents_are_drawn_together() -> None:
     told = explain([[f"d{n}"] for n in (1, 3, 4, 5)], [[A]] * 5)
     assert "whenever any one of D1 and D3 to D5 is kept; all were found by" in told.sentence
-    assert told.omission_sentence == "It goes whenever D1 and D3 to D5 are all removed."
+    assert "it goes whenever D1 and D3 to D5 are all removed. With" in told.omission_sentence
 
 
 def test_more_sets_than_a_sentence_holds() -> None:
@@ -105,7 +117,9 @@ def test_more_sets_than_a_sentence_holds() -> None:
 def test_an_answer_that_needs_no_document() -> None:
     told = explain([[]], [[A], [B]])
     assert told.retention == ((),) and told.omission == ()
-    assert told.sentence == "The answer France stands whichever documents are kept or removed."
+    assert told.sentence == (
+        "Among these two documents the answer France stands whatever is kept or removed."
+    )
     assert told.omission_sentence == (
         "With every document removed the generator says “France”, "
         "so no removal guarantees that it goes."
@@ -120,7 +134,9 @@ def test_an_answer_that_does_not_come_back() -> None:
         "With every document kept the generator says “Spain”, "
         "so no set of documents guarantees that the answer France stands."
     )
-    assert told.omission_sentence == "It goes whichever documents are kept or removed."
+    assert told.omission_sentence == (
+        "Among these two documents it goes whatever is kept or removed."
+    )
 
 
 def test_a_generator_that_says_nothing() -> None:
@@ -153,27 +169,34 @@ def test_a_rule_is_worded_once_and_a_stranger_keeps_its_id() -> None:
 
 def test_a_predicate_of_ones_own() -> None:
     told = explain([["d1"]], [[A]], predicate=contains("france"))
-    assert told.sentence.startswith("The output contains 'france' whenever D1 is kept; it was")
-    assert told.omission_sentence == (
-        "The output does not contain 'france' whenever D1 is removed."
+    alone = "With this document as the only evidence, "
+    assert told.sentence.startswith(
+        f"{alone}the output contains 'france' whenever D1 is kept; it was"
+    )
+    assert told.omission_sentence.startswith(
+        f"{alone}the output does not contain 'france' whenever D1 is removed. With D1 alone"
     )
 
     def is_long(output: str) -> bool:
         return len(output) > 5
 
     told = explain([["d1"]], [[A]], predicate=is_long)
-    assert told.sentence.startswith("Is_long holds whenever D1 is kept")
-    assert told.omission_sentence == "Is_long fails whenever D1 is removed."
+    assert told.sentence.startswith(f"{alone}is_long holds whenever D1 is kept")
+    assert told.omission_sentence.startswith(f"{alone}is_long fails whenever D1 is removed.")
     told = explain([["d1"]], [[A]], no="", omission_predicate=abstains())
-    assert told.sentence.startswith("The answer France stands whenever D1 is kept")
-    assert told.omission_sentence == "The generator abstains whenever D1 is removed."
+    assert told.sentence.startswith(f"{alone}the answer France stands whenever D1 is kept")
+    assert told.omission_sentence == (
+        f"{alone}the generator abstains whenever D1 is removed. "
+        "With D1 alone removed the generator says nothing."
+    )
 
 
 def test_silence_is_explained_too() -> None:
     generator = PlantedGenerator.dnf([["d2"]], yes="", no="France")
     told = explain_answer(planted_answer("", [[A], [B]]), generator)
-    assert told.sentence.startswith("The generator gives no answer whenever D2 is kept")
-    assert told.omission_sentence == "It gives one whenever D2 is removed."
+    scope = "Among these two documents "
+    assert told.sentence.startswith(f"{scope}the generator gives no answer whenever D2 is kept")
+    assert told.omission_sentence.startswith(f"{scope}it gives one whenever D2 is removed.")
 
 
 def test_more_documents_than_sources() -> None:
@@ -187,7 +210,7 @@ def test_more_documents_than_sources() -> None:
     assert told.together == tuple(f"D{n}" for n in (*range(3, 11), 12))
     assert told.retention == (("D11",), ("the rest",))
     assert "whenever D11 or the rest is kept; D11 was found by rule R1" in told.sentence
-    assert told.omission_sentence == "It goes whenever D11 and the rest are both removed."
+    assert "it goes whenever D11 and the rest are both removed. With" in told.omission_sentence
     assert "“The rest” is D3 to D10 and D12, kept or removed as one." in told.scope
     assert [d.alias for d in told.supporting] == ["D11"]
     for request in generator.requests:
@@ -227,7 +250,8 @@ def test_the_record_travels_as_json() -> None:
         "score": 9.0,
         "atom": None,
     }
-    for key in ("retention", "documents", "seconds", "complete"):
+    assert row["certificates"]["retention"][0]["names"] == row["retention"][0]
+    for key in ("certificates", "documents", "seconds", "complete"):
         with pytest.raises(DataFormatError, match=f"key '{key}'"):
             AnswerExplanation.from_json({k: v for k, v in row.items() if k != key})
     with pytest.raises(DataFormatError, match="key 'num_probes'"):
@@ -264,27 +288,50 @@ def test_many_documents_are_told_apart_when_rules_may_be_tested_on_samples() -> 
     told = explain([["d7", "d31"]], found_by, validity=0.95, seed=2)
     assert told.together == () and len(told.sources) == 40
     assert told.retention == (("D7", "D31"),) and told.omission == (("D7",), ("D31",))
-    assert told.complete and told.bound == 0.95 and told.confidence == 0.95
+    assert told.complete
+    for rule in (*told.retained, *told.omitted):
+        assert rule.certificate.kind == "certified"
+        assert (rule.certificate.bound, rule.certificate.confidence) == (0.95, 0.95)
     assert "D7 was found by rule R1" in told.sentence and "D31 by rule R2" in told.sentence
-    assert "at least 95.0 % of them, with 95 % confidence." in told.scope
+    assert (
+        "the answer France stands in at least 95 % of random subsets in which D7 and D31 are kept "
+        "together (73 tried, uniform over the subsets of the other sources, confidence 95 %); "
+    ) in told.sentence
+    assert "in at least 95 % of random subsets in which D7 or D31 is removed (" in (
+        told.omission_sentence
+    )
+    assert "whenever" not in str(told)
+    assert told.evidence_sentence.startswith("Each set is minimal: with one source fewer it was")
     assert told.num_probes < 450
     assert AnswerExplanation.from_json(json.loads(json.dumps(told.to_json()))) == told
 
 
 def test_a_budget_keeps_the_rules_found_among_many_documents() -> None:
     told = explain([["d7"]], [[A]] * 40, validity=0.95, max_probes=30)
-    assert told.retention == (("D7",),) and not told.complete and told.bound == 0
-    assert "There may be more sets." in told.scope
+    assert told.retention == (("D7",),) and not told.complete
+    assert told.retained[0].certificate.kind == "untested"
+    assert told.sentence == (
+        "Among these 40 documents no rule is shown under which the answer France stands."
+    )
+    assert told.evidence_sentence == "Found by the search and not tested: D7 (kept)."
+    assert "The search ended early: there may be more rules." in told.scope
+    assert "whenever" not in str(told) and " 0.0 %" not in str(told)
+    assert told.supporting == () and "*" not in str(told)
 
 
-def test_exact_records_need_no_bound() -> None:
-    told = explain([["d1"]], [[A], [B]])
+def test_an_exact_rule_says_on_how_many_subsets() -> None:
+    told = explain([["d1"]], [[A], [B], []])
+    (rule,) = told.retained
+    assert rule.certificate.always and rule.certificate.samples == 4
+    assert rule.certificate.minimality == "proven"
     record = told.to_json()
-    assert record["bound"] is None and record["confidence"] is None
-    del record["bound"], record["confidence"]
-    assert AnswerExplanation.from_json(record) == told
+    del record["certificates"]
+    with pytest.raises(DataFormatError, match=r"key 'certificates': .* explain the answer again"):
+        AnswerExplanation.from_json(record)
+    record = told.to_json()
+    record["certificates"]["retention"][0]["bound"] = "high"
     with pytest.raises(DataFormatError, match="key 'bound'"):
-        AnswerExplanation.from_json({**record, "bound": "high"})
+        AnswerExplanation.from_json(record)
 
 
 class Reader:
@@ -312,7 +359,8 @@ def test_sentences_are_sources_of_their_documents() -> None:
     assert told.sources == ("D1.1", "D1.2", "D2.1", "D2.2", "D2.3")
     assert told.retention == (("D2.2",),)
     assert told.sentence == (
-        f"The answer France stands whenever D2.2 is kept; it was found by rule R2 {TEXT[B]}."
+        "Among these two documents the answer France stands whenever D2.2 is kept; "
+        f"it was found by rule R2 {TEXT[B]}."
     )
     assert [document.alias for document in told.supporting] == ["D2"]
     assert [rule.alias for rule in told.supporting_rules] == ["R2"]
@@ -337,5 +385,9 @@ def test_settings_of_the_test_are_checked() -> None:
         explain([["d1"]], [[A]], validity=1.0)
     with pytest.raises(ConfigError, match="key 'confidence'"):
         explain([["d1"]], [[A]], validity=0.9, confidence=1.0)
+    with pytest.raises(ConfigError, match=r"key 'subsets': .*for exact rules"):
+        explain([["d1"]], [[A]], subsets="by-size")
+    with pytest.raises(ConfigError, match=r"key 'subsets': .*did you mean 'by-size'"):
+        explain([["d1"]], [[A]], validity=0.9, subsets="bysize")
     with pytest.raises(ConfigError, match="unknown unit"):
         explain([["d1"]], [[A]], unit="paragraph")

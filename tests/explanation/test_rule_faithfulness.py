@@ -12,7 +12,7 @@ from rulerag.explanation.rule_faithfulness import (
     rule_faithfulness,
 )
 from rulerag.rules import Rule
-from rulerag.types import Answer, Candidate, Completion
+from rulerag.types import Answer, Candidate, Completion, GenerationRequest
 from tests.fakes import PlantedGenerator, planted_answer, planted_rule
 
 A, B = planted_rule("a"), planted_rule("b")
@@ -66,8 +66,46 @@ def test_documents_kept_as_one_count_when_the_claim_found_them_all() -> None:
         assert rule_faithfulness(explanation, claimed_rules(answer)).score == score
 
 
+def test_sentences_count_for_the_documents_they_stand_in() -> None:
+    texts = ["First. Yes.", "Second."]
+    answer = planted_answer("France", [[A], [B]], rules=(A, B), texts=texts)
+
+    class Reader:
+        fingerprint = "reads"
+
+        def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
+            left = [" ".join(d.text for d in request.documents) for request in requests]
+            return [Completion("France" if "Yes." in text else "Spain") for text in left]
+
+    told = explain_answer(answer, Reader(), unit="sentence")
+    assert told.retention == (("D1.2",),)
+    found = rule_faithfulness(told, claimed_rules(answer))
+    assert (found.needed, found.score) == ((A.id,), 1.0)
+
+
+def test_rules_without_a_test_are_not_compared() -> None:
+    answer, told = explained([["d1"]], [[A]] * 30, validity=0.95, max_probes=20)  # type: ignore[arg-type]
+    assert told.retention == (("D1",),)
+    assert rule_faithfulness(told, claimed_rules(answer)).score is None
+
+
 def test_the_mean_over_answers_leaves_out_what_cannot_be_compared() -> None:
     pairs = [explained([[name]], [[A], [B]]) for name in ("d1", "d2", "d1")]
     pairs.append(explained([[]], [[A], [B]]))
-    assert mean_rule_faithfulness(pairs) == (pytest.approx(2 / 3), 3)
-    assert mean_rule_faithfulness([]) == (None, 0)
+    found = mean_rule_faithfulness(pairs)
+    assert (found.mean, found.compared) == (pytest.approx(2 / 3), 3)
+    nothing = mean_rule_faithfulness([])
+    assert (nothing.mean, nothing.compared) == (None, 0) and "no answer" in str(nothing)
+
+
+def test_the_mean_stands_beside_how_many_answers_are_wrong() -> None:
+    pairs = []
+    for accepted in (("France",), ("Italy",), ()):
+        answer, _ = explained([["d1"]], [[A], [B]])
+        answer = replace(answer, query=replace(answer.query, answers=accepted))
+        told = explain_answer(answer, PlantedGenerator.dnf([["d1"]], yes="France", no="Spain"))
+        pairs.append((answer, told))
+    assert str(mean_rule_faithfulness(pairs)).startswith(
+        "rule faithfulness 100.0 % of 3 answers (1 right, 1 wrong, 1 without an accepted answer"
+    )
+    assert "100.0 % of 1 answer (1 wrong): " in str(mean_rule_faithfulness(pairs[1:2]))
