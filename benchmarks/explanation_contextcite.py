@@ -6,10 +6,11 @@ scoring of that text behind one subset of the documents; the one generation that
 everybody's and is not counted, nor is a subset that is scored again. Ours are the functions behind
 ``rulerag explain --attribution NAME --value log-probability``, with the settings used there.
 
-The measures are ContextCite's own (top-k drop of the log-probability, linear datamodeling score)
-and how well the documents named are those that support the answer. The linear datamodeling score
-is taken on random subsets that no explainer of the question asked at that budget. p-values are
-corrected over every comparison of the table (Holm 1979).
+The measures are ContextCite's own: top-k drop of the log-probability, in the order of removal that
+an explainer states, else in that of its values; and the linear datamodeling score, on random
+subsets that no explainer of the question asked at that budget. Others tell how well the documents
+named are those that support the answer. p-values are corrected over every comparison of the table
+(Holm 1979).
 
 References:
     Cohen-Wang et al. 2024 (ContextCite, arXiv:2409.00729), section 4; version 0.0.4 of the package.
@@ -92,12 +93,15 @@ class Found:
 
     Args:
         ranking: the documents, the one that counts most first.
+        removals: in which order to remove them, so that most is lost: the ranking, but for
+            explainers that state an order of removal.
         predict: the score of a subset, up to a constant.
         named: the documents that it names as those that the answer rests on.
         asked: the masks of the subsets that were scored.
     """
 
     ranking: Sequence[int]
+    removals: Sequence[int]
     predict: Callable[[int], float]
     named: frozenset[int]
     asked: frozenset[int]
@@ -121,7 +125,9 @@ def _attributed(
     asked: set[int] = set()
     engine = question.engine(calls, asked)
     (found,), _ = attributions(engine, None, [method], samples=samples, seed=seed)
-    return Found(found.ranking, found.predict, named_by_gap(found.values), frozenset(asked))
+    removals = found.ranking if found.removals is None else found.removals
+    named = named_by_gap(found.values)
+    return Found(found.ranking, removals, found.predict, named, frozenset(asked))
 
 
 def _guided(question: Question, calls: int, seed: int) -> Found:
@@ -156,7 +162,8 @@ def _certified(question: Question, calls: int, seed: int) -> Found:
         found = error.partial
     surrogate = RuleSurrogate(found.minimal, engine.names)
     named = frozenset(index for rule in found.minimal for index in rule)
-    return Found(surrogate.attribution().ranking, surrogate, named, frozenset(asked))
+    ranking = surrogate.attribution().ranking
+    return Found(ranking, ranking, surrogate, named, frozenset(asked))
 
 
 EXPLAINERS: dict[str, Callable[[Question, int, int], Found | None]] = {
@@ -180,7 +187,7 @@ def scores(question: Question, found: Found, asked: frozenset[int], seed: int) -
     """
     value, truth = question.scores, question.truth
     hits = len(found.named & truth)
-    row = {f"drop_{k}": comprehensiveness(value, found.ranking, k) for k in (1, 2, 3, 5)}
+    row = {f"drop_{k}": comprehensiveness(value, found.removals, k) for k in (1, 2, 3, 5)}
     fresh: dict[str, Any] = {"samples": _SAMPLES, "seed": seed, "asked": asked}
     if len(unasked_subsets(value.num_sources, **fresh)) >= _LEAST:
         row["lds"] = linear_datamodeling_score(value, found.predict, **fresh)
@@ -228,7 +235,8 @@ def explained(question: Question, calls: int, seed: int) -> dict[str, Found]:
 def _from_peer(cited: Cited) -> Found:
     weights = cited.weights
     ranking = sorted(range(len(weights)), key=lambda i: (-weights[i], i))
-    return Found(ranking, LinearSurrogate(weights, 0.0), named_by_gap(weights), cited.asked)
+    predict = LinearSurrogate(weights, 0.0)
+    return Found(ranking, ranking, predict, named_by_gap(weights), cited.asked)
 
 
 def _row(

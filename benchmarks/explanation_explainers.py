@@ -265,11 +265,12 @@ def _scores(
 ) -> dict[str, float]:
     """Every measure; predictions are tried on subsets that are not among those asked."""
     ranking = found.attribution.ranking
+    removals = ranking if found.attribution.removals is None else found.attribution.removals
     count = len(case.sources)
     hits = len(found.attribution.top(count) & case.sources) / count
     scores = {
         "sources_found": hits,
-        "top_drop": comprehensiveness(value, ranking, min(_TOP, count)),
+        "top_drop": comprehensiveness(value, removals, min(_TOP, count)),
         "sufficiency_loss": sufficiency(value, ranking, count),
         "lds": linear_datamodeling_score(
             value, found.predict, samples=64, seed=seed + 10_000, asked=asked

@@ -46,7 +46,8 @@ class Attribution:
         errors: the standard error of each value: the standard deviation that it would have over
             other seeds. None for exact values and where none is stated.
         removals: the sources in the order in which removing them costs most, each after those
-            before it; None where the order of the values is meant.
+            before it, where that was looked for. It differs from ``ranking`` where sources stand in
+            for each other: the second of two that say the same costs nothing until the first goes.
         surrogate: predicts the score of a subset; None where the sum of the values does.
     """
 
@@ -62,12 +63,7 @@ class Attribution:
 
     @property
     def ranking(self) -> tuple[int, ...]:
-        """The source indices: the order of removal where there is one, else highest value first.
-
-        Ties stand in the order of the sources.
-        """
-        if self.removals is not None:
-            return self.removals
+        """The source indices, the one that counts most first; ties in their order."""
         return tuple(sorted(range(len(self.values)), key=lambda i: (-self.values[i], i)))
 
     def predict(self, mask: int) -> float:
@@ -81,21 +77,19 @@ class Attribution:
         return frozenset(self.ranking[:count])
 
     def __str__(self) -> str:
-        """One line a source in the order of the ranking, and what a surrogate is split by."""
+        """One line a source, the one that counts most first; removals and rules where known."""
         lines = [f"{self.method}, {self.num_probes:,} probes, all sources score {self.full:.4g}"]
         for index in self.ranking:
             error = f" ± {self.errors[index]:.2g}" if self.errors is not None else ""
             lines.append(f"  {self.values[index]:+.4f}{error}  {self.names[index]}")
         if self.removals is not None:
-            lines.append("  in the order in which removing them costs most")
-        return "\n".join(lines + self._split_lines())
-
-    def _split_lines(self) -> list[str]:
-        if self.surrogate is None or self.surrogate.rules in ((), (0,)):
-            return []
-        rules = [" + ".join(self.names[i] for i in indices_of(m)) for m in self.surrogate.rules]
-        more = "" if self.surrogate.complete else ", or with sets not looked for"
-        return [f"  the score is kept with {' or with '.join(rules)}{more}"]
+            order = ", ".join(self.names[index] for index in self.removals)
+            lines.append(f"  removed in this order, most is lost: {order}")
+        if self.surrogate is not None and self.surrogate.rules not in ((), (0,)):
+            rules = [" + ".join(self.names[i] for i in indices_of(m)) for m in self.surrogate.rules]
+            more = "" if self.surrogate.complete else ", or with sets not looked for"
+            lines.append(f"  the score is kept with {' or with '.join(rules)}{more}")
+        return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
         """The values as a JSON object."""

@@ -97,7 +97,7 @@ def test_what_is_measured_is_what_explain_returns(
     (returned,) = told.attributions
     measured = comparison.EXPLAINERS[comparison.OURS](question, 32, 3)
     assert measured is not None and len(measured.asked) == returned.num_probes == 32
-    assert measured.ranking == returned.ranking
+    assert measured.ranking == returned.ranking and measured.removals == returned.removals
     assert measured.named == comparison.named_by_gap(returned.values)
     masks = range(256)
     predicted = [[one.predict(mask) for mask in masks] for one in (measured, returned)]

@@ -48,7 +48,7 @@ def test_two_sided_scores_are_followed_to_the_letter(rules: list[set[int]]) -> N
         assert linear_datamodeling_score(fresh, found, seed=99) > 0.97
         # The removals reach what the rules keep up, which no order by average effect promises.
         count = len(rules)
-        assert comprehensiveness(fresh, found.ranking, count) > 40
+        assert comprehensiveness(fresh, found.removals, count) > 40
         linear = linear_surrogate(two_sided(16, rules, seed), ablations=96, seed=seed)
         assert linear_datamodeling_score(fresh, found, seed=7) > linear_datamodeling_score(
             fresh, linear, seed=7
@@ -63,10 +63,10 @@ def test_few_sources_are_asked_in_full_and_effects_are_banzhaf_values() -> None:
     exact = banzhaf_values(planted.engine(), planted.predicate)
     assert found.values == pytest.approx(exact.values, abs=0.02)
     assert found.full == pytest.approx(1, abs=0.02)
-    assert found.ranking[0] == 0
-    told = str(found).splitlines()
-    assert told[-2:] == [
-        "  in the order in which removing them costs most",
+    assert found.removals is not None and found.ranking[0] == found.removals[0] == 0
+    order = ", ".join(f"source {index}" for index in found.removals)
+    assert str(found).splitlines()[-2:] == [
+        f"  removed in this order, most is lost: {order}",
         "  the score is kept with source 0 or with source 1 + source 2",
     ]
 
@@ -74,7 +74,7 @@ def test_few_sources_are_asked_in_full_and_effects_are_banzhaf_values() -> None:
 def test_a_flat_score_has_no_effects() -> None:
     found = guided_surrogate(SetValue(lambda masks: [2.0] * len(masks), 9), probes=32)
     assert found.surrogate is not None and found.surrogate.rules == (0,)
-    assert found.values == (0.0,) * 9 and sorted(found.ranking) == list(range(9))
+    assert found.values == (0.0,) * 9 and sorted(found.removals or ()) == list(range(9))
 
 
 def test_the_same_seed_gives_the_same_surrogate() -> None:
@@ -94,7 +94,7 @@ def test_what_is_returned_predicts_as_well_as_what_was_fitted() -> None:
     )
     assert returned > 0.95 > summed + 0.1
     read = Attribution.from_json(json.loads(json.dumps(found.to_json())))
-    assert read == found and read.ranking == found.removals
+    assert read == found and sorted(read.removals or ()) == list(range(16))
     assert [read.predict(mask) for mask in range(99)] == [found.predict(m) for m in range(99)]
 
 
