@@ -61,6 +61,7 @@ __all__ = [
     "MEASURES",
     "correct",
     "explained",
+    "keep_comparable",
     "main",
     "measure",
     "named_by_gap",
@@ -182,7 +183,7 @@ def scores(question: Question, found: Found, asked: frozenset[int], seed: int) -
         question: what was explained.
         found: the explanation.
         asked: every subset that this explainer or one beside it asked. Without 16 others there is
-            no ``lds``.
+            no ``lds``, a score that :func:`keep_comparable` may take away later.
         seed: of the subsets that predictions are tried on.
     """
     value, truth = question.scores, question.truth
@@ -220,10 +221,25 @@ def measure(asked: Sequence[Question], reader: HuggingFaceGenerator) -> dict[str
             for name, said in found.items():
                 row = scores(question, said, seen, number + 10_000)
                 collected.setdefault((calls, name), {})[number] = row
+    keep_comparable(collected)
     rows = [
         _row(calls, name, rows, collected[calls, PEER]) for (calls, name), rows in collected.items()
     ]
     return {"rows": rows, "comparisons": correct(rows), "apart": apart}
+
+
+def keep_comparable(collected: dict[tuple[int, str], dict[int, dict[str, float]]]) -> None:
+    """Take the LDS from questions that have none at some budget: all budgets have the same ones.
+
+    Args:
+        collected: the measures of each question, by budget and explainer.
+    """
+    lacking = {
+        number for rows in collected.values() for number, row in rows.items() if "lds" not in row
+    }
+    for rows in collected.values():
+        for number in lacking & rows.keys():
+            rows[number].pop("lds", None)
 
 
 def explained(question: Question, calls: int, seed: int) -> dict[str, Found]:
@@ -282,8 +298,8 @@ def table(result: dict[str, Any]) -> str:
         f"{result['comparisons']} comparisons of the table); all else is within chance.",
         "",
         f"LDS on up to {_SAMPLES} random subsets that no explainer of the question asked at that "
-        f"budget; questions of which fewer than {_LEAST} are left have none. Calls used: distinct "
-        "subsets scored, on average.",
+        f"budget, over the questions of which {_LEAST} are left at every budget. Calls used: "
+        "distinct subsets scored, on average.",
         "",
         "| calls | explainer | questions | "
         + " | ".join(_HEADINGS.values())

@@ -125,6 +125,17 @@ def test_predictions_are_tried_on_subsets_that_nobody_asked(question: Question) 
     assert "lds" not in comparison.scores(question, ours, nearly, 1)
 
 
+def test_every_budget_has_its_lds_from_the_same_questions() -> None:
+    collected = {
+        (32, "one"): {0: {"lds": 0.5, "recall": 1.0}, 1: {"lds": 0.75, "recall": 0.0}},
+        (64, "one"): {0: {"recall": 1.0}, 1: {"lds": 0.25, "recall": 0.0}},
+        (64, "other"): {1: {"lds": 1.0, "recall": 0.0}},
+    }
+    comparison.keep_comparable(collected)
+    assert collected[32, "one"] == {0: {"recall": 1.0}, 1: {"lds": 0.75, "recall": 0.0}}
+    assert collected[64, "other"] == {1: {"lds": 1.0, "recall": 0.0}}
+
+
 def test_p_values_are_corrected_for_the_whole_table() -> None:
     rows: list[dict[str, Any]] = [
         {"p_values": {"lds": 0.02, "recall": 0.5}},
@@ -151,6 +162,7 @@ def test_the_committed_table_is_of_the_committed_figures() -> None:
     for budget in comparison.BUDGETS:
         peer, ours = rows[budget, comparison.PEER], rows[budget, comparison.OURS]
         assert peer["questions"] == ours["questions"] == result["questions"]
+        assert ours["lds_questions"] == peer["lds_questions"] >= result["questions"] / 2
         assert ours["calls"] <= budget and peer["calls"] <= budget
         # Marks go by the corrected p-values.
         assert set(ours["p_corrected"]) == set(comparison.MEASURES)
