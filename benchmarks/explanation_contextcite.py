@@ -1,10 +1,16 @@
 """Our explainers beside the installed ``context-cite`` package, at equal numbers of model calls.
 
 The model is the nano reader, the questions are those of a generated world, the score that is
-explained is the log-probability of what the model wrote. A call is the scoring of that text behind
-one subset of the documents; the one generation that wrote it is everybody's and is not counted.
-The measures are ContextCite's own (top-k drop of the log-probability, linear datamodeling score on
-fresh random subsets) and how well the documents named are those that support the answer.
+explained is the log-probability of what the model wrote (its logit, by ContextCite). A call is the
+scoring of that text behind one subset of the documents; the one generation that wrote it is
+everybody's and is not counted, nor is a subset that is scored again. Ours are the functions behind
+``rulerag explain --attribution NAME --value log-probability``, with the settings used there.
+
+The measures are ContextCite's own: top-k drop of the log-probability, in the order of removal that
+an explainer states, else in that of its values; and the linear datamodeling score, on random
+subsets that no explainer of the question asked at that budget. Others tell how well the documents
+named are those that support the answer. p-values are corrected over every comparison of the table
+(Holm 1979).
 
 References:
     Cohen-Wang et al. 2024 (ContextCite, arXiv:2409.00729), section 4; version 0.0.4 of the package.
@@ -26,25 +32,50 @@ from typing import Any
 
 from tqdm import tqdm
 
-from benchmarks.explanation_contextcite_cases import SIZES, ContextCite, Question, questions
+from benchmarks.explanation_contextcite_cases import (
+    SIZES,
+    Cited,
+    ContextCite,
+    Question,
+    questions,
+)
 from rulerag.errors import ProbeBudgetError, RuleRAGError
-from rulerag.evaluation.significance import paired_randomization_test
+from rulerag.evaluation.significance import holm, paired_randomization_test
 from rulerag.explanation.approximate import CertifiedMiner
-from rulerag.explanation.attribution import Attribution, leave_one_out, shapley_values
 from rulerag.explanation.certificates import CertifiedRules
-from rulerag.explanation.faithfulness import comprehensiveness, linear_datamodeling_score
-from rulerag.explanation.guided_surrogate import LOG_MARGIN, guided_surrogate
-from rulerag.explanation.surrogate import LinearSurrogate, RuleSurrogate, linear_surrogate
+from rulerag.explanation.details import attributions
+from rulerag.explanation.faithfulness import (
+    comprehensiveness,
+    linear_datamodeling_score,
+    unasked_subsets,
+)
+from rulerag.explanation.guided_surrogate import LOG_MARGIN
+from rulerag.explanation.predictors import LinearSurrogate
+from rulerag.explanation.surrogate import RuleSurrogate
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.io import prepare_folder, write_json, write_text
 
-__all__ = ["BUDGETS", "EXPLAINERS", "MEASURES", "main", "measure", "named_by_gap"]
+__all__ = [
+    "BUDGETS",
+    "EXPLAINERS",
+    "MEASURES",
+    "correct",
+    "explained",
+    "keep_comparable",
+    "main",
+    "measure",
+    "named_by_gap",
+    "scores",
+    "table",
+]
 
 BUDGETS = (32, 64, 128, 256)
 PEER = "context-cite"
 OURS = "guided surrogate"
 MEASURES = ("drop_1", "drop_2", "drop_3", "drop_5", "lds", "top_truth", "precision", "recall")
 _SAMPLES = 128
+_LEAST = 16  # subsets that nobody asked; with fewer a question has no LDS
+_SWAPS = 100_000  # of the tests: fine enough for p-values times the number of comparisons
 _HEADINGS = {
     "drop_1": "drop, k=1",
     "drop_2": "k=2",
@@ -63,15 +94,18 @@ class Found:
 
     Args:
         ranking: the documents, the one that counts most first.
+        removals: in which order to remove them, so that most is lost: the ranking, but for
+            explainers that state an order of removal.
         predict: the score of a subset, up to a constant.
         named: the documents that it names as those that the answer rests on.
-        calls: the distinct subsets that were scored.
+        asked: the masks of the subsets that were scored.
     """
 
     ranking: Sequence[int]
+    removals: Sequence[int]
     predict: Callable[[int], float]
     named: frozenset[int]
-    calls: int
+    asked: frozenset[int]
 
 
 def named_by_gap(values: Sequence[float]) -> frozenset[int]:
@@ -85,31 +119,41 @@ def named_by_gap(values: Sequence[float]) -> frozenset[int]:
     return frozenset(order[: cut + 1])
 
 
-def _from_values(found: Attribution) -> Found:
-    predict = LinearSurrogate(found.values, 0.0)
-    return Found(found.ranking, predict, named_by_gap(found.values), found.num_probes)
+def _attributed(
+    method: str, question: Question, calls: int, samples: int | None, seed: int
+) -> Found:
+    """What ``explain_answer`` returns for ``attribution=[method], value="log-probability"``."""
+    asked: set[int] = set()
+    engine = question.engine(calls, asked)
+    (found,), _ = attributions(engine, None, [method], samples=samples, seed=seed)
+    removals = found.ranking if found.removals is None else found.removals
+    named = named_by_gap(found.values)
+    return Found(found.ranking, removals, found.predict, named, frozenset(asked))
+
+
+def _guided(question: Question, calls: int, seed: int) -> Found:
+    return _attributed("guided", question, calls, calls, seed)
 
 
 def _linear(question: Question, calls: int, seed: int) -> Found:
-    return _from_values(linear_surrogate(question.engine(calls), float, ablations=calls, seed=seed))
+    return _attributed("linear", question, calls, calls, seed)
 
 
 def _shapley(question: Question, calls: int, seed: int) -> Found | None:
     permutations = (calls - 2) // (question.scores.num_sources - 1)
-    if permutations < 2:
+    if permutations < 4:  # fewer are refused there, too
         return None
-    return _from_values(
-        shapley_values(question.engine(calls), float, permutations=permutations, seed=seed)
-    )
+    return _attributed("shapley", question, calls, permutations, seed)
 
 
 def _leave_one_out(question: Question, calls: int, seed: int) -> Found:
-    return _from_values(leave_one_out(question.engine(calls), float))
+    return _attributed("leave-one-out", question, calls, None, seed)
 
 
 def _certified(question: Question, calls: int, seed: int) -> Found:
     """Rules of "the text is at least a tenth as probable as with every document"."""
-    engine = question.engine(calls)
+    asked: set[int] = set()
+    engine = question.engine(calls, asked)
     least = float(engine.probe([question.scores.full])[0]) - LOG_MARGIN
     try:
         found = CertifiedMiner("retention", seed=seed).mine(engine, lambda t: float(t) >= least)
@@ -119,15 +163,8 @@ def _certified(question: Question, calls: int, seed: int) -> Found:
         found = error.partial
     surrogate = RuleSurrogate(found.minimal, engine.names)
     named = frozenset(index for rule in found.minimal for index in rule)
-    return Found(surrogate.attribution().ranking, surrogate, named, engine.num_probes)
-
-
-def _guided(question: Question, calls: int, seed: int) -> Found:
-    found = guided_surrogate(
-        question.engine(calls), float, probes=calls, margin=LOG_MARGIN, seed=seed
-    )
-    named = named_by_gap(found.attribution.values)
-    return Found(found.removals, found, named, found.attribution.num_probes)
+    ranking = surrogate.attribution().ranking
+    return Found(ranking, ranking, surrogate, named, frozenset(asked))
 
 
 EXPLAINERS: dict[str, Callable[[Question, int, int], Found | None]] = {
@@ -139,17 +176,27 @@ EXPLAINERS: dict[str, Callable[[Question, int, int], Found | None]] = {
 }
 
 
-def scores(question: Question, found: Found, seed: int) -> dict[str, float]:
-    """Every measure of one explanation; what measuring asks of the model is not counted."""
+def scores(question: Question, found: Found, asked: frozenset[int], seed: int) -> dict[str, float]:
+    """Every measure of one explanation; what measuring asks of the model is not counted.
+
+    Args:
+        question: what was explained.
+        found: the explanation.
+        asked: every subset that this explainer or one beside it asked. Without 16 others there is
+            no ``lds``, a score that :func:`keep_comparable` may take away later.
+        seed: of the subsets that predictions are tried on.
+    """
     value, truth = question.scores, question.truth
     hits = len(found.named & truth)
-    row = {f"drop_{k}": comprehensiveness(value, found.ranking, k) for k in (1, 2, 3, 5)}
+    row = {f"drop_{k}": comprehensiveness(value, found.removals, k) for k in (1, 2, 3, 5)}
+    fresh: dict[str, Any] = {"samples": _SAMPLES, "seed": seed, "asked": asked}
+    if len(unasked_subsets(value.num_sources, **fresh)) >= _LEAST:
+        row["lds"] = linear_datamodeling_score(value, found.predict, **fresh)
     return row | {
-        "lds": linear_datamodeling_score(value, found.predict, samples=_SAMPLES, seed=seed),
         "top_truth": len(frozenset(found.ranking[: len(truth)]) & truth) / len(truth),
         "precision": hits / len(found.named) if found.named else 0.0,
         "recall": hits / len(truth),
-        "calls": float(found.calls),
+        "calls": float(len(found.asked)),
     }
 
 
@@ -158,38 +205,54 @@ def measure(asked: Sequence[Question], reader: HuggingFaceGenerator) -> dict[str
 
     Returns:
         ``rows``, one for each budget and explainer, with the mean of each measure and the p-value
-        of its difference to ContextCite on the same questions; and ``apart``, the largest
-        difference between ContextCite's log-probabilities and ours.
+        of its difference to ContextCite on the same questions, as it is and corrected for all
+        ``comparisons``; and ``apart``, the largest difference between ContextCite's
+        log-probabilities and ours.
     """
     peer = ContextCite(reader)
     collected: dict[tuple[int, str], dict[int, dict[str, float]]] = {}
     apart = 0.0
     for number, question in enumerate(tqdm(asked, "explaining", unit="question")):
-        by_budget, difference = peer.attributions(question, BUDGETS)
+        cited, difference = peer.attributions(question, BUDGETS)
         apart = max(apart, difference)
-        for calls, weights in by_budget.items():
-            found: dict[str, Found | None] = {
-                PEER: Found(
-                    sorted(range(len(weights)), key=lambda i, w=weights: (-w[i], i)),  # type: ignore[misc]
-                    LinearSurrogate(weights, 0.0),
-                    named_by_gap(weights),
-                    calls,
-                )
-            }
-            found |= {
-                name: explain(question, calls, number) for name, explain in EXPLAINERS.items()
-            }
-            for name, one in found.items():
-                if one is not None:
-                    row = scores(question, one, number + 10_000)
-                    collected.setdefault((calls, name), {})[number] = row
-    return {
-        "rows": [
-            _row(calls, name, rows, collected[calls, PEER])
-            for (calls, name), rows in collected.items()
-        ],
-        "apart": apart,
+        for calls, one in cited.items():
+            found = {PEER: _from_peer(one)} | explained(question, calls, number)
+            seen = frozenset[int]().union(*(one.asked for one in found.values()))
+            for name, said in found.items():
+                row = scores(question, said, seen, number + 10_000)
+                collected.setdefault((calls, name), {})[number] = row
+    keep_comparable(collected)
+    rows = [
+        _row(calls, name, rows, collected[calls, PEER]) for (calls, name), rows in collected.items()
+    ]
+    return {"rows": rows, "comparisons": correct(rows), "apart": apart}
+
+
+def keep_comparable(collected: dict[tuple[int, str], dict[int, dict[str, float]]]) -> None:
+    """Take the LDS from questions that have none at some budget: all budgets have the same ones.
+
+    Args:
+        collected: the measures of each question, by budget and explainer.
+    """
+    lacking = {
+        number for rows in collected.values() for number, row in rows.items() if "lds" not in row
     }
+    for rows in collected.values():
+        for number in lacking & rows.keys():
+            rows[number].pop("lds", None)
+
+
+def explained(question: Question, calls: int, seed: int) -> dict[str, Found]:
+    """What each of our explainers says at a budget; those that need more calls are left out."""
+    found = {name: explain(question, calls, seed) for name, explain in EXPLAINERS.items()}
+    return {name: one for name, one in found.items() if one is not None}
+
+
+def _from_peer(cited: Cited) -> Found:
+    weights = cited.weights
+    ranking = sorted(range(len(weights)), key=lambda i: (-weights[i], i))
+    predict = LinearSurrogate(weights, 0.0)
+    return Found(ranking, ranking, predict, named_by_gap(weights), cited.asked)
 
 
 def _row(
@@ -199,40 +262,65 @@ def _row(
     peers: dict[int, dict[str, float]],
 ) -> dict[str, Any]:
     """Means of one explainer at one budget, against the peer on the same questions."""
+    having = {key: [n for n, one in rows.items() if key in one] for key in (*MEASURES, "calls")}
     row: dict[str, Any] = {"budget": calls, "explainer": name, "questions": len(rows)}
-    row |= {key: fmean(one[key] for one in rows.values()) for key in (*MEASURES, "calls")}
+    row["lds_questions"] = len(having["lds"])
+    row |= {key: fmean(rows[n][key] for n in of) if of else None for key, of in having.items()}
     if name != PEER:
         pairs = {
-            key: ([rows[n][key] for n in rows], [peers[n][key] for n in rows]) for key in MEASURES
+            key: ([rows[n][key] for n in having[key]], [peers[n][key] for n in having[key]])
+            for key in MEASURES
+            if having[key]
         }
         row["peer_on_the_same"] = {key: fmean(other) for key, (_, other) in pairs.items()}
-        row["p_values"] = {key: paired_randomization_test(*pair) for key, pair in pairs.items()}
+        row["p_values"] = {
+            key: paired_randomization_test(*pair, samples=_SWAPS) for key, pair in pairs.items()
+        }
     return row
 
 
+def correct(rows: Sequence[dict[str, Any]]) -> int:
+    """Add to each row its p-values corrected for all comparisons of all rows; their number."""
+    places = [(row, key) for row in rows for key in row.get("p_values", ())]
+    adjusted = holm([row["p_values"][key] for row, key in places])
+    for (row, key), p_value in zip(places, adjusted, strict=True):
+        row.setdefault("p_corrected", {})[key] = p_value
+    return len(places)
+
+
 def table(result: dict[str, Any]) -> str:
-    """The rows in Markdown; bold where ours is above the peer and not by chance."""
+    """The rows in Markdown, with what is above and what is below the peer beyond chance."""
     lines = [
         f"{result['questions']} questions with {', '.join(map(str, SIZES))} documents, "
-        f"`{result['model']}`, context-cite {result['context_cite']}. Drops in nats; "
-        "**bold**: above context-cite on the same questions with p < 0.05 (paired randomization).",
+        f"`{result['model']}`, context-cite {result['context_cite']}. Drops in nats. "
+        "**Bold**: above context-cite on the same questions, _italic_: below it, with p < 0.05 "
+        "(paired randomization, corrected by Holm for all "
+        f"{result['comparisons']} comparisons of the table); all else is within chance.",
         "",
-        "| calls | explainer | questions | " + " | ".join(_HEADINGS.values()) + " | calls used |",
-        "| ---: | --- | ---: |" + " ---: |" * (len(_HEADINGS) + 1),
+        f"LDS on up to {_SAMPLES} random subsets that no explainer of the question asked at that "
+        f"budget, over the questions of which {_LEAST} are left at every budget. Calls used: "
+        "distinct subsets scored, on average.",
+        "",
+        "| calls | explainer | questions | "
+        + " | ".join(_HEADINGS.values())
+        + " | questions with LDS | calls used |",
+        "| ---: | --- | ---: |" + " ---: |" * (len(_HEADINGS) + 2),
     ]
     for row in result["rows"]:
-        cells = []
-        for key in MEASURES:
-            text = f"{row[key]:.2f}" if key.startswith("drop") else f"{row[key]:.3f}"
-            better = (
-                row["explainer"] != PEER
-                and row[key] > row["peer_on_the_same"][key]
-                and row["p_values"][key] < 0.05
-            )
-            cells.append(f"**{text}**" if better else text)
+        cells = [_cell(row, key) for key in MEASURES]
         head = f"| {row['budget']} | {row['explainer']} | {row['questions']} | "
-        lines.append(head + " | ".join(cells) + f" | {row['calls']:.0f} |")
+        tail = f" | {row['lds_questions']} | {row['calls']:.0f} |"
+        lines.append(head + " | ".join(cells) + tail)
     return "\n".join(lines) + "\n"
+
+
+def _cell(row: dict[str, Any], key: str) -> str:
+    if row[key] is None:
+        return "n/a"
+    text = f"{row[key]:.2f}" if key.startswith("drop") else f"{row[key]:.3f}"
+    if row["explainer"] == PEER or row["p_corrected"][key] >= 0.05:
+        return text
+    return f"**{text}**" if row[key] > row["peer_on_the_same"][key] else f"_{text}_"
 
 
 def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:

@@ -28,13 +28,14 @@ from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.kg.worlds import World
 from rulerag.types import GenerationRequest
 
-__all__ = ["SIZES", "ContextCite", "Question", "questions"]
+__all__ = ["SIZES", "Cited", "ContextCite", "Question", "questions"]
 
 SIZES = (8, 12, 16, 24)
 """How many documents the questions have, by turns."""
 
 _SAME = 1e-2
 _ATTEMPTS = 4  # candidates for each question wanted
+_REPEATED = 2  # ablations of ContextCite for each call allowed, at most
 
 
 @dataclass(frozen=True)
@@ -54,15 +55,42 @@ class Question:
     truth: frozenset[int]
     scores: SetValue
 
-    def engine(self, budget: int) -> ProbeEngine:
-        """An engine that allows so many calls; its outputs are log-probabilities as texts."""
+    def engine(self, budget: int, asked: set[int]) -> ProbeEngine:
+        """An engine that allows so many distinct calls, as ``response_engine`` makes it.
+
+        Args:
+            budget: the most subsets.
+            asked: gets the mask of each subset that is asked.
+        """
 
         def answer(batch: list[tuple[int, ...]]) -> list[str]:
-            return [repr(float(value)) for value in self.scores([mask_of(kept) for kept in batch])]
+            masks = [mask_of(kept) for kept in batch]
+            asked.update(masks)
+            return [repr(value) for value in self.scores(masks).tolist()]
 
-        size = self.scores.num_sources
-        names = self.scores.names
-        return ProbeEngine.from_function(answer, num_sources=size, names=names, max_probes=budget)
+        def score(kept: tuple[int, ...]) -> float:
+            return float(self.scores([mask_of(kept)])[0])
+
+        size, names = self.scores.num_sources, self.scores.names
+        return ProbeEngine(answer, size, names=names, max_probes=budget, score=score)
+
+
+@dataclass(frozen=True)
+class Cited:
+    """What ContextCite says.
+
+    Args:
+        weights: of the documents, in order.
+        masks: the subsets of its ablations, in order, with repetition.
+    """
+
+    weights: tuple[float, ...]
+    masks: tuple[int, ...]
+
+    @property
+    def asked(self) -> frozenset[int]:
+        """The distinct subsets among them."""
+        return frozenset(self.masks)
 
 
 def questions(
@@ -147,37 +175,52 @@ class ContextCite:
 
     def attributions(
         self, question: Question, budgets: Sequence[int], *, batch_size: int = 32
-    ) -> tuple[dict[int, tuple[float, ...]], float]:
-        """The weights of the documents, from so many ablations each.
+    ) -> tuple[dict[int, Cited], float]:
+        """The weights of the documents, from so many distinct ablations each.
 
-        The package draws its ablations one after the other from seeds that count up, so that the
-        first of a long run are those of a short one: the model is asked for the most once.
+        The package draws its ablations with repetition, one after the other from seeds that count
+        up. What was scored once is known: a repeated ablation costs no call, and the package gets
+        as many ablations as it takes, twice the number of calls at most. The first of a long run
+        are those of a short one, so that the model is asked for the most once.
 
         Returns:
-            The weights by budget, and the largest difference between the log-probabilities that
+            What is said by budget, and the largest difference between the log-probabilities that
             the package took from the model and those of ``question.scores``.
 
         Raises:
             GenerationError: the package reads or explains other tokens than the reader wrote.
         """
-        most = self._citer(question, max(budgets), batch_size)
+        lengths = self._ablations(question.scores.num_sources, budgets)
+        most = self._citer(question, max(lengths.values()), batch_size)
         logging.getLogger("ContextCite").setLevel(logging.ERROR)
         found = {}
         with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
             self._check(most, question)
-            masks, logits = most._masks, most._logit_probs
-            for calls in budgets:
-                citer = self._citer(question, calls, batch_size)
+            logits = most._logit_probs
+            masks = [mask_of(np.flatnonzero(row).tolist()) for row in most._masks]
+            for calls, length in lengths.items():
+                citer = self._citer(question, length, batch_size)
                 citer._cache |= {
                     "output": most._output,
-                    "reg_masks": masks[:calls],
-                    "reg_logit_probs": logits[:calls],
+                    "reg_masks": most._masks[:length],
+                    "reg_logit_probs": logits[:length],
                 }
-                found[calls] = tuple(map(float, citer.get_attributions(verbose=False)))
+                weights = tuple(map(float, citer.get_attributions(verbose=False)))
+                found[calls] = Cited(weights, tuple(masks[:length]))
         logs = self._package.utils.aggregate_logit_probs(logits, "log_prob")
-        ours = question.scores([mask_of(np.flatnonzero(row).tolist()) for row in masks])
-        return found, float(np.abs(ours - logs).max())
+        return found, float(np.abs(question.scores(masks) - logs).max())
+
+    def _ablations(self, num_sources: int, budgets: Sequence[int]) -> dict[int, int]:
+        """How many of the package's ablations make up to so many distinct ones, by budget."""
+        lengths = dict.fromkeys(budgets, 0)
+        known: set[bytes] = set()
+        for seed in range(_REPEATED * max(budgets)):
+            known.add(self._package.utils._create_mask(num_sources, 0.5, seed).tobytes())
+            for calls in budgets:
+                if len(known) <= calls and seed < _REPEATED * calls:
+                    lengths[calls] = seed + 1
+        return lengths
 
     def _citer(self, question: Question, calls: int, batch_size: int) -> Any:
         partitioner = self._partitioner(question)

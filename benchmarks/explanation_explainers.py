@@ -1,9 +1,11 @@
 """Explainers at equal numbers of probes, on formulas and on generated worlds with known truth.
 
 Every explainer gets the same budget of probes and the same 0/1 score (whether the output matches
-the answer), what a text-only API gives. ``context-cite`` is ContextCite's solver (LASSO with a
-penalty of 0.01 on standardised random ablations, each source kept with probability one half) on
-that score; its own score, the answer's log-probability, needs a language model and is not here.
+the answer), what a text-only API gives. Values of sources are those of ``rulerag explain
+--attribution NAME``; ``LASSO 0.01`` is our linear surrogate with a fixed penalty. ContextCite is
+not here: what it explains, the probability of the answer, needs a language model;
+``explanation_contextcite`` has it. The linear datamodeling score is taken on random subsets that
+no explainer of the case asked at that budget.
 
 References:
     Cohen-Wang et al. 2024 (ContextCite, arXiv:2409.00729), section 4: top-k drop and LDS.
@@ -24,24 +26,21 @@ from typing import Any
 from benchmarks.world_questions import world_questions
 from rulerag.errors import ProbeBudgetError
 from rulerag.explanation.approximate import CertifiedMiner
-from rulerag.explanation.attribution import (
-    Attribution,
-    banzhaf_values,
-    leave_one_out,
-    shapley_values,
-)
+from rulerag.explanation.attribution import Attribution
 from rulerag.explanation.certificates import CertifiedRules
+from rulerag.explanation.details import attributions
 from rulerag.explanation.faithfulness import (
     comprehensiveness,
     linear_datamodeling_score,
     rule_scores,
     sufficiency,
 )
+from rulerag.explanation.lattice import indices_of, mask_of
 from rulerag.explanation.planted import PlantedAnswer
 from rulerag.explanation.predicates import matches_answer
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.explanation.surrogate import RuleSurrogate, linear_surrogate
-from rulerag.explanation.values import valued
+from rulerag.explanation.values import SetValue, valued
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.io import write_json
 from rulerag.kg.questions import graph_labels
@@ -60,34 +59,52 @@ class Case:
 
     Args:
         family: what kind of case it is.
-        engine: makes an engine that allows so many probes.
+        engine: makes an engine that allows so many probes and adds the masks asked to a set.
         predicate: whether an output is the answer.
         rules: the true minimal retention rules; None where only their sources are known.
         sources: the sources that decide.
+        num_sources: how many sources there are.
     """
 
     family: str
-    engine: Callable[[int | None], ProbeEngine]
+    engine: Callable[[int | None, set[int]], ProbeEngine]
     predicate: Callable[[str], bool]
     rules: frozenset[frozenset[int]] | None
     sources: frozenset[int]
+    num_sources: int
 
 
-def _asked(make: Callable[..., ProbeEngine], budget: int | None) -> ProbeEngine:
-    return make(max_probes=budget)
+def _recorded(inner: ProbeEngine, budget: int | None, asked: set[int]) -> ProbeEngine:
+    """An engine with a budget of its own over one without."""
+
+    def answer(batch: list[tuple[int, ...]]) -> list[str]:
+        asked.update(mask_of(kept) for kept in batch)
+        return inner.probe(batch)
+
+    size, names = inner.num_sources, inner.names
+    return ProbeEngine.from_function(answer, num_sources=size, names=names, max_probes=budget)
 
 
 @dataclass(frozen=True)
 class Explained:
-    """What an explainer found: values, a prediction for any subset, and rules where it has any."""
+    """What an explainer found: values, a prediction for any subset, rules where it has any.
+
+    Args:
+        attribution: values of the sources.
+        predict: the score of a subset, up to a constant.
+        asked: the masks of the subsets asked.
+        rules: minimal retention rules; None where it looks for none.
+    """
 
     attribution: Attribution
-    predict: Callable[[int], float] | None = None
+    predict: Callable[[int], float]
+    asked: frozenset[int]
     rules: frozenset[frozenset[int]] | None = None
 
 
 def _rules(case: Case, budget: int, seed: int) -> Explained:
-    engine = case.engine(budget)
+    asked: set[int] = set()
+    engine = case.engine(budget, asked)
     try:
         found = CertifiedMiner("retention", seed=seed).mine(engine, case.predicate)
     except ProbeBudgetError as error:
@@ -95,45 +112,57 @@ def _rules(case: Case, budget: int, seed: int) -> Explained:
             raise
         found = error.partial
     surrogate = RuleSurrogate(found.minimal, engine.names)
-    return Explained(surrogate.attribution(), surrogate, found.minimal)
+    return Explained(surrogate.attribution(), surrogate, frozenset(asked), found.minimal)
 
 
-def _context_cite(case: Case, budget: int, seed: int) -> Explained:
-    engine = case.engine(budget)
-    return Explained(
-        linear_surrogate(engine, case.predicate, ablations=budget, penalty=0.01, seed=seed)
-    )
+def _lasso(case: Case, budget: int, seed: int) -> Explained:
+    asked: set[int] = set()
+    engine = case.engine(budget, asked)
+    found = linear_surrogate(engine, case.predicate, ablations=budget, penalty=0.01, seed=seed)
+    return Explained(found, found.predict, frozenset(asked))
 
 
-def _surrogate(case: Case, budget: int, seed: int) -> Explained:
-    engine = case.engine(budget)
-    return Explained(linear_surrogate(engine, case.predicate, ablations=budget, seed=seed))
+def _attributed(method: str, case: Case, budget: int, samples: int | None, seed: int) -> Explained:
+    """What ``explain_answer`` returns for ``attribution=[method]``."""
+    asked: set[int] = set()
+    engine = case.engine(budget, asked)
+    (found,), _ = attributions(engine, case.predicate, [method], samples=samples, seed=seed)
+    rules = None
+    if found.surrogate is not None:
+        rules = frozenset(frozenset(indices_of(rule)) for rule in found.surrogate.rules)
+    return Explained(found, found.predict, frozenset(asked), rules)
+
+
+def _guided(case: Case, budget: int, seed: int) -> Explained:
+    return _attributed("guided", case, budget, budget, seed)
+
+
+def _linear(case: Case, budget: int, seed: int) -> Explained:
+    return _attributed("linear", case, budget, budget, seed)
 
 
 def _banzhaf(case: Case, budget: int, seed: int) -> Explained:
-    engine = case.engine(budget)
-    return Explained(banzhaf_values(engine, case.predicate, samples=budget - 2, seed=seed))
+    return _attributed("banzhaf", case, budget, budget - 2, seed)
 
 
 def _shapley(case: Case, budget: int, seed: int) -> Explained | None:
-    engine = case.engine(budget)
-    permutations = (budget - 2) // (engine.num_sources - 1)
-    if permutations < 2:
+    permutations = (budget - 2) // (case.num_sources - 1)
+    if permutations < 4:  # fewer are refused there, too
         return None
-    return Explained(shapley_values(engine, case.predicate, permutations=permutations, seed=seed))
+    return _attributed("shapley", case, budget, permutations, seed)
 
 
 def _leave_one_out(case: Case, budget: int, seed: int) -> Explained | None:
-    engine = case.engine(budget)
-    if engine.num_sources + 1 > budget:
+    if case.num_sources + 1 > budget:
         return None
-    return Explained(leave_one_out(engine, case.predicate))
+    return _attributed("leave-one-out", case, budget, None, seed)
 
 
 EXPLAINERS: dict[str, Callable[[Case, int, int], Explained | None]] = {
     "certified rules": _rules,
-    "context-cite": _context_cite,
-    "linear surrogate": _surrogate,
+    "guided surrogate": _guided,
+    "linear surrogate": _linear,
+    "LASSO 0.01": _lasso,
     "Banzhaf": _banzhaf,
     "Shapley": _shapley,
     "leave-one-out": _leave_one_out,
@@ -159,13 +188,8 @@ def formulas(runs: int, num_sources: int = 24) -> Iterator[Case]:
             # A clause that the full set spoils is no rule; its sources are not asked for.
             rules = planted.minimal() if planted.is_monotone else frozenset({frozenset({a, b})})
             sources = frozenset(index for rule in rules for index in rule)
-            yield Case(
-                family,
-                partial(_asked, planted.engine),
-                planted.predicate,
-                rules,
-                sources,
-            )
+            engine = partial(_recorded, planted.engine())
+            yield Case(family, engine, planted.predicate, rules, sources, num_sources)
 
 
 def worlds(runs: int, num_documents: int = 24, num_facts: int = 4000) -> Iterator[Case]:
@@ -193,10 +217,11 @@ def worlds(runs: int, num_documents: int = 24, num_facts: int = 4000) -> Iterato
         made += 1
         yield Case(
             "world",
-            partial(_asked, partial(ProbeEngine.from_generator, reader, request)),
+            partial(_recorded, ProbeEngine.from_generator(reader, request)),
             matches_answer(answer),
             None,
             frozenset(place for place, d in enumerate(chosen) if d.id in support),
+            len(chosen),
         )
 
 
@@ -204,15 +229,13 @@ def measure(cases: Sequence[Case]) -> list[dict[str, Any]]:
     """Every explainer on every case at every budget; one row for each family and budget."""
     collected: dict[tuple[str, int, str], list[dict[str, float]]] = {}
     for number, case in enumerate(cases):
-        value = valued(case.engine(None), case.predicate)
+        value = valued(case.engine(None, set()), case.predicate)
         for budget in BUDGETS:
-            for name, explain in EXPLAINERS.items():
-                start = time.perf_counter()
-                found = explain(case, budget, number)
-                if found is None:
-                    continue
-                scores = _scores(case, found, value, number)
-                scores["seconds"] = time.perf_counter() - start
+            found, seconds = _explain(case, budget, number)
+            seen = frozenset[int]().union(*(one.asked for one in found.values()))
+            for name, one in found.items():
+                scores = _scores(case, one, value, seen, number)
+                scores["seconds"] = seconds[name]
                 collected.setdefault((case.family, budget, name), []).append(scores)
     return [
         {
@@ -226,17 +249,33 @@ def measure(cases: Sequence[Case]) -> list[dict[str, Any]]:
     ]
 
 
-def _scores(case: Case, found: Explained, value: Any, seed: int) -> dict[str, float]:
+def _explain(case: Case, budget: int, seed: int) -> tuple[dict[str, Explained], dict[str, float]]:
+    """What each explainer finds, those that need more probes left out; and its seconds."""
+    found, seconds = {}, {}
+    for name, explain in EXPLAINERS.items():
+        start = time.perf_counter()
+        one = explain(case, budget, seed)
+        if one is not None:
+            found[name], seconds[name] = one, time.perf_counter() - start
+    return found, seconds
+
+
+def _scores(
+    case: Case, found: Explained, value: SetValue, asked: frozenset[int], seed: int
+) -> dict[str, float]:
+    """Every measure; predictions are tried on subsets that are not among those asked."""
     ranking = found.attribution.ranking
+    removals = ranking if found.attribution.removals is None else found.attribution.removals
     count = len(case.sources)
     hits = len(found.attribution.top(count) & case.sources) / count
     scores = {
         "sources_found": hits,
-        "top_drop": comprehensiveness(value, ranking, min(_TOP, count)),
+        "top_drop": comprehensiveness(value, removals, min(_TOP, count)),
         "sufficiency_loss": sufficiency(value, ranking, count),
         "lds": linear_datamodeling_score(
-            value, found.predict or found.attribution, samples=64, seed=seed + 10_000
+            value, found.predict, samples=64, seed=seed + 10_000, asked=asked
         ),
+        "probes": float(len(found.asked)),
     }
     if case.rules is not None:
         rules = rule_scores(found.rules or (), case.rules)

@@ -78,12 +78,15 @@ def plot_budgets(result: dict[str, Any], path: Path) -> None:
     figure, axes = plt.subplots(1, len(panels), figsize=(10.4, 3.8), layout="constrained")
     names = list(dict.fromkeys(row["explainer"] for row in result["rows"]))
     for axis, (key, label) in zip(axes, panels.items(), strict=True):
-        for name in names:
-            # A line through budgets at which some questions cannot be explained would mislead.
+        of = "lds_questions" if key == "lds" else "questions"
+        most = max(row[of] for row in result["rows"])
+        for place, name in enumerate(names):
+            # A line through budgets at which some questions are not measured would mislead.
             rows = [row for row in result["rows"] if row["explainer"] == name]
-            rows = [row for row in rows if row["questions"] == result["questions"]]
-            points = [(row["budget"], row[key]) for row in rows]
-            axis.plot(*zip(*points, strict=True), marker="o", label=name)
+            rows = [row for row in rows if row[of] == most]
+            budgets, values = [row["budget"] for row in rows], [row[key] for row in rows]
+            axis.plot(budgets, values, marker="o", label=name, color=f"C{place}")
+        label = label if most == result["questions"] else f"{label}, {most} questions"
         axis.set(xlabel="model calls", ylabel=label, xscale="log")
         axis.set_xticks(sorted({row["budget"] for row in result["rows"]}))
         axis.xaxis.set_major_formatter(plt.ScalarFormatter())

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from rulerag.errors import ConfigError
-from rulerag.explanation.lattice import mask_of
+from rulerag.explanation.lattice import indices_of, mask_of
+from rulerag.explanation.predictors import LinearSurrogate, SplitSurrogate
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.explanation.trace import expect
 from rulerag.explanation.values import Floats, Score, SetValue, valued
@@ -42,7 +43,12 @@ class Attribution:
         full: the score with every source kept; for a surrogate, what it predicts.
         empty: the score with every source removed, likewise; None when it was not asked.
         num_probes: how many distinct subsets were needed.
-        errors: the standard error of each value; None for exact ones.
+        errors: the standard error of each value: the standard deviation that it would have over
+            other seeds. None for exact values and where none is stated.
+        removals: the sources in the order in which removing them costs most, each after those
+            before it, where that was looked for. It differs from ``ranking`` where sources stand in
+            for each other: the second of two that say the same costs nothing until the first goes.
+        surrogate: predicts the score of a subset; None where the sum of the values does.
     """
 
     method: str
@@ -52,22 +58,37 @@ class Attribution:
     empty: float | None
     num_probes: int
     errors: tuple[float, ...] | None = None
+    removals: tuple[int, ...] | None = None
+    surrogate: SplitSurrogate | None = None
 
     @property
     def ranking(self) -> tuple[int, ...]:
         """The source indices, the one that counts most first; ties in their order."""
         return tuple(sorted(range(len(self.values)), key=lambda i: (-self.values[i], i)))
 
+    def predict(self, mask: int) -> float:
+        """The score that is predicted for a subset; up to a constant where ``empty`` is None."""
+        if self.surrogate is not None:
+            return self.surrogate(mask)
+        return LinearSurrogate(self.values, self.empty or 0.0)(mask)
+
     def top(self, count: int) -> frozenset[int]:
         """The ``count`` sources that count most."""
         return frozenset(self.ranking[:count])
 
     def __str__(self) -> str:
-        """One line a source, the one that counts most first."""
+        """One line a source, the one that counts most first; removals and rules where known."""
         lines = [f"{self.method}, {self.num_probes:,} probes, all sources score {self.full:.4g}"]
         for index in self.ranking:
             error = f" ± {self.errors[index]:.2g}" if self.errors is not None else ""
             lines.append(f"  {self.values[index]:+.4f}{error}  {self.names[index]}")
+        if self.removals is not None:
+            order = ", ".join(self.names[index] for index in self.removals)
+            lines.append(f"  removed in this order, most is lost: {order}")
+        if self.surrogate is not None and self.surrogate.rules not in ((), (0,)):
+            rules = [" + ".join(self.names[i] for i in indices_of(m)) for m in self.surrogate.rules]
+            more = "" if self.surrogate.complete else ", or with sets not looked for"
+            lines.append(f"  the score is kept with {' or with '.join(rules)}{more}")
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
@@ -80,16 +101,20 @@ class Attribution:
             "full": self.full,
             "empty": self.empty,
             "num_probes": self.num_probes,
+            "removals": None if self.removals is None else list(self.removals),
+            "surrogate": None if self.surrogate is None else self.surrogate.to_json(),
         }
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Attribution:
-        """Read the object that ``to_json`` makes.
+        """Read the object that ``to_json`` makes; older ones have no removals and no surrogate.
 
         Raises:
             DataFormatError: a key is missing or has the wrong type.
         """
         errors = expect(row, "errors", list | None)
+        removals = expect({"removals": None, **row}, "removals", list | None)
+        surrogate = expect({"surrogate": None, **row}, "surrogate", dict | None)
         return cls(
             method=expect(row, "method", str),
             names=tuple(expect(row, "names", list)),
@@ -98,6 +123,8 @@ class Attribution:
             empty=None if row.get("empty") is None else float(row["empty"]),
             num_probes=expect(row, "num_probes", int),
             errors=None if errors is None else tuple(float(value) for value in errors),
+            removals=None if removals is None else tuple(removals),
+            surrogate=None if surrogate is None else SplitSurrogate.from_json(surrogate),
         )
 
 
@@ -136,9 +163,14 @@ def shapley_values(
         engine: answers or numbers for subsets of the sources.
         score: a number for an output; None for the generator's own score.
         permutations: how many random orders to average over, at most ``num_sources`` new probes
-            each; every other one is the reverse of the one before, which evens out errors. None
-            for exact values from every subset.
+            each. Every other one is the reverse of the one before, which evens out errors; an odd
+            last one, which would have no reverse, is not drawn. None for exact values from every
+            subset.
         seed: of the random orders.
+
+    Returns:
+        Values with standard errors from the spread of the pairs' means, since the two orders of a
+        pair depend on each other; without errors from a single pair, which has no spread.
 
     Raises:
         ConfigError: exact values of more than 20 sources, or fewer than 2 permutations.
@@ -155,11 +187,10 @@ def shapley_values(
         return _exact("Shapley", value, values)
     if permutations < 2:
         raise ConfigError(f"expected 2 or more, found {permutations}", key="permutations")
-    gains = _permutation_gains(value, permutations, random.Random(seed))
-    pairs = (gains[0 : 2 * (permutations // 2) : 2] + gains[1::2]) / 2
-    means = gains.mean(axis=0)
-    spread = pairs.std(axis=0, ddof=1) if len(pairs) > 1 else np.abs(gains[0] - gains[1])
-    return _sampled("Shapley", value, means, spread / math.sqrt(len(pairs)))
+    gains = _permutation_gains(value, permutations // 2, random.Random(seed))
+    pairs = (gains[0::2] + gains[1::2]) / 2
+    errors = pairs.std(axis=0, ddof=1) / math.sqrt(len(pairs)) if len(pairs) > 1 else None
+    return _sampled("Shapley", value, pairs.mean(axis=0), errors)
 
 
 def banzhaf_values(
@@ -178,6 +209,9 @@ def banzhaf_values(
             less that of those without. None for exact values from every subset.
         seed: of the random subsets.
 
+    Returns:
+        Values with the standard errors of a difference of two means.
+
     Raises:
         ConfigError: exact values of more than 20 sources, or fewer than 4 samples.
         ExplanationError: the generator states no score.
@@ -192,10 +226,7 @@ def banzhaf_values(
         return _exact("Banzhaf", value, [_mean_gain(table, i, weights) for i in range(count)])
     if samples < 4:
         raise ConfigError(f"expected 4 or more, found {samples}", key="samples")
-    chance = random.Random(seed)
-    # Each subset comes with its complement, so that every source is kept in half of them.
-    masks = [chance.getrandbits(max(1, count)) & value.full for _ in range(samples // 2)]
-    masks += [value.full ^ mask for mask in masks]
+    masks = _random_masks(count, samples, random.Random(seed))
     found = value(masks)
     means, errors = np.zeros(count), np.zeros(count)
     for index in range(count):
@@ -207,7 +238,25 @@ def banzhaf_values(
 
 def _error(values: Floats) -> float:
     """The squared standard error of a mean."""
-    return float(values.var(ddof=1) / values.size) if values.size > 1 else float("nan")
+    return float(values.var(ddof=1) / values.size)
+
+
+def _random_masks(count: int, samples: int, chance: random.Random) -> list[int]:
+    """Random subsets, each source kept in at least two of them and left out of two, for its error.
+
+    They do not come with their complements, as permutations come with their reverses: what a
+    source adds to a subset and what it adds to the complement agree where scores add up, so that a
+    pair would tell little more than one of the two and cost twice as much. Nor is a source kept in
+    exactly half of them: that would spread the values less than the errors say.
+    """
+    masks = [0] * samples
+    for index in range(count):
+        column = chance.getrandbits(samples)
+        while not 2 <= column.bit_count() <= samples - 2:  # hardly ever, but for few samples
+            column = chance.getrandbits(samples)
+        for place in indices_of(column):
+            masks[place] |= 1 << index
+    return masks
 
 
 def _every_value(value: SetValue, alternative: str) -> Floats:
@@ -231,18 +280,15 @@ def _mean_gain(table: Floats, index: int, weights: Floats) -> float:
     return float(np.dot(table[without | 1 << index] - table[without], weights[without]))
 
 
-def _permutation_gains(value: SetValue, permutations: int, chance: random.Random) -> Floats:
-    """What each source adds in each order, of shape (permutations, num_sources)."""
+def _permutation_gains(value: SetValue, pairs: int, chance: random.Random) -> Floats:
+    """What each source adds in each order and its reverse, of shape (2 * pairs, num_sources)."""
     order = list(range(value.num_sources))
     orders: list[list[int]] = []
-    for number in range(permutations):
-        if number % 2:
-            orders.append(orders[-1][::-1])
-        else:
-            chance.shuffle(order)
-            orders.append(order.copy())
+    for _ in range(pairs):
+        chance.shuffle(order)
+        orders += [order.copy(), order[::-1]]
     masks = [mask_of(one[:length]) for one in orders for length in range(len(one) + 1)]
-    steps = np.diff(value(masks).reshape(permutations, -1), axis=1)
+    steps = np.diff(value(masks).reshape(len(orders), -1), axis=1)
     gains = np.zeros_like(steps)
     for row, one in enumerate(orders):
         gains[row, one] = steps[row]
@@ -256,7 +302,7 @@ def _exact(method: str, value: SetValue, values: list[float]) -> Attribution:
     )
 
 
-def _sampled(method: str, value: SetValue, means: Floats, errors: Floats) -> Attribution:
+def _sampled(method: str, value: SetValue, means: Floats, errors: Floats | None) -> Attribution:
     full, empty = value([value.full, 0]).tolist()
     return Attribution(
         f"{method} (sampled)",
@@ -265,5 +311,5 @@ def _sampled(method: str, value: SetValue, means: Floats, errors: Floats) -> Att
         full,
         empty,
         value.num_probes,
-        tuple(errors.tolist()),
+        None if errors is None else tuple(errors.tolist()),
     )

@@ -57,8 +57,7 @@ def _guided(
     engine: SetValue | ProbeEngine, score: Predicate | None, samples: int | None, seed: int
 ) -> Attribution:
     margin = LOG_MARGIN if score is None else None
-    found = guided_surrogate(engine, score, probes=max(8, samples or 64), margin=margin, seed=seed)
-    return found.attribution
+    return guided_surrogate(engine, score, probes=max(8, samples or 64), margin=margin, seed=seed)
 
 
 ATTRIBUTIONS: dict[str, Method] = {

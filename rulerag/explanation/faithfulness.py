@@ -10,7 +10,7 @@ References:
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,6 @@ import numpy as np
 from rulerag.errors import ConfigError
 from rulerag.explanation.attribution import Attribution
 from rulerag.explanation.lattice import mask_of
-from rulerag.explanation.surrogate import LinearSurrogate
 from rulerag.explanation.values import Floats, SetValue
 
 __all__ = [
@@ -30,7 +29,11 @@ __all__ = [
     "rule_scores",
     "set_scores",
     "sufficiency",
+    "unasked_subsets",
 ]
+
+_LISTED = 16
+"""Up to so many sources all subsets are listed; beyond, random ones are drawn until new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,37 +91,66 @@ def insertion_curve(value: SetValue, ranking: Sequence[int]) -> Floats:
     return value([mask_of(ranking[:n]) for n in range(len(ranking) + 1)])
 
 
+def unasked_subsets(
+    num_sources: int, samples: int, *, seed: int = 0, asked: Collection[int] = ()
+) -> list[int]:
+    """Distinct random subsets that no explainer has seen, each equally likely.
+
+    Args:
+        num_sources: how many sources the masks run over.
+        samples: how many, at most; fewer where fewer are left.
+        seed: of the subsets.
+        asked: masks that are left out.
+    """
+    chance, known = random.Random(seed), frozenset(asked)
+    if num_sources <= _LISTED:
+        left = [mask for mask in range(1 << num_sources) if mask not in known]
+        return chance.sample(left, min(samples, len(left)))
+    found: dict[int, None] = {}
+    wanted = min(samples, (1 << num_sources) - len(known))
+    while len(found) < wanted:
+        mask = chance.getrandbits(num_sources)
+        if mask not in known:
+            found[mask] = None
+    return list(found)
+
+
 def linear_datamodeling_score(
     value: SetValue,
     explanation: Attribution | Callable[[int], float],
     *,
     samples: int = 64,
     seed: int = 0,
+    asked: Collection[int] = (),
 ) -> float:
-    """How well the sum of the kept sources' values ranks random subsets: Spearman's rho.
+    """How well a prediction ranks distinct random subsets by their score: Spearman's rho.
 
     Args:
         value: the score that was explained.
-        explanation: a value for each source, or the score that a surrogate predicts for a mask.
-        samples: how many random subsets, each source kept with the probability one half.
-        seed: of the subsets; take another one than the attribution was made with.
+        explanation: what predicts the score of a mask, or an attribution, which does.
+        samples: how many random subsets, each source kept with the probability one half; all that
+            are left where there are fewer.
+        seed: of the subsets.
+        asked: the masks that the explanation was made from, and those of others that it is
+            compared with; none of them is used. What was fitted to them says little about others.
 
     Returns:
         From -1 to 1; 0.0 where the prediction is the same for every subset and the score is not,
         1.0 where neither differs.
 
     Raises:
-        ConfigError: fewer than 2 samples.
+        ConfigError: fewer than 2 samples are wanted, or fewer than 2 subsets were not asked.
     """
     if samples < 2:
         raise ConfigError(f"expected 2 or more, found {samples}", key="samples")
-    predict: Callable[[int], float]
-    if isinstance(explanation, Attribution):
-        predict = LinearSurrogate(explanation.values, 0.0)
-    else:
-        predict = explanation
-    chance = random.Random(seed)
-    masks = [chance.getrandbits(max(1, value.num_sources)) & value.full for _ in range(samples)]
+    masks = unasked_subsets(value.num_sources, samples, seed=seed, asked=asked)
+    if len(masks) < 2:
+        raise ConfigError(
+            f"{len(masks)} of {1 << value.num_sources} subsets were not asked",
+            key="asked",
+            hint="explain with fewer probes, or leave this score out",
+        )
+    predict = explanation.predict if isinstance(explanation, Attribution) else explanation
     actual = value(masks)
     predicted = np.array([predict(mask) for mask in masks])
     return _spearman(predicted, actual)

@@ -7,7 +7,7 @@ each side gets a linear function of its own. The rest of the probes goes to rand
 the removals that the surrogate expects to cost most, which are tried before they are stated.
 
 References:
-    Cohen-Wang et al. 2024 (ContextCite, arXiv:2409.00729): the surrogate with one side only, and
+    Cohen-Wang et al. 2024 (ContextCite, arXiv:2409.00729): one linear function for all subsets, and
     the measures that this one is made for: top-k drop and linear datamodeling score.
     Golub, Heath, Wahba 1979 (Technometrics 21): the penalty by leave-one-out residuals.
 """
@@ -17,8 +17,8 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,11 +27,12 @@ from rulerag.explanation.attribution import Attribution
 from rulerag.explanation.borders import BorderSearch
 from rulerag.explanation.lattice import indices_of, iter_minimal_transversals, mask_of
 from rulerag.explanation.oracle import RuleOracle
+from rulerag.explanation.predictors import LinearSurrogate, SplitSurrogate
 from rulerag.explanation.probe import ProbeEngine
-from rulerag.explanation.surrogate import LinearSurrogate, fit_ridge
+from rulerag.explanation.surrogate import fit_ridge
 from rulerag.explanation.values import Score, SetValue, valued
 
-__all__ = ["LOG_MARGIN", "GuidedSurrogate", "guided_surrogate"]
+__all__ = ["LOG_MARGIN", "guided_surrogate"]
 
 LOG_MARGIN = math.log(10)
 """The margin for log-probabilities: a tenth of the full set's probability, from where ContextCite's
@@ -45,41 +46,6 @@ _SAMPLES = 512
 _TRANSVERSALS = 200
 
 
-@dataclass(frozen=True)
-class GuidedSurrogate:
-    """What was found: rules, a prediction for every subset, values, and an order of removal.
-
-    Args:
-        rules: the minimal sets of sources that keep the score; all of them only when ``complete``,
-            and under the assumption that more sources keep it too.
-        above: predicts subsets with a whole rule.
-        below: predicts the others.
-        attribution: the effect of each source on the prediction for a random subset of the others
-            (its Banzhaf value), measured in the unit of the score.
-        removals: the sources in the order in which removing them costs most, each after those
-            before it.
-        complete: whether the search for rules ended within its share of the probes.
-    """
-
-    rules: frozenset[frozenset[int]]
-    above: LinearSurrogate
-    below: LinearSurrogate
-    attribution: Attribution
-    removals: tuple[int, ...]
-    complete: bool
-
-    def __call__(self, mask: int) -> float:
-        """The predicted score of a subset."""
-        kept = any(mask_of(rule) & ~mask == 0 for rule in self.rules)
-        return self.above(mask) if kept else self.below(mask)
-
-    def __str__(self) -> str:
-        """The values, the source that counts most first, and the order of removal."""
-        names = self.attribution.names
-        order = ", ".join(names[index] for index in self.removals)
-        return f"{self.attribution}\n  removed in this order, most is lost: {order}"
-
-
 def guided_surrogate(
     engine: ProbeEngine | SetValue,
     score: Score | None = None,
@@ -87,7 +53,7 @@ def guided_surrogate(
     probes: int = 64,
     margin: float | None = None,
     seed: int = 0,
-) -> GuidedSurrogate:
+) -> Attribution:
     """Find the rules of a score, then fit a linear function on each side of them.
 
     Args:
@@ -98,6 +64,12 @@ def guided_surrogate(
             ``LOG_MARGIN`` suits log-probabilities. By default half of what is lost when every
             source is removed.
         seed: of the random subsets.
+
+    Returns:
+        What each source adds to the prediction for a random subset of the others (its Banzhaf
+        value, over 512 random subsets with ten sources and more), in the unit of the score; the
+        prediction itself with the rules that it is split by (``surrogate``); and the sources in
+        the order in which removing them costs most (``removals``).
 
     Raises:
         ConfigError: fewer than 8 probes, or a margin that is not above 0.
@@ -123,25 +95,24 @@ class _Run:
         self._chance = chance
         self._known: dict[int, float] = {}
 
-    def result(self, margin: float | None) -> GuidedSurrogate:
+    def result(self, margin: float | None) -> Attribution:
         full, empty = self._ask([self._value.full, 0])
         loss = max((full - empty) / 2, 0.0) if margin is None else margin
         rules, complete = self._search(full - loss)
         self._draw(self._limit - int(_REMOVALS * self._probes))
-        predict = self._fitted(rules)[0]
-        removals = self._remove(predict, rules)
+        removals = self._remove(self._fitted(rules, complete))
         self._draw(self._limit)
-        predict, above, below = self._fitted(rules)
-        attribution = Attribution(
+        predict = self._fitted(rules, complete)
+        return Attribution(
             "guided surrogate",
             self._value.names,
             self._effects(predict),
             predict(self._value.full),
             predict(0),
             len(self._known),
+            removals=removals,
+            surrogate=predict,
         )
-        found = frozenset(frozenset(indices_of(rule)) for rule in rules)
-        return GuidedSurrogate(found, above, below, attribution, removals, complete)
 
     def _ask(self, masks: Sequence[int]) -> list[float]:
         new = [mask for mask in dict.fromkeys(masks) if mask not in self._known]
@@ -186,29 +157,21 @@ class _Run:
                 drawn[mask] = None
         self._ask(list(drawn))
 
-    def _fitted(
-        self, rules: Sequence[int]
-    ) -> tuple[Callable[[int], float], LinearSurrogate, LinearSurrogate]:
-        """The prediction, and the linear functions with and without a whole rule."""
-
-        def whole(mask: int) -> bool:
-            return any(rule & ~mask == 0 for rule in rules)
-
+    def _fitted(self, rules: Sequence[int], complete: bool) -> SplitSurrogate:
+        """The prediction: a linear function with, and one without, a whole rule."""
+        nothing = LinearSurrogate((0.0,) * self._count, 0.0)
+        split = SplitSurrogate(tuple(sorted(rules)), nothing, nothing, complete)
         sides = {True: [], False: []}  # type: dict[bool, list[int]]
         for mask in self._known:
-            sides[whole(mask)].append(mask)
+            sides[split.holds(mask)].append(mask)
         above, below = (self._fit(sides[side] or sides[not side]) for side in (True, False))
-
-        def predict(mask: int) -> float:
-            return above(mask) if whole(mask) else below(mask)
-
-        return predict, above, below
+        return replace(split, above=above, below=below)
 
     def _fit(self, masks: Sequence[int]) -> LinearSurrogate:
         kept = [[mask >> i & 1 for i in range(self._count)] for mask in masks]
         return fit_ridge(kept, [self._known[mask] for mask in masks])
 
-    def _remove(self, predict: Callable[[int], float], rules: Sequence[int]) -> tuple[int, ...]:
+    def _remove(self, predict: SplitSurrogate) -> tuple[int, ...]:
         """The sources in the order of their cost: the likeliest removals are tried, in batches.
 
         A smallest set that leaves no rule whole comes first: where each of several documents is
@@ -216,7 +179,7 @@ class _Run:
         """
         order: list[int] = []
         current = self._value.full
-        breaking = self._breaking(predict, rules)
+        breaking = self._breaking(predict)
         while current:
             choice = indices_of(current & breaking) or indices_of(current)
             without = {index: current ^ 1 << index for index in choice}
@@ -231,8 +194,9 @@ class _Run:
             current = without[order[-1]]
         return tuple(order)
 
-    def _breaking(self, predict: Callable[[int], float], rules: Sequence[int]) -> int:
+    def _breaking(self, predict: SplitSurrogate) -> int:
         """The smallest set that meets every rule; of several, the one that costs most."""
+        rules = predict.rules
         if not rules or 0 in rules:
             return 0
         sets = list(itertools.islice(iter_minimal_transversals(list(rules)), _TRANSVERSALS))
@@ -244,7 +208,7 @@ class _Run:
 
         return min((mask for mask in sets if mask.bit_count() == least), key=left)
 
-    def _effects(self, predict: Callable[[int], float]) -> tuple[float, ...]:
+    def _effects(self, predict: SplitSurrogate) -> tuple[float, ...]:
         """The mean effect of each source on the prediction for random subsets of the others."""
         count = self._count
         masks: Iterable[int] = range(1 << count)

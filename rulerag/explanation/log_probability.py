@@ -1,4 +1,4 @@
-"""The log-probability of one response as what a probe gives: the score that ContextCite explains.
+"""The log-probability of one response as what a probe gives; ContextCite explains its logit.
 
 A verdict is 0 or 1; the log-probability of what the model wrote also tells by how much a source
 counts. It comes from generators that score given texts, such as ``HuggingFaceGenerator``.

@@ -1,8 +1,13 @@
 """A linear surrogate: a sparse sum of the kept sources that follows the score of random ablations.
 
+It works as ContextCite does (a LASSO on random ablations) and is not ContextCite's estimator: that
+one explains the logit of the response's probability, divided by its number of tokens, with a
+penalty of 0.01. Here the score is explained as it is given, be it a log-probability or a verdict,
+and the penalty goes by its spread. ``benchmarks/explanation_contextcite.py`` runs ContextCite's own
+package beside it.
+
 References:
-    Cohen-Wang et al. 2024 (ContextCite, arXiv:2409.00729), section 3: LASSO on random ablations
-    of the answer's log-probability. For text-only models the score is 0 or 1.
+    Cohen-Wang et al. 2024 (ContextCite, arXiv:2409.00729), section 3: LASSO on random ablations.
     Friedman, Hastie, Tibshirani 2010 (J. Statistical Software 33): coordinate descent.
     Golub, Heath, Wahba 1979 (Technometrics 21): the penalty of ridge regression.
 """
@@ -11,7 +16,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -19,30 +23,14 @@ import numpy.typing as npt
 from rulerag.errors import ConfigError
 from rulerag.explanation.attribution import MAX_EXACT_VALUES, Attribution, banzhaf_values
 from rulerag.explanation.lattice import indices_of, mask_of
+from rulerag.explanation.predictors import LinearSurrogate
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.explanation.values import Floats, Score, SetValue, valued
 
-__all__ = ["LinearSurrogate", "RuleSurrogate", "fit_lasso", "fit_ridge", "linear_surrogate"]
+__all__ = ["RuleSurrogate", "fit_lasso", "fit_ridge", "linear_surrogate"]
 
 _PENALTIES = np.geomspace(1e-3, 1e2, 21) / 4
 """For one row; a quarter is the variance of a source that is kept every other time."""
-
-
-@dataclass(frozen=True, slots=True)
-class LinearSurrogate:
-    """A linear function of the kept sources.
-
-    Args:
-        weights: of the sources, in order.
-        bias: the number without any source.
-    """
-
-    weights: tuple[float, ...]
-    bias: float
-
-    def __call__(self, mask: int) -> float:
-        """The predicted score of a subset."""
-        return self.bias + sum(w for i, w in enumerate(self.weights) if mask >> i & 1)
 
 
 class RuleSurrogate:
@@ -82,11 +70,15 @@ class RuleSurrogate:
         inner = banzhaf_values(
             SetValue(value, len(places)), samples=None if exact else samples, seed=seed
         )
-        values = [0.0] * len(self._names)
-        for place, number in zip(places, inner.values, strict=True):
-            values[place] = number
         full = (1 << len(self._names)) - 1
-        return Attribution("rules", self._names, tuple(values), self(full), self(0), 0)
+        errors = None if inner.errors is None else self._placed(places, inner.errors)
+        values = self._placed(places, inner.values)
+        return Attribution("rules", self._names, values, self(full), self(0), 0, errors)
+
+    def _placed(self, places: Sequence[int], numbers: Sequence[float]) -> tuple[float, ...]:
+        """Numbers of the sources in the rules, and 0 for all others."""
+        found = dict(zip(places, numbers, strict=True))
+        return tuple(found.get(place, 0.0) for place in range(len(self._names)))
 
 
 def linear_surrogate(
@@ -105,8 +97,8 @@ def linear_surrogate(
         score: a number for an output; None for the generator's own score.
         ablations: how many random subsets to ask.
         keep: the probability that an ablation keeps a source.
-        penalty: the weight of the LASSO's penalty; ContextCite takes 0.01 on log-probabilities a
-            token. None for a tenth of the largest penalty that leaves a source.
+        penalty: the weight of the LASSO's penalty, in the unit of the score; None for a tenth of
+            the largest penalty that leaves a source.
         seed: of the random subsets.
 
     Raises:

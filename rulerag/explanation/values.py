@@ -80,7 +80,8 @@ def valued(engine: ProbeEngine | SetValue, score: Score | None) -> SetValue:
     if isinstance(engine, SetValue):
         if score is not None:
             raise ConfigError("this function gives numbers already", key="score")
-        return engine
+        # Each explainer counts what it asks; what another asked before costs nothing all the same.
+        return SetValue(lambda masks: engine(masks).tolist(), engine.num_sources, engine.names)
     if score is None:
         return SetValue(engine.scores, engine.num_sources, engine.names)
     judged: dict[str, float] = {}

@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from benchmarks.explanation_certified import BARS
 from benchmarks.explanation_certified import measure as measure_rules
 from benchmarks.explanation_explainers import BUDGETS, EXPLAINERS, formulas, measure, worlds
+from rulerag.explanation.details import attributions
 from rulerag.explanation.miners import MonoMiner
+
+RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "explanations"
 
 
 def test_every_explainer_is_measured_within_its_budget() -> None:
@@ -19,13 +25,31 @@ def test_every_explainer_is_measured_within_its_budget() -> None:
             assert row["sources_found"] == row["rule_f1"] == 1
             assert row["lds"] == pytest.approx(1)
         assert -1 <= row["lds"] <= 1 and 0 <= row["sources_found"] <= 1
+        assert row["probes"] <= row["budget"]
+
+
+def test_only_the_package_is_called_context_cite() -> None:
+    assert not [name for name in EXPLAINERS if "cite" in name.lower()]
+    committed = json.loads((RESULTS / "explainers.json").read_text(encoding="utf-8"))
+    assert {row["explainer"] for row in committed["rows"]} == set(EXPLAINERS)
+
+
+def test_values_are_those_that_are_returned() -> None:
+    case = next(iter(formulas(1)))
+    for name, method in (("guided surrogate", "guided"), ("linear surrogate", "linear")):
+        measured = EXPLAINERS[name](case, 64, 5)
+        assert measured is not None and len(measured.asked) <= 64
+        engine = case.engine(64, set())
+        (returned,), _ = attributions(engine, case.predicate, [method], samples=64, seed=5)
+        assert measured.attribution == returned
+        assert all(measured.predict(m) == returned.predict(m) for m in range(0, 1 << 24, 99_991))
 
 
 def test_the_truth_of_worlds_is_what_decides_the_answer() -> None:
     cases = list(worlds(3, num_documents=10, num_facts=1000))
     assert len(cases) == 3
     for case in cases:
-        found = MonoMiner("retention").mine(case.engine(None), case.predicate)
+        found = MonoMiner("retention").mine(case.engine(None, set()), case.predicate)
         assert {index for rule in found.minimal for index in rule} & case.sources
         assert not found.minimal or frozenset() not in found.minimal
 

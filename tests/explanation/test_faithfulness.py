@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 
@@ -53,6 +55,34 @@ def test_the_true_weights_rank_random_subsets_as_the_score_does() -> None:
     assert linear_datamodeling_score(additive([0.0] * 5), attribution([0.0] * 5)) == 1
     with pytest.raises(ConfigError, match="key 'samples'"):
         linear_datamodeling_score(value, opposite, samples=1)
+
+
+def test_predictions_are_tried_on_subsets_that_were_not_asked() -> None:
+    seen: list[int] = []
+
+    def function(masks: list[int]) -> list[float]:
+        seen.extend(masks)
+        return [float(mask % 7) for mask in masks]
+
+    for count in (6, 20):
+        asked = set(range(0, 64, 2))
+        seen.clear()
+        value = SetValue(function, count)
+        linear_datamodeling_score(value, attribution([1.0] * count), samples=40, asked=asked)
+        assert len(seen) == len(set(seen)) == (32 if count == 6 else 40)
+        assert not asked & set(seen) and max(seen) < 1 << count
+    # What was learned by heart is worth nothing on others.
+    table = [random.Random(mask).random() for mask in range(1 << 10)]
+    value = SetValue(lambda masks: [table[mask] for mask in masks], 10)
+    known = set(random.Random(0).sample(range(1 << 10), 500))
+
+    def learned(mask: int) -> float:
+        return table[mask] if mask in known else 0.5
+
+    assert linear_datamodeling_score(value, learned, samples=400) > 0.3
+    assert linear_datamodeling_score(value, learned, samples=400, asked=known) == 0
+    with pytest.raises(ConfigError, match="1 of 4 subsets were not asked"):
+        linear_datamodeling_score(additive([1.0, 2.0]), attribution([1.0, 2.0]), asked={0, 1, 2})
 
 
 def test_ties_are_ranked_as_scipy_does() -> None:
