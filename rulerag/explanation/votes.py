@@ -10,14 +10,16 @@ from rulerag.errors import ConfigError, SamplingError
 from rulerag.explanation.asking import reading_of
 from rulerag.io import fingerprint_object
 from rulerag.text import normalize_answer
-from rulerag.types import Candidate, Completion, GenerationRequest
+from rulerag.types import Answer, Candidate, Completion, GenerationRequest
 
 if TYPE_CHECKING:
+    from rulerag.explanation.probe import ProbeEngine
     from rulerag.protocols import Generator
 
 __all__ = [
     "VotingGenerator",
     "refuse_another_answer",
+    "refuse_sampled_answer",
     "refuse_sampling",
     "refuse_sampling_generator",
     "sampling_of",
@@ -99,7 +101,7 @@ def sampling_of(generator: object) -> str:
     """
     stated = getattr(generator, "sampling", None)
     if stated is not None:
-        return str(stated)
+        return str(stated) if stated else ""
     if getattr(generator, "do_sample", None) is True:
         return "do_sample"
     temperature = getattr(generator, "temperature", None)
@@ -108,6 +110,29 @@ def sampling_of(generator: object) -> str:
     parts = (getattr(generator, name, None) for name in _PARTS)
     found = (sampling_of(part) for part in parts if hasattr(part, "fingerprint"))
     return next((words for words in found if words), "")
+
+
+def refuse_sampled_answer(engine: ProbeEngine, answer: Answer, generator: Generator) -> None:
+    """Refuse a generator that does not say so but answers by chance.
+
+    The probe that keeps every source, which each explanation needs, asks what the answer came from.
+    Only where it says something else is the generator asked a third time: one that then says the
+    same again has its reasons, such as another build since; one that changes again is refused. A
+    vote over tries may change and is not compared.
+
+    Args:
+        engine: over the generator.
+        answer: what is explained.
+        generator: what gave it, without a cache in front.
+
+    Raises:
+        SamplingError: the generator answers the same request otherwise each time.
+    """
+    if isinstance(generator, VotingGenerator) or engine.max_probes == 0:
+        return
+    second = engine.probe([range(engine.num_sources)])[0]
+    if normalize_answer(second) != normalize_answer(answer.text):
+        refuse_another_answer(second, generator.generate([answer.request()])[0].text)
 
 
 def refuse_sampling_generator(generator: Generator) -> None:
