@@ -13,6 +13,7 @@ import os
 import sqlite3
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ Format 1 had keys without the rules' counts, and none of its answers can be told
 _APPLICATION = 0x52524147  # "RRAG", in the header of the file
 _PATIENCE = 60.0  # seconds to wait for another process that is writing
 _KEYS_A_QUERY = 500
+# Where builds of a model take turns, so many calls may fall to the wrong one in a row.
+_SPARE_CALLS = 8
 
 _SCHEMA = (
     "CREATE TABLE answers (key TEXT NOT NULL, system TEXT NOT NULL, generator TEXT NOT NULL,"
@@ -215,8 +218,9 @@ class CachedGenerator:
     """A generator in front of which an ``AnswerCache`` stands; takes any generator's place.
 
     All answers that one object hands out come from one build of the model. Where an endpoint tells
-    its build, answers that another one gave are stored under that build's name and asked for again;
-    an endpoint that only answers as another build is an error, and a rerun goes on with that one.
+    its build, answers that another one gave are stored under that build's name and asked for again,
+    as where two take turns; an endpoint that only answers as another build is an error, and a rerun
+    goes on with that one.
 
     Threads may share it: one of them asks at a time.
 
@@ -300,19 +304,24 @@ class CachedGenerator:
         system = self._system if settled else self.cache.system(fingerprint)
         known = {} if system is None else self.cache.load(list(wanted), system)
         asked: set[str] = set()
+        seen, spare = False, _SPARE_CALLS
         while new := {key: r for key, r in wanted.items() if key not in known}:
             arrived = self._ask(fingerprint, new)
             asked |= new.keys()
             fitting = {key: one for key, one, build in arrived if build == system}
+            known |= fitting
             if fitting:
-                known |= fitting
+                seen, spare = True, _SPARE_CALLS
                 continue
-            now = arrived[-1][2]
+            spare -= len(new)
+            if seen and spare >= 0:
+                continue
+            now = Counter(build for _, _, build in arrived).most_common(1)[0][0]
             if settled:
                 raise endpoint_changed(system or "", now)
             # Nothing was handed out yet: what another build answered is left, once.
             settled, system = True, now
-            known = self.cache.load(list(wanted), now)
+            known, seen = self.cache.load(list(wanted), now), True
         self._system = system
         self.num_known += len(known.keys() - asked)
         return known
