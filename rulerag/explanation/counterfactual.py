@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 _BATCH = 256
+_MOST_LINES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +79,11 @@ class Counterfactuals:
             return f"no set{size} {effect} when {self.change} ({self._found_by})"
         lines = [
             f"  {listing([self.names[index] for index in sorted(one)]) or 'no source at all'}"
-            for one in sorted(self.sets, key=sorted)
+            for one in sorted(self.sets, key=sorted)[:_MOST_LINES]
         ]
         count = len(self.sets)
+        if count > _MOST_LINES:
+            lines.append(f"  … and {count - _MOST_LINES} more")
         head = f"{count} smallest set{'' if count == 1 else 's'} that, when {self.change}, {effect}"
         if not self.complete:
             lines.append("  The search was cut short: there may be others.")

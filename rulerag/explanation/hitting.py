@@ -2,9 +2,9 @@
 
 A rule that holds whenever its sources are kept is broken only where one of them is removed. So a
 removal that changes the answer meets every such rule, and the smallest that do are the smallest
-hitting sets of the rules. Each is tried; one that changes nothing shows that a rule was missing,
-and the sources that it leaves hold that rule. The number of probes grows with the rules, not with
-the subsets.
+hitting sets of the rules. Each is tried; one that changes nothing shows that a rule is missing,
+which is then mined from the sources that it leaves. The number of probes grows with the rules, not
+with the subsets, and what miners asked before is known.
 
 References:
     Reiter 1987 (Artificial Intelligence 32, 57-95): diagnoses as hitting sets of conflicts.
@@ -25,6 +25,7 @@ __all__ = ["RuleChanges", "smallest_hitting_sets"]
 
 _BATCH = 64
 _MOST_PROBES = 1000
+_MOST_SETS = 100
 _MOST_STEPS = 100_000
 
 
@@ -45,10 +46,6 @@ class RuleChanges:
         self.max_size = max_size
         self.found: list[int] = []
         self.complete = False
-        # The search of the miner for many sources: what that one asked is known to the engine.
-        self._search = BorderSearch(
-            oracle, max_size=oracle.num_sources, max_probes=_MOST_PROBES, seed=0
-        )
 
     def subsets(self) -> None:
         """Find the smallest rules: what they keep is enough.
@@ -56,11 +53,15 @@ class RuleChanges:
         Raises:
             ProbeBudgetError: the budget ran out; the rules found until then are in ``found``.
         """
+        # The search of the miner for many sources: what that one asked the engine knows.
+        search = BorderSearch(
+            self.oracle, max_size=self.oracle.num_sources, max_probes=_MOST_PROBES, seed=0
+        )
         try:
-            self._search.run()
-            self.complete = self._search.complete
+            search.run()
+            self.complete = search.complete
         finally:
-            small = [mask for mask in self._search.found if mask.bit_count() <= self.max_size]
+            small = [mask for mask in search.found if mask.bit_count() <= self.max_size]
             least = min((mask.bit_count() for mask in small), default=0)
             self.found = [mask for mask in small if mask.bit_count() == least]
 
@@ -70,11 +71,10 @@ class RuleChanges:
         Raises:
             ProbeBudgetError: the budget ran out; what was found until then is in ``found``.
         """
-        self._search.run()
-        edges = list(self._search.found)
+        edges: list[int] = []
         last = self.oracle.num_probes + _MOST_PROBES
         tried: set[int] = set()
-        while self.oracle.num_probes < last:
+        while self.oracle.num_probes < last and len(self.found) < _MOST_SETS:
             candidates, all_of_them = self._candidates(edges, tried)
             if not candidates:
                 self.complete = all_of_them
@@ -94,7 +94,8 @@ class RuleChanges:
         most = self.found[0].bit_count() if self.found else self.max_size
         try:
             new = (m for m in smallest_hitting_sets(edges, most) if m not in tried)
-            return list(itertools.islice(new, _BATCH)), True
+            # One at a time until all rules are known: each shows which one is missing.
+            return list(itertools.islice(new, _BATCH if self.found else 1)), True
         except _TooManyError:
             rough = _greedy(edges)
             fits = rough.bit_count() <= most and rough not in tried
