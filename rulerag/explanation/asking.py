@@ -30,9 +30,10 @@ __all__ = [
     "whole_request",
 ]
 
-_UNREAD = {Query: frozenset({"id", "answers"})}
+_UNREAD = ("id", "answers")  # of a query
 _KEY_DIGITS = 40
 _SHOWN = 5
+_HELD = 4096
 
 
 def request_key(generator: str, reading: object) -> str:
@@ -57,12 +58,35 @@ def whole_request(request: GenerationRequest) -> object:
     That is every field of query, rules (with their counts, atoms and words) and documents (with
     their facts and titles), but for the id and the gold answers of the query.
     """
-    return _plain(request)
+    told: dict[str, object] = {}
+    for field in fields(request):
+        value = getattr(request, field.name)
+        many = isinstance(value, list | tuple)
+        told[field.name] = [_digest(part) for part in value] if many else _digest(value)
+    return told
+
+
+# Digests of records, which cannot change and recur from probe to probe. As long as a record is held
+# here, its id is its own.
+_digests: dict[int, tuple[object, str]] = {}
+
+
+def _digest(part: object) -> object:
+    if not is_dataclass(part):
+        return _plain(part)
+    held = _digests.get(id(part))
+    if held is not None and held[0] is part:
+        return held[1]
+    digest = fingerprint_object(_plain(part), digits=_KEY_DIGITS)
+    if len(_digests) >= _HELD:
+        _digests.clear()
+    _digests[id(part)] = (part, digest)
+    return digest
 
 
 def _plain(value: Any) -> Any:
     if is_dataclass(value):
-        unread = _UNREAD.get(type(value), frozenset())  # type: ignore[arg-type]
+        unread = _UNREAD if isinstance(value, Query) else ()
         names = [field.name for field in fields(value) if field.name not in unread]
         return {name: _plain(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):

@@ -13,10 +13,14 @@ import torch
 import transformers
 
 from rulerag import io
+from rulerag.errors import DroppedDocumentsError
 from rulerag.explanation.cache import AnswerCache, CachedGenerator
+from rulerag.explanation.log_probability import response_engine
+from rulerag.explanation.probe import ProbeEngine
 from rulerag.generation.hf_identity import Weights, folder_identity, tokenizer_identity
 from rulerag.generation.huggingface import HuggingFaceGenerator
-from rulerag.generation.prompts import PromptTemplate
+from rulerag.generation.prompts import Prompt, PromptTemplate
+from rulerag.types import GenerationRequest
 from tests.generation.test_huggingface import SIZES, requests, write_tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -224,3 +228,19 @@ def test_the_key_follows_the_packed_prompt(llama: Path) -> None:
     for request in requests(12, documents=12):
         assert tight.reading(request) == tight.prompts([request])[0].text
     assert any(prompt.dropped for prompt in tight.prompts(requests(12, documents=12)))
+
+
+def test_an_explanation_of_documents_that_were_not_read_is_refused(llama: Path) -> None:
+    tight = reader(llama, max_input_tokens=120, template="standard")
+    request = next(r for r, p in with_prompts(tight) if p.dropped)
+    with pytest.raises(DroppedDocumentsError, match=r"did not fit.*max_input_tokens"):
+        ProbeEngine.from_generator(tight, request)
+    with pytest.raises(DroppedDocumentsError, match="did not fit"):
+        response_engine(tight, request)
+    whole = next(r for r, p in with_prompts(tight) if p.kept and not p.dropped)
+    ProbeEngine.from_generator(tight, whole).probe([0, 1])
+
+
+def with_prompts(generator: HuggingFaceGenerator) -> list[tuple[GenerationRequest, Prompt]]:
+    asked = requests(30, documents=12)
+    return list(zip(asked, generator.prompts(asked), strict=True))
