@@ -14,9 +14,15 @@
     ├── MiningError                 rule mining cannot start or go on
     ├── RetrievalError              an index or a search failed
     ├── GenerationError             a reader or a model provider failed
+    │   ├── EmptyCompletionError    a completion holds no answer
+    │   ├── CutCompletionError      a completion was cut before its answer ended
+    │   ├── RefusedCompletionError  the model or a content filter refused to answer
+    │   └── EndpointChangedError    another model answers under the same name
     └── ExplanationError            an explanation cannot be computed
         ├── ProbeBudgetError        the number of allowed probes is used up
-        └── PredicateError          an output predicate raised
+        ├── PredicateError          an output predicate raised
+        ├── DroppedDocumentsError   the generator does not read every document
+        └── SamplingError           the generator answers by chance
 
 Every error says what was wrong, where (file, line, key) and what would work.
 The command line prints the message and exits with status 2.
@@ -30,9 +36,13 @@ from pathlib import Path
 
 __all__ = [
     "ConfigError",
+    "CutCompletionError",
     "DataError",
     "DataFormatError",
+    "DroppedDocumentsError",
+    "EmptyCompletionError",
     "EmptyDataError",
+    "EndpointChangedError",
     "ExplanationError",
     "FingerprintError",
     "GenerationError",
@@ -41,8 +51,10 @@ __all__ = [
     "OutputError",
     "PredicateError",
     "ProbeBudgetError",
+    "RefusedCompletionError",
     "RetrievalError",
     "RuleRAGError",
+    "SamplingError",
     "UnknownNameError",
     "did_you_mean",
 ]
@@ -177,6 +189,29 @@ class GenerationError(RuleRAGError):
         super().__init__(f"{provider}: {message}" if provider else message, hint=hint)
 
 
+class EmptyCompletionError(GenerationError):
+    """A completion holds no answer: it is empty, null, or nothing can be read out of it.
+
+    A reader that abstains returns a :class:`~rulerag.types.Completion` without a text; that is an
+    answer and no error.
+    """
+
+
+class CutCompletionError(GenerationError):
+    """A completion was cut at the limit of new tokens before its answer ended."""
+
+
+class RefusedCompletionError(GenerationError):
+    """The model refused to answer, or a content filter kept the question or the answer back."""
+
+
+class EndpointChangedError(GenerationError):
+    """Another model, or another build of it, answers under the same name in the middle of a run.
+
+    Answers of two models explain neither of them.
+    """
+
+
 class ExplanationError(RuleRAGError):
     """An explanation cannot be computed from what was given."""
 
@@ -199,3 +234,11 @@ class ProbeBudgetError(ExplanationError):
 
 class PredicateError(ExplanationError):
     """An output predicate raised; the message names the output."""
+
+
+class DroppedDocumentsError(ExplanationError):
+    """Documents do not fit the generator's prompt, so that it never reads what is explained."""
+
+
+class SamplingError(ExplanationError):
+    """The generator answers by chance: its outputs say as much about chance as about sources."""

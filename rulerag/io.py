@@ -9,9 +9,10 @@ import io
 import json
 import os
 import tempfile
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -27,6 +28,7 @@ __all__ = [
     "read_jsonl",
     "read_records",
     "read_text",
+    "remembered_fingerprint",
     "to_json",
     "write_json",
     "write_jsonl",
@@ -41,10 +43,15 @@ def to_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
 
 
-def fingerprint_object(value: Any) -> str:
-    """A short stable fingerprint (16 hex digits of SHA-256) of a JSON-like value."""
+def fingerprint_object(value: Any, *, digits: int = 16) -> str:
+    """A short stable fingerprint (hex digits of SHA-256) of a JSON-like value.
+
+    Args:
+        value: what JSON can hold.
+        digits: how many hex digits, up to 64; 16 tell some hundred million values apart.
+    """
     canonical = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+    return hashlib.sha256(canonical.encode()).hexdigest()[:digits]
 
 
 def fingerprint_file(path: str | Path) -> str:
@@ -61,6 +68,50 @@ def fingerprint_file(path: str | Path) -> str:
     except OSError as error:
         raise DataError(f"cannot be read ({error.strerror})", path=path) from error
     return digest.hexdigest()
+
+
+# A file that changed this recently may change again within the same tick of the clock.
+_SETTLED_SECONDS = 2.0
+_WORTH_REMEMBERING = 16 << 20
+
+
+def remembered_fingerprint(path: str | Path) -> str:
+    """The SHA-256 of a file's bytes, in full, read once for each state of a large file.
+
+    Files over 16 MiB are remembered under the user's cache folder by path, device, inode, size and
+    both times of change (a copy that sets the time of modification cannot set that of the inode).
+    Where the cache folder cannot be written the file is read every time.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    source = Path(path)
+    before = _state(source)
+    if before is None or before[3] <= _WORTH_REMEMBERING:
+        return fingerprint_file(source)
+    try:
+        note = cache_folder("fingerprints") / fingerprint_object(before, digits=32)
+        known = note.read_text(encoding="ascii") if note.is_file() else ""
+    except (OSError, OutputError, UnicodeDecodeError):
+        return fingerprint_file(source)
+    if len(known) == 64:
+        return known
+    found = fingerprint_file(source)
+    if _state(source) == before and time.time() - max(before[4:]) / 1e9 > _SETTLED_SECONDS:
+        with suppress(OutputError):
+            write_text(note, found)
+    return found
+
+
+def _state(path: Path) -> list[Any] | None:
+    """What tells one state of a file from another: path, device, inode, size and times in ns."""
+    try:
+        there = path.resolve()
+        stat = there.stat()
+    except OSError:
+        return None
+    times = [stat.st_mtime_ns, stat.st_ctime_ns]
+    return [os.fsencode(there).hex(), stat.st_dev, stat.st_ino, stat.st_size, *times]
 
 
 def cache_folder(*parts: str) -> Path:

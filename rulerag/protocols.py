@@ -6,8 +6,8 @@ of one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from rulerag.rules import Rule, RuleBank
 from rulerag.types import Completion, GenerationRequest, Query, ScoredDocument
@@ -18,7 +18,15 @@ if TYPE_CHECKING:
 
     from rulerag.kg.graph import FactTable
 
-__all__ = ["Encoder", "Generator", "Retriever", "RuleMiner", "RuleSelector"]
+__all__ = [
+    "Arrival",
+    "Encoder",
+    "Generator",
+    "Retriever",
+    "RuleMiner",
+    "RuleSelector",
+    "StreamingGenerator",
+]
 
 
 @runtime_checkable
@@ -64,7 +72,19 @@ class Retriever(Protocol):
 
 @runtime_checkable
 class Generator(Protocol):
-    """Answers queries from documents and rules."""
+    """Answers queries from documents and rules; never reads a query's id or its gold answers.
+
+    What else a generator may tell, where it can:
+
+    * ``reading(request)``: everything that it reads of a request, as a JSON-like value. Two
+      requests of one reading get one answer. By default a request is read whole, but for the id
+      and the gold answers of its query.
+    * ``prompts(requests)``: what a model reads, and in ``dropped`` the documents that did not fit.
+    * ``sampling``: how it decodes by chance, in words; empty where the same request always gets
+      the same answer.
+    * ``system_fingerprint``: which build of a model gave the last answer.
+    * ``stream(requests)``: see :class:`StreamingGenerator`.
+    """
 
     @property
     def fingerprint(self) -> str:
@@ -73,4 +93,27 @@ class Generator(Protocol):
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
         """Return one completion for each request, in order."""
+        ...
+
+
+class Arrival(NamedTuple):
+    """One answer of a batch as it arrives.
+
+    Args:
+        place: of its request in the batch, from 0.
+        completion: the answer.
+        system: which build of the model gave it, as an endpoint tells; empty where none is told.
+    """
+
+    place: int
+    completion: Completion
+    system: str = ""
+
+
+@runtime_checkable
+class StreamingGenerator(Generator, Protocol):
+    """A generator that hands out each answer of a batch as soon as it is there."""
+
+    def stream(self, requests: Sequence[GenerationRequest]) -> Iterator[Arrival]:
+        """Every answer once, in any order; raises only after what had arrived was handed out."""
         ...

@@ -16,6 +16,7 @@ from packaging.utils import canonicalize_name
 from rulerag.kg.calendar import Calendar
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.types import Fact
+from tests.endpoints import Server, serving
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -99,6 +100,15 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """An OpenAI-compatible endpoint on this machine; ``say`` decides what it answers."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with serving() as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,9 @@
 """Answers kept on disk: what was asked once, by any process, is not asked again.
 
-The key of an answer is what the generator reads (query, rules, the kept text of the documents in
-their order) with the generator's fingerprint (model, template, decoding), so that another model or
-another prompt never meets an answer that is not its own.
+The key of an answer is what the generator reads of the request
+(:mod:`~rulerag.explanation.asking`) with the generator's fingerprint (weights, template, decoding),
+so that another model or another prompt never meets an answer that is not its own. Beside the key
+stands which build of the model answered, where an endpoint tells (``system_fingerprint``).
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ import os
 import sqlite3
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rulerag.errors import ConfigError, DataFormatError, ExplanationError, OutputError
-from rulerag.explanation.probe import request_key
+from rulerag.errors import ConfigError, DataFormatError, OutputError
+from rulerag.explanation.asking import arrivals, endpoint_changed, reading_of, request_key
 from rulerag.io import to_json
 from rulerag.types import Candidate, Completion, GenerationRequest, GroundedAtom
 
@@ -28,19 +30,24 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "AnswerCache", "CacheTotals", "CachedGenerator", "count_words"]
 
-FORMAT = 1
-"""The version of the file's layout; a file of another version is refused."""
+FORMAT = 2
+"""The version of the file's layout; a file of another version is refused.
+
+Format 1 had keys without the rules' counts, and none of its answers can be told from a stale one.
+"""
 
 _APPLICATION = 0x52524147  # "RRAG", in the header of the file
 _PATIENCE = 60.0  # seconds to wait for another process that is writing
 _KEYS_A_QUERY = 500
+# Where builds of a model take turns, so many calls may fall to the wrong one in a row.
+_SPARE_CALLS = 8
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS answers (
-    key TEXT PRIMARY KEY, generator TEXT NOT NULL, completion TEXT NOT NULL,
-    tokens INTEGER NOT NULL, seconds REAL NOT NULL
-) WITHOUT ROWID
-"""
+_SCHEMA = (
+    "CREATE TABLE answers (key TEXT NOT NULL, system TEXT NOT NULL, generator TEXT NOT NULL,"
+    " completion TEXT NOT NULL, tokens INTEGER NOT NULL, seconds REAL NOT NULL,"
+    " PRIMARY KEY (key, system)) WITHOUT ROWID",
+    "CREATE TABLE systems (generator TEXT PRIMARY KEY, system TEXT NOT NULL) WITHOUT ROWID",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +80,21 @@ class AnswerCache:
         with self._open() as connection:
             self._check_format(connection)
 
-    def load(self, keys: Sequence[str]) -> dict[str, Completion]:
-        """The stored completions among some keys."""
+    def load(self, keys: Sequence[str], system: str = "") -> dict[str, Completion]:
+        """The stored completions among some keys, by one build of the model.
+
+        Args:
+            keys: what is looked for.
+            system: the build, as :meth:`store` was told.
+        """
         found: dict[str, Completion] = {}
         with self._open() as connection:
             for start in range(0, len(keys), _KEYS_A_QUERY):
                 part = keys[start : start + _KEYS_A_QUERY]
                 marks = ",".join("?" * len(part))
                 rows = connection.execute(
-                    f"SELECT key, completion FROM answers WHERE key IN ({marks})", part
+                    f"SELECT key, completion FROM answers WHERE system = ? AND key IN ({marks})",
+                    [system, *part],
                 )
                 found.update((key, _completion(text)) for key, text in rows)
         return found
@@ -93,25 +106,36 @@ class AnswerCache:
         *,
         tokens: Sequence[int],
         seconds: float,
+        system: str = "",
     ) -> None:
-        """Store completions of one batch; one that is there already stays as it is.
+        """Store completions; one that is there already stays as it is.
 
         Args:
             generator: the generator's fingerprint, for people who look into the file.
             answers: keys and completions.
             tokens: how many tokens each took.
-            seconds: how long the batch took.
+            seconds: how long they took together.
+            system: which build of the model gave them, as an endpoint tells.
 
         Raises:
             OutputError: the file cannot be written, for example because the disk is full.
         """
         each = seconds / max(1, len(answers))
         rows = [
-            (key, generator, to_json(_record(completion)), count, each)
+            (key, system, generator, to_json(_record(completion)), count, each)
             for (key, completion), count in zip(answers, tokens, strict=True)
         ]
         with self._open() as connection, connection:
-            connection.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)", rows)
+            connection.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?, ?)", rows)
+            connection.execute("INSERT OR REPLACE INTO systems VALUES (?, ?)", (generator, system))
+
+    def system(self, generator: str) -> str | None:
+        """The build of the model that answered last for a generator; None where none did."""
+        with self._open() as connection:
+            row = connection.execute(
+                "SELECT system FROM systems WHERE generator = ?", (generator,)
+            ).fetchone()
+        return None if row is None else str(row[0])
 
     def totals(self) -> CacheTotals:
         """What all stored answers took."""
@@ -183,7 +207,8 @@ class AnswerCache:
                     hint="name another file, or delete this one",
                 )
             if not tables:
-                connection.execute(_SCHEMA)
+                for table in _SCHEMA:
+                    connection.execute(table)
                 connection.execute(f"PRAGMA application_id = {_APPLICATION}")
                 connection.execute(f"PRAGMA user_version = {FORMAT}")
         connection.execute("PRAGMA journal_mode = WAL")  # readers never wait for a writer
@@ -192,12 +217,19 @@ class AnswerCache:
 class CachedGenerator:
     """A generator in front of which an ``AnswerCache`` stands; takes any generator's place.
 
+    All answers that one object hands out come from one build of the model. Where an endpoint tells
+    its build, answers that another one gave are stored under that build's name and asked for again,
+    as where two take turns; an endpoint that only answers as another build is an error, and a rerun
+    goes on with that one.
+
+    Threads may share it: one of them asks at a time.
+
     Args:
         generator: what is asked for answers that are not stored; it answers the same for the same
             request.
         cache: where answers are kept.
-        batch_size: how many requests the generator gets at once; after each batch its answers are
-            stored, so that a killed run loses one batch at most.
+        batch_size: how many requests the generator gets at once. Each answer is stored as it
+            arrives; of a generator that hands out whole batches a killed run loses one at most.
         count_tokens: how many tokens a request and its completion are; white-space words by
             default.
 
@@ -223,11 +255,27 @@ class CachedGenerator:
         self.seconds = 0.0
         self._batch_size = batch_size
         self._count_tokens = count_tokens or count_words
+        self._system: str | None = None  # of every answer handed out so far
+        self._asking = threading.RLock()
 
     @property
     def fingerprint(self) -> str:
         """That of the generator: the cache changes no answer."""
         return self.generator.fingerprint
+
+    @property
+    def system_fingerprint(self) -> str:
+        """Which build of the model gave the answers handed out, where an endpoint tells."""
+        return self._system or ""
+
+    @property
+    def prompts(self) -> Any:
+        """The generator's own, where it has them."""
+        return getattr(self.generator, "prompts", None)
+
+    def reading(self, request: GenerationRequest) -> object:
+        """What the generator reads."""
+        return reading_of(self.generator, request)
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
         """Return one completion for each request, in order; only new requests are asked.
@@ -236,36 +284,83 @@ class CachedGenerator:
 
         Raises:
             OutputError: an answer cannot be stored.
+            EndpointChangedError: the endpoint answers as another build of the model now.
             ExplanationError: the generator returned too few or too many completions.
         """
         fingerprint = self.generator.fingerprint
-        keys = [request_key(fingerprint, request) for request in requests]
-        known = self.cache.load(list(dict.fromkeys(keys)))
-        new = {key: r for key, r in zip(keys, requests, strict=True) if key not in known}
-        self.num_known += len(set(keys)) - len(new)
-        # Neighbours then begin alike, so that a model that shares equal beginnings shares most.
-        waiting = sorted(new.items(), key=lambda item: [d.text for d in item[1].documents])
-        for start in range(0, len(waiting), self._batch_size):
-            known.update(self._ask(fingerprint, waiting[start : start + self._batch_size]))
+        keys = [request_key(fingerprint, self.reading(request)) for request in requests]
+        wanted: dict[str, GenerationRequest] = {}
+        for key, request in zip(keys, requests, strict=True):
+            wanted.setdefault(key, request)
+        with self._asking:
+            known = self._complete(fingerprint, wanted)
         return [known[key] for key in keys]
 
+    def _complete(
+        self, fingerprint: str, wanted: dict[str, GenerationRequest]
+    ) -> dict[str, Completion]:
+        """An answer for each key, all by one build of the model."""
+        settled = self._system is not None
+        system = self._system if settled else self.cache.system(fingerprint)
+        known = {} if system is None else self.cache.load(list(wanted), system)
+        asked: set[str] = set()
+        seen, spare = False, _SPARE_CALLS
+        while new := {key: r for key, r in wanted.items() if key not in known}:
+            arrived = self._ask(fingerprint, new)
+            asked |= new.keys()
+            fitting = {key: one for key, one, build in arrived if build == system}
+            known |= fitting
+            if fitting:
+                seen, spare = True, _SPARE_CALLS
+                continue
+            spare -= len(new)
+            if seen and spare >= 0:
+                continue
+            now = Counter(build for _, _, build in arrived).most_common(1)[0][0]
+            if settled:
+                raise endpoint_changed(system or "", now)
+            # Nothing was handed out yet: what another build answered is left, once.
+            settled, system = True, now
+            known, seen = self.cache.load(list(wanted), now), True
+        self._system = system
+        self.num_known += len(known.keys() - asked)
+        return known
+
     def _ask(
-        self, fingerprint: str, waiting: Sequence[tuple[str, GenerationRequest]]
-    ) -> list[tuple[str, Completion]]:
-        start = time.perf_counter()
-        completions = self.generator.generate([request for _, request in waiting])
-        seconds = time.perf_counter() - start
-        if len(completions) != len(waiting):
-            raise ExplanationError(
-                f"the generator returned {len(completions)} completions for {len(waiting)} requests"
-            )
-        tokens = [self._count_tokens(r, c) for (_, r), c in zip(waiting, completions, strict=True)]
-        answers = [(key, c) for (key, _), c in zip(waiting, completions, strict=True)]
-        self.cache.store(fingerprint, answers, tokens=tokens, seconds=seconds)
-        self.num_asked += len(waiting)
+        self, fingerprint: str, new: dict[str, GenerationRequest]
+    ) -> list[tuple[str, Completion, str]]:
+        """Ask for some keys; every answer is stored as it arrives, with the build that gave it."""
+        # Neighbours then begin alike, so that a model that shares equal beginnings shares most.
+        waiting = sorted(new.items(), key=lambda item: [d.text for d in item[1].documents])
+        answers: list[tuple[str, Completion, str]] = []
+        for begin in range(0, len(waiting), self._batch_size):
+            batch = waiting[begin : begin + self._batch_size]
+            started = time.perf_counter()
+            for together in arrivals(self.generator, [request for _, request in batch]):
+                seconds = time.perf_counter() - started
+                found = [(batch[place][0], one, system) for place, one, system in together]
+                tokens = [
+                    self._count_tokens(batch[one.place][1], one.completion) for one in together
+                ]
+                self._store(fingerprint, found, tokens, seconds)
+                answers += found
+                started = time.perf_counter()
+        return answers
+
+    def _store(
+        self,
+        fingerprint: str,
+        found: Sequence[tuple[str, Completion, str]],
+        tokens: Sequence[int],
+        seconds: float,
+    ) -> None:
+        """Store answers that arrived together, which one build gave."""
+        answers = [(key, completion) for key, completion, _ in found]
+        system = found[-1][2] if found else ""
+        self.cache.store(fingerprint, answers, tokens=tokens, seconds=seconds, system=system)
+        self.num_asked += len(found)
         self.tokens += sum(tokens)
         self.seconds += seconds
-        return answers
 
 
 def count_words(request: GenerationRequest, completion: Completion) -> int:

@@ -1,6 +1,8 @@
 """The smallest changes of the evidence that change the answer.
 
 Removals that make a predicate fail, subsets that are enough for it, and orders of the documents.
+Up to 20 sources every set is looked at, the smallest first; with more the sets come from the rules
+(:mod:`~rulerag.explanation.hitting`), and each one named was tried.
 
 References:
     Rorseth et al. 2024 (RAGE, ICDE, doi 10.1109/ICDE60146.2024.00430): combination and
@@ -17,8 +19,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError
+from rulerag.explanation.hitting import RuleChanges
 from rulerag.explanation.judging import Predicate
 from rulerag.explanation.lattice import indices_of, level
+from rulerag.explanation.miners import MAX_EXACT_SOURCES
 from rulerag.explanation.oracle import RuleOracle
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.explanation.trace import expect
@@ -37,6 +41,7 @@ __all__ = [
 ]
 
 _BATCH = 256
+_MOST_LINES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,10 @@ class Counterfactuals:
         sets: every set of the smallest size for which it does; empty when there is none.
         searched: the largest size that was looked at whole.
         num_probes: how many distinct subsets were needed.
-        complete: false when a limit of size or a probe budget ended the search without a set.
+        complete: false when a limit of size or a probe budget ended the search before every such
+            set was found.
+        from_rules: whether the sets come from rules. Each was tried all the same; that no smaller
+            one does it rests on the rules, as smaller ones were not all tried.
     """
 
     change: str
@@ -59,6 +67,7 @@ class Counterfactuals:
     searched: int
     num_probes: int
     complete: bool
+    from_rules: bool = False
 
     def __str__(self) -> str:
         """The sets in words, one a line."""
@@ -67,14 +76,27 @@ class Counterfactuals:
         effect += " the answer" if self.change == "removed" else " enough"
         if not self.sets:
             size = f" of at most {self.searched} sources" if not self.complete else ""
-            return f"no set{size} {effect} when {self.change} ({self.num_probes:,} probes)"
+            return f"no set{size} {effect} when {self.change} ({self._found_by})"
         lines = [
             f"  {listing([self.names[index] for index in sorted(one)]) or 'no source at all'}"
-            for one in sorted(self.sets, key=sorted)
+            for one in sorted(self.sets, key=sorted)[:_MOST_LINES]
         ]
         count = len(self.sets)
+        if count > _MOST_LINES:
+            lines.append(f"  … and {count - _MOST_LINES} more")
         head = f"{count} smallest set{'' if count == 1 else 's'} that, when {self.change}, {effect}"
-        return "\n".join([f"{head} ({self.num_probes:,} probes)", *lines])
+        if not self.complete:
+            lines.append("  The search was cut short: there may be others.")
+        return "\n".join([f"{head} ({self._found_by})", *lines])
+
+    @property
+    def _found_by(self) -> str:
+        probes = f"{self.num_probes:,} probes"
+        if not self.from_rules:
+            return probes
+        if not self.sets:
+            return f"{probes}, as far as the mined rules lead"
+        return f"{probes}; from the mined rules: each was tried, smaller ones were not all"
 
     def to_json(self) -> dict[str, Any]:
         """The sets as a JSON object."""
@@ -85,6 +107,7 @@ class Counterfactuals:
             "searched": self.searched,
             "num_probes": self.num_probes,
             "complete": self.complete,
+            "from_rules": self.from_rules,
         }
 
     @classmethod
@@ -101,6 +124,7 @@ class Counterfactuals:
             searched=expect(row, "searched", int),
             num_probes=expect(row, "num_probes", int),
             complete=expect(row, "complete", bool),
+            from_rules=row.get("from_rules") is True,
         )
 
 
@@ -112,20 +136,19 @@ def smallest_removals(
     Args:
         engine: answers for subsets of the sources; with every source the predicate holds.
         predicate: whether an output meets the condition.
-        max_size: give up beyond so many sources; every size is looked at whole, so that ``k`` of
-            ``n`` sources take ``n choose k`` probes.
+        max_size: give up beyond so many sources. Up to 20 sources every size is looked at whole,
+            so that ``k`` of ``n`` sources take ``n choose k`` probes.
 
     Raises:
         ExplanationError: the predicate fails with every source kept.
         PredicateError: the predicate raised or did not return a Boolean.
         ProbeBudgetError: the budget ran out; ``partial`` says which sizes were looked at.
     """
+    if engine.num_sources > MAX_EXACT_SOURCES:
+        return _from_rules(engine, predicate, "removed", max_size)
     oracle = RuleOracle("omission", engine, predicate)
     if not oracle.holds(0):
-        raise ExplanationError(
-            "the predicate fails with every source kept: there is nothing to change",
-            hint="give the predicate of the answer at hand, or its opposite",
-        )
+        raise _nothing_to_change()
     return _smallest(oracle, "removed", False, engine.names, max_size)
 
 
@@ -143,6 +166,8 @@ def smallest_subsets(
         PredicateError: the predicate raised or did not return a Boolean.
         ProbeBudgetError: the budget ran out; ``partial`` says which sizes were looked at.
     """
+    if engine.num_sources > MAX_EXACT_SOURCES:
+        return _from_rules(engine, predicate, "kept", max_size)
     oracle = RuleOracle("retention", engine, predicate)
     return _smallest(oracle, "kept", True, engine.names, max_size)
 
@@ -172,6 +197,41 @@ def _smallest(
         if found:
             return result(found, size, complete=True)
     return result([], last, complete=last == oracle.num_sources)
+
+
+def _from_rules(
+    engine: ProbeEngine, predicate: Predicate, change: str, max_size: int | None
+) -> Counterfactuals:
+    """The sets that the rules lead to, for more sources than can be looked at whole."""
+    oracle = RuleOracle("retention", engine, predicate)
+    if change == "removed" and not oracle.holds(oracle.full):
+        raise _nothing_to_change()
+    most = engine.num_sources if max_size is None else max_size
+    changes = RuleChanges(oracle, most)
+
+    def result() -> Counterfactuals:
+        sets = frozenset(frozenset(indices_of(mask)) for mask in changes.found)
+        searched = 0 if sets or change == "kept" else min(1, most)
+        probes = oracle.num_probes
+        done = changes.complete
+        return Counterfactuals(change, engine.names, sets, searched, probes, done, True)
+
+    try:
+        changes.removals() if change == "removed" else changes.subsets()
+    except ProbeBudgetError as error:
+        raise ProbeBudgetError(
+            f"{error.message}; {len(changes.found)} sets found until then",
+            partial=result(),
+            hint=error.hint,
+        ) from None
+    return result()
+
+
+def _nothing_to_change() -> ExplanationError:
+    return ExplanationError(
+        "the predicate fails with every source kept: there is nothing to change",
+        hint="give the predicate of the answer at hand, or its opposite",
+    )
 
 
 def _batches(masks: Iterator[int]) -> Iterator[list[int]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.errors import PredicateError
+from rulerag.errors import GenerationError, PredicateError
 from rulerag.explanation.wording import shortened
 
 __all__ = ["Judge", "Predicate"]
@@ -26,6 +26,7 @@ class Judge:
 
     Raises:
         PredicateError: when called, if the predicate raised or did not return a Boolean.
+        GenerationError: when called, if a judging model failed; never a verdict.
     """
 
     def __init__(self, predicate: Predicate, outputs: Sequence[str]) -> None:
@@ -53,7 +54,7 @@ class Judge:
             return [self._checked(self._one(output), output) for output in outputs]
         try:
             verdicts = list(many(outputs))
-        except PredicateError:
+        except (PredicateError, GenerationError):
             raise
         except Exception as error:
             raise PredicateError(
@@ -69,7 +70,7 @@ class Judge:
     def _one(self, output: str) -> object:
         try:
             return self._predicate(output)
-        except PredicateError:
+        except (PredicateError, GenerationError):
             raise
         except Exception as error:
             raise PredicateError(

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from rulerag.errors import ConfigError, PredicateError, did_you_mean
+from rulerag.errors import ConfigError, EmptyCompletionError, PredicateError, did_you_mean
 from rulerag.explanation.predicates import (
     OutputPredicate,
     abstains,
@@ -22,6 +22,7 @@ from rulerag.explanation.predicates import (
     matches_answer,
     regex,
 )
+from rulerag.explanation.votes import refuse_sampling_generator
 from rulerag.explanation.wording import shortened
 from rulerag.text import normalize_answer
 from rulerag.types import GenerationRequest, Query
@@ -70,7 +71,9 @@ def judged(
 
     Raises:
         ConfigError: the prompt does not name ``{output}``, or names an unknown part.
+        SamplingError: the judge decodes by chance.
     """
+    refuse_sampling_generator(generator)
     if "{output}" not in prompt:
         raise ConfigError("the judge's prompt does not contain {output}", key="prompt")
     names = set(re.findall(r"\{(\w+)\}", prompt)) - {"output"}
@@ -168,6 +171,11 @@ def _filled(prompt: str, parts: dict[str, str]) -> str:
 
 
 def _verdict(reply: str, output: str, unclear: bool | None) -> bool:
+    if not reply.strip():
+        raise EmptyCompletionError(
+            f"the judge said nothing about the output {shortened(repr(output), 200)}",
+            hint="ask again, or take another judge; no reply is no verdict",
+        )
     words = normalize_answer(reply).split()
     if words and words[0] in _YES:
         return True

@@ -11,12 +11,13 @@ References:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from rulerag.errors import ConfigError, did_you_mean
+from rulerag.explanation.asking import reading_of
 from rulerag.explanation.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.explanation.sources import Source
@@ -95,7 +96,23 @@ def check_value(value: str, generator: Generator, attribution: Sequence[str]) ->
         )
 
 
-class ResponseScorer:
+class _OnScores:
+    """What is made of a generator that scores texts; it reads what that one reads."""
+
+    def __init__(self, generator: Generator | ScoringGenerator) -> None:
+        self.generator = scoring(generator)
+
+    @property
+    def prompts(self) -> Any:
+        """The generator's own, where it has them."""
+        return getattr(self.generator, "prompts", None)
+
+    def reading(self, request: GenerationRequest) -> object:
+        """What the generator reads."""
+        return reading_of(cast("Generator", self.generator), request)
+
+
+class ResponseScorer(_OnScores):
     """A generator whose output is the log-probability that another writes one response.
 
     Made for a :class:`~rulerag.explanation.probe.ProbeEngine`: budget, cache and counts then hold
@@ -111,7 +128,7 @@ class ResponseScorer:
     """
 
     def __init__(self, generator: Generator | ScoringGenerator, response: str) -> None:
-        self.generator = scoring(generator)
+        super().__init__(generator)
         self.response = response
 
     @property
@@ -129,18 +146,15 @@ class ResponseScorer:
         return [Completion(repr(float(value)), float(value)) for value in values]
 
 
-class _Writer:
+class _Writer(_OnScores):
     """A generator whose output is what another writes, word for word."""
-
-    def __init__(self, generator: ScoringGenerator) -> None:
-        self._generator = generator
 
     @property
     def fingerprint(self) -> str:
-        return fingerprint_object(["written", self._generator.fingerprint])
+        return fingerprint_object(["written", self.generator.fingerprint])
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
-        return [Completion(text) for text in self._generator.write(requests)]
+        return [Completion(text) for text in self.generator.write(requests)]
 
 
 def response_engine(
@@ -168,7 +182,7 @@ def response_engine(
         ExplanationError: there is no source, or the sources do not fit the documents.
         GenerationError: the request does not fit the model.
     """
-    writer: Generator = _Writer(scoring(generator))
+    writer: Generator = _Writer(generator)
     if cache is not None:
         writer = CachedGenerator(writer, cache)
     scorer: Generator = ResponseScorer(generator, writer.generate([request])[0].text)

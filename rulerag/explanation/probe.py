@@ -2,32 +2,40 @@
 
 Explainers hand over whole batches of subsets, a lattice level at a time. The engine removes
 duplicates, asks what it does not know yet, keeps every output, counts and times the questions and
-holds a budget. What the model says for a subset must not change from one call to the next: decode
-greedily, or with a seed of its own for each request.
+holds a budget, for one thread or for many. What the model says for a subset must not change from
+one call to the next: decode greedily.
 """
 
 from __future__ import annotations
 
 import operator
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError, RuleRAGError
+from rulerag.explanation.asking import (
+    Asked,
+    reading_of,
+    refuse_dropped_documents,
+    request_key,
+)
 from rulerag.explanation.lattice import indices_of, mask_of
 from rulerag.explanation.sources import Evidence, Source, partition
 from rulerag.explanation.store import OutputStore
 from rulerag.explanation.tables import KeptIndices, Masks
-from rulerag.io import fingerprint_object
+from rulerag.explanation.votes import refuse_sampling_generator
 from rulerag.types import GenerationRequest
 
 if TYPE_CHECKING:
     from rulerag.protocols import Generator
 
-__all__ = ["AnswerFunction", "ProbeEngine", "request_key"]
+__all__ = ["AnswerFunction", "ProbeEngine"]
 
 AnswerFunction = Callable[[list[tuple[int, ...]]], Sequence[str]]
 """Kept source indices, one tuple a subset, to the outputs, in the same order."""
@@ -35,27 +43,12 @@ AnswerFunction = Callable[[list[tuple[int, ...]]], Sequence[str]]
 _DEFAULT_BATCH = 1 << 15
 
 
-def request_key(generator: str, request: GenerationRequest) -> str:
-    """The cache key of one probe: what the generator reads, and which generator it is.
-
-    Args:
-        generator: the generator's fingerprint; it covers model, template and decoding.
-        request: query, rules and the kept documents, in order.
-    """
-    return fingerprint_object(
-        {
-            "generator": generator,
-            "query": request.query.to_json(),
-            "rules": [[rule.id, rule.text] for rule in request.rules],
-            "documents": [document.to_json() for document in request.documents],
-        }
-    )
-
-
 class ProbeEngine:
     """A set function from subsets of the sources to outputs: batched, cached, counted.
 
-    Make one with ``from_function`` or ``from_generator``.
+    Make one with ``from_function`` or ``from_generator``. Threads may share it: one of them asks at
+    a time, the others wait and find its answers, so that no subset is asked twice and the budget
+    holds to the subset. What is asked need not be safe for threads itself.
 
     Args:
         answer: gives the outputs for a list of subsets, in order.
@@ -98,6 +91,8 @@ class ProbeEngine:
         self.max_probes = max_probes
         self._num_probes = 0
         self._seconds = 0.0
+        # Held while the model answers. A thread may enter again, for an engine over this engine.
+        self._asking = threading.RLock()
 
     @classmethod
     def from_function(
@@ -145,6 +140,9 @@ class ProbeEngine:
 
         Raises:
             ExplanationError: there is no source, or the sources do not fit the documents.
+            SamplingError: the generator decodes by chance.
+            DroppedDocumentsError: its prompt does not hold every document.
+            GenerationError: the prompt does not fit even without documents.
         """
         if sources is None:
             sources = partition(request.documents)
@@ -153,25 +151,23 @@ class ProbeEngine:
                 "there is no source to keep or remove", hint="give at least one document"
             )
         evidence = Evidence(request.documents, sources)
+        refuse_sampling_generator(generator)
+        refuse_dropped_documents(generator, request)
 
         def reduced(kept: tuple[int, ...]) -> GenerationRequest:
-            return GenerationRequest(request.query, evidence.keep(kept), request.rules)
+            return replace(request, documents=evidence.keep(kept))
 
-        scores: dict[tuple[int, ...], float | None] = {}
-
-        def answer(batch: list[tuple[int, ...]]) -> list[str]:
-            completions = generator.generate([reduced(kept) for kept in batch])
-            scores.update(zip(batch, (c.score for c in completions), strict=False))
-            return [completion.text for completion in completions]
-
+        asked = Asked(generator, reduced)
         return cls(
-            answer,
+            asked,
             len(sources),
             names=[source.name for source in sources],
             max_probes=max_probes,
             batch_size=batch_size,
-            key=lambda kept: request_key(generator.fingerprint, reduced(kept)),
-            score=scores.get,
+            key=lambda kept: request_key(
+                generator.fingerprint, reading_of(generator, reduced(kept))
+            ),
+            score=asked.scores.get,
         )
 
     @property
@@ -233,6 +229,12 @@ class ProbeEngine:
 
         The exact miners use this form: it costs no Python object for each subset.
         """
+        with self._asking:
+            self._learn(masks)
+        return self._store.codes(masks)
+
+    def _learn(self, masks: Masks | Sequence[int]) -> None:
+        """Ask what is not known yet; one thread at a time."""
         wanted = self._store.unknown(masks)
         allowed = len(wanted)
         if self.max_probes is not None:
@@ -240,7 +242,11 @@ class ProbeEngine:
         for start in range(0, allowed, self._batch_size):
             batch = wanted[start : min(start + self._batch_size, allowed)]
             kept = self._kept(batch)
-            outputs = self._ask(kept)
+            try:
+                outputs = self._ask(kept)
+            except BaseException:
+                self._keep_arrived(batch, kept)
+                raise
             try:
                 self._store.record(batch, outputs)
             except TypeError:
@@ -252,7 +258,14 @@ class ProbeEngine:
                 f"{len(wanted) - allowed} more subsets were wanted now",
                 hint="allow more with max_probes, or explain fewer sources",
             )
-        return self._store.codes(masks)
+
+    def _keep_arrived(self, batch: Masks | list[int], kept: list[tuple[int, ...]]) -> None:
+        """Keep what a generator had answered when it failed, or was interrupted."""
+        arrived = self._answer.arrived if isinstance(self._answer, Asked) else {}
+        places = [n for n, one in enumerate(kept) if isinstance(arrived.get(one), str)]
+        masks = [int(batch[place]) for place in places]
+        self._store.record(masks, [arrived[kept[place]] for place in places])
+        self._num_probes += len(places)
 
     def scores(self, masks: Iterable[int | Iterable[int]]) -> list[float]:
         """The generator's own score of its output for each subset, asked for like ``probe``.

@@ -30,6 +30,7 @@ from rulerag.explanation.results import SourceRule
 from rulerag.explanation.shown import CERTIFIED, EXACT, ShownRule
 from rulerag.explanation.sources import Source, group, partition
 from rulerag.explanation.trace import trace_documents, trace_rules
+from rulerag.explanation.votes import refuse_sampled_answer
 from rulerag.explanation.wording import shortened
 from rulerag.text import contains_answer
 from rulerag.types import Answer
@@ -107,6 +108,8 @@ def explain_answer(
         ExplanationError: the answer has no documents, one stands twice, or the generator failed.
         OutputError: the cache cannot be written.
         PredicateError: a predicate raised.
+        SamplingError: the generator answers by chance.
+        DroppedDocumentsError: the generator's prompt does not hold every document.
     """
     _check(answer, max_sources, validity, subsets)
     check_methods(attribution, samples)
@@ -115,6 +118,7 @@ def explain_answer(
     sources, together = _choose_sources(answer, unit, max_sources if validity is None else None)
     asked: Generator = generator if cache is None else CachedGenerator(generator, cache)
     engine = ProbeEngine.from_generator(asked, answer.request(), sources, max_probes=max_probes)
+    refuse_sampled_answer(engine, answer, generator)
     retention = predicate or matches_answer(answer.text)
     omission = omission_predicate or negate(retention)
     settings: dict[str, Any] = {"seed": seed}

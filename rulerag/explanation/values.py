@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.errors import ConfigError, PredicateError
+from rulerag.errors import ConfigError, GenerationError, PredicateError
 from rulerag.explanation.lattice import full_mask
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.explanation.wording import shortened
@@ -25,6 +26,8 @@ SetFunction = Callable[[list[int]], Sequence[float]]
 class SetValue:
     """A function from subsets of the sources to numbers; each subset is asked once.
 
+    Threads may share it: one of them asks at a time.
+
     Args:
         function: the numbers for some subsets, given as masks, in order; a log-probability of the
             explained answer, for example.
@@ -37,6 +40,7 @@ class SetValue:
     ) -> None:
         self._function = function
         self._known: dict[int, float] = {}
+        self._asking = threading.RLock()
         self.num_sources = num_sources
         self.names = tuple(names or (f"source {index}" for index in range(num_sources)))
         if len(self.names) != num_sources:
@@ -60,6 +64,11 @@ class SetValue:
             ProbeBudgetError: a probe budget ran out.
         """
         asked = [int(mask) for mask in masks]
+        with self._asking:
+            self._learn(asked)
+        return np.array([self._known[mask] for mask in asked], dtype=np.float64)
+
+    def _learn(self, asked: Sequence[int]) -> None:
         new = [mask for mask in dict.fromkeys(asked) if mask not in self._known]
         if new:
             values = self._function(new)
@@ -67,7 +76,6 @@ class SetValue:
                 if not math.isfinite(value):
                     raise PredicateError(f"the score of the subset {mask:#b} is {value!r}")
                 self._known[mask] = float(value)
-        return np.array([self._known[mask] for mask in asked], dtype=np.float64)
 
 
 def valued(engine: ProbeEngine | SetValue, score: Score | None) -> SetValue:
@@ -100,6 +108,8 @@ def _ask(score: Score, output: str) -> float:
     shown = shortened(repr(output), 200)
     try:
         return float(score(output))
+    except (PredicateError, GenerationError):
+        raise
     except Exception as error:
         raise PredicateError(
             f"the score raised {type(error).__name__}: {error}, on the output {shown}"

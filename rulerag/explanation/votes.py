@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rulerag.errors import ConfigError, ExplanationError
+from rulerag.errors import ConfigError, SamplingError
+from rulerag.explanation.asking import reading_of
 from rulerag.io import fingerprint_object
 from rulerag.text import normalize_answer
-from rulerag.types import Candidate, Completion, GenerationRequest
+from rulerag.types import Answer, Candidate, Completion, GenerationRequest
 
 if TYPE_CHECKING:
+    from rulerag.explanation.probe import ProbeEngine
     from rulerag.protocols import Generator
 
-__all__ = ["VotingGenerator", "refuse_another_answer", "refuse_sampling"]
+__all__ = [
+    "VotingGenerator",
+    "refuse_another_answer",
+    "refuse_sampled_answer",
+    "refuse_sampling",
+    "refuse_sampling_generator",
+    "sampling_of",
+]
+
+# Where readers hold the readers that they are made of.
+_PARTS = ("generator", "reader", "model", "symbolic")
 
 
 class VotingGenerator:
@@ -41,6 +53,25 @@ class VotingGenerator:
         """Names the generator and the number of votes."""
         return fingerprint_object(["votes", self.votes, self.generator.fingerprint])
 
+    @property
+    def sampling(self) -> str:
+        """Empty: the vote stands for the tries, unless there is only one."""
+        return "" if self.votes > 1 else sampling_of(self.generator)
+
+    @property
+    def system_fingerprint(self) -> str:
+        """Which build of a model gave the last answers, where the generator knows."""
+        return str(getattr(self.generator, "system_fingerprint", ""))
+
+    @property
+    def prompts(self) -> Any:
+        """The generator's own, where it has them."""
+        return getattr(self.generator, "prompts", None)
+
+    def reading(self, request: GenerationRequest) -> object:
+        """What the generator reads."""
+        return reading_of(self.generator, request)
+
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
         """Return one completion for each request, in order; its candidates hold the votes.
 
@@ -63,11 +94,66 @@ class VotingGenerator:
         return Completion(winner.text, winner.score, candidates)
 
 
+def sampling_of(generator: object) -> str:
+    """How a generator, or one that it is made of, decodes by chance; empty where none says so.
+
+    Read from ``sampling``, else from ``do_sample`` and ``temperature``.
+    """
+    stated = getattr(generator, "sampling", None)
+    if stated is not None:
+        return str(stated) if stated else ""
+    if getattr(generator, "do_sample", None) is True:
+        return "do_sample"
+    temperature = getattr(generator, "temperature", None)
+    if isinstance(temperature, int | float) and temperature > 0:
+        return f"temperature {temperature:g}"
+    parts = (getattr(generator, name, None) for name in _PARTS)
+    found = (sampling_of(part) for part in parts if hasattr(part, "fingerprint"))
+    return next((words for words in found if words), "")
+
+
+def refuse_sampled_answer(engine: ProbeEngine, answer: Answer, generator: Generator) -> None:
+    """Refuse a generator that does not say so but answers by chance.
+
+    The probe that keeps every source, which each explanation needs, asks what the answer came from.
+    Only where it says something else is the generator asked a third time: one that then says the
+    same again has its reasons, such as another build since; one that changes again is refused. A
+    vote over tries may change and is not compared.
+
+    Args:
+        engine: over the generator.
+        answer: what is explained.
+        generator: what gave it, without a cache in front.
+
+    Raises:
+        SamplingError: the generator answers the same request otherwise each time.
+    """
+    if isinstance(generator, VotingGenerator) or engine.max_probes == 0:
+        return
+    second = engine.probe([range(engine.num_sources)])[0]
+    if normalize_answer(second) != normalize_answer(answer.text):
+        refuse_another_answer(second, generator.generate([answer.request()])[0].text)
+
+
+def refuse_sampling_generator(generator: Generator) -> None:
+    """Refuse a generator that says it decodes by chance; asks nothing.
+
+    Raises:
+        SamplingError: it does; says how.
+    """
+    if how := sampling_of(generator):
+        raise SamplingError(
+            f"the generator decodes by chance ({how}): asked the same again it may answer "
+            "otherwise, and a probe would tell as much about chance as about the sources",
+            hint="set temperature 0, or let several tries vote (votes, VotingGenerator)",
+        )
+
+
 def refuse_sampling(generator: Generator, request: GenerationRequest, *, tries: int = 2) -> None:
     """Ask the same request several times and refuse a generator that answers differently.
 
     Raises:
-        ExplanationError: two answers differ; a probe would say as much about chance as about the
+        SamplingError: two answers differ; a probe would say as much about chance as about the
             sources.
     """
     texts = [generator.generate([request])[0].text for _ in range(max(2, tries))]
@@ -83,10 +169,10 @@ def refuse_another_answer(first: str, second: str | None) -> None:
         second: what it said when it was asked the same again; None when it was not.
 
     Raises:
-        ExplanationError: the answers differ.
+        SamplingError: the answers differ.
     """
     if second is not None and normalize_answer(first) != normalize_answer(second):
-        raise ExplanationError(
+        raise SamplingError(
             f"the generator says {first!r} and then {second!r} to the same request",
             hint="decode greedily, or let several tries vote (votes, VotingGenerator)",
         )

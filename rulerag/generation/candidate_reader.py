@@ -68,7 +68,7 @@ class CandidateReader:
             (relation, sorted(counts.items())) for relation, counts in self.known.items()
         )
         settings = [self.rank_discount, self.max_candidates]
-        return fingerprint_object(["candidate-reader", *settings, known])
+        return fingerprint_object(["candidate-reader", *settings, known, dict(self.labels)])
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
         """Return one completion for each request, in order."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import importlib.util
 import logging
@@ -13,17 +12,15 @@ from typing import Any
 
 from rulerag.errors import ConfigError, GenerationError, MissingDependencyError
 from rulerag.generation.hf_shipped import shipped
-from rulerag.io import fingerprint_object, read_json
+from rulerag.io import read_json
 
-__all__ = ["PROVIDER", "Loading", "adapted", "model_identity", "open_model", "open_tokenizer"]
+__all__ = ["PROVIDER", "Loading", "adapted", "open_model", "open_tokenizer"]
 
 logger = logging.getLogger(__name__)
 
 PROVIDER = "huggingface"
 _LOADING_ERRORS = (OSError, ValueError, KeyError, RuntimeError, TypeError, ImportError)
 _DTYPES = ("auto", "float32", "bfloat16", "float16")
-# Files up to this size are named by their content, larger ones by their size.
-_HASHED_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,21 +177,6 @@ def adapter_base(folder: Path) -> str:
             hint="name the folder that model.save_pretrained wrote for a PEFT model",
         )
     return str(read_json(config).get("base_model_name_or_path") or "")
-
-
-def model_identity(name: str | Path, revision: str | None = None) -> str:
-    """A name for the weights: of a folder by its content, of a hub id by its revision."""
-    folder = Path(name)
-    if not folder.is_dir():
-        return f"{name}@{revision or 'main'}"
-    parts: list[list[str | int]] = []
-    for path in sorted(folder.iterdir()):
-        if path.suffix in {".json", ".safetensors", ".bin", ".model", ".jinja", ".txt"}:
-            size = path.stat().st_size
-            small = size <= _HASHED_BYTES
-            content = hashlib.sha256(path.read_bytes()).hexdigest() if small else size
-            parts.append([path.name, content])
-    return fingerprint_object(parts)
 
 
 def _check_folder(name: str | Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,17 +15,23 @@ from rulerag.errors import ConfigError, GenerationError
 from rulerag.generation.citations import Citation
 from rulerag.generation.hf_batches import Tokens
 from rulerag.generation.hf_decoding import Decoded, Decoder, Ending, Limits, window_of
+from rulerag.generation.hf_identity import (
+    Weights,
+    adapter_identity,
+    model_identity,
+    tokenizer_identity,
+)
 from rulerag.generation.hf_loading import (
     PROVIDER,
     Loading,
     adapted,
     adapter_base,
-    model_identity,
     open_model,
     open_tokenizer,
 )
 from rulerag.generation.hf_packed import PackedModel
 from rulerag.generation.hf_packed_decoding import PackedDecoder
+from rulerag.generation.hf_prompts import PromptEncoder
 from rulerag.generation.hf_shipped import NANO_LLAMA, shipped, stated_template
 from rulerag.generation.prompts import Prompt, PromptTemplate
 from rulerag.generation.sampled import sampled_by_model
@@ -111,15 +118,16 @@ class HuggingFaceGenerator:
         self.chat = self.tokenizer.chat_template is not None if chat is None else chat
         if self.chat and self.tokenizer.chat_template is None:
             raise ConfigError("the tokenizer has no chat template", key="chat", hint="chat=False")
-        settings = [max_new_tokens, max_input_tokens, dtype, quantization, self.chat]
-        self._settings = [*settings, self.chat_options]
         self.max_input_tokens = self._room(max_input_tokens)
+        self._prompts = PromptEncoder(
+            self.tokenizer, self.template, self.max_input_tokens, self.chat, self.chat_options
+        )
         self._pieces: dict[int, str] = {}
         self._decoders = self._make_decoder()
 
     def _open(self, model: Any, tokenizer: Any, adapter: Any, loading: Loading) -> None:
         """Open model, tokenizer and adapter, and check that they fit each other."""
-        self._identity: list[str] = []
+        names: list[str] = []
         if isinstance(model, str | Path):
             folder = Path(model)
             if (folder / "adapter_config.json").is_file() and not (folder / "config.json").exists():
@@ -128,14 +136,13 @@ class HuggingFaceGenerator:
             name = str(model)
             self.tokenizer = self._tokenizer(tokenizer or name, loading)
             self.model = open_model(name, loading)
-            revision = getattr(self.model.config, "_commit_hash", None)
-            self._identity.append(model_identity(name, revision))
+            names.append(model_identity(name, getattr(self.model.config, "_commit_hash", None)))
         else:
             if tokenizer is None:
                 raise ConfigError("an open model comes without a tokenizer", key="tokenizer")
             self.tokenizer, self.model = self._tokenizer(tokenizer, loading), model.eval()
             name = str(getattr(model.config, "_name_or_path", "") or type(model).__name__)
-            self._identity.append(name)
+            names.append("")  # what is open may have changed since it was read
         rows = self.model.get_input_embeddings().weight.shape[0]
         highest = max(self.tokenizer.get_vocab().values(), default=-1)
         if highest >= rows:
@@ -148,7 +155,8 @@ class HuggingFaceGenerator:
         if adapter is not None:
             merge = loading.quantization is None
             self.model = adapted(self.model, adapter, name, merge=merge)
-            self._identity.append(model_identity(adapter))
+            names.append(adapter_identity(adapter))
+        self._weights = Weights(self.model, fingerprint_object(names) if all(names) else "")
 
     def _tokenizer(self, tokenizer: Any, loading: Loading) -> Any:
         opened = isinstance(tokenizer, str | Path)
@@ -180,9 +188,35 @@ class HuggingFaceGenerator:
 
     @property
     def fingerprint(self) -> str:
-        """Names the weights, the template and every setting that changes answers."""
-        parts = ["huggingface", *self._identity, self.template.fingerprint, *self._settings]
-        return fingerprint_object(parts)
+        """Names weights, tokenizer, template and every setting that changes answers or scores.
+
+        Read from the weights as they are now, so that training changes it.
+        """
+        template = [type(self.template).__name__, self.template.fingerprint]
+        loaded = [str(self.model.dtype), str(getattr(self.model.config, "quantization_config", ""))]
+        chat = [self.chat, self.tokenizer.chat_template if self.chat else None, self.chat_options]
+        limits = [
+            self.max_new_tokens,
+            self.max_input_tokens,
+            sorted(self._decoders[1].ending.tokens),
+        ]
+        names = [self._weights.name, self._words, *template]
+        return fingerprint_object(
+            ["huggingface", *names, *loaded, *chat, *limits, self.log_probability]
+        )
+
+    @cached_property
+    def _words(self) -> str:
+        return tokenizer_identity(self.tokenizer)
+
+    @property
+    def sampling(self) -> str:
+        """Empty: decoding is greedy, whatever the model's own settings say."""
+        return ""
+
+    def reading(self, request: GenerationRequest) -> object:
+        """The packed prompt, word for word."""
+        return self._prompts.text(request)
 
     def prompts(self, requests: Sequence[GenerationRequest]) -> list[Prompt]:
         """What the model reads for each request, and which documents did not fit.
@@ -318,14 +352,7 @@ class HuggingFaceGenerator:
             prompt: the prompt's text; words may join at the border.
             text: what is written behind it, such as ``template.completion(answer)``.
         """
-        # Some tokenizers put a space before every text: only behind something is the border right.
-        # With a chat template the text stands behind a special token, that is alone.
-        before = "" if self.chat else prompt[-16:]
-        whole, start = (self._plain(part) for part in (before + text, before))
-        joined = whole[: len(start)] != start
-        ids = self._plain(text) if joined else whole[len(start) :]
-        end = self.tokenizer.eos_token_id
-        return np.asarray(ids + ([] if end is None else [end]), dtype=np.int64)
+        return self._prompts.completion(prompt, text)
 
     def encode(self, requests: Sequence[GenerationRequest]) -> list[tuple[Prompt, Tokens]]:
         """Prompts and their tokens; those over the limit are packed again.
@@ -333,61 +360,7 @@ class HuggingFaceGenerator:
         Raises:
             GenerationError: a prompt does not fit even without documents.
         """
-        prompts = [self.template.render(request) for request in requests]
-        tokens = self._tokens([prompt.text for prompt in prompts])
-        limit = self.max_input_tokens
-        pairs = list(zip(prompts, tokens, strict=True))
-        if limit is None:
-            return pairs
-        return [
-            pair if len(pair[1]) <= limit else self._packed(request, limit)
-            for request, pair in zip(requests, pairs, strict=True)
-        ]
-
-    def _packed(self, request: GenerationRequest, limit: int) -> tuple[Prompt, Tokens]:
-        budget = limit - len(self._tokens(["x"])[0]) + self._count("x")
-        while True:
-            prompt = self.template.render(request, budget=budget, count=self._count)
-            tokens = self._tokens([prompt.text])[0]
-            if len(tokens) <= limit:
-                return prompt, tokens
-            # Words of the chat template may join with those of the prompt.
-            budget -= len(tokens) - limit
-
-    def _count(self, text: str) -> int:
-        return len(self._plain(text))
-
-    def _plain(self, text: str) -> list[int]:
-        return cast("list[int]", self.tokenizer(text, add_special_tokens=False)["input_ids"])
-
-    def _tokens(self, texts: Sequence[str]) -> list[Tokens]:
-        if not texts:
-            return []
-        if self.chat:
-            texts = [self._conversation(text) for text in texts]
-        ids = self.tokenizer(list(texts), add_special_tokens=not self.chat)["input_ids"]
-        end = self.tokenizer.eos_token_id
-        if not self.chat:  # some tokenizers end every text, and a prompt is to be continued
-            ids = [row[:-1] if len(row) > 1 and row[-1] == end else row for row in ids]
-        if not all(ids):
-            raise GenerationError("a prompt has no token", provider=PROVIDER)
-        return [np.asarray(row, dtype=np.int64) for row in ids]
-
-    def _conversation(self, text: str) -> str:
-        from jinja2 import TemplateError
-
-        try:
-            conversation = self.tokenizer.apply_chat_template(
-                [{"role": "user", "content": text}],
-                tokenize=False,
-                add_generation_prompt=True,
-                **self.chat_options,
-            )
-        except TemplateError as error:
-            raise GenerationError(
-                f"the chat template failed: {error}", provider=PROVIDER, hint="try chat=False"
-            ) from error
-        return cast(str, conversation)
+        return self._prompts.encode(requests)
 
     def _piece(self, token: int) -> str:
         piece = self._pieces.get(token)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -92,7 +93,24 @@ class HybridReader:
     def fingerprint(self) -> str:
         """Names both readers and how they are joined."""
         parts = [self.symbolic.fingerprint, self.model.fingerprint, self.weight, self.fallback]
-        return fingerprint_object(["hybrid", *parts])
+        return fingerprint_object(["hybrid", *parts, self._names])
+
+    @cached_property
+    def _names(self) -> str:
+        """A name for the labels, which only models that cite are told."""
+        cites = self.model.template.target == "citation"
+        told = {kind: dict(names) for kind, names in self.labels.items()} if cites else {}
+        return fingerprint_object(told)
+
+    @property
+    def prompts(self) -> Any:
+        """The model's own, where it has them."""
+        return getattr(self.model, "prompts", None)
+
+    @property
+    def system_fingerprint(self) -> str:
+        """Which build of the model gave the last answers, where it knows."""
+        return str(getattr(self.model, "system_fingerprint", ""))
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
         """Return one completion for each request, in order; its candidates are ranked anew."""

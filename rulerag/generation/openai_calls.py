@@ -8,18 +8,29 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
+from typing import Any, NoReturn, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
-from rulerag.errors import ConfigError, GenerationError, MissingDependencyError
+from rulerag.errors import (
+    ConfigError,
+    GenerationError,
+    MissingDependencyError,
+    RefusedCompletionError,
+)
 
-__all__ = ["Endpoint", "Stopped", "public_url"]
+__all__ = ["Endpoint", "Stopped", "in_parallel", "public_url"]
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 
 logger = logging.getLogger(__name__)
 
 _RETRYABLE = frozenset({408, 409, 425, 429})
 _FINAL_5XX = frozenset({501, 505})
+_FILTERED = frozenset({"content_filter", "content_policy_violation"})
 _LONGEST_BACKOFF = 30.0
 _HINTS = {
     401: "check the API key: api_key=, or the variable that api_key_env names",
@@ -31,6 +42,58 @@ _HINTS = {
 
 class Stopped(Exception):
     """Another call failed for good, so this one is not made."""
+
+
+def in_parallel(
+    tasks: Iterable[Task], call: Callable[[Task, threading.Event], Result], threads: int
+) -> Iterator[tuple[Task, Result]]:
+    """Calls in threads; each task with its result as soon as it is there, in any order.
+
+    When a call fails, or the user interrupts, no further one begins and those under way are told to
+    stop; those that end well all the same are handed out before the failure is raised.
+
+    Args:
+        tasks: what to call for.
+        call: takes a task, and an event that is set when its result is no longer wanted.
+        threads: the most calls at a time.
+
+    Raises:
+        Exception: what the first failing call raised; :class:`Stopped` is no failure.
+        KeyboardInterrupt: the user interrupted; at once when that is the second time.
+    """
+    stop = threading.Event()
+    ready: SimpleQueue[Future[Result]] = SimpleQueue()
+    failure: BaseException | None = None
+    with ThreadPoolExecutor(max_workers=threads) as pool:
+
+        def end() -> None:
+            stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+
+        try:
+            owners = {pool.submit(call, task, stop): task for task in tasks}
+            for future in owners:
+                future.add_done_callback(ready.put)
+            while owners:
+                try:
+                    future = ready.get() if failure is None else next(iter(owners))
+                    error = None if future.cancelled() else future.exception()
+                except KeyboardInterrupt as interrupt:
+                    if isinstance(failure, KeyboardInterrupt):
+                        raise
+                    failure = interrupt
+                    end()
+                    continue
+                task = owners.pop(future)
+                if error is not None:
+                    failure = failure or (None if isinstance(error, Stopped) else error)
+                    end()
+                elif not future.cancelled():
+                    yield task, future.result()
+        finally:
+            end()  # also where nobody wants the rest
+    if failure is not None:
+        raise failure
 
 
 def public_url(url: str) -> str:
@@ -188,6 +251,10 @@ class Endpoint:
                 with self._lock:
                     self._resume = max(self._resume, time.monotonic() + asked)
         reason = self._safe(str(error.message))[:300]
+        if getattr(error, "code", None) in _FILTERED:
+            hint = "take another model, or leave out what its content filter objects to"
+            refusal = f"refused the question: status {status}: {reason}"
+            return RefusedCompletionError(refusal, provider=self.name, hint=hint), wait
         return self._error(f"status {status}: {reason}", retryable, _HINTS.get(status)), wait
 
     def _error(self, message: str, retryable: bool, hint: str | None) -> GenerationError:

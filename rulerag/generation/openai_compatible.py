@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from rulerag.errors import ConfigError, GenerationError
-from rulerag.generation.openai_calls import Endpoint, Stopped
+from rulerag.errors import ConfigError
+from rulerag.generation.openai_answers import score_of, system_of, text_of
+from rulerag.generation.openai_calls import Endpoint, in_parallel
 from rulerag.generation.prompts import Prompt, PromptTemplate
 from rulerag.generation.sampled import sampled_by_endpoint
 from rulerag.io import fingerprint_object
+from rulerag.protocols import Arrival
 from rulerag.types import Completion, GenerationRequest
 
 __all__ = ["OpenAICompatibleGenerator", "Usage"]
@@ -43,7 +44,8 @@ class OpenAICompatibleGenerator:
 
     Calls run in parallel, at most ``concurrency`` at a time, at temperature 0. Failures that may
     pass are tried again (see :class:`~rulerag.generation.openai_calls.Endpoint`); the first that
-    will not ends the call to :meth:`generate`. Equal prompts are asked once.
+    will not ends the call to :meth:`generate`. Equal prompts are asked once. An answer that is
+    empty, cut or refused is an error (:mod:`~rulerag.generation.openai_answers`).
 
     Args:
         base_url: the address, for example ``http://localhost:8000/v1``.
@@ -107,6 +109,7 @@ class OpenAICompatibleGenerator:
         self.log_probability, self.prices = log_probability, prices
         self.options = dict(options or {})
         self._usage = Usage()
+        self._system = ""
         self._lock = threading.Lock()
         self._endpoint = Endpoint(
             base_url,
@@ -122,10 +125,29 @@ class OpenAICompatibleGenerator:
 
     @property
     def fingerprint(self) -> str:
-        """Names endpoint, model, template and every setting that changes answers; no key."""
-        settings = [self.max_new_tokens, self.max_prompt_tokens, self.options]
-        parts = [self._endpoint.name, self.model, self.api, self.template.fingerprint, *settings]
+        """Names endpoint, model, template and every setting that changes answers; no key.
+
+        Which build of the model answers only its answers tell: see :attr:`system_fingerprint`.
+        """
+        counted = getattr(self.count_tokens, "__qualname__", type(self.count_tokens).__qualname__)
+        packing = [self.max_prompt_tokens, counted if self.max_prompt_tokens else None]
+        settings = [self.max_new_tokens, *packing, self.log_probability, self.options]
+        template = [type(self.template).__name__, self.template.fingerprint]
+        parts = [self._endpoint.name, self.model, self.api, *template, *settings]
         return fingerprint_object(["openai-compatible", *parts])
+
+    @property
+    def system_fingerprint(self) -> str:
+        """Which build of the model gave the latest answer, where the endpoint tells; else empty."""
+        return self._system
+
+    @property
+    def sampling(self) -> str:
+        """How the endpoint was told to decode by chance; empty at temperature 0, the default."""
+        temperature = self.options.get("temperature", 0)
+        if temperature is None:
+            return "the endpoint's own temperature"
+        return "" if temperature == 0 else f"temperature {temperature}"
 
     @property
     def usage(self) -> Usage:
@@ -147,50 +169,62 @@ class OpenAICompatibleGenerator:
         budget, count = self.max_prompt_tokens, self.count_tokens
         return [self.template.render(r, budget=budget, count=count) for r in requests]
 
+    def reading(self, request: GenerationRequest) -> object:
+        """The packed prompt, word for word."""
+        return self.prompts([request])[0].text
+
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
         """Return one completion for each request, in order.
 
         Raises:
             GenerationError: a call failed for good (the endpoint is down or slow, the key is
                 wrong, the answer is nonsense); ``retryable`` says whether a later one may succeed.
+            EmptyCompletionError, CutCompletionError, RefusedCompletionError: it answered, and said
+                nothing.
         """
-        texts = [prompt.text for prompt in self.prompts(requests)]
-        distinct = dict(zip(texts, requests, strict=True))
-        answers = dict(zip(distinct, self._ask(distinct), strict=True))
-        return [answers[text] for text in texts]
+        found = {arrival.place: arrival.completion for arrival in self.stream(requests)}
+        return [found[place] for place in range(len(requests))]
 
-    def _ask(self, texts: Mapping[str, GenerationRequest]) -> list[Completion]:
+    def stream(self, requests: Sequence[GenerationRequest]) -> Iterator[Arrival]:
+        """Every answer as soon as it is there, in any order.
+
+        When a call fails for good, or the user interrupts, no further call is made; those under way
+        are waited for and handed out before the failure is raised.
+
+        Raises:
+            GenerationError: as :meth:`generate`.
+        """
         from tqdm import tqdm
 
-        stop = threading.Event()
-        bar = tqdm(total=len(texts), desc="generate", disable=not self.progress)
-        with bar, ThreadPoolExecutor(max_workers=self.concurrency) as pool:
-            try:
-                futures = [pool.submit(self._complete, *pair, stop) for pair in texts.items()]
-                for future in futures:
-                    future.add_done_callback(lambda _: bar.update())
-                done, waiting = wait(futures, return_when=FIRST_EXCEPTION)
-                if waiting or any(future.exception() for future in done):
-                    raise _first_failure(futures)
-            finally:
-                # Also on an interrupt: what has not begun is not asked.
-                stop.set()
-                pool.shutdown(wait=False, cancel_futures=True)
-        return [future.result() for future in futures]
+        texts = [prompt.text for prompt in self.prompts(requests)]
+        places: dict[str, list[int]] = {}
+        for place, text in enumerate(texts):
+            places.setdefault(text, []).append(place)
+        first = {text: requests[where[0]] for text, where in places.items()}
+        bar = tqdm(total=len(first), desc="generate", disable=not self.progress)
+        with bar:
+            for (text, _), found in in_parallel(first.items(), self._complete, self.concurrency):
+                bar.update()
+                for place in places[text]:
+                    yield Arrival(place, *found)
 
-    def _complete(self, text: str, request: GenerationRequest, stop: threading.Event) -> Completion:
+    def _complete(
+        self, asked: tuple[str, GenerationRequest], stop: threading.Event
+    ) -> tuple[Completion, str]:
+        """The answer to one prompt, and which build of the model gave it."""
+        text, request = asked
         answer = self._endpoint.call(self.api, self._payload(text), stop)
-        choice = answer["choices"][0] if answer["choices"] else None
-        written = _written(choice, self.api)
-        if written is None:
-            raise GenerationError(
-                "answered a completion without a text",
-                provider=self._endpoint.name,
-                hint="check api=: chat models answer 'chat', base models 'completions'",
-            )
         self._count(answer.get("usage"))
-        score = _score(choice, self.api) if self.log_probability else None
-        return Completion(self.template.read(written, request), score)
+        written = text_of(
+            answer,
+            self.api,
+            provider=self._endpoint.name,
+            asked=f"query {request.query.id!r}",
+            read=lambda part: self.template.read(part, request),
+        )
+        system = self._system = system_of(answer)
+        score = score_of(answer, self.api) if self.log_probability else None
+        return Completion(self.template.read(written, request), score), system
 
     sample = sampled_by_endpoint
 
@@ -224,38 +258,5 @@ class OpenAICompatibleGenerator:
             )
 
 
-def _first_failure(futures: Sequence[Future[Completion]]) -> BaseException:
-    """The failure to report: that of the first prompt that was not merely stopped."""
-    failures = [f.exception() for f in futures if f.done() and not f.cancelled()]
-    shown = [f for f in failures if f is not None and not isinstance(f, Stopped)]
-    return shown[0] if shown else GenerationError("the calls were stopped")
-
-
 def _about(text: str) -> int:
     return -(-len(text) // 3)
-
-
-def _written(choice: Any, api: str) -> str | None:
-    """The text of a choice; empty for a refusal, None when it has no place for a text."""
-    if not isinstance(choice, dict):
-        return None
-    holder = choice.get("message") if api == "chat" else choice
-    if not isinstance(holder, dict):
-        return None
-    text = holder.get("content" if api == "chat" else "text")
-    if isinstance(text, list):  # parts of a message
-        text = "".join(str(part.get("text", "")) for part in text if isinstance(part, dict))
-    return text if isinstance(text, str) else "" if api == "chat" and text is None else None
-
-
-def _score(choice: Any, api: str) -> float | None:
-    """The sum of the tokens' log-probabilities, where the endpoint gives them."""
-    given = choice.get("logprobs")
-    if not isinstance(given, dict):
-        return None
-    if api == "chat":
-        values = [t.get("logprob") for t in given.get("content") or () if isinstance(t, dict)]
-    else:
-        values = list(given.get("token_logprobs") or ())
-    numbers = [value for value in values if isinstance(value, int | float)]
-    return float(sum(numbers)) if numbers else None

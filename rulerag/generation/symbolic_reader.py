@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
@@ -74,7 +75,12 @@ class SymbolicReader:
     def fingerprint(self) -> str:
         """Names the reader and every setting that changes answers."""
         settings = [self.evidence.settings(), self.rank_discount, self.direct_confidence]
-        return fingerprint_object(["symbolic-reader", *settings, self.max_candidates])
+        return fingerprint_object(["symbolic-reader", *settings, self.max_candidates, self._names])
+
+    @cached_property
+    def _names(self) -> str:
+        """A name for the labels, in which it answers."""
+        return fingerprint_object(dict(self.labels))
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
         """Return one completion for each request, in order."""

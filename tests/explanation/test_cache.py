@@ -6,6 +6,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,14 +16,20 @@ from rulerag.errors import ConfigError, DataFormatError, ExplanationError, Outpu
 from rulerag.explanation.cache import FORMAT, AnswerCache, CachedGenerator
 from rulerag.explanation.miners import MonoMiner
 from rulerag.explanation.probe import ProbeEngine
+from rulerag.explanation.provenance import explain_answer
+from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.protocols import Generator
+from rulerag.rules import Atom, Rule, RuleBank, RuleQuality
 from rulerag.types import (
+    Answer,
     Candidate,
     Completion,
     Document,
+    Fact,
     GenerationRequest,
     GroundedAtom,
     Query,
+    ScoredDocument,
 )
 from tests.fakes import PlantedGenerator, planted_rule
 
@@ -106,7 +114,7 @@ mine(CachedGenerator(inner, AnswerCache({str(tmp_path / "a.sqlite")!r}), batch_s
 def _work(path: str, number: int, queue) -> None:  # type: ignore[no-untyped-def]
     cached = CachedGenerator(PlantedGenerator.dnf([["d1"]]), AnswerCache(path), batch_size=1)
     requests = [
-        GenerationRequest(Query(f"q{(i + number) % 40}", "?"), DOCUMENTS) for i in range(40)
+        GenerationRequest(Query("q", f"{(i + number) % 40} ?"), DOCUMENTS) for i in range(40)
     ]
     queue.put([completion.text for completion in cached.generate(requests)])
 
@@ -145,7 +153,8 @@ def test_another_format_is_refused_by_name(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute(f"PRAGMA user_version = {FORMAT + 1}")
     connection.close()
-    with pytest.raises(DataFormatError, match=rf"answers.sqlite: .*format {FORMAT + 1}.*reads 1"):
+    named = rf"answers.sqlite: .*format {FORMAT + 1}.*reads {FORMAT}"
+    with pytest.raises(DataFormatError, match=named):
         AnswerCache(path)
     foreign = tmp_path / "foreign.sqlite"
     with sqlite3.connect(foreign) as connection:
@@ -172,7 +181,7 @@ def test_a_full_disk_is_named_and_nothing_is_lost(tmp_path: Path) -> None:
     with cache._open() as connection:
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count = {pages + 10}")  # SQLite's own full disk
-    requests = [GenerationRequest(Query(f"q{i}", "?"), DOCUMENTS) for i in range(30)]
+    requests = [GenerationRequest(Query("q", f"{i} ?"), DOCUMENTS) for i in range(30)]
     with pytest.raises(OutputError, match=r"disk is full.*free some space"):
         cached.generate(requests)
     stored = len(cache)
@@ -204,6 +213,75 @@ def test_requests_that_begin_alike_are_asked_together(tmp_path: Path) -> None:
     assert outputs[0b0101] == "d1+d3" and outputs[0b1111] == "d1+d2+d3+d4"
     first = [[d.id for d in request.documents][:1] for request in generator.requests]
     assert first == sorted(first) and generator.batches == [4] * 4
+
+
+def test_a_cache_with_the_keys_of_old_is_refused_by_name(tmp_path: Path) -> None:
+    """Format 1, as written until its keys were found to leave out what readers read."""
+    path = tmp_path / "old.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            "CREATE TABLE answers (key TEXT PRIMARY KEY, generator TEXT NOT NULL, completion TEXT"
+            " NOT NULL, tokens INTEGER NOT NULL, seconds REAL NOT NULL) WITHOUT ROWID"
+        )
+        connection.execute("PRAGMA application_id = 1381122375")
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    with pytest.raises(DataFormatError, match=r"format 1, .* name another file, or delete"):
+        AnswerCache(path)
+
+
+def test_threads_that_share_a_cached_generator_ask_each_request_once(tmp_path: Path) -> None:
+    class Slow(PlantedGenerator):
+        def generate(self, requests):  # type: ignore[no-untyped-def]
+            time.sleep(0.01)
+            return super().generate(requests)
+
+    inner = Slow.dnf([["d1"]])
+    cached = CachedGenerator(inner, AnswerCache(tmp_path / "answers.sqlite"), batch_size=4)
+    asked = [GenerationRequest(Query("q", f"{i} ?"), DOCUMENTS) for i in range(32)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: cached.generate(asked), range(4)))
+    assert [[c.text for c in one] for one in found] == [["yes"] * 32] * 4
+    assert len(inner.requests) == cached.num_asked == len(cached.cache) == 32
+    assert cached.num_known == 3 * 32
+
+
+def test_a_bank_mined_again_gives_no_stale_explanation(tmp_path: Path) -> None:
+    """The same rules with other counts: the reader weighs them anew, and the cache stays silent."""
+
+    def bank(name: str, first: float, second: float) -> RuleBank:
+        path = tmp_path / name
+        rules = [
+            Rule(Atom("visit", "?x", "?y"), (Atom(body, "?x", "?y"),), quality=quality)
+            for body, share in (("host", first), ("praise", second))
+            for quality in [RuleQuality(support=int(100 * share), body_size=100, confidence=share)]
+        ]
+        RuleBank(rules).save(path)
+        return RuleBank.load(path)
+
+    facts = [Fact("Japan", "host", "China"), Fact("Japan", "praise", "Peru")]
+    documents = tuple(
+        Document(f"d{n}", f"{f.subject} {f.relation} {f.object}.", (f,))
+        for n, f in enumerate(facts, start=1)
+    )
+
+    def told(rules: RuleBank, cache: AnswerCache | None) -> tuple[str, object, object]:
+        reader = SymbolicReader()
+        query = Query("q", "what does Japan visit ?", "Japan", "visit", answers=("China",))
+        completion = reader.generate([GenerationRequest(query, documents, tuple(rules))])[0]
+        scored = tuple(ScoredDocument(d, 1.0, n) for n, d in enumerate(documents, start=1))
+        answer = Answer(query, completion, scored, tuple(rules))
+        why = explain_answer(answer, reader, cache=cache)
+        return completion.text, why.retention, why.omission
+
+    cache = AnswerCache(tmp_path / "answers.sqlite")
+    before = told(bank("rules.jsonl", 0.9, 0.2), cache)
+    stored = len(cache)
+    after = told(bank("rules.jsonl", 0.2, 0.9), cache)
+    assert (before[0], after[0]) == ("China", "Peru")
+    assert after == told(bank("rules.jsonl", 0.2, 0.9), None) != before
+    # Without documents too: the reader is given the rules all the same.
+    assert len(cache) == 2 * stored
 
 
 def test_tokens_may_be_counted_otherwise(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from rulerag.errors import ConfigError, PredicateError
+from rulerag.errors import ConfigError, EmptyCompletionError, PredicateError, SamplingError
 from rulerag.explanation.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.llm_judge import judged, judged_correct, predicate_pair
 from rulerag.explanation.miners import MonoMiner
@@ -66,7 +66,23 @@ def test_verdicts_may_be_kept_on_disk(tmp_path) -> None:  # type: ignore[no-unty
     assert judge.num_asked == 0 and judge.num_known == 1
 
 
-@pytest.mark.parametrize("reply", ["", "maybe", "I think yes"])
+@pytest.mark.parametrize("reply", ["", " \n"])
+def test_no_reply_is_no_verdict(reply: str) -> None:
+    engine = ProbeEngine.from_function(PlantedFunction(["Rome"] * 2), num_sources=1)
+    for unclear in (None, False):
+        predicate = judged(Judge(lambda prompt: reply), "{output}?", unclear=unclear)
+        with pytest.raises(EmptyCompletionError, match="said nothing about the output 'Rome'"):
+            MonoMiner("retention").mine(engine, predicate)
+
+
+def test_a_judge_that_samples_is_refused() -> None:
+    sampling = Judge(lambda prompt: "yes")
+    sampling.temperature = 0.7  # type: ignore[attr-defined]
+    with pytest.raises(SamplingError, match=r"temperature 0\.7"):
+        judged(sampling, "{output}?")
+
+
+@pytest.mark.parametrize("reply", ["maybe", "I think yes"])
 def test_an_unclear_verdict_is_an_error_unless_it_counts_as_something(reply: str) -> None:
     predicate = judged(Judge(lambda prompt: reply), "{output}?")
     engine = ProbeEngine.from_function(PlantedFunction(["Rome"] * 2), num_sources=1)

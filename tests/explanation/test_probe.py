@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from rulerag.errors import ConfigError, ExplanationError, GenerationError, ProbeBudgetError
-from rulerag.explanation.probe import ProbeEngine, request_key
+from rulerag.explanation.asking import reading_of, request_key
+from rulerag.explanation.probe import ProbeEngine
 from rulerag.explanation.sources import partition
 from rulerag.protocols import Generator
 from rulerag.types import Document, GenerationRequest, Query
@@ -175,9 +176,8 @@ def test_cache_keys_follow_what_the_generator_reads() -> None:
     base = keys(generator, REQUEST)
     assert len(set(base)) == 16
     assert base == keys(PlantedGenerator.dnf([["d2"]]), REQUEST)  # same fingerprint, same text
-    assert base[3] == request_key(
-        "planted", GenerationRequest(REQUEST.query, DOCUMENTS[:2], REQUEST.rules)
-    )
+    shorter = GenerationRequest(REQUEST.query, DOCUMENTS[:2], REQUEST.rules)
+    assert base[3] == request_key("planted", reading_of(generator, shorter))
     for other in (
         keys(PlantedGenerator(str, fingerprint="other"), REQUEST),
         keys(generator, GenerationRequest(Query("q", "who ?"), DOCUMENTS, REQUEST.rules)),

@@ -2,117 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import socket
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
-from rulerag.errors import ConfigError, GenerationError
+from rulerag.errors import (
+    ConfigError,
+    CutCompletionError,
+    EmptyCompletionError,
+    GenerationError,
+    RefusedCompletionError,
+)
 from rulerag.generation.openai_compatible import OpenAICompatibleGenerator
 from rulerag.types import Document, GenerationRequest, Query
+from tests.endpoints import Server, completion, failure, good, prompt_of
 
 KEY = "sk-very-secret-0123456789"
-
-
-class Server(ThreadingHTTPServer):
-    """Answers each call by a function of its number (from 0) and its body.
-
-    The function gives (status, headers, body); a body that is no text is written as JSON.
-    """
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.say: Callable[[int, dict[str, Any]], tuple[int, dict[str, str], Any]] = good
-        self.bodies: list[dict[str, Any]] = []
-        self.paths: list[str] = []
-        self.keys: list[str] = []
-        self.times: list[float] = []
-        self.at_once = self.most_at_once = 0
-        self.lock = threading.Lock()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
-
-
-class Handler(BaseHTTPRequestHandler):
-    """Counts calls and hands them to the server's function."""
-
-    server: Server
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        with self.server.lock:
-            number = len(self.server.bodies)
-            self.server.bodies.append(body)
-            self.server.paths.append(self.path)
-            self.server.keys.append(self.headers.get("Authorization", ""))
-            self.server.times.append(time.monotonic())
-            self.server.at_once += 1
-            self.server.most_at_once = max(self.server.most_at_once, self.server.at_once)
-        status, headers, answer = self.server.say(number, body)
-        with self.server.lock:  # before the client can react to the answer
-            self.server.at_once -= 1
-        data = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
-        try:
-            self.send_response(status)
-            for name, value in {"Content-Type": "application/json", **headers}.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # the client did not wait
-
-    def log_message(self, *_: Any) -> None:
-        """Keep test output clean."""
-
-
-def prompt_of(body: dict[str, Any]) -> str:
-    return str(body["messages"][0]["content"] if "messages" in body else body["prompt"])
-
-
-def completion(text: Any, body: dict[str, Any]) -> dict[str, Any]:
-    """A well-formed answer in the form of the api that was asked."""
-    usage = {"prompt_tokens": 100, "completion_tokens": 3, "total_tokens": 103}
-    if "messages" in body:
-        scores = {"content": [{"logprob": -0.5}, {"logprob": -0.25}]}
-        choice = {"message": {"role": "assistant", "content": text}, "logprobs": scores}
-    else:
-        choice = {"text": text, "logprobs": {"token_logprobs": [None, -0.5, -1.0]}}
-    return {"id": "1", "object": "x", "choices": [{"index": 0, **choice}], "usage": usage}
-
-
-def good(_: int, body: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
-    """Names the subject that the query asks about."""
-    subject = prompt_of(body).rsplit("what does ", 1)[1].split(" visit")[0]
-    return 200, {}, completion(f" {subject}.", body)
-
-
-def failure(status: int, message: str = "no", **headers: str) -> tuple[int, dict[str, str], Any]:
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return status, named, {"error": {"message": message, "type": "t", "code": None}}
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with Server() as running:
-        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield running
-        running.shutdown()
-        thread.join()
 
 
 def requests(number: int) -> list[GenerationRequest]:
@@ -259,11 +169,95 @@ def test_nonsense_is_an_error_that_says_so(server: Server, body: str, kind: str)
     assert len(server.bodies) == 1
 
 
-@pytest.mark.parametrize("text", ["", None, []])
-def test_an_empty_answer_is_an_answer(server: Server, text: Any) -> None:
+@pytest.mark.parametrize("api", ["chat", "completions"])
+@pytest.mark.parametrize("text", ["", None, " \n ", "Answer:", "<think>hm</think>"])
+def test_an_empty_answer_is_an_error_of_its_own_kind(server: Server, text: Any, api: str) -> None:
     server.say = lambda n, body: (200, {}, completion(text, body))
-    (answer,) = reader(server).generate(requests(1))
-    assert (answer.text, answer.score) == ("", None)
+    with pytest.raises(EmptyCompletionError, match=r"query 'q0' with .*try again") as caught:
+        reader(server, api=api).generate(requests(1))
+    assert ("null" in str(caught.value)) == (text is None)
+    assert caught.value.provider == server.url
+
+
+def test_a_message_without_content_is_empty_and_parts_may_be_too(server: Server) -> None:
+    server.say = lambda n, body: (200, {}, {"choices": [{"message": {"role": "assistant"}}]})
+    with pytest.raises(EmptyCompletionError, match="with null"):
+        reader(server).generate(requests(1))
+    server.say = lambda n, body: (200, {}, completion([], body))
+    with pytest.raises(EmptyCompletionError, match="an empty text"):
+        reader(server).generate(requests(1))
+
+
+@pytest.mark.parametrize("api", ["chat", "completions"])
+@pytest.mark.parametrize("text", ["Ivo Mar", "", None, "<think>The rule says", "Answer:\nIv"])
+@pytest.mark.parametrize("reason", ["length", "max_tokens"])
+def test_a_cut_answer_is_an_error_of_its_own_kind(
+    server: Server, text: Any, api: str, reason: str
+) -> None:
+    server.say = lambda n, body: (200, {}, completion(text, body, finish_reason=reason))
+    with pytest.raises(CutCompletionError, match=r"query 'q0' was cut .*max_new_tokens"):
+        reader(server, api=api).generate(requests(1))
+
+
+def test_a_cut_behind_the_line_with_the_answer_takes_nothing_away(server: Server) -> None:
+    said = "Answer:\nIvo Marek.\nHe was arrested by the pol"
+    server.say = lambda n, body: (200, {}, completion(said, body, finish_reason="length"))
+    assert reader(server).generate(requests(1))[0].text == "Ivo Marek"
+
+
+@pytest.mark.parametrize(
+    "say",
+    [
+        lambda n, body: (200, {}, completion(None, body, finish_reason="content_filter")),
+        lambda n, body: (200, {}, completion("Ivo", body, finish_reason="content_filter")),
+        lambda n, body: (200, {}, completion(None, body, refusal="I cannot help with that.")),
+        lambda n, body: (
+            400,
+            {},
+            {"error": {"message": "filtered", "type": "t", "code": "content_filter"}},
+        ),
+    ],
+)
+def test_a_refusal_is_an_error_of_its_own_kind(server: Server, say: Any) -> None:
+    server.say = say
+    with pytest.raises(RefusedCompletionError, match=r"refused .*another model") as caught:
+        reader(server).generate(requests(1))
+    assert not caught.value.retryable
+    assert len(server.bodies) == 1
+
+
+def test_answers_stream_as_they_arrive_and_survive_a_failure(server: Server) -> None:
+    begun, held = threading.Event(), threading.Event()
+
+    def say(number: int, body: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
+        if "Land 3 " in prompt_of(body):
+            begun.set()
+            held.wait(10)  # under way while the other fails
+        if "Land 2 " in prompt_of(body):
+            begun.wait(10)
+            return failure(400)
+        return good(number, body)
+
+    server.say = say
+    stream = reader(server, concurrency=2).stream(requests(30))
+    seen = [next(stream).place, next(stream).place]
+    assert sorted(seen) == [0, 1], "handed out while others are still asked"
+    threading.Timer(0.3, held.set).start()
+    with pytest.raises(GenerationError, match="status 400"):
+        for arrival in stream:
+            seen.append(arrival.place)
+    assert 3 in seen, "what was under way is handed out before the failure is raised"
+    assert len(server.bodies) < 10, "the other calls are not made"
+
+
+def test_the_build_of_the_model_is_told(server: Server) -> None:
+    generator = reader(server)
+    assert generator.system_fingerprint == ""
+    server.say = lambda n, body: (200, {}, completion("A.", body, system="fp_1"))
+    assert [arrival.system for arrival in generator.stream(requests(2))] == ["fp_1", "fp_1"]
+    assert generator.system_fingerprint == "fp_1"
+    before = reader(server).fingerprint
+    assert generator.fingerprint == before, "known only from answers, so not part of the name"
 
 
 def test_parts_of_a_message_are_joined(server: Server) -> None:
@@ -305,10 +299,21 @@ def test_options_change_the_body_and_the_fingerprint(server: Server) -> None:
     body = server.bodies[0]
     assert "max_tokens" not in body
     assert (body["max_completion_tokens"], body["seed"]) == (9, 1)
-    others = [reader(server), reader(server, template="standard"), reader(server, api_key="x")]
+    others = [
+        reader(server),
+        reader(server, api_key="x"),
+        reader(server, concurrency=2),
+        reader(server, template="standard"),
+        reader(server, log_probability=True),
+        reader(server, max_prompt_tokens=500),
+        reader(server, max_prompt_tokens=500, count_tokens=len),
+        # The same words and settings, written and read in another way.
+        reader(server, template={"type": "citation", "instruction": "", "answer_cue": ":"}),
+        reader(server, template="compact"),
+    ]
     prints = [generator.fingerprint, *(o.fingerprint for o in others)]
-    assert len(set(prints)) == 3
-    assert prints[1] == prints[3], "the key is no setting"
+    assert prints[1] == prints[2] == prints[3], "neither the key nor the pace is a setting"
+    assert len(set(prints)) == len(prints) - 2
 
 
 def test_draws_ask_once_each_at_a_temperature_and_with_a_seed(server: Server) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.speed_generation import requests, small_llama
+from rulerag.errors import CutCompletionError
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.generation.openai_compatible import OpenAICompatibleGenerator
 from rulerag.generation.prompts import PromptTemplate
@@ -50,8 +51,12 @@ def test_transformers_serve_answers_as_the_local_model(
             local = HuggingFaceGenerator(
                 tmp_path, max_new_tokens=6, device="cpu", chat=api == "chat"
             )
-            expected = [completion.text for completion in local.generate(asked)]
-            assert [completion.text for completion in remote.generate(asked)] == expected
+            for request, text in zip(asked, local.write(asked), strict=True):
+                try:
+                    (completion,) = remote.generate([request])
+                    assert completion.text == local.template.parse(text)
+                except CutCompletionError as cut:  # the untrained model seldom comes to an end
+                    assert text in str(cut)
             assert remote.usage.calls == 3
             assert remote.usage.prompt_tokens > 600
     finally:

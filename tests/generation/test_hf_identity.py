@@ -1,0 +1,246 @@
+"""Names of weights: by content whatever their size, and as they are when the name is asked for."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+from rulerag import io
+from rulerag.errors import DroppedDocumentsError
+from rulerag.explanation.cache import AnswerCache, CachedGenerator
+from rulerag.explanation.log_probability import response_engine
+from rulerag.explanation.probe import ProbeEngine
+from rulerag.generation.hf_identity import Weights, folder_identity, tokenizer_identity
+from rulerag.generation.huggingface import HuggingFaceGenerator
+from rulerag.generation.prompts import Prompt, PromptTemplate
+from rulerag.types import GenerationRequest
+from tests.generation.test_huggingface import SIZES, requests, write_tokenizer
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+BIG = 65 << 20  # over the size up to which files once counted by content
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("llama")
+    torch.manual_seed(3)
+    config = transformers.LlamaConfig(**SIZES, num_key_value_heads=2)  # type: ignore[arg-type]
+    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    write_tokenizer(folder)
+    return folder
+
+
+def opened(folder: Path) -> tuple[Any, Any]:
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    return model, transformers.AutoTokenizer.from_pretrained(folder)
+
+
+def reader(model: Any, **options: Any) -> HuggingFaceGenerator:
+    return HuggingFaceGenerator(model, max_new_tokens=4, device="cpu", **options)
+
+
+def big_folder(folder: Path, *, turned: int | None = None) -> Path:
+    """A folder with one large file of zeros, of which one byte may be turned."""
+    folder.mkdir()
+    with open(folder / "model.safetensors", "wb") as file:
+        file.truncate(BIG)
+        if turned is not None:
+            file.seek(turned)
+            file.write(b"\x01")
+    return folder
+
+
+def test_large_files_of_one_size_have_names_of_their_own(tmp_path: Path) -> None:
+    names = [
+        folder_identity(big_folder(tmp_path / str(n), turned=turned))
+        for n, turned in enumerate([None, 1, BIG // 2, BIG - 1, None])
+    ]
+    assert len(set(names)) == 4 and names[0] == names[4]
+
+
+def test_a_large_file_is_read_once_for_each_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RULERAG_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(io, "_SETTLED_SECONDS", 0.0)
+    read: list[Path] = []
+    whole = io.fingerprint_file
+    monkeypatch.setattr(io, "fingerprint_file", lambda path: read.append(path) or whole(path))
+    path = big_folder(tmp_path / "model") / "model.safetensors"
+    first = io.remembered_fingerprint(path)
+    time.sleep(0.01)
+    assert io.remembered_fingerprint(path) == first and len(read) <= 2
+    times = path.stat()
+    seen = len(read)
+    assert io.remembered_fingerprint(path) == first and len(read) == seen
+    with open(path, "r+b") as file:  # the same file, size and time of modification
+        file.seek(BIG // 2)
+        file.write(b"\x01")
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert path.stat().st_mtime_ns == times.st_mtime_ns
+    assert io.remembered_fingerprint(path) == whole(path) != first
+
+
+def test_a_file_that_has_just_changed_is_not_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RULERAG_CACHE", str(tmp_path / "cache"))
+    path = big_folder(tmp_path / "model") / "model.safetensors"
+    assert io.remembered_fingerprint(path) == io.fingerprint_file(path)
+    assert list((tmp_path / "cache" / "fingerprints").iterdir()) == []
+
+
+def test_a_cache_folder_that_cannot_be_written_costs_only_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("RULERAG_CACHE", str(tmp_path / "file"))
+    monkeypatch.setattr(io, "_SETTLED_SECONDS", 0.0)
+    path = big_folder(tmp_path / "model") / "model.safetensors"
+    assert io.remembered_fingerprint(path) == io.fingerprint_file(path)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # PEFT on transformers 5.23
+def test_two_adapters_of_one_size_never_share_an_answer(llama: Path, tmp_path: Path) -> None:
+    """The second is written over the first, in place, as a training that runs again does."""
+    peft = pytest.importorskip("peft")
+    safetensors = pytest.importorskip("safetensors.torch")
+    folder, path = tmp_path / "adapter", tmp_path / "answers.sqlite"
+    model, _ = opened(llama)
+    rank = 90_000  # so that the file is larger than those that once counted by content
+    config = peft.LoraConfig(
+        task_type="CAUSAL_LM",
+        r=rank,
+        lora_alpha=rank // 10,
+        target_modules=["q_proj", "v_proj"],
+        init_lora_weights=False,
+    )
+    peft.get_peft_model(model, config).save_pretrained(folder)
+    asked = requests(6)
+    first = reader(llama, adapter=folder)
+    answers = CachedGenerator(first, AnswerCache(path)).generate(asked)
+    weights = folder / "adapter_model.safetensors"
+    size = weights.stat().st_size
+    assert size > BIG
+    turned = {
+        name: -tensor if "lora_B" in name else tensor
+        for name, tensor in safetensors.load_file(weights).items()
+    }
+    safetensors.save_file(turned, weights, metadata={"format": "pt"})
+    assert weights.stat().st_size == size
+    second = reader(llama, adapter=folder)
+    assert second.fingerprint != first.fingerprint
+    found = CachedGenerator(second, AnswerCache(path)).generate(asked)
+    assert found == second.generate(asked) != answers
+
+
+def test_what_a_training_leaves_beside_the_weights_does_not_count(
+    llama: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(llama, folder)
+    name = reader(llama).fingerprint
+    for left in ("trainer_state.json", "training_args.bin", "optimizer.pt", "README.md"):
+        (folder / left).write_text("{}")
+    assert reader(folder).fingerprint == name
+    (folder / "generation_config.json").write_text('{"eos_token_id": [1, 5]}')
+    assert reader(folder).fingerprint != name
+
+
+def test_an_open_model_has_the_name_of_its_parameters(llama: Path) -> None:
+    model, tokenizer = opened(llama)
+    name = reader(model, tokenizer=tokenizer).fingerprint
+    other, _ = opened(llama)
+    assert reader(other, tokenizer=tokenizer).fingerprint == name
+    generator = reader(model, tokenizer=tokenizer)
+    names = [generator.fingerprint]
+    with torch.no_grad():
+        model.get_output_embeddings().weight[7, 3] += 1  # counted by torch
+    names.append(generator.fingerprint)
+    model.model.layers[1].mlp.up_proj.weight.data.mul_(2)  # not counted
+    names.append(generator.fingerprint)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model(torch.tensor([[3, 4, 5]]), labels=torch.tensor([[3, 4, 5]])).loss.backward()
+    optimizer.step()
+    names.append(generator.fingerprint)
+    assert len(set(names)) == 4 and names[0] == name
+    assert generator.fingerprint == names[-1]
+
+
+def test_a_model_from_a_folder_that_is_trained_has_another_name(llama: Path) -> None:
+    generator = reader(llama)
+    name = generator.fingerprint
+    assert generator.fingerprint == name
+    with torch.no_grad():
+        generator.model.get_output_embeddings().weight.zero_()
+    assert generator.fingerprint != name
+
+
+def test_open_models_in_another_dtype_or_with_other_settings_differ(llama: Path) -> None:
+    model, _ = opened(llama)
+    name = Weights(model).name
+    assert Weights(opened(llama)[0].to(torch.bfloat16)).name != name
+    model.config.rms_norm_eps = 0.5
+    assert Weights(model).name != name
+
+
+def test_settings_that_change_answers_or_scores_change_the_name(llama: Path) -> None:
+    base = reader(llama)
+    same = [
+        reader(llama, batch_size=1),
+        reader(llama, prefix_cache=False),
+        reader(llama, max_input_tokens=base.max_input_tokens),
+    ]
+    assert {one.fingerprint for one in same} == {base.fingerprint}
+    others = [
+        reader(llama, log_probability=False),
+        reader(llama, max_input_tokens=200),
+        reader(llama, dtype="bfloat16"),
+        reader(llama, template="standard"),
+        HuggingFaceGenerator(llama, max_new_tokens=5, device="cpu"),
+        reader(llama, template=PromptTemplate.citation(instruction="", answer_cue=":")),
+        reader(llama, template="compact"),
+    ]
+    assert len({base.fingerprint, *(one.fingerprint for one in others)}) == 8
+
+
+def test_a_tokenizer_of_its_own_belongs_to_the_name(llama: Path, tmp_path: Path) -> None:
+    shutil.copytree(llama, tmp_path, dirs_exist_ok=True)
+    chat = write_tokenizer(tmp_path, chat=True)
+    plain = transformers.AutoTokenizer.from_pretrained(llama)
+    assert tokenizer_identity(chat) != tokenizer_identity(plain)
+    name = tokenizer_identity(plain)
+    plain(["some text"], padding=True, truncation=True, max_length=3)
+    assert tokenizer_identity(plain) == name, "how it pads changes with every call"
+    assert reader(llama, tokenizer=tmp_path).fingerprint != reader(llama).fingerprint
+
+
+def test_the_key_follows_the_packed_prompt(llama: Path) -> None:
+    tight = reader(llama, max_input_tokens=120, template="standard")
+    for request in requests(12, documents=12):
+        assert tight.reading(request) == tight.prompts([request])[0].text
+    assert any(prompt.dropped for prompt in tight.prompts(requests(12, documents=12)))
+
+
+def test_an_explanation_of_documents_that_were_not_read_is_refused(llama: Path) -> None:
+    tight = reader(llama, max_input_tokens=120, template="standard")
+    request = next(r for r, p in with_prompts(tight) if p.dropped)
+    with pytest.raises(DroppedDocumentsError, match=r"did not fit.*max_input_tokens"):
+        ProbeEngine.from_generator(tight, request)
+    with pytest.raises(DroppedDocumentsError, match="did not fit"):
+        response_engine(tight, request)
+    whole = next(r for r, p in with_prompts(tight) if p.kept and not p.dropped)
+    ProbeEngine.from_generator(tight, whole).probe([0, 1])
+
+
+def with_prompts(generator: HuggingFaceGenerator) -> list[tuple[GenerationRequest, Prompt]]:
+    asked = requests(30, documents=12)
+    return list(zip(asked, generator.prompts(asked), strict=True))
