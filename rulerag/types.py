@@ -86,6 +86,9 @@ class Query:
         relation: the relation asked for, or empty.
         timestamp: the time asked about; None for static questions.
         answers: every acceptable answer, in words; empty when unknown.
+        prediction: it asks for what no document can state (forecasting, completion): known answers
+            are filtered by protocol, so what documents state has no precedence. A dataset says it
+            for all of its queries; it is no part of a query's row.
     """
 
     id: str
@@ -94,6 +97,7 @@ class Query:
     relation: str = ""
     timestamp: int | None = None
     answers: tuple[str, ...] = ()
+    prediction: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """A BEIR query row; the structure stands in ``metadata``."""
@@ -221,6 +225,8 @@ class Answer:
         fingerprints: of the dataset, the rules and the components that made the answer.
         union: every document found before the list was cut to its best, in the same order; empty
             where nothing was cut.
+        stated: what documents state of the question and what the rules say beside it
+            (:func:`rulerag.kg.statements.compare`); empty for predictions.
     """
 
     query: Query
@@ -229,6 +235,7 @@ class Answer:
     rules: tuple[Rule, ...] = ()
     fingerprints: Mapping[str, str] = field(default_factory=dict)
     union: tuple[ScoredDocument, ...] = ()
+    stated: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def union_size(self) -> int:
@@ -269,6 +276,7 @@ class Answer:
             "rules": [{"id": rule.id, "text": rule.text} for rule in self.rules],
             "union_size": self.union_size,
             "fingerprints": dict(self.fingerprints),
+            **({"stated": dict(self.stated)} if self.stated else {}),
         }
 
 

@@ -46,6 +46,7 @@ def request_key(generator: str, request: GenerationRequest) -> str:
         {
             "generator": generator,
             "query": request.query.to_json(),
+            "prediction": request.query.prediction,
             "rules": [[rule.id, rule.text] for rule in request.rules],
             "documents": [document.to_json() for document in request.documents],
         }
