@@ -44,7 +44,8 @@ from rulerag.errors import (
     UnknownNameError,
     did_you_mean,
 )
-from rulerag.io import prepare_folder, read_json, read_records, to_json, write_json
+from rulerag.io import read_json, read_records, to_json, write_json
+from rulerag.output_folder import output_folder
 from rulerag.rules import RuleBank
 from rulerag.types import Document, Query
 
@@ -245,13 +246,16 @@ class RuleQADataset:
                 a data card, other forms of the same judgements.
 
         Raises:
-            OutputError: the folder cannot be written.
+            OutputError: the folder cannot be written, or another process writes there.
         """
-        target = prepare_folder(folder)
+        with output_folder(folder) as target:
+            self._save(target, beside or {})
+
+    def _save(self, target: Path, beside: Mapping[str, Iterable[str]]) -> None:
         aside = Path(tempfile.mkdtemp(dir=target, prefix=".part-"))
         try:
             described = _write(aside, {name: lines() for name, lines in self._files().items()})
-            extra = _write(aside, beside or {})
+            extra = _write(aside, beside)
             digests = {name: str(entry["sha256"]) for name, entry in described.items()}
             self.__dict__["fingerprint"] = dataset_fingerprint(digests, self.calendar)
             (target / "manifest.json").unlink(missing_ok=True)

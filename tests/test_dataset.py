@@ -251,6 +251,10 @@ def test_a_save_that_fails_leaves_no_folder_that_looks_whole(
     monkeypatch.setattr("rulerag.dataset._write", stop)
     with pytest.raises(KeyboardInterrupt):
         make_dataset().save(tmp_path / "toy")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "toy").mkdir()
+    with pytest.raises(KeyboardInterrupt):
+        make_dataset().save(tmp_path / "toy")
     assert list((tmp_path / "toy").iterdir()) == []
     with pytest.raises(DataFormatError, match="no complete dataset"):
         RuleQADataset.load(tmp_path / "toy")

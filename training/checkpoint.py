@@ -9,6 +9,7 @@ import torch
 
 from rulerag.errors import ConfigError, DataFormatError, RuleRAGError
 from rulerag.io import atomic_write, prepare_folder, read_json, write_json, write_text
+from rulerag.output_folder import hold_folder
 
 if TYPE_CHECKING:
     from rulerag.retrieval.encoders import SentenceEncoder
@@ -51,7 +52,8 @@ class RunFolder:
             )
 
     def begin(self, settings: dict[str, Any]) -> None:
-        """Say which settings this folder is for."""
+        """Say which settings this folder is for; one process alone may, until it ends."""
+        hold_folder(self.home)
         write_json(self.work / "settings.json", {"fingerprint": self.fingerprint, **settings})
 
     @property

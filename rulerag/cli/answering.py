@@ -184,7 +184,9 @@ def _shown(item: Answer) -> str:
         mark = "*" if scored.document.id in support else " "
         rules = ", ".join(names[rule_id] for rule_id in scored.rule_ids)
         place = places[scored.document.id]
-        lines.append(f"  {mark} {place:4}{scored.document.text}" + (f"  [{rules}]" if rules else ""))
+        lines.append(
+            f"  {mark} {place:4}{scored.document.text}" + (f"  [{rules}]" if rules else "")
+        )
     return "\n".join(lines) + "\n"
 
 
