@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,8 +53,9 @@ class RunFolder:
             )
 
     def begin(self, settings: dict[str, Any]) -> None:
-        """Say which settings this folder is for; one process alone may, until it ends."""
-        hold_folder(self.home)
+        """Say which settings this folder is for; one run alone may, until it ends."""
+        if os.environ.get("RANK", "0") == "0":  # of the processes of one run the first holds it
+            hold_folder(self.home)
         write_json(self.work / "settings.json", {"fingerprint": self.fingerprint, **settings})
 
     @property
