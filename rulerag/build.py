@@ -89,13 +89,13 @@ def make_miner(name: str, **options: Any) -> RuleMiner:
 
 
 def open_dataset(config: Config) -> RuleQADataset:
-    """The dataset that a configuration names.
+    """The dataset that a configuration names; its key ``prediction`` overrules the manifest's.
 
     Raises:
         ConfigError: it names none, or the folder is missing; says how to build it.
         DataError: the folder holds no dataset, or not the one that its manifest describes.
     """
-    section = config.section("dataset").check(("query_set",), required=("path",))
+    section = config.section("dataset").check(("query_set", "prediction"), required=("path",))
     folder = Path(section.read("path", str))
     if not folder.is_dir():
         name = folder.name if folder.name.startswith("ruleqa-") else "NAME"
@@ -106,7 +106,10 @@ def open_dataset(config: Config) -> RuleQADataset:
             hint=f"build it: python -m benchmarks.ruleqa build --name {name} "
             f"--kg GRAPH_FOLDER --out {folder}{instead}",
         )
-    return RuleQADataset.load(folder)
+    asked = section.get("prediction")
+    return RuleQADataset.load(
+        folder, prediction=None if asked is None else section.read("prediction", bool)
+    )
 
 
 def make_selector(config: Config, rules: RuleBank) -> RuleSelector | None:
@@ -194,4 +197,5 @@ def make_pipeline(
         reader_rules=config.read("reader_rules", str, "selected"),
         keep_union=options.keep_union,
         fingerprints={"dataset": dataset.fingerprint, "rules": dataset.rules.fingerprint},
+        labels=dataset.labels["entities"],
     )

@@ -16,6 +16,7 @@ from rulerag.errors import ConfigError, DataError, RetrievalError, did_you_mean
 from rulerag.io import cache_folder
 from rulerag.kg.evidence import EvidenceModel
 from rulerag.protocols import Retriever, RuleSelector
+from rulerag.retrieval.index_folder import index_lock
 
 __all__ = ["RETRIEVERS", "Options", "evidence_model", "load_component", "make_retriever"]
 
@@ -263,12 +264,13 @@ def _lucene(
         return _check_index(opened, section, {"dates": opened.dates}, options.index)
     dates = section.read("dates", str, "split")
     folder = cache_folder("lucene", f"{dataset.fingerprint}-{dates}")
-    if (folder / "manifest.json").exists():
-        try:
-            return construct(component, opening, {**given, "index_dir": folder})
-        except (DataError, RetrievalError):
-            pass  # a damaged cache is no reason to stop
-    return construct(component.build, section, {**given, "index_dir": folder})
+    with index_lock(folder, wait=True):  # another run may be building what this one needs
+        if (folder / "manifest.json").exists():
+            try:
+                return construct(component, opening, {**given, "index_dir": folder})
+            except (DataError, RetrievalError):
+                pass  # a damaged cache is no reason to stop
+        return construct(component.build, section, {**given, "index_dir": folder})
 
 
 def _check_index(opened: Any, section: Config, kept: Mapping[str, Any], folder: Path) -> Any:

@@ -26,6 +26,7 @@ from typing import Any
 from rulerag.dataset_files import (
     FORMAT,
     Qrels,
+    asks_predictions,
     check_files,
     check_ids,
     check_known,
@@ -36,8 +37,15 @@ from rulerag.dataset_files import (
     read_manifest,
     read_qrels,
 )
-from rulerag.errors import EmptyDataError, OutputError, UnknownNameError, did_you_mean
-from rulerag.io import prepare_folder, read_json, read_records, to_json, write_json
+from rulerag.errors import (
+    DataFormatError,
+    EmptyDataError,
+    OutputError,
+    UnknownNameError,
+    did_you_mean,
+)
+from rulerag.io import read_json, read_records, to_json, write_json
+from rulerag.output_folder import output_folder
 from rulerag.rules import RuleBank
 from rulerag.types import Document, Query
 
@@ -64,10 +72,13 @@ class RuleQADataset:
         seed: the builder's seed.
         statistics: what the builder measured, JSON-like; told in the manifest, no part of the
             fingerprint.
+        prediction: whether the queries ask for what no document can state (forecasting and
+            completion benchmarks, where known answers are filtered by protocol); as the queries
+            themselves say when None. Told in the manifest, no part of the fingerprint.
 
     Raises:
-        DataFormatError: an id occurs twice or holds white space, or a set or judgement names an
-            unknown query or document.
+        DataFormatError: an id occurs twice or holds white space, a set or judgement names an
+            unknown query or document, or the queries differ in what they ask for.
     """
 
     def __init__(
@@ -84,15 +95,15 @@ class RuleQADataset:
         settings: Mapping[str, Any] | None = None,
         seed: int = 0,
         statistics: Mapping[str, Any] | None = None,
+        prediction: bool | None = None,
     ) -> None:
         self.corpus = list(corpus)
+        self.prediction = _are_predictions(queries) if prediction is None else prediction
         self.rules = rules if rules is not None else RuleBank()
         self.query_sets = {n: frozenset(ids) for n, ids in (query_sets or {}).items()}
         given = labels or {}
         self.labels = {kind: dict(given.get(kind, {})) for kind in ("entities", "relations")}
-        self.queries = {
-            split: [self._labelled(query) for query in rows] for split, rows in queries.items()
-        }
+        self.queries = {split: list(self._asking(rows)) for split, rows in queries.items()}
         self.calendar = dict(calendar or {})
         self.name = name
         self.settings = dict(settings or {})
@@ -121,6 +132,12 @@ class RuleQADataset:
             subject_label=query.subject_label or known["subject_label"],
             relation_label=query.relation_label or known["relation_label"],
         )
+
+    def _asking(self, rows: Iterable[Query]) -> Iterator[Query]:
+        """Queries as this dataset asks them: predictions or not, with their words."""
+        for query in rows:
+            same = query.prediction == self.prediction
+            yield self._labelled(query if same else replace(query, prediction=self.prediction))
 
     def _check(self) -> None:
         check_ids("document", (document.id for document in self.corpus))
@@ -196,6 +213,7 @@ class RuleQADataset:
             "name": self.name,
             "fingerprint": self.fingerprint,
             "seed": self.seed,
+            "prediction": self.prediction,
             "calendar": self.calendar,
             "settings": self.settings,
             "counts": {
@@ -250,13 +268,16 @@ class RuleQADataset:
                 a data card, other forms of the same judgements.
 
         Raises:
-            OutputError: the folder cannot be written.
+            OutputError: the folder cannot be written, or another process writes there.
         """
-        target = prepare_folder(folder)
+        with output_folder(folder) as target:
+            self._save(target, beside or {})
+
+    def _save(self, target: Path, beside: Mapping[str, Iterable[str]]) -> None:
         aside = Path(tempfile.mkdtemp(dir=target, prefix=".part-"))
         try:
             described = _write(aside, {name: lines() for name, lines in self._files().items()})
-            extra = _write(aside, beside or {})
+            extra = _write(aside, beside)
             digests = {name: str(entry["sha256"]) for name, entry in described.items()}
             self.__dict__["fingerprint"] = dataset_fingerprint(digests, self.calendar)
             (target / "manifest.json").unlink(missing_ok=True)
@@ -271,13 +292,16 @@ class RuleQADataset:
             shutil.rmtree(aside, ignore_errors=True)
 
     @classmethod
-    def load(cls, folder: str | Path, *, verify: bool = True) -> RuleQADataset:
+    def load(
+        cls, folder: str | Path, *, verify: bool = True, prediction: bool | None = None
+    ) -> RuleQADataset:
         """Read a dataset folder.
 
         Args:
             folder: the folder that :meth:`save` wrote.
             verify: refuse content that is not what the manifest says. Without it, a BEIR folder
                 that has no manifest can be read too: its queries are all ``test`` queries.
+            prediction: what the queries ask for, in place of what the manifest says.
 
         Raises:
             DataError: the folder or one of its files is missing.
@@ -306,10 +330,22 @@ class RuleQADataset:
             settings=manifest.get("settings"),
             seed=int(manifest.get("seed", 0)),
             statistics=manifest.get("statistics"),
+            prediction=asks_predictions(manifest) if prediction is None else prediction,
         )
         # The files were hashed above; hashing the records would cost seconds.
         dataset.__dict__["fingerprint"] = dataset_fingerprint(digests, dataset.calendar)
         return dataset
+
+
+def _are_predictions(queries: Mapping[str, Sequence[Query]]) -> bool:
+    """What all queries say that they ask for; no prediction where there is no query."""
+    said = {query.prediction for rows in queries.values() for query in rows}
+    if len(said) > 1:
+        raise DataFormatError(
+            "some queries are predictions, and some are not",
+            hint="prediction=True or prediction=False says it for all",
+        )
+    return True in said
 
 
 def _write(folder: Path, files: Mapping[str, Iterable[str]]) -> dict[str, dict[str, str | int]]:

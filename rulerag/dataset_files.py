@@ -14,6 +14,7 @@ from rulerag.types import Query
 __all__ = [
     "FORMAT",
     "Qrels",
+    "asks_predictions",
     "check_files",
     "check_ids",
     "check_known",
@@ -105,6 +106,21 @@ def read_manifest(home: Path, *, verify: bool) -> dict[str, Any]:
         message = f"has format {manifest.get('format')!r}, and this version reads {FORMAT}"
         raise DataFormatError(message, path=path, hint="build the dataset again")
     return manifest
+
+
+def asks_predictions(manifest: Mapping[str, Any]) -> bool:
+    """Whether the queries of a folder are predictions, where known answers do not count.
+
+    Folders from before manifests said so are told by their builder: ``variant`` is a setting of the
+    RuleQA benchmarks alone, which ask for held-out facts.
+
+    Raises:
+        DataFormatError: the manifest says neither true nor false.
+    """
+    said = manifest.get("prediction", "variant" in (manifest.get("settings") or {}))
+    if not isinstance(said, bool):
+        raise DataFormatError(f"expected true or false, found {said!r}", key="prediction")
+    return said
 
 
 def check_files(home: Path, manifest: Mapping[str, Any], *, verify: bool) -> dict[str, str]:

@@ -18,10 +18,11 @@ from rulerag.evaluation.html import rule_rows, write_report
 from rulerag.evaluation.report import results_table
 from rulerag.explanation.narrative import AnswerExplanation
 from rulerag.explanation.provenance import explain_answer
-from rulerag.io import prepare_folder, write_json, write_jsonl
+from rulerag.io import write_json, write_jsonl
 from rulerag.kg.questions import graph_labels, queries_from_facts
 from rulerag.kg.verbalization import Verbalizer
 from rulerag.kg.worlds import World
+from rulerag.output_folder import output_folder
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.presets import preset
 from rulerag.rules import RuleBank
@@ -140,10 +141,16 @@ def run_demo(
 
     Raises:
         ConfigError: a world that small or that seed cannot be. OutputError: ``out`` cannot be
-            written.
+            written, or another process writes there.
     """
+    with output_folder(out) as folder:
+        return _run(folder, num_facts, seed, progress=progress, say=say)
+
+
+def _run(
+    folder: Path, num_facts: int, seed: int, *, progress: bool, say: Callable[[str], None]
+) -> dict[str, Any]:
     started = time.perf_counter()
-    folder = prepare_folder(out)
     worlds = {}
     for kind in ("temporal", "static"):
         worlds[kind] = _run_world(

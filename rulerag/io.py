@@ -8,6 +8,9 @@ import hashlib
 import io
 import json
 import os
+import shutil
+import stat
+import sys
 import tempfile
 import time
 import zlib
@@ -19,10 +22,14 @@ from typing import IO, Any, TypeVar
 from rulerag.errors import DataError, DataFormatError, OutputError
 
 __all__ = [
+    "STANDARD_OUTPUT",
     "atomic_write",
     "cache_folder",
+    "check_folder",
+    "check_output",
     "fingerprint_file",
     "fingerprint_object",
+    "made_folder",
     "prepare_folder",
     "read_json",
     "read_jsonl",
@@ -36,6 +43,9 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+STANDARD_OUTPUT = Path("-")
+"""As the name of a file to write: standard output."""
 
 
 def to_json(value: Any) -> str:
@@ -127,63 +137,173 @@ def prepare_folder(path: str | Path) -> Path:
     Raises:
         OutputError: the folder cannot be made or written; named with the system's reason.
     """
+    with made_folder(path) as folder:
+        check_folder(folder)
+    return folder
+
+
+@contextmanager
+def made_folder(path: str | Path) -> Iterator[Path]:
+    """Make a folder for a block; if the block fails, what was made and is still empty goes again.
+
+    Raises:
+        OutputError: the folder cannot be made.
+    """
     folder = Path(path)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(_made(folder))
+        except OSError as error:
+            raise _unwritable(folder, error) from error
+        yield folder
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    made = [place for place in (folder, *folder.parents) if not place.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
+        yield
+    except BaseException:
+        for place in made:
+            with suppress(OSError):  # not empty, or never made
+                place.rmdir()
+        raise
+
+
+def check_folder(path: str | Path) -> None:
+    """Check that a folder could be made and written, and leave nothing behind.
+
+    Raises:
+        OutputError: it could not; named with the system's reason.
+    """
+    folder = Path(path)
+    if folder == STANDARD_OUTPUT:
+        raise OutputError(
+            "is standard output, and a folder is to be written",
+            path=folder,
+            hint="name a folder, one of that name by its whole path",
+        )
+    there = next(place for place in (folder, *folder.absolute().parents) if os.path.lexists(place))
+    try:
+        with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as error:
-        raise OutputError(
-            f"cannot be written ({error.strerror})",
-            path=folder,
-            hint="choose another folder with --out",
-        ) from error
-    return folder
+        raise _unwritable(folder, error) from error
+
+
+def check_output(path: str | Path) -> None:
+    """Check that a file could be written, and leave nothing behind.
+
+    Raises:
+        OutputError: a folder has its name, or it could not be written.
+    """
+    target = Path(path)
+    if target == STANDARD_OUTPUT:
+        return
+    if target.is_dir():
+        raise OutputError("is a folder", path=target, hint="name a file in it")
+    if not _is_replaced(target):
+        if not os.access(target, os.W_OK):
+            raise OutputError("cannot be written (Permission denied)", path=target)
+        return
+    check_folder(Path(os.path.realpath(target)).parent)
+
+
+def _unwritable(folder: Path, error: OSError) -> OutputError:
+    return OutputError(
+        f"cannot be written ({error.strerror})",
+        path=folder,
+        hint="choose another folder with --out",
+    )
+
+
+def _is_replaced(target: Path) -> bool:
+    """Whether a new file may take a name: not that of a device, a FIFO or an open descriptor."""
+    parent = os.path.realpath(target.parent)
+    # /dev/stdout and its like: links to what a process has open, wherever that is.
+    if f"{parent}/".startswith("/proc/") or (
+        target.is_symlink() and os.readlink(target).startswith("/proc/")
+    ):
+        return False
+    return not target.exists() or stat.S_ISREG(target.stat().st_mode)
 
 
 @contextmanager
 def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     """Open a file that appears under its name only when the block ends without an error.
 
-    A reader never sees half a file, and an interrupted run leaves the previous one untouched.
-    Names that end in ``.gz`` are compressed.
+    A reader never sees half a file, and an interrupted run leaves the previous one untouched, and
+    no folder that it made. Names that end in ``.gz`` are compressed. A symbolic link stays, and the
+    file that it names is written. What is no file (a device, a FIFO) is never replaced: it gets the
+    whole content when the block ends without an error, and so does standard output for ``-``.
 
     Raises:
         OutputError: the file cannot be written.
+        BrokenPipeError: nobody reads standard output any more.
     """
     target = Path(path)
+    binary, packed = "b" in mode, target.suffix == ".gz"
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(
-            dir=target.parent, prefix=f".{target.name}.", suffix=".part"
-        )
+        if target == STANDARD_OUTPUT or not _is_replaced(target):
+            with tempfile.TemporaryFile() as aside:
+                with _written(aside, binary=binary, packed=packed) as file:
+                    yield file
+                _pass_on(aside, target)
+            return
+        place = Path(os.path.realpath(target))
+        with (
+            _made(place.parent),
+            _moved_into(place) as held,
+            _written(held, binary=binary, packed=packed) as file,
+        ):
+            yield file
+    except BrokenPipeError:
+        if target == STANDARD_OUTPUT:
+            raise
+        raise OutputError("cannot be written (its reader has gone)", path=target) from None
     except OSError as error:
         raise OutputError(f"cannot be written ({error.strerror})", path=target) from error
-    os.close(handle)
+
+
+def _pass_on(held: IO[bytes], target: Path) -> None:
+    """Write what was held to standard output, a device or a FIFO."""
+    held.seek(0)
+    if target == STANDARD_OUTPUT:
+        sys.stdout.flush()
+        with open(1, "wb", closefd=False) as stream:
+            shutil.copyfileobj(held, stream)
+        return
+    with open(target, "wb") as stream:
+        shutil.copyfileobj(held, stream)
+
+
+@contextmanager
+def _moved_into(target: Path) -> Iterator[IO[bytes]]:
+    """A file beside the target that takes its place when the block ends without an error."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     temporary = Path(name)
     try:
-        with _open_for_writing(
-            temporary, binary="b" in mode, packed=target.suffix == ".gz"
-        ) as file:
+        with open(handle, "wb") as file:
             yield file
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)  # mkstemp makes private files; outputs are shared ones
         os.replace(temporary, target)
-    except OSError as error:
-        raise OutputError(f"cannot be written ({error.strerror})", path=target) from error
     finally:
         temporary.unlink(missing_ok=True)
 
 
 @contextmanager
-def _open_for_writing(path: Path, *, binary: bool, packed: bool) -> Iterator[IO[Any]]:
+def _written(raw: IO[bytes], *, binary: bool, packed: bool) -> Iterator[IO[Any]]:
+    """A file as its writer sees it: of text or bytes, packed or not; the raw one stays open."""
     with ExitStack() as stack:
-        file: Any = stack.enter_context(open(path, "wb"))
+        file: Any = raw
         if packed:  # no name and no time in the header: equal content makes equal files
             file = stack.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0))
         if not binary:
-            file = stack.enter_context(io.TextIOWrapper(file, encoding="utf-8", newline="\n"))
+            file = io.TextIOWrapper(file, encoding="utf-8", newline="\n")
+            stack.callback(file.detach)  # flushes; closing it would close what lies below
         yield file
 
 

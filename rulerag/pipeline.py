@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
 
 from rulerag.errors import ConfigError, RetrievalError
+from rulerag.kg.statements import Statements, compare
 from rulerag.protocols import Generator, Retriever, RuleSelector
 from rulerag.rules import Rule
-from rulerag.types import Answer, GenerationRequest, Query, ScoredDocument
+from rulerag.types import Answer, Completion, GenerationRequest, Query, ScoredDocument
 
 __all__ = ["RuleRAGPipeline", "UnionRetriever"]
 
@@ -28,6 +30,9 @@ class UnionRetriever(Protocol):
 class RuleRAGPipeline:
     """Answers queries with documents and rules (RuleRAG, arXiv:2410.22353, section 3).
 
+    Every answer that is no prediction also tells what the corpus states of its question, and which
+    rules support or contradict that (:attr:`~rulerag.types.Answer.stated`).
+
     Args:
         retriever: finds documents; one that is a :class:`UnionRetriever` also reports its union.
         generator: reads them.
@@ -37,6 +42,8 @@ class RuleRAGPipeline:
             ``found`` (those that found at least one of the documents), or ``none``.
         keep_union: also compute the untrimmed union, for the paper's recall.
         fingerprints: of the data, copied into every answer.
+        labels: readable names of entities, for what is stated; names themselves where one is
+            missing.
 
     Raises:
         ConfigError: ``top_k`` below 1 or an unknown ``reader_rules``.
@@ -52,6 +59,7 @@ class RuleRAGPipeline:
         reader_rules: str = "selected",
         keep_union: bool = True,
         fingerprints: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> None:
         if top_k < 1:
             raise ConfigError(f"{top_k} is below 1", key="top_k", hint="say 10")
@@ -67,6 +75,7 @@ class RuleRAGPipeline:
         self.top_k = top_k
         self.reader_rules = reader_rules
         self.keep_union = keep_union
+        self.labels = labels or {}
         self.fingerprints = {
             **(fingerprints or {}),
             "retriever": retriever.fingerprint,
@@ -111,11 +120,37 @@ class RuleRAGPipeline:
         completions = self.generator.generate(requests)
         self.seconds["generate"] += time.perf_counter() - started
         return [
-            Answer(query, completion, tuple(docs), tuple(chosen), self.fingerprints, tuple(union))
+            Answer(
+                query,
+                completion,
+                tuple(docs),
+                tuple(chosen),
+                self.fingerprints,
+                tuple(union),
+                self._stated(query, completion, docs, chosen),
+            )
             for query, completion, docs, chosen, union in zip(
                 queries, completions, retrieved, rules, unions, strict=True
             )
         ]
+
+    @cached_property
+    def _corpus(self) -> Statements:
+        """What the corpus states, as far as the retriever tells it."""
+        known = getattr(self.retriever, "statements", None)
+        documents = getattr(self.retriever, "documents", ())
+        return known if isinstance(known, Statements) else Statements(documents)
+
+    def _stated(
+        self,
+        query: Query,
+        completion: Completion,
+        retrieved: Sequence[ScoredDocument],
+        rules: Sequence[Rule],
+    ) -> dict[str, Any]:
+        documents = [scored.document for scored in retrieved]
+        corpus = self._corpus if self._corpus.documents else Statements(documents)
+        return compare(query, completion.text, documents, rules, corpus, self.labels)
 
     def _rules(
         self, queries: Sequence[Query], retrieved: Sequence[Sequence[ScoredDocument]]

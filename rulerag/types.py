@@ -88,6 +88,9 @@ class Query:
         answers: every acceptable answer, in words; empty when unknown.
         subject_label: the subject in the words of the texts; empty where no label is known.
         relation_label: the relation in the words of the texts, likewise.
+        prediction: it asks for what no document can state (forecasting, completion): known answers
+            are filtered by protocol, so what documents state has no precedence. A dataset says it
+            for all of its queries; it is no part of a query's row.
     """
 
     id: str
@@ -98,6 +101,7 @@ class Query:
     answers: tuple[str, ...] = ()
     subject_label: str = ""
     relation_label: str = ""
+    prediction: bool = False
 
     @property
     def subject_words(self) -> str:
@@ -239,6 +243,8 @@ class Answer:
         fingerprints: of the dataset, the rules and the components that made the answer.
         union: every document found before the list was cut to its best, in the same order; empty
             where nothing was cut.
+        stated: what documents state of the question and what the rules say beside it
+            (:func:`rulerag.kg.statements.compare`); empty for predictions.
     """
 
     query: Query
@@ -247,6 +253,7 @@ class Answer:
     rules: tuple[Rule, ...] = ()
     fingerprints: Mapping[str, str] = field(default_factory=dict)
     union: tuple[ScoredDocument, ...] = ()
+    stated: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def union_size(self) -> int:
@@ -287,6 +294,7 @@ class Answer:
             "rules": [{"id": rule.id, "text": rule.text} for rule in self.rules],
             "union_size": self.union_size,
             "fingerprints": dict(self.fingerprints),
+            **({"stated": dict(self.stated)} if self.stated else {}),
         }
 
 

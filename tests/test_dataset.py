@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -250,6 +251,10 @@ def test_a_save_that_fails_leaves_no_folder_that_looks_whole(
     monkeypatch.setattr("rulerag.dataset._write", stop)
     with pytest.raises(KeyboardInterrupt):
         make_dataset().save(tmp_path / "toy")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "toy").mkdir()
+    with pytest.raises(KeyboardInterrupt):
+        make_dataset().save(tmp_path / "toy")
     assert list((tmp_path / "toy").iterdir()) == []
     with pytest.raises(DataFormatError, match="no complete dataset"):
         RuleQADataset.load(tmp_path / "toy")
@@ -259,3 +264,55 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OutputError, match=r"toy: cannot be written \(.*\) — choose another folder"):
         make_dataset().save(tmp_path / "file" / "toy")
+
+
+# --- what the queries ask for ------------------------------------------------------------------
+
+
+def _asks(dataset: RuleQADataset) -> set[bool]:
+    return {query.prediction for rows in dataset.queries.values() for query in rows}
+
+
+@pytest.mark.parametrize("prediction", [False, True])
+def test_a_folder_says_whether_its_queries_are_predictions(
+    tmp_path: Path, prediction: bool
+) -> None:
+    made = make_dataset(prediction=prediction)
+    assert _asks(made) == {prediction} == {made.prediction}
+    made.save(tmp_path)
+    loaded = RuleQADataset.load(tmp_path)
+    assert _asks(loaded) == {prediction} == {loaded.prediction}
+    assert loaded.query_set("full") == made.query_set("full")
+    # It changes no file but the manifest, so that a benchmark keeps its fingerprint.
+    assert made.fingerprint == make_dataset().fingerprint == loaded.fingerprint
+    other = RuleQADataset.load(tmp_path, prediction=not prediction)
+    assert _asks(other) == {not prediction}
+
+
+def test_the_queries_themselves_say_it_where_nothing_else_does() -> None:
+    rows = make_dataset().queries
+    foretold = {name: [replace(q, prediction=True) for q in part] for name, part in rows.items()}
+    assert make_dataset(queries=foretold).prediction
+    assert (
+        not make_dataset().prediction
+        and not make_dataset(queries={"test": []}, qrels={}, query_sets={}).prediction
+    )
+    mixed = {**rows, "f_r": foretold["f_r"]}
+    with pytest.raises(DataFormatError, match="some queries are predictions, and some are not — p"):
+        make_dataset(queries=mixed)
+    assert _asks(make_dataset(queries=mixed, prediction=True)) == {True}
+
+
+def test_a_benchmark_folder_from_before_manifests_said_so_holds_predictions(folder: Path) -> None:
+    def rewrite(**changes: object) -> None:
+        manifest = {**json.loads((folder / "manifest.json").read_text()), **changes}
+        kept = {key: value for key, value in manifest.items() if value is not None}
+        (folder / "manifest.json").write_text(json.dumps(kept))
+
+    rewrite(prediction=None, settings={"variant": "test", "miner": "tlogic"})
+    assert RuleQADataset.load(folder).prediction
+    rewrite(settings={"per_bucket": 2})
+    assert not RuleQADataset.load(folder).prediction
+    rewrite(prediction="yes")
+    with pytest.raises(DataFormatError, match="key 'prediction': expected true or false, found 'y"):
+        RuleQADataset.load(folder)

@@ -16,10 +16,14 @@ from hypothesis import strategies as st
 
 from rulerag.errors import DataError, DataFormatError, OutputError
 from rulerag.io import (
+    STANDARD_OUTPUT,
     atomic_write,
     cache_folder,
+    check_folder,
+    check_output,
     fingerprint_file,
     fingerprint_object,
+    made_folder,
     prepare_folder,
     read_json,
     read_jsonl,
@@ -30,6 +34,7 @@ from rulerag.io import (
     write_jsonl,
     write_text,
 )
+from tests.outputs import Fifo, full_device
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -129,6 +134,107 @@ def test_prepare_folder_makes_parents_and_names_what_it_cannot_write(tmp_path: P
     (tmp_path / "file").write_text("x")
     with pytest.raises(OutputError, match=r"file: cannot be written \(File exists\)"):
         prepare_folder(tmp_path / "file")
+
+
+def test_prepare_folder_leaves_nothing_where_it_fails(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(OutputError):
+        prepare_folder(tmp_path / "file" / "a" / "b")
+    with pytest.raises(ValueError, match="stop"), made_folder(tmp_path / "a" / "b"):
+        raise ValueError("stop")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    with pytest.raises(ValueError, match="stop"), made_folder(tmp_path / "a" / "b") as folder:
+        (folder / "kept").touch()
+        raise ValueError("stop")
+    assert (tmp_path / "a" / "b" / "kept").exists(), "only what is empty goes"
+
+
+def test_checks_make_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    check_folder(tmp_path / "a" / "b")
+    check_output(tmp_path / "a" / "b" / "out.txt")
+    check_output(tmp_path / "file")
+    check_output(STANDARD_OUTPUT)
+    for check in (check_folder, check_output):
+        with pytest.raises(OutputError, match=r"cannot be written \(Not a directory\)"):
+            check(tmp_path / "file" / "below" / "out.txt")
+    with pytest.raises(OutputError, match="is a folder — name a file in it"):
+        check_output(tmp_path)
+    with pytest.raises(OutputError, match="-: is standard output, and a folder is to be written"):
+        check_folder(STANDARD_OUTPUT)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+# --- what is no plain file ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["fifo", "fifo.gz"])
+def test_a_fifo_gets_the_whole_content_and_stays(tmp_path: Path, name: str) -> None:
+    fifo = Fifo(tmp_path / name)
+    assert write_jsonl(fifo.path, [{"a": n} for n in range(20_000)]) == 20_000
+    content = fifo.content()
+    text = gzip.decompress(content) if name.endswith(".gz") else content
+    assert [json.loads(line)["a"] for line in text.splitlines()] == list(range(20_000))
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_fifo_gets_nothing_of_a_write_that_fails(tmp_path: Path) -> None:
+    fifo = Fifo(tmp_path / "fifo")
+    with pytest.raises(ValueError, match="half way"), atomic_write(fifo.path) as file:
+        file.write("half")
+        raise ValueError("half way")
+    write_text(fifo.path, "whole")
+    assert fifo.content() == b"whole"
+
+
+@pytest.mark.parametrize("through_a_link", [False, True])
+def test_a_full_device_is_named_and_stays(tmp_path: Path, through_a_link: bool) -> None:
+    device = full_device(tmp_path)
+    place = device
+    if through_a_link:
+        place = tmp_path / "link"
+        place.symlink_to(device)
+    check_output(place)
+    with pytest.raises(OutputError, match=r"cannot be written \(No space left on device\)") as told:
+        write_text(place, "x" * 100_000)
+    assert told.value.path == place
+    assert stat.S_ISCHR(device.lstat().st_mode) and place.is_symlink() is through_a_link
+    assert _leftovers(tmp_path) == []
+
+
+def test_a_link_stays_and_its_file_is_written_aside_and_moved_into_place(tmp_path: Path) -> None:
+    file, link = tmp_path / "real" / "out.txt", tmp_path / "link"
+    file.parent.mkdir()
+    link.symlink_to("real/out.txt")  # it dangles
+    write_text(link, "one")
+    assert file.read_text() == "one"
+    with pytest.raises(ValueError, match="stop"), atomic_write(link) as stream:
+        stream.write("two")
+        raise ValueError("stop")
+    assert file.read_text() == "one"
+    write_text(link, "three")
+    assert link.is_symlink() and file.read_text() == "three"
+    assert [path.name for path in file.parent.iterdir()] == ["out.txt"]
+
+
+def test_what_a_process_has_open_is_written_not_replaced(tmp_path: Path) -> None:
+    target = tmp_path / "held"
+    with open(target, "w+b") as held:
+        before = os.fstat(held.fileno()).st_ino
+        write_text(f"/proc/self/fd/{held.fileno()}", "into it")
+        held.seek(0)
+        assert held.read() == b"into it"
+    assert target.stat().st_ino == before
+
+
+def test_a_dash_is_standard_output(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_jsonl("-", [{"a": 1}])
+    write_json(STANDARD_OUTPUT, [2])
+    assert capfd.readouterr().out == '{"a": 1}\n[\n  2\n]\n'
+    with pytest.raises(ValueError, match="stop"), atomic_write("-") as file:
+        file.write("half")
+        raise ValueError("stop")
+    assert capfd.readouterr().out == ""
 
 
 def test_the_cache_folder_follows_its_variable(

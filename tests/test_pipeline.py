@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -137,3 +138,27 @@ def test_no_query_no_answer_and_bad_settings() -> None:
         RuleRAGPipeline(Everything(), Reader(), top_k=0)
     with pytest.raises(ConfigError, match="key 'reader_rules': unknown choice 'some' — one of"):
         RuleRAGPipeline(Everything(), Reader(), reader_rules="some")
+
+
+def test_an_answer_tells_what_is_stated_and_what_rules_say_of_it() -> None:
+    meets = Document("m", "ann meets eve.", (Fact("ann", "meets", "eve"),))
+
+    class Corpus(Everything):
+        documents = (*DOCUMENTS, meets)
+
+    pipeline = RuleRAGPipeline(Corpus(), Reader(), selector=Both(), labels={"eve": "Eve"})
+    first, second = pipeline.answer(QUERIES)
+    assert first.stated["answers"] == [{"answer": "Eve", "documents": ["m"], "time": None}]
+    assert [(r["answer"], r["verdict"]) for r in first.stated["rules"]] == [
+        ("bob", "contradicts"),
+        ("cid", "contradicts"),
+        ("dee", "contradicts"),
+    ]
+    assert first.stated["conflict"] and first.stated["answered"] is False
+    assert first.to_json()["stated"] == first.stated
+    assert second.stated == {} and "stated" not in second.to_json()
+    predictions = [replace(query, prediction=True) for query in QUERIES]
+    assert [answer.stated for answer in pipeline.answer(predictions)] == [{}, {}]
+    # A retriever that does not tell its corpus: what it found is what is known.
+    (alone, _) = RuleRAGPipeline(Everything(), Reader(), selector=Both()).answer(QUERIES)
+    assert alone.stated["answers"] == [] and len(alone.stated["rules"]) == 3

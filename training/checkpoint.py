@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import torch
 
 from rulerag.errors import ConfigError, DataFormatError, RuleRAGError
 from rulerag.io import atomic_write, prepare_folder, read_json, write_json, write_text
+from rulerag.output_folder import hold_folder
 
 if TYPE_CHECKING:
     from rulerag.retrieval.encoders import SentenceEncoder
@@ -51,7 +53,9 @@ class RunFolder:
             )
 
     def begin(self, settings: dict[str, Any]) -> None:
-        """Say which settings this folder is for."""
+        """Say which settings this folder is for; one run alone may, until it ends."""
+        if os.environ.get("RANK", "0") == "0":  # of the processes of one run the first holds it
+            hold_folder(self.home)
         write_json(self.work / "settings.json", {"fingerprint": self.fingerprint, **settings})
 
     @property

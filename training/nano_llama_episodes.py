@@ -94,7 +94,7 @@ def make_episode(rng: Random, names: NameSource, stage: Stage) -> Episode:
         Rule(head, (Atom(r, "?y", "?x") if inverse else Atom(r, "?x", "?y"),))
         for r, inverse in bodies
     )
-    query = Query("q", f"what does {subject} {asked} ?", subject, asked)
+    query = Query("q", f"what does {subject} {asked} ?", subject, asked, prediction=True)
     best = facts[first]
     inverse = best.subject != subject or (best.relation, False) not in followed
     return Episode(

@@ -33,6 +33,7 @@ from rulerag.dataset import RuleQADataset
 from rulerag.errors import ConfigError
 from rulerag.io import write_jsonl
 from rulerag.kg.questions import parse_question
+from rulerag.kg.statements import statement_lines
 from rulerag.text import exact_match
 from rulerag.types import Answer, Query
 
@@ -162,13 +163,16 @@ def open_target(
 
 
 def _shown(item: Answer) -> str:
-    """An answer with its documents, each with the rules that found it."""
+    """An answer, what is stated and what rules say of it, and its documents with their rules."""
     lines = [item.query.text, f"  answer: {item.text or '(none: nothing found leads to one)'}"]
     if item.query.answers:
         lines.append(f"  accepted: {', '.join(item.query.answers)}")
     found = dict.fromkeys(rule_id for scored in item.documents for rule_id in scored.rule_ids)
     names = {rule_id: f"R{number}" for number, rule_id in enumerate(found, start=1)}
     texts = {rule.id: rule.text for rule in item.rules}
+    places = {scored.document.id: f"D{scored.rank}" for scored in item.documents}
+    told = statement_lines(item.stated, item.query, item.text, places, names)
+    lines += [f"  {line}" for line in told]
     if names:
         lines.append("  rules that found documents:")
         lines += [f"    {name:4}{texts.get(rule_id, rule_id)}" for rule_id, name in names.items()]
@@ -179,8 +183,9 @@ def _shown(item: Answer) -> str:
     for scored in item.documents:
         mark = "*" if scored.document.id in support else " "
         rules = ", ".join(names[rule_id] for rule_id in scored.rule_ids)
+        place = places[scored.document.id]
         lines.append(
-            f"  {mark} {scored.rank:2d}. {scored.document.text}" + (f"  [{rules}]" if rules else "")
+            f"  {mark} {place:4}{scored.document.text}" + (f"  [{rules}]" if rules else "")
         )
     return "\n".join(lines) + "\n"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +12,7 @@ import typer
 
 from rulerag.cli import answering, corpora, explaining, graphs, running
 from rulerag.console import EXIT_INTERRUPTED
+from rulerag.io import STANDARD_OUTPUT
 
 __all__ = ["COMMANDS", "parse"]
 
@@ -62,6 +65,12 @@ def parse(argv: Sequence[str] | None) -> Callable[[], None] | None:
     return chosen[0] if chosen else None
 
 
+def _aside(work: Callable[[], None]) -> None:
+    """Run a command whose output is standard output: what it says goes to standard error."""
+    with contextlib.redirect_stdout(sys.stderr):
+        work()
+
+
 def _app(choose: Callable[[Callable[[], None]], None]) -> typer.Typer:
     """The commands, each of which only hands on what it would do."""
     app = typer.Typer(
@@ -77,7 +86,10 @@ def _app(choose: Callable[[Callable[[], None]], None]) -> typer.Typer:
     def handing_on(work: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(work)
         def command(*args: Any, **kwargs: Any) -> None:
-            choose(functools.partial(work, *args, **kwargs))
+            chosen = functools.partial(work, *args, **kwargs)
+            choose(
+                functools.partial(_aside, chosen) if STANDARD_OUTPUT in kwargs.values() else chosen
+            )
 
         return command
 

@@ -16,8 +16,8 @@ import typer
 from rulerag.build import Options, make_pipeline, open_dataset
 from rulerag.config import Config, load_config
 from rulerag.dataset import RuleQADataset
-from rulerag.errors import ConfigError, OutputError, UnknownNameError, did_you_mean
-from rulerag.io import prepare_folder
+from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
+from rulerag.io import STANDARD_OUTPUT, check_output
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.presets import preset
 from rulerag.types import Query
@@ -101,17 +101,17 @@ def show_progress(quiet: bool) -> bool:
 def check_outputs(*files: Path | None) -> None:
     """Refuse, before any work is done, a file that could not be written after it.
 
-    Missing folders above the files are made.
+    Nothing is made: a run that fails leaves no empty folder.
 
     Raises:
         OutputError: a file's folder cannot be written, or a folder has the file's name.
+        ConfigError: two of them are standard output.
     """
+    if files.count(STANDARD_OUTPUT) > 1:
+        raise ConfigError("two outputs would be mixed on standard output", key="out")
     for file in files:
-        if file is None:
-            continue
-        if file.is_dir():
-            raise OutputError("is a folder", path=file, hint="name a file in it")
-        prepare_folder(file.parent)
+        if file is not None:
+            check_output(file)
 
 
 @dataclass(frozen=True)

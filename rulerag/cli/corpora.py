@@ -27,7 +27,7 @@ from rulerag.cli.common import (
     show_progress,
 )
 from rulerag.errors import ConfigError, DataError, OutputError
-from rulerag.io import prepare_folder, read_records
+from rulerag.io import check_folder, read_records
 from rulerag.types import Document, Query, ScoredDocument
 
 __all__ = ["index", "retrieve"]
@@ -66,7 +66,7 @@ def index(
             options["index" if key == "kind" else key] = value
     if out.is_file():
         raise OutputError("is a file", path=out, hint="name a new or empty folder")
-    prepare_folder(out.absolute().parent)
+    check_folder(out)
     documents = _documents(corpus)
     started = time.perf_counter()
     _BUILDERS[retriever](documents, out, progress=show_progress(quiet), **options)

@@ -38,7 +38,7 @@ def evaluate(
 ) -> None:
     """Run one experiment; a rerun resumes what was interrupted."""
     from rulerag.evaluation.experiment import run_experiment
-    from rulerag.io import prepare_folder
+    from rulerag.output_folder import output_folder
 
     if config.is_dir():
         raise ConfigError(
@@ -49,22 +49,22 @@ def evaluate(
     changed = [o for o in overrides or () if not o.startswith(("dataset.path=", "path="))]
     if changed or limit is not None:
         settings = settings.without("expected")
-    prepare_folder(out)
-    opened = open_pipeline(
-        settings, lambda dataset: choose_queries(dataset, settings, limit=limit), index=index
-    )
-    result = run_experiment(
-        opened.pipeline,
-        opened.dataset,
-        opened.queries,
-        out,
-        config=settings,
-        top_k=opened.pipeline.top_k,
-        seed=settings.read("seed", int, 0),
-        overwrite=overwrite,
-        progress=show_progress(quiet),
-        load_seconds=opened.load_seconds,
-    )
+    with output_folder(out):  # before anything costly is opened
+        opened = open_pipeline(
+            settings, lambda dataset: choose_queries(dataset, settings, limit=limit), index=index
+        )
+        result = run_experiment(
+            opened.pipeline,
+            opened.dataset,
+            opened.queries,
+            out,
+            config=settings,
+            top_k=opened.pipeline.top_k,
+            seed=settings.read("seed", int, 0),
+            overwrite=overwrite,
+            progress=show_progress(quiet),
+            load_seconds=opened.load_seconds,
+        )
     _tell(config.stem, result)
     say(f"written to {out}")
 

@@ -37,13 +37,14 @@ from rulerag.evaluation.metrics import AnswerMatcher, answer_metrics, mean_metri
 from rulerag.io import (
     fingerprint_file,
     fingerprint_object,
-    prepare_folder,
     read_json,
     read_jsonl,
     to_json,
     write_json,
+    write_jsonl,
     write_text,
 )
+from rulerag.output_folder import output_folder
 from rulerag.retrieval.runs import write_run
 from rulerag.types import Document, ScoredDocument
 
@@ -111,7 +112,8 @@ def run_experiment(
     """Answer every query, score it, and write ``metrics.json``; return its content.
 
     A run that was stopped, by Ctrl-C or by a kill, goes on where it stopped when it is started
-    again with the same configuration, data and code.
+    again with the same configuration, data and code. While it goes, nobody else may write to its
+    folder; what two runs wrote there at once, before that was so, is mended.
 
     Args:
         pipeline: answers the queries.
@@ -128,7 +130,7 @@ def run_experiment(
         load_seconds: what building the pipeline took, for the record.
 
     Raises:
-        OutputError: the folder cannot be written.
+        OutputError: the folder cannot be written, or another run writes there.
         EmptyDataError: there is no query.
         FingerprintError: the folder holds a run of another configuration, data or code.
         DataFormatError: a record of the run in the folder cannot be read.
@@ -137,25 +139,24 @@ def run_experiment(
     if not queries:
         raise EmptyDataError("there is no query to run", hint="choose a query set that holds some")
     settings = config if isinstance(config, Config) else Config(config or {})
-    state = _State(
-        folder=prepare_folder(out),
-        fingerprints={
-            "config": fingerprint_object([settings.without(*_DESCRIPTIVE).to_dict(), top_k, seed]),
-            "data": dataset.fingerprint,
-            "queries": fingerprint_object([query.to_json() for query in queries]),
-            "code": code_fingerprint(),
-        },
-    )
-    rows = state.begin(overwrite=overwrite)
-    state.seconds["load"] += load_seconds
-    _fill(rows, pipeline, queries, state, top_k=top_k, batch_size=batch_size, progress=progress)
-    ordered = [rows[query.id] for query in queries]
-    result = _result(settings, dataset, queries, ordered, state, top_k=top_k, seed=seed)
-    rankings = {row["query_id"]: _ranking(row) for row in ordered}
-    write_run(state.folder / TREC, rankings, "-".join(str(result["method"]).split()) or "rulerag")
-    write_text(state.folder / CONFIG, settings.to_yaml())
-    write_json(state.folder / METRICS, result)
-    state.save(complete=True)
+    fingerprints = {
+        "config": fingerprint_object([settings.without(*_DESCRIPTIVE).to_dict(), top_k, seed]),
+        "data": dataset.fingerprint,
+        "queries": fingerprint_object([[q.to_json(), q.prediction] for q in queries]),
+        "code": code_fingerprint(),
+    }
+    with output_folder(out) as folder:
+        state = _State(folder, fingerprints)
+        rows = state.begin(overwrite=overwrite)
+        state.seconds["load"] += load_seconds
+        _fill(rows, pipeline, queries, state, top_k=top_k, batch_size=batch_size, progress=progress)
+        ordered = [rows[query.id] for query in queries]
+        result = _result(settings, dataset, queries, ordered, state, top_k=top_k, seed=seed)
+        rankings = {row["query_id"]: _ranking(row) for row in ordered}
+        write_run(folder / TREC, rankings, "-".join(str(result["method"]).split()) or "rulerag")
+        write_text(folder / CONFIG, settings.to_yaml())
+        write_json(folder / METRICS, result)
+        state.save(complete=True)
     return result
 
 
@@ -257,7 +258,11 @@ class _State:
 
 
 def _read_rows(path: Path) -> dict[str, dict[str, Any]]:
-    """The records by query id; a last line that a kill left unfinished is cut off the file."""
+    """The records by query id, of the file as it is mended.
+
+    A last line that a kill left unfinished is cut off. Of a query that stands there twice, because
+    two runs once wrote at the same time, the first record is kept.
+    """
     if not path.exists():
         return {}
     size = path.stat().st_size
@@ -266,7 +271,8 @@ def _read_rows(path: Path) -> dict[str, dict[str, Any]]:
         end = content.rfind(b"\n") + 1
         if end < size:
             file.truncate(end)
-    rows = {}
+    rows: dict[str, dict[str, Any]] = {}
+    number = 0
     for number, row in enumerate(read_jsonl(path), start=1):
         if not isinstance(row.get("query_id"), str) or not isinstance(row.get("metrics"), dict):
             raise DataFormatError(
@@ -275,7 +281,16 @@ def _read_rows(path: Path) -> dict[str, dict[str, Any]]:
                 line=number,
                 hint="start afresh with --overwrite",
             )
-        rows[row["query_id"]] = row
+        rows.setdefault(row["query_id"], row)
+    if number > len(rows):
+        _LOG.warning(
+            "%s: %d of %d records were of queries that stood already (two runs wrote here at "
+            "once); the first of each query is kept",
+            path,
+            number - len(rows),
+            number,
+        )
+        write_jsonl(path, rows.values())
     return rows
 
 

@@ -8,7 +8,8 @@ from functools import cached_property
 
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
-from rulerag.types import Candidate, Completion, Document, GenerationRequest
+from rulerag.kg.statements import Statements
+from rulerag.types import Candidate, Completion, Document, GenerationRequest, GroundedAtom
 
 __all__ = ["CandidateReader", "answers_by_relation"]
 
@@ -33,6 +34,9 @@ class CandidateReader:
     wins, of equal ones the one that comes first. This is how
     :class:`~rulerag.retrieval.learned_merging.LearnedMerger` sees documents, whose lists it reads
     best. It abstains, with an empty answer, where no document names another entity.
+
+    What documents state of the question (:class:`~rulerag.kg.statements.Statements`) comes before
+    all other candidates, whatever they weigh; it has no such precedence in a prediction.
 
     Args:
         known: by relation, how often each entity is an object (:func:`answers_by_relation`).
@@ -83,12 +87,25 @@ class CandidateReader:
             if name is not None:
                 weights[name] = weights.get(name, 0.0) + place**-self.rank_discount
                 documents.setdefault(name, []).append(document.id)
+        stated: dict[str, dict[str, None]] = {}
+        for name, _, row in Statements(request.documents).of(request.query):
+            identifier = request.documents[row].id
+            stated.setdefault(name, {})[identifier] = None
+            if identifier not in documents.setdefault(name, []):
+                # The document's own candidate is another one: it speaks for both.
+                weights[name] = weights.get(name, 0.0) + (row + 1) ** -self.rank_discount
+                documents[name].append(identifier)
         total = sum(weights.values())
         # A stable sort: of equal candidates the one that was found first stays first.
-        ranked = sorted(weights, key=lambda name: -weights[name])[: self.max_candidates]
+        ranked = sorted(weights, key=lambda name: (name not in stated, -weights[name]))
         candidates = tuple(
-            Candidate(self.labels.get(name, name), weights[name] / total, tuple(documents[name]))
-            for name in ranked
+            Candidate(
+                self.labels.get(name, name),
+                weights[name] / total,
+                tuple(documents[name]),
+                grounded=tuple(GroundedAtom(one, None, 0) for one in stated.get(name, ())),
+            )
+            for name in ranked[: self.max_candidates]
         )
         if not candidates:
             return Completion("")

@@ -50,18 +50,20 @@ class Scorer(Protocol):
 
 
 class _Weighed(NamedTuple):
-    """The candidates of one request with both scores, each normalised over them."""
+    """The candidates of one request, both scores normalised over them, and which are stated."""
 
     candidates: tuple[Candidate, ...]
     symbolic: npt.NDArray[np.float64]
     model: npt.NDArray[np.float64]
+    stated: npt.NDArray[np.bool_]
 
 
 class HybridReader:
     """Ranks the symbolic reader's candidates by both readers.
 
     A candidate's score is ``(1 - weight) * log p_symbolic + weight * log p_model``, where each
-    reader's scores are first made a distribution over the candidates. Where the symbolic reader
+    reader's scores are first made a distribution over the candidates. What documents state comes
+    before what only rules lead to, here too, but in predictions. Where the symbolic reader
     abstains, the model answers alone (or nobody, with ``fallback=False``).
 
     Args:
@@ -170,10 +172,13 @@ class HybridReader:
                 facts=None if facts is None else [facts[n] for n in able],
             )
         weighed, start = [], 0
-        for found in named:
+        for request, found in zip(requests, named, strict=True):
             end = start + len(found)
             own = np.log([max(candidate.score, 1e-12) for candidate in found])
-            weighed.append(_Weighed(found, _normalised(own), _normalised(scores[start:end])))
+            first = not request.query.prediction
+            stated = [first and any(g.rule_id is None for g in c.grounded) for c in found]
+            values = _normalised(own), _normalised(scores[start:end])
+            weighed.append(_Weighed(found, *values, np.array(stated, dtype=bool)))
             start = end
         return weighed
 
@@ -202,9 +207,9 @@ def _normalised(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 def _ranked(one: _Weighed, weight: float) -> Completion:
     joined = (1 - weight) * one.symbolic + weight * one.model
-    order = np.argsort(-joined, kind="stable").tolist()
+    order = np.lexsort((-joined, ~one.stated)).tolist()
     candidates = tuple(
-        Candidate(c.text, float(joined[n]), c.document_ids, c.rule_ids)
+        Candidate(c.text, float(joined[n]), c.document_ids, c.rule_ids, c.grounded)
         for n, c in ((n, one.candidates[n]) for n in order)
     )
     return Completion(candidates[0].text, candidates[0].score, candidates)

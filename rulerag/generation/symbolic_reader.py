@@ -10,6 +10,7 @@ from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
 from rulerag.kg.evidence import EvidenceModel, evidence_sum
 from rulerag.kg.grounding import FactIndex, ground
+from rulerag.kg.statements import Statements
 from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.types import Candidate, Completion, Fact, GenerationRequest, GroundedAtom
 
@@ -26,6 +27,14 @@ class _Support:
         self.grounded: dict[GroundedAtom, None] = {}
         self.latest = -1
         self.first_place = 1 << 30
+        self.is_stated = False
+
+    def add(self, weight: float, place: int, latest: int | None) -> None:
+        """Something with that weight speaks for the answer; the best of its documents is there."""
+        self.weights.append(weight)
+        self.first_place = min(self.first_place, place)
+        if latest is not None:
+            self.latest = max(self.latest, latest)
 
 
 class SymbolicReader:
@@ -37,15 +46,20 @@ class SymbolicReader:
     ``place`` is the best place (from 1) of its documents in the list. Weights of one answer are
     joined by noisy-or; ties go to the more recent fact, then to the earlier document, then to the
     answer first in alphabetical order. A chain counts only where the documents hold a fact for
-    every one of its atoms; a candidate tells which document grounds which. Without guiding rules
-    the reader takes facts of the asked relation itself. Where nothing fires it abstains with an
-    empty answer.
+    every one of its atoms; a candidate tells which document grounds which. Where nothing fires it
+    abstains with an empty answer.
+
+    What a document states of the question (:class:`~rulerag.kg.statements.Statements`) is taken as
+    it stands, with the greatest weight, and comes before what only rules lead to. In a prediction
+    it has no such precedence: the guiding rules decide alone, and without rules the facts of the
+    asked relation from before the query's time are read as one more rule.
 
     Args:
         labels: the readable form of entity names; names themselves where one is missing.
         evidence: how groundings are weighted.
         rank_discount: how much the order of the documents counts; 0 ignores it.
-        direct_confidence: the confidence of reading a fact of the asked relation without a rule.
+        direct_confidence: the confidence of reading a fact of the asked relation without a rule,
+            in a prediction.
         max_candidates: how many ranked candidates a completion carries.
 
     Raises:
@@ -96,18 +110,24 @@ class SymbolicReader:
         relations = {fact.relation for fact in facts}
         query = request.query
         supports: dict[str, _Support] = {}
-        for rule in request.rules or (self._direct(query.relation),):
+        for name, time, place in Statements(request.documents).of(query):
+            support = supports.setdefault(name, _Support())
+            support.is_stated = True
+            support.add(1.0, place, time)
+            identifier = request.documents[place].id
+            support.documents[identifier] = None
+            support.grounded[GroundedAtom(identifier, None, 0)] = None
+        direct = (self._direct(query.relation),) if query.prediction else ()
+        for rule in request.rules or direct:
             if any(atom.relation not in relations for atom in rule.body):
                 continue
             for grounding in ground(rule, query.subject, index, query.timestamp):
                 places = sorted({owner[row] for row in grounding.rows})
                 weight = self.evidence.weight(rule, query.timestamp, grounding.latest)
                 support = supports.setdefault(grounding.answer, _Support())
-                support.weights.append(weight / (places[0] + 1) ** self.rank_discount)
+                discount = (places[0] + 1) ** self.rank_discount
+                support.add(weight / discount, places[0], grounding.latest)
                 support.documents.update((request.documents[p].id, None) for p in places)
-                support.first_place = min(support.first_place, places[0])
-                if grounding.latest is not None:
-                    support.latest = max(support.latest, grounding.latest)
                 rule_id = rule.id if request.rules else None
                 if rule_id is not None:
                     support.rules[rule_id] = None
@@ -120,7 +140,13 @@ class SymbolicReader:
         # Saturated noisy-ors are equal as numbers but not in evidence: order by the exponent.
         ranked = sorted(
             ((evidence_sum(s.weights), name, s) for name, s in supports.items()),
-            key=lambda item: (-item[0], -item[2].latest, item[2].first_place, item[1]),
+            key=lambda item: (
+                not item[2].is_stated,
+                -item[0],
+                -item[2].latest,
+                item[2].first_place,
+                item[1],
+            ),
         )
         candidates = tuple(
             Candidate(

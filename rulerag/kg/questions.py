@@ -24,6 +24,8 @@ _ASK = re.compile(r"^\s*(?:what|who|whom|where|which)\s+(?:does|do|did|is|was)?\
 def queries_from_facts(facts: FactTable, words: Verbalizer, prefix: str) -> list[Query]:
     """One query for every asked (subject, relation, time), with all its objects as answers.
 
+    The facts are taken as held out: their queries are predictions, known answers do not count.
+
     Args:
         facts: the facts to ask about; queries follow the order of first appearance.
         words: puts the query into words.
@@ -44,6 +46,7 @@ def queries_from_facts(facts: FactTable, words: Verbalizer, prefix: str) -> list
             answers=tuple(facts.entities.label(name) for name in objects),
             subject_label=words.graph.entities.label(subject),
             relation_label=words.graph.relations.label(relation),
+            prediction=True,
         )
         for number, ((subject, relation, time), objects) in enumerate(asked.items(), start=1)
     ]
@@ -67,7 +70,8 @@ def parse_question(text: str, dataset: RuleQADataset) -> Query:
     The words after ``what does`` must be an entity and a relation of the dataset, by label or
     raw name, in any case; where they could be split in two ways, the longer entity counts.
     ``Time …`` may be left out, then the question is asked after the last document. The query's
-    text is the question in the words of the dataset's own queries.
+    text is the question in the words of the dataset's own queries, and it is a prediction where
+    they are.
 
     Raises:
         DataFormatError: the date is none of this dataset.
@@ -109,6 +113,7 @@ def parse_question(text: str, dataset: RuleQADataset) -> Query:
         timestamp,
         subject_label=subject_label,
         relation_label=relation_label,
+        prediction=dataset.prediction,
     )
 
 

@@ -11,8 +11,10 @@ import numpy as np
 
 from rulerag.errors import ConfigError, FingerprintError, RetrievalError
 from rulerag.io import fingerprint_object
+from rulerag.kg.statements import Statements
 from rulerag.retrieval.corpus import Rows, RowSearcher, check_top_k
 from rulerag.retrieval.runs import RunEntry
+from rulerag.retrieval.stated import stated_first
 from rulerag.types import Document, Query, RuleHit, ScoredDocument
 
 if TYPE_CHECKING:
@@ -182,7 +184,8 @@ class FusedRetriever:
     """Asks several retrievers over one corpus and fuses their lists.
 
     Any retrievers fuse: lexical with dense, plain with rule-guided. A result carries the hits of
-    every retriever that found it, so that a rule which led one of them to it is not lost.
+    every retriever that found it, rules and all. What the corpus states of a query comes first
+    (:mod:`~rulerag.retrieval.stated`), but for predictions.
 
     Args:
         retrievers: the retrievers to ask, in the order that settles ties.
@@ -221,11 +224,7 @@ class FusedRetriever:
 
     def _corpus(self) -> tuple[Document, ...]:
         """The corpus that all search, as far as they tell; some may search a part of it."""
-        corpora = [
-            documents
-            for documents in (getattr(r, "documents", None) for r in self.retrievers)
-            if documents
-        ]
+        corpora = [d for d in (getattr(r, "documents", None) for r in self.retrievers) if d]
         whole: tuple[Document, ...] = max(map(tuple, corpora), key=len, default=())
         known = {document.id: document for document in whole}
         for corpus in corpora:
@@ -264,7 +263,8 @@ class FusedRetriever:
         check_top_k(top_k)
         depth = max(self.depth, top_k)
         found = [retriever.retrieve(queries, depth) for retriever in self.retrievers]
-        return [self._fused(lists, top_k) for lists in zip(*found, strict=True)]
+        lists = zip(*found, strict=True)
+        return [self._fused(*part, top_k) for part in zip(queries, lists, strict=True)]
 
     def retrieve_union(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
         """Return, for each query, all that the retrievers give for ``top_k``, in fused order.
@@ -279,7 +279,13 @@ class FusedRetriever:
             getattr(retriever, "retrieve_union", retriever.retrieve)(queries, top_k)
             for retriever in self.retrievers
         ]
-        return [self._fused(lists, None) for lists in zip(*found, strict=True)]
+        lists = zip(*found, strict=True)
+        return [self._fused(*part, None) for part in zip(queries, lists, strict=True)]
+
+    @cached_property
+    def statements(self) -> Statements:
+        """What the corpus states, as far as the retrievers tell it."""
+        return Statements(self.documents)
 
     def search(self, queries: Sequence[Query], depth: int) -> Rows:
         """Return, for each query, at most ``depth`` corpus rows, best first.
@@ -339,7 +345,7 @@ class FusedRetriever:
         )
 
     def _fused(
-        self, lists: Sequence[Sequence[ScoredDocument]], top_k: int | None
+        self, query: Query, lists: Sequence[Sequence[ScoredDocument]], top_k: int | None
     ) -> list[ScoredDocument]:
         documents: dict[str, Document] = {}
         hits: dict[str, list[RuleHit]] = {}
@@ -349,13 +355,12 @@ class FusedRetriever:
                 documents.setdefault(key, scored.document)
                 told = scored.found_by or (RuleHit(None, scored.rank, scored.score),)
                 hits.setdefault(key, []).extend(told)
-        values = self._values(
-            [[(scored.document.id, scored.score) for scored in ranked] for ranked in lists]
-        )
-        return [
+        values = self._values([[(s.document.id, s.score) for s in ranked] for ranked in lists])
+        fused = [
             ScoredDocument(documents[key], value, rank, tuple(hits[key]))
-            for rank, (key, value) in enumerate(values[:top_k], start=1)
+            for rank, (key, value) in enumerate(values[: top_k if query.prediction else None], 1)
         ]
+        return stated_first(query, fused, self.statements)[:top_k]
 
 
 def _check(

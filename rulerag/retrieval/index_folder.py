@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from rulerag.errors import DataError, FingerprintError, OutputError, RetrievalError
-from rulerag.io import prepare_folder, read_json, write_json
+from rulerag.io import check_folder, made_folder, read_json, write_json
+from rulerag.output_folder import LOCK, locked
 
-__all__ = ["MANIFEST", "check_manifest", "new_index_folder"]
+__all__ = ["MANIFEST", "check_manifest", "index_lock", "new_index_folder"]
 
 MANIFEST = "manifest.json"
 _LAYOUT = 1
@@ -25,7 +26,7 @@ def new_index_folder(
     """Give a working folder that takes the name ``path`` only when the block ends well.
 
     An index that stood there before is replaced; anything else is left alone. An interrupted or
-    failed build leaves no trace.
+    failed build leaves no trace, and while it goes, no other may begin for the same place.
 
     Args:
         path: where the index shall stand.
@@ -35,16 +36,17 @@ def new_index_folder(
         num_documents: documents in the index.
 
     Raises:
-        OutputError: the place is taken by something that is no index, or cannot be written.
+        OutputError: the place is taken by something that is no index, cannot be written, or is
+            being written by another process.
     """
     target = Path(path)
     if target.exists() and not _replaceable(target):
         raise OutputError(
             "exists and is no index of rulerag", path=target, hint="choose a new or empty folder"
         )
-    parent = prepare_folder(target.absolute().parent)
-    working = Path(tempfile.mkdtemp(dir=parent, prefix=f".{target.name}.", suffix=".part"))
-    try:
+    parent = target.absolute().parent
+    check_folder(parent)
+    with made_folder(parent), index_lock(target), _built_aside(target, parent) as working:
         yield working
         manifest = {
             "kind": kind,
@@ -54,6 +56,30 @@ def new_index_folder(
             "settings": dict(settings),
         }
         write_json(working / MANIFEST, manifest)
+
+
+@contextmanager
+def index_lock(path: str | Path, *, wait: bool = False) -> Iterator[None]:
+    """Keep others from building an index at a place, for the length of a block.
+
+    Args:
+        path: where the index shall stand; the folder above it stands.
+        wait: for one that is being built there, in place of an error.
+
+    Raises:
+        OutputError: another process builds an index there.
+    """
+    target = Path(path).absolute()
+    # Beside the folder, which is replaced whole.
+    with locked(target.parent / f".{target.name}{LOCK}", target, wait=wait):
+        yield
+
+
+@contextmanager
+def _built_aside(target: Path, parent: Path) -> Iterator[Path]:
+    working = Path(tempfile.mkdtemp(dir=parent, prefix=f".{target.name}.", suffix=".part"))
+    try:
+        yield working
         working.chmod(0o755)  # mkdtemp makes private folders; an index is a shared one
         _move_into_place(working, target)
     except OSError as error:

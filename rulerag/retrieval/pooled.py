@@ -8,10 +8,12 @@ from pathlib import Path
 
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
+from rulerag.kg.statements import Statements
 from rulerag.protocols import Retriever
 from rulerag.retrieval.corpus import Rows, RowSearcher, check_top_k
 from rulerag.retrieval.evidence_merging import EvidenceMerger, RowSearch
 from rulerag.retrieval.learned_merging import LearnedMerger, MergeWeights
+from rulerag.retrieval.stated import stated_first
 from rulerag.types import Query, ScoredDocument
 
 __all__ = ["PooledRetriever"]
@@ -21,7 +23,8 @@ class PooledRetriever:
     """Searches once, looks deep, and gives each of the k places to another pair of entities.
 
     The merging of ``RuleGuidedRetriever(merge="evidence")`` without its rules; with weights, that
-    of ``merge="learned"``, which gives the places to candidate answers.
+    of ``merge="learned"``, which gives the places to candidate answers. What the corpus states of a
+    query comes first (:mod:`~rulerag.retrieval.stated`), but for predictions.
 
     Args:
         retriever: the retriever to wrap; it must answer in rows.
@@ -83,7 +86,16 @@ class PooledRetriever:
                 return self._learned.merge(query, searches, rows, top_k)
             return self._merger.merge(searches, rows, top_k)
 
-        return self.merged_rows(queries, top_k, merge)
+        found = self.merged_rows(queries, top_k, merge)
+        return [
+            stated_first(query, listed, self.statements)[:top_k]
+            for query, listed in zip(queries, found, strict=True)
+        ]
+
+    @cached_property
+    def statements(self) -> Statements:
+        """What the corpus states."""
+        return Statements(self._searcher.documents)
 
     def merged_rows(
         self,

@@ -13,6 +13,7 @@ import numpy as np
 
 from rulerag.errors import ConfigError, RetrievalError
 from rulerag.io import fingerprint_object
+from rulerag.kg.statements import Statements
 from rulerag.retrieval.composition import Compose, composition
 from rulerag.retrieval.corpus import Rows, RowSearcher, check_top_k
 from rulerag.retrieval.evidence_merging import EvidenceMerger, RowSearch
@@ -22,7 +23,7 @@ from rulerag.retrieval.hops import Finder
 from rulerag.retrieval.learned_merging import LearnedMerger, MergeWeights
 from rulerag.retrieval.merging import Search, check_merge, merge_searches
 from rulerag.retrieval.rule_searches import Found, Pair, RuleSearches
-from rulerag.retrieval.stated import StatedAnswers
+from rulerag.retrieval.stated import stated_first
 from rulerag.retrieval.whole_chains import with_whole_chains
 from rulerag.rules import Rule, readable
 from rulerag.types import Query, RuleHit, ScoredDocument
@@ -58,7 +59,9 @@ class RuleGuidedRetriever:
     Each of these searches gives up to ``per_rule_k`` documents, and every document tells which
     atom it grounds.
 
-    A query without guiding rules gets what the wrapped retriever gives for it.
+    A query without guiding rules gets what the wrapped retriever gives for it. What the corpus
+    states of a query comes first (:mod:`~rulerag.retrieval.stated`), unless the query is a
+    prediction or ``skip_stated`` says that it is known.
 
     Args:
         retriever: the one to wrap; a pair keeps the query's structure, as time-aware ones need.
@@ -143,24 +146,17 @@ class RuleGuidedRetriever:
                 key="skip_stated",
                 hint="it needs BM25Retriever, LuceneRetriever or DenseRetriever",
             )
-        if whole_chains < 0:
-            raise ConfigError(f"{whole_chains} is negative", key="whole_chains", hint="0 or more")
         if max_hops < 1:
             raise ConfigError(f"{max_hops} is below 1", key="max_hops", hint="say 3")
-        if bridges < 0:
-            raise ConfigError(f"{bridges} is negative", key="bridges", hint="0 or more")
-        if not 0 <= bridge_weight <= 1:
-            raise ConfigError(
-                f"{bridge_weight} is out of range", key="bridge_weight", hint="from 0 to 1"
-            )
+        counts = {"whole_chains": whole_chains, "bridges": bridges, "rank_constant": rank_constant}
+        for key, count in counts.items():
+            if count < 0:
+                raise ConfigError(f"{count} is negative", key=key, hint="0 or more")
+        for key, weight in (("bridge_weight", bridge_weight), ("plain_weight", plain_weight)):
+            if not 0 <= weight <= 1:
+                raise ConfigError(f"{weight} is out of range", key=key, hint="from 0 to 1")
         if per_rule_k is not None:
             check_top_k(per_rule_k, "per_rule_k")
-        if not 0 <= plain_weight <= 1:
-            raise ConfigError(
-                f"{plain_weight} is out of range", key="plain_weight", hint="from 0 to 1"
-            )
-        if rank_constant < 0:
-            raise ConfigError(f"{rank_constant} is negative", key="rank_constant", hint="0 or more")
         self.retriever = retriever
         self.selector = selector
         self.compose = compose
@@ -295,13 +291,13 @@ class RuleGuidedRetriever:
                 else:
                     plain.append(i)
         self._unguided(queries, plain, top_k, results)
-        return results
+        if self.skip_stated:
+            return results
+        pairs = zip(queries, results, strict=True)
+        return [stated_first(query, found, self.statements) for query, found in pairs]
 
     @cached_property
     def _searches(self) -> RuleSearches:
-        stated = None
-        if self.skip_stated and isinstance(self.retriever, RowSearcher):
-            stated = StatedAnswers(self.retriever.documents)
         return RuleSearches(
             self._texts,
             self._words,
@@ -309,8 +305,13 @@ class RuleGuidedRetriever:
             self.bridges,
             self.bridge_weight,
             self.max_hops,
-            stated,
+            self.statements if self.skip_stated else None,
         )
+
+    @cached_property
+    def statements(self) -> Statements:
+        """What the wrapped retriever's corpus states, as far as it tells its corpus."""
+        return Statements(getattr(self.retriever, "documents", ()))
 
     @cached_property
     def _merger(self) -> EvidenceMerger:

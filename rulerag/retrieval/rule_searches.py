@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from rulerag.kg.statements import Statements
 from rulerag.retrieval.grounded import Bound
 from rulerag.retrieval.hops import Finder, Texts, Trail, Words, follow
-from rulerag.retrieval.stated import StatedAnswers, leads_elsewhere
+from rulerag.retrieval.stated import leads_elsewhere
 from rulerag.rules import Rule
 from rulerag.types import Query
 
@@ -57,7 +58,7 @@ class RuleSearches:
         bridges: how many entities of a hop the next one asks about.
         bridge_weight: how much a search counts whose atom does not name the answer.
         max_hops: the longest body that is followed; longer ones are searched as one text.
-        stated: answers to leave out, where they are to be left out.
+        known: what the corpus states, where its answers are to be left out.
     """
 
     texts: Texts
@@ -66,7 +67,7 @@ class RuleSearches:
     bridges: int
     bridge_weight: float
     max_hops: int
-    stated: StatedAnswers | None = None
+    known: Statements | None = None
 
     def run(
         self, queries: Sequence[Query], rules: Sequence[Sequence[Rule]], finder: Finder[Found]
@@ -78,7 +79,7 @@ class RuleSearches:
             rules: the guiding rules of each.
             finder: searches.
         """
-        stated = [self.stated.of(query) if self.stated else frozenset() for query in queries]
+        stated = [self.known.before(query) if self.known else frozenset() for query in queries]
         rules = [
             [rule for rule in guiding if _applies(rule, query, known)]
             for query, guiding, known in zip(queries, rules, stated, strict=True)

@@ -1,41 +1,62 @@
-"""Answers that the corpus states as they are, and documents that lead to no other."""
+"""Documents that state an answer as it is: put first, or left out where that is known."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rulerag.kg.statements import Statements
 from rulerag.retrieval.grounded import Bound, far_ends
+from rulerag.types import RuleHit, ScoredDocument
 
 if TYPE_CHECKING:
     from rulerag.rules import Rule
     from rulerag.types import Document, Query
 
-__all__ = ["StatedAnswers", "leads_elsewhere"]
+__all__ = ["leads_elsewhere", "stated_first"]
 
 
-class StatedAnswers:
-    """What the documents state of every subject and relation, before a query's time.
+def stated_first(
+    query: Query, ranked: Sequence[ScoredDocument], corpus: Statements
+) -> list[ScoredDocument]:
+    """A list that begins with what the corpus states of the question, one document an answer.
+
+    Of several documents that state the same answer, the one that stands first in the list is taken
+    (of those that are not in it, the first of the corpus); the others keep their places. Stated
+    answers keep the order that the list gives their documents. A document that is put first scores
+    one above the document behind it, and has a hit of the plain query, its place among the stated
+    ones as rank: the question itself led to it, whatever rule found it too.
 
     Args:
-        documents: the corpus.
+        query: the question; a prediction's list is returned as it is.
+        ranked: what was found, best first, not yet cut.
+        corpus: what the corpus states; one of no documents stands for what was found.
     """
-
-    def __init__(self, documents: Sequence[Document]) -> None:
-        self._stated: dict[tuple[str, str], list[tuple[str, int | None]]] = {}
-        for document in documents:
-            for fact in document.facts:
-                ends = self._stated.setdefault((fact.subject, fact.relation), [])
-                ends.append((fact.object, fact.timestamp))
-
-    def of(self, query: Query) -> frozenset[str]:
-        """The objects that documents state for the query's subject and relation."""
-        now = query.timestamp
-        return frozenset(
-            end
-            for end, time in self._stated.get((query.subject, query.relation), ())
-            if now is None or time is None or time < now
-        )
+    if query.prediction:
+        return list(ranked)
+    if not corpus.documents:
+        corpus = Statements([scored.document for scored in ranked])
+    places = {scored.document.id: place for place, scored in enumerate(ranked)}
+    chosen: dict[str, tuple[int, int]] = {}
+    for name, _, row in corpus.of(query):
+        found = places.get(corpus.documents[row].id, len(ranked)), row
+        chosen[name] = min(chosen.get(name, found), found)
+    # A document may state several answers.
+    first = sorted(dict.fromkeys(chosen.values()))
+    if not first:
+        return list(ranked)
+    top = max((scored.score for scored in ranked), default=0.0) + len(first)
+    listed = []
+    for number, (place, row) in enumerate(first):
+        hit, score = RuleHit(None, number + 1, top - number), top - number
+        known = ranked[place].found_by if place < len(ranked) else ()
+        plain = any(h.rule_id is None for h in known)
+        found_by = known if plain else (hit, *known)
+        listed.append(ScoredDocument(corpus.documents[row], score, number + 1, found_by))
+    taken = {place for place, _ in first}
+    rest = [scored for place, scored in enumerate(ranked) if place not in taken]
+    return listed + [replace(s, rank=rank) for rank, s in enumerate(rest, start=len(listed) + 1)]
 
 
 def leads_elsewhere(

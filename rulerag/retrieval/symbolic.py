@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +17,10 @@ from rulerag.kg.evidence import EvidenceModel
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.kg.grounding import TableIndex
 from rulerag.kg.grounding_table import MAX_ROWS, RulePlans
+from rulerag.kg.statements import Statements
 from rulerag.protocols import RuleSelector
 from rulerag.retrieval.corpus import check_top_k
+from rulerag.retrieval.stated import stated_first
 from rulerag.retrieval.symbolic_hits import Hits, group_of, place_in_group
 from rulerag.retrieval.whole_chains import naming_atom
 from rulerag.rules import Rule
@@ -42,6 +45,9 @@ class SymbolicRetriever:
     that ``top_k`` documents speak of as many answers as they can. A chain of several facts names
     its answer at one end only: the first answers get the whole chain, the others its rest after
     every answer was named.
+
+    What the corpus states of a query comes before all that (:mod:`~rulerag.retrieval.stated`),
+    unless the query is a prediction or ``skip_stated`` says that it is known.
 
     Args:
         documents: the corpus; documents without facts are never found.
@@ -114,12 +120,16 @@ class SymbolicRetriever:
     def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
         """Return, for each query, at most ``top_k`` documents that ground its guiding rules.
 
-        A query whose subject is unknown, or whose rules find nothing, gets an empty list.
+        A query of which nothing is stated, and whose subject is unknown or whose rules find
+        nothing, gets an empty list.
 
         Raises:
             ConfigError: ``top_k`` below 1.
         """
-        return [self._rank(hits, rules, top_k) for hits, rules in self._ground_all(queries, top_k)]
+        found = (self._rank(*item, top_k) for item in self._ground_all(queries, top_k))
+        return [
+            self._with_stated(q, listed)[:top_k] for q, listed in zip(queries, found, strict=True)
+        ]
 
     def retrieve_union(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
         """Return, for each query, the union of what every rule finds first.
@@ -134,7 +144,17 @@ class SymbolicRetriever:
         for hits, rules in self._ground_all(queries, top_k):
             keep = hits.take(self._rank_in_rule(hits) < top_k)
             lists.append(self._rank(keep, rules, len(keep.row)))
-        return lists
+        return [
+            self._with_stated(query, listed) for query, listed in zip(queries, lists, strict=True)
+        ]
+
+    @cached_property
+    def statements(self) -> Statements:
+        """What the corpus states."""
+        return Statements(self.documents)
+
+    def _with_stated(self, query: Query, found: list[ScoredDocument]) -> list[ScoredDocument]:
+        return found if self.skip_stated else stated_first(query, found, self.statements)
 
     def _ground_all(
         self, queries: Sequence[Query], top_k: int

@@ -10,9 +10,11 @@ import pytest
 import benchmarks.ruleqa as ruleqa
 from benchmarks.ruleqa import RuleQASettings, build, main
 from benchmarks.ruleqa_check import check_leakage
+from benchmarks.ruleqa_settings import VARIANTS
 from benchmarks.validation import validation_graph, with_held_out
 from rulerag.dataset import RuleQADataset
 from rulerag.errors import ConfigError, DataError
+from rulerag.io import read_json
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.kg.worlds import World
 from rulerag.types import Document, Fact
@@ -317,3 +319,12 @@ def test_bad_input_is_refused_in_one_line(
         told = capsys.readouterr().err
         assert told.startswith("error: ") and message in told and told.count("\n") == 1, told
         assert not out.exists()
+
+
+@pytest.mark.parametrize("variant", list(VARIANTS))
+def test_every_variant_says_that_it_asks_for_predictions(
+    graphs: dict[str, KnowledgeGraph], variant: str, tmp_path: Path
+) -> None:
+    make(graphs, "temporal", variant).save(tmp_path)
+    assert read_json(tmp_path / "manifest.json")["prediction"] is True
+    assert RuleQADataset.load(tmp_path).prediction

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rulerag.errors import ConfigError
 from rulerag.generation.candidate_reader import CandidateReader, answers_by_relation
-from rulerag.types import Document, Fact, GenerationRequest, Query
+from rulerag.types import Document, Fact, GenerationRequest, GroundedAtom, Query
 
 CORPUS = [
     Document("0", "", (Fact("ann", "met", "bob"),)),
@@ -61,3 +63,18 @@ def test_options_are_checked_and_named() -> None:
         CandidateReader(known={}).fingerprint,
     }
     assert len(names) == 3
+
+
+def test_a_stated_answer_comes_first_wherever_its_document_stands() -> None:
+    # Both documents name two entities; cid is the likelier object of the second.
+    stated = Document("s", "", (Fact("ann", "visit", "zoe"), Fact("eve", "visit", "cid")))
+    documents = (CORPUS[0], CORPUS[2], stated)
+    reader = CandidateReader(known=answers_by_relation([*CORPUS, stated]), labels={"zoe": "Zoe"})
+    told, foretold = (
+        reader.generate([GenerationRequest(query, documents)])[0]
+        for query in (QUERY, replace(QUERY, prediction=True))
+    )
+    assert (told.text, foretold.text) == ("Zoe", "bob")
+    assert told.candidates[0].grounded == (GroundedAtom("s", None, 0),)
+    assert told.candidates[0].document_ids == ("s",)
+    assert [c.text for c in told.candidates[1:]] == [c.text for c in foretold.candidates]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,15 @@ from rulerag.generation.prompts import PromptTemplate
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.protocols import Generator
 from rulerag.rules import Atom, Rule, RuleQuality
-from rulerag.types import Candidate, Completion, Document, Fact, GenerationRequest, Query
+from rulerag.types import (
+    Candidate,
+    Completion,
+    Document,
+    Fact,
+    GenerationRequest,
+    GroundedAtom,
+    Query,
+)
 
 LABELS = {"entities": {"v": "Velmora", "o": "Ostra", "n": "Norland"}, "relations": {"c": "Consult"}}
 RULE = Rule(
@@ -110,3 +119,14 @@ def test_a_model_that_cites_is_given_the_supporting_fact() -> None:
     assert model.facts == [Citation("Norland", "Consult"), Citation("Norland", "p")]
     alien = Candidate("Sudavia", 1.0, ("d0",))
     assert cited_fact(request("q", "Ostra"), alien, LABELS) is None
+
+
+def test_no_model_overrules_what_is_stated() -> None:
+    ruled = request("q", "Ostra", RULE, OTHER)
+    stated = Document("d2", "Norland visit Velmora.", (Fact("n", "visit", "v"),))
+    asked = replace(ruled, documents=(*DOCUMENTS, stated))
+    (completion,) = reader(1.0).generate([asked])
+    assert [c.text for c in completion.candidates] == ["Velmora", "Ostra"]
+    assert GroundedAtom("d2", None, 0) in completion.candidates[0].grounded
+    foretold = replace(asked, query=replace(asked.query, prediction=True))
+    assert reader(1.0).generate([foretold])[0].text == "Ostra"

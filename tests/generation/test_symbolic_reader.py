@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rulerag.errors import ConfigError
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.kg.evidence import EvidenceModel
 from rulerag.rules import Atom, Rule, RuleQuality
-from rulerag.types import Document, Fact, GenerationRequest, Query
+from rulerag.types import (
+    Completion,
+    Document,
+    Fact,
+    GenerationRequest,
+    GroundedAtom,
+    Query,
+)
 
 
 def rule(body: str, confidence: float, *, inverse: bool = False) -> Rule:
@@ -146,3 +155,40 @@ def test_bad_input_and_fingerprints() -> None:
     with pytest.raises(ConfigError, match="direct_confidence"):
         SymbolicReader(direct_confidence=0)
     assert SymbolicReader().fingerprint != SymbolicReader(rank_discount=1).fingerprint
+
+
+# --- what is stated ----------------------------------------------------------------------------
+
+
+def asked(facts: list[Fact], *rules: Rule, prediction: bool = False, now: int = 10) -> Completion:
+    one = request(facts, *rules)
+    query = replace(one.query, prediction=prediction, timestamp=now)
+    return SymbolicReader(rank_discount=1.0).generate([replace(one, query=query)])[0]
+
+
+def test_a_stated_answer_comes_before_what_rules_lead_to_however_strong() -> None:
+    facts = [Fact("ann", "calls", "bob", t) for t in range(40)] + [Fact("ann", "meets", "cid", 2)]
+    calls = rule("calls", 0.99)
+    told, foretold = asked(facts, calls), asked(facts, calls, prediction=True)
+    assert (told.text, foretold.text) == ("cid", "bob")
+    stated, ruled = told.candidates
+    assert stated.grounded == (GroundedAtom("d40", None, 0),)
+    assert (stated.document_ids, stated.rule_ids) == (("d40",), ())
+    assert stated.score == pytest.approx(1.0, abs=1e-5) and ruled.rule_ids == (calls.id,)
+    # Without rules a prediction reads facts of the relation as one more rule, as it did.
+    alone = asked([Fact("ann", "meets", "cid", 2)], prediction=True)
+    assert alone.score == pytest.approx(0.5)
+
+
+def test_of_stated_answers_the_one_that_rules_support_comes_first() -> None:
+    facts = [Fact("ann", "meets", "cid", 9), Fact("ann", "meets", "bob", 9)]
+    assert asked(facts).text == "cid"
+    completion = asked([*facts, Fact("ann", "calls", "bob", 1)], rule("calls", 0.3))
+    assert [c.text for c in completion.candidates] == ["bob", "cid"]
+    assert {g.rule_id for g in completion.candidates[0].grounded} == {None, rule("calls", 0.3).id}
+
+
+def test_what_was_stated_last_is_what_is_stated() -> None:
+    facts = [Fact("ann", "meets", name, t) for name, t in (("bob", 3), ("cid", 7), ("dee", 12))]
+    found = {now: asked(facts, now=now).text for now in (2, 3, 6, 9, 12)}
+    assert found == {2: "", 3: "bob", 6: "bob", 9: "cid", 12: "dee"}

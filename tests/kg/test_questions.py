@@ -165,3 +165,14 @@ def test_dates_that_cannot_be() -> None:
         parse_question("Time 2014-01-11 what does Bath make a visit ?", data())
     with pytest.raises(UnknownNameError, match="make up ''"):
         parse_question("Time 2014-01-11", data(DAYS, 30))
+
+
+def test_questions_are_predictions_as_far_as_what_they_are_asked_of(
+    toy_temporal_graph: KnowledgeGraph,
+) -> None:
+    words = Verbalizer(toy_temporal_graph)
+    assert all(query.prediction for query in queries_from_facts(words.graph.test, words, "q"))
+    dataset = data()
+    assert not parse_question("Bath make_a_visit", dataset).prediction
+    dataset.prediction = True
+    assert parse_question("Bath make_a_visit", dataset).prediction

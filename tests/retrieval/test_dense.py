@@ -209,7 +209,7 @@ def test_wrappers_take_it(toy_temporal_graph: Any) -> None:
         Document(f"d{i}", text_of(vector), (Fact(*fact),))
         for i, (vector, fact) in enumerate(zip(vectors, facts, strict=True))
     ]
-    query = Query("q", text_of(vectors[0]), "italy", "visit", timestamp=3)
+    query = Query("q", text_of(vectors[0]), "italy", "visit", timestamp=3, prediction=True)
 
     class NoRules:
         def select(self, queries: Sequence[Query]) -> list[list[Any]]:

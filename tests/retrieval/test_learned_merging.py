@@ -24,7 +24,7 @@ from rulerag.retrieval.rule_selection import HeadRelationSelector
 from rulerag.rules import Atom, Rule, RuleBank
 from rulerag.types import Document, Fact, GenerationRequest, Query
 
-QUERY = Query("q", "whom does ann visit ?", "ann", "visit", 10)
+QUERY = Query("q", "whom does ann visit ?", "ann", "visit", 10, prediction=True)
 DOCUMENTS = [
     Document("0", "ann met bob", (Fact("ann", "met", "bob", 9),)),
     Document("1", "bob met ann", (Fact("bob", "met", "ann", 2),)),
@@ -129,7 +129,7 @@ def test_law_the_candidate_reader_sees_the_same_candidates(
         Document(str(n), "", tuple(Fact(s, relation, o) for s, o, relation in facts))
         for n, facts in enumerate(told)
     ]
-    query = Query("q", "", "a", "r")
+    query = Query("q", "", "a", "r", prediction=True)
     rows = Rows(np.arange(len(documents))[None], np.ones((1, len(documents))))
     hit = LearnedMerger(documents, MergeWeights({})).hits(query, [RowSearch("x", 1.0, 0)], rows)
     reader = CandidateReader(known=answers_by_relation(documents), max_candidates=99)

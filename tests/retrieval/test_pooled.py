@@ -19,7 +19,7 @@ FACTS = [
 DOCUMENTS = [
     Document(f"d{i}", f"{f.subject} {f.relation} {f.object}", (f,)) for i, f in enumerate(FACTS)
 ]
-QUERY = Query("q", "ann calls", "ann", "calls")
+QUERY = Query("q", "ann calls", "ann", "calls", prediction=True)
 
 
 def ids(retriever: object, top_k: int) -> list[str]:

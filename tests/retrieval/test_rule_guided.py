@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -37,10 +38,11 @@ FACTS = [
     Fact("france", "call", "italy", 8),
     Fact("india", "visit", "ghana", 9),
 ]
+# Forecasts: what is stated has no precedence.
 QUERIES = [
-    Query("q1", "Time 7 what does france visit ?", "france", "visit", 7, ("italy",)),
-    Query("q2", "Time 7 what does ghana blame ?", "ghana", "blame", 7, ("france",)),
-    Query("q3", "Time 9 what does india visit ?", "india", "visit", 9, ("ghana",)),
+    Query("q1", "Time 7 what does france visit ?", "france", "visit", 7, ("italy",), True),
+    Query("q2", "Time 7 what does ghana blame ?", "ghana", "blame", 7, ("france",), True),
+    Query("q3", "Time 9 what does india visit ?", "india", "visit", 9, ("ghana",), True),
 ]
 
 
@@ -128,7 +130,7 @@ def test_each_document_names_the_rules_that_found_it(bm25: BM25Retriever) -> Non
 def test_all_pairs_go_in_one_batch_and_equal_ones_once(listed: Any) -> None:
     inner = listed({})
     retriever = guided(inner, RuleBank([CALL, SELF]), compose="substitute", include_plain=True)
-    again = Query("q1b", *[getattr(QUERIES[0], f) for f in ("text", "subject", "relation")], 7)
+    again = replace(QUERIES[0], id="q1b")
     retriever.retrieve([QUERIES[0], QUERIES[2], again], 5)
     [batch] = inner.batches
     # The rule visit => visit asks the query's own text: the plain search serves it too.
@@ -156,7 +158,7 @@ def test_queries_with_the_same_text_and_another_time_are_not_mixed_up(
     bm25: BM25Retriever,
 ) -> None:
     text = "what does france visit ?"
-    queries = [Query(f"q{t}", text, "france", "visit", t) for t in (2, 9, 1)]
+    queries = [Query(f"q{t}", text, "france", "visit", t, prediction=True) for t in (2, 9, 1)]
     retriever = guided(TimeAwareRetriever(bm25), compose="substitute", per_rule_k=2)
     found = [ids(r) for r in retriever.retrieve(queries, 2)]
     assert found[0][0] == "d0"
@@ -224,7 +226,7 @@ def test_a_foreign_retriever_without_hits_gets_them(bm25: BM25Retriever) -> None
 
 def test_labels_name_relations_as_the_text_does(listed: Any) -> None:
     inner = listed({})
-    query = Query("q", "whom does Q1 visit?", "Q1", "visit")
+    query = Query("q", "whom does Q1 visit?", "Q1", "visit", prediction=True)
     labels = {"visit": "visit", "call": "phone", "praise": "speak well of"}
     guided(inner, compose="substitute", rule_label=labels.__getitem__).retrieve([query], 3)
     assert [pair.text for pair in inner.batches[0]] == [

@@ -1,17 +1,24 @@
-"""Answers that the corpus states already: told apart, and left out where that is asked for."""
+"""Answers that the corpus states: put first, or left out where that is asked for."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from rulerag.errors import ConfigError
+from rulerag.kg.statements import Statements
 from rulerag.retrieval.bm25 import BM25Retriever
+from rulerag.retrieval.fusion import METHODS, FusedRetriever
 from rulerag.retrieval.grounded import far_ends
+from rulerag.retrieval.learned_merging import MergeWeights
+from rulerag.retrieval.merging import MERGES
+from rulerag.retrieval.pooled import PooledRetriever
 from rulerag.retrieval.rule_guided import RuleGuidedRetriever
 from rulerag.retrieval.rule_selection import HeadRelationSelector
-from rulerag.retrieval.stated import StatedAnswers, leads_elsewhere
+from rulerag.retrieval.stated import leads_elsewhere, stated_first
 from rulerag.retrieval.symbolic import SymbolicRetriever
 from rulerag.rules import Atom, Rule, RuleBank, RuleQuality
 from rulerag.types import Document, Fact, Query, ScoredDocument
@@ -26,7 +33,7 @@ FACTS = [
     Fact("ann", "lives in", "Sudland"),
 ]
 DOCUMENTS = [Document(f"d{i}", f"{f[0]} {f[1]} {f[2]}.", (f,)) for i, f in enumerate(FACTS)]
-QUERY = Query("q", "what does ann citizen of ?", "ann", "citizen of")
+QUERY = Query("q", "what does ann citizen of ?", "ann", "citizen of", prediction=True)
 QUALITY = RuleQuality(support=8, pca_body_size=10, body_size=20, pca_confidence=0.8)
 HEAD = Atom("citizen of", "?x", "?y")
 CHAIN = Rule(HEAD, (Atom("born in", "?x", "?z"), Atom("city of", "?z", "?y")), quality=QUALITY)
@@ -40,12 +47,12 @@ def ids(found: list[ScoredDocument]) -> set[str]:
 
 def test_what_is_stated_depends_on_the_time() -> None:
     dated = [Document(f"t{t}", "t", (Fact("ann", "meets", f"p{t}", t),)) for t in range(4)]
-    stated = StatedAnswers([*dated, *DOCUMENTS])
+    stated = Statements([*dated, *DOCUMENTS])
     asked = Query("q", "t", "ann", "meets", 2)
-    assert stated.of(asked) == {"p0", "p1"}
-    assert stated.of(replace(asked, timestamp=None)) == {"p0", "p1", "p2", "p3"}
-    assert stated.of(QUERY) == {"Orland"}
-    assert stated.of(replace(QUERY, subject="nobody")) == frozenset()
+    assert stated.before(asked) == {"p0", "p1"}
+    assert stated.before(replace(asked, timestamp=None)) == {"p0", "p1", "p2", "p3"}
+    assert stated.before(QUERY) == {"Orland"}
+    assert stated.before(replace(QUERY, subject="nobody")) == frozenset()
 
 
 def test_a_document_leads_elsewhere_unless_all_it_names_is_stated() -> None:
@@ -118,3 +125,87 @@ def test_a_retriever_that_does_not_tell_its_documents_is_refused() -> None:
 
     with pytest.raises(ConfigError, match="key 'skip_stated'"):
         RuleGuidedRetriever(Other(), SELECTOR, skip_stated=True)  # type: ignore[arg-type]
+
+
+# --- what is stated comes first ----------------------------------------------------------------
+
+OPEN = replace(QUERY, prediction=False)
+CROWD = [
+    Document(f"c{n}", f"ann born in Town{n}.", (Fact("ann", "born in", f"Town{n}"),))
+    for n in range(300)
+]
+
+
+def _retrievers(documents: list[Document]) -> dict[str, Any]:
+    bm25 = BM25Retriever(documents)
+    made: dict[str, Any] = {
+        merge: RuleGuidedRetriever(bm25, SELECTOR, merge=merge, compose="both")
+        for merge in (*MERGES, "evidence")
+    }
+    weights = MergeWeights({"confidence": 1.0, "share": 2.0})
+    learned = RuleGuidedRetriever(bm25, SELECTOR, merge="learned", weights=weights)
+    fused = {method: FusedRetriever([learned, bm25], method=method) for method in METHODS}
+    return {
+        **made,
+        **fused,
+        "learned": learned,
+        "no rules": RuleGuidedRetriever(bm25, HeadRelationSelector(RuleBank([]))),
+        "pooled": PooledRetriever(bm25),
+        "symbolic": SymbolicRetriever(documents, SELECTOR),
+    }
+
+
+@pytest.mark.parametrize("name", list(_retrievers(DOCUMENTS)))
+def test_what_is_stated_comes_first_in_list_and_union(name: str) -> None:
+    retriever = _retrievers([*CROWD, *DOCUMENTS])[name]
+    lists = [retriever.retrieve([OPEN], top_k)[0] for top_k in (1, 3, 10)]
+    if hasattr(retriever, "retrieve_union"):
+        lists += [retriever.retrieve_union([OPEN], top_k)[0] for top_k in (1, 10)]
+    for found in lists:
+        assert found[0].document.id == "d0"  # ann citizen of Orland
+        assert [scored.rank for scored in found] == list(range(1, len(found) + 1))
+        assert all(a.score >= b.score for a, b in pairwise(found))
+        assert len(ids(found)) == len(found), "no document twice"
+    assert [len(found) for found in lists[:2]] == [1, 3]
+
+
+@pytest.mark.parametrize("name", list(_retrievers(DOCUMENTS)))
+def test_the_others_keep_their_order(name: str) -> None:
+    retriever = _retrievers(DOCUMENTS)[name]
+    asked, foretold = (retriever.retrieve([query], 7)[0] for query in (OPEN, QUERY))
+    rest = [scored.document.id for scored in foretold if scored.document.id != "d0"]
+    assert [scored.document.id for scored in asked[1:]] == rest
+    hits = {scored.document.id: scored.found_by for scored in foretold}
+    assert all(s.found_by == hits[s.document.id] for s in asked[1:])
+    assert any(hit.rule_id is None for hit in asked[0].found_by), "the question itself led to it"
+
+
+def test_each_stated_answer_has_one_document_in_front_and_copies_stay_behind() -> None:
+    facts = [Fact("ann", "citizen of", place) for place in ("A", "B", "A", "C", "A")]
+    stated = [Document(f"s{n}", "t", (fact,)) for n, fact in enumerate(facts)]
+    both = Document("both", "t", (Fact("ann", "citizen of", "B"), Fact("ann", "citizen of", "C")))
+    ranked = [
+        ScoredDocument(document, 9.0 - n, n + 1)
+        for n, document in enumerate([DOCUMENTS[1], stated[2], stated[0], both])
+    ]
+    found = stated_first(OPEN, ranked, Statements([*stated, both]))
+    assert [s.document.id for s in found] == ["s2", "both", "d1", "s0"]
+    assert [s.score for s in found] == [11.0, 10.0, 9.0, 7.0]
+    # Without a corpus, what was found is all that is known.
+    alone = stated_first(OPEN, ranked[:3], Statements(()))
+    assert [s.document.id for s in alone] == ["s2", "d1", "s0"]
+
+
+def test_a_dated_question_is_led_by_what_was_stated_last() -> None:
+    lived = [Document(f"t{t}", "t", (Fact("ann", "citizen of", f"p{t}", t),)) for t in (1, 4, 7)]
+    corpus = Statements(lived)
+    for now, first in ((0, None), (3, "t1"), (4, "t4"), (9, "t7"), (None, "t7")):
+        found = stated_first(replace(OPEN, timestamp=now), [], corpus)
+        assert [s.document.id for s in found] == ([first] if first else [])
+
+
+def test_skipping_what_is_stated_and_predicting_leave_the_list_alone() -> None:
+    skipping = RuleGuidedRetriever(BM25Retriever(DOCUMENTS), SELECTOR, skip_stated=True)
+    assert skipping.retrieve([OPEN], 7) == skipping.retrieve([QUERY], 7)
+    symbolic = SymbolicRetriever(DOCUMENTS, SELECTOR, skip_stated=True)
+    assert symbolic.retrieve([OPEN], 7) == symbolic.retrieve([QUERY], 7)

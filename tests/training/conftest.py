@@ -57,8 +57,6 @@ def encoder_folder(world_dataset: RuleQADataset, tmp_path_factory: pytest.TempPa
     """With dropout, so that resuming must bring back its random numbers too."""
     folder = tmp_path_factory.mktemp("tiny-encoder")
     texts = [document.text for document in world_dataset.corpus]
-    rule = next(iter(world_dataset.rules))
-    example = GenerationRequest(Query("q", "what does it do ?"), rules=(rule,))
     texts += [rule.text for rule in world_dataset.rules]
     tokenizer = train_tokenizer(texts, vocabulary=600)
     make_encoder(tokenizer, width=32, layers=1, dropout=0.1, seed=1).save(str(folder))
@@ -95,6 +93,8 @@ def base_folder(world_dataset: RuleQADataset, tmp_path_factory: pytest.TempPathF
 
     folder = tmp_path_factory.mktemp("tiny-llama")
     texts = [document.text for document in world_dataset.corpus]
+    rule = next(iter(world_dataset.rules))
+    example = GenerationRequest(Query("q", "what does it do ?"), rules=(rule,))
     texts += [PromptTemplate().render(example).text, *(r.text for r in world_dataset.rules)]
     _, tokenizer = small_llama(texts)
     config = LlamaConfig(

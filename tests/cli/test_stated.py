@@ -1,0 +1,141 @@
+"""A corpus of one's own with mined rules: what a document states is never overruled in silence."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rulerag.dataset import RuleQADataset
+from rulerag.kg.graph import KnowledgeGraph
+from rulerag.mining.amie import AmieMiner
+from rulerag.retrieval.runs import read_run
+from rulerag.types import Document, Fact, Query
+
+FIRMS = {"Bosch": "Stuttgart", "Zeiss": "Jena", "Galp": "Lisbon", "Audi": "Ingolstadt"}
+LIVES, WORKS = "what does Anna Meyer lives in ?", "what does Anna Meyer works for ?"
+WAYS = {
+    "guided": (),
+    "fusion": ("--fusion", "rrf"),
+    "weighted": ("--fusion", "combmnz"),
+    "symbolic": ("--retriever", "symbolic"),
+    "dense": ("--retriever", "dense"),
+    "no rules": ("--rules", "none"),
+}
+READERS = ("symbolic", "candidate")
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Everybody lives where the employer is based and most studied there; Anna moved away."""
+    chance = random.Random(0)
+    facts = [Fact(firm, "is based in", city) for firm, city in FIRMS.items()]
+    facts += [
+        Fact("Anna Meyer", "works for", "Bosch"),
+        Fact("Anna Meyer", "lives in", "Lisbon"),
+        Fact("Anna Meyer", "studied in", "Stuttgart"),
+    ]
+    for number in range(80):
+        person, firm = f"Person {number}", chance.choice(list(FIRMS))
+        facts += [Fact(person, "works for", firm), Fact(person, "lives in", FIRMS[firm])]
+        if number % 5:
+            facts.append(Fact(person, "studied in", FIRMS[firm]))
+    chance.shuffle(facts)
+    graph = KnowledgeGraph.from_facts([fact[:3] for fact in facts], name="people")
+    folder = tmp_path_factory.mktemp("corpus") / "people"
+    RuleQADataset(
+        corpus=[Document(f"d{n}", f"{' '.join(f[:3])}.", (f,)) for n, f in enumerate(facts)],
+        queries={
+            "test": [
+                Query("lives", LIVES, "Anna Meyer", "lives in"),
+                Query("works", WORKS, "Anna Meyer", "works for"),
+            ]
+        },
+        rules=AmieMiner(max_atoms=3, min_head_size=1).mine(graph.train),
+        name="people",
+    ).save(folder)
+    return folder
+
+
+def answer_of(rulerag: Any, out: Path, *command: object) -> tuple[dict[str, Any], str]:
+    result = rulerag("answer", *command, "--out", out, "--quiet")
+    assert (result.code, result.err) == (0, "")
+    (row,) = [json.loads(line) for line in out.read_text().splitlines()]
+    return row, result.out
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("way", list(WAYS))
+def test_the_stated_answer_is_given_and_the_rules_against_it_are_shown(
+    people: Path, rulerag: Any, tmp_path: Path, way: str, reader: str
+) -> None:
+    options = (*WAYS[way], "--generator", reader)
+    row, text = answer_of(rulerag, tmp_path / "a.jsonl", LIVES, "--dataset", people, *options)
+    assert row["answer"] == "Lisbon"
+    assert row["documents"][0]["text"] == "Anna Meyer lives in Lisbon."
+    first = row["documents"][0]["id"]
+    assert row["stated"]["answers"] == [{"answer": "Lisbon", "documents": [first], "time": None}]
+    assert "\n  Lisbon is stated in D1\n" in text
+    assert "  * D1  Anna Meyer lives in Lisbon." in text
+    if way != "no rules":
+        (against,) = [r for r in row["stated"]["rules"] if r["verdict"] == "contradicts"]
+        assert against["answer"] == "Stuttgart" and row["stated"]["conflict"]
+        assert "contradict what is stated: Stuttgart (by D" in text
+
+
+def test_rules_that_support_it_are_told_beside_those_that_contradict(
+    people: Path, rulerag: Any, tmp_path: Path
+) -> None:
+    row, text = answer_of(rulerag, tmp_path / "a.jsonl", WORKS, "--dataset", people)
+    assert row["answer"] == "Bosch"
+    verdicts = {r["answer"]: r["verdict"] for r in row["stated"]["rules"]}
+    assert verdicts == {"Bosch": "supports", "Galp": "contradicts"}
+    assert " supports Bosch (by D" in text and " contradicts what is stated: Galp (by D" in text
+
+
+@pytest.mark.parametrize("union", [(), ("--union",)])
+@pytest.mark.parametrize("way", ["guided", "fusion", "symbolic"])
+def test_retrieval_keeps_it_first(
+    people: Path, rulerag: Any, tmp_path: Path, way: str, union: tuple[str, ...]
+) -> None:
+    out = tmp_path / "run.trec"
+    options = ("--rules", "guided", "--top-k", 200, *union, *WAYS[way])
+    assert rulerag("retrieve", people, "--out", out, *options, "--quiet").code == 0
+    texts = {d.id: d.text for d in RuleQADataset.load(people).corpus}
+    first = {query: texts[entries[0].document_id] for query, entries in read_run(out).items()}
+    assert first == {"lives": "Anna Meyer lives in Lisbon.", "works": "Anna Meyer works for Bosch."}
+
+
+def test_a_prediction_is_asked_for_by_name(
+    people: Path, rulerag: Any, refused: Callable[..., str], tmp_path: Path
+) -> None:
+    file, out = tmp_path / "foretold.yaml", tmp_path / "a.jsonl"
+    lines = (
+        "selector: {type: head}\nretriever: {type: bm25}\nguided: {compose: substitute}\n"
+        "generator: {type: symbolic}\n"
+    )
+    answers = {}
+    for prediction in ("true", "false", "null"):
+        file.write_text(f"dataset: {{path: {people}, prediction: {prediction}}}\n{lines}")
+        row, _ = answer_of(rulerag, out, file, "--query", "lives")
+        answers[prediction] = row["answer"], "stated" in row
+    assert answers == {
+        "true": ("Stuttgart", False),
+        "false": ("Lisbon", True),
+        "null": ("Lisbon", True),
+    }
+    file.write_text(f"dataset: {{path: {people}, prediction: 1}}\n{lines}")
+    assert "key 'dataset.prediction': expected true or false, found a whole number" in refused(
+        "answer", file
+    )
+
+
+def test_a_stated_answer_is_explained_by_its_document(people: Path, rulerag: Any) -> None:
+    result = rulerag("explain", LIVES, "--dataset", people, "--top-k", 4, "--quiet")
+    assert result.code == 0
+    assert re.search(r"Why\n(.*\n)*.*Lisbon.* D1 ", result.out)
