@@ -122,10 +122,11 @@ def test_the_file_is_called_what_it_holds(name: str) -> None:
     if reader == "llama":
         shows = config.read("reader_rules", str, "selected") != "none"
         assert (shows and config.get("selector") is not None) == (kind in ("guided", "rgft"))
+    section = "guided" if parts["part"] == "paper" else parts["part"]  # its searches are guided
     for part in ("guided", "pooled"):
-        assert (config.get(part) is not None) == (parts["part"] == part)
-    if parts["part"]:
-        weights = config.section(parts["part"]).get("weights")
+        assert (config.get(part) is not None) == (section == part)
+    if section:
+        weights = config.section(section).get("weights")
         plain = Path(name).stem.partition("-learned__")[0]
         wanted = f"configs/{Path(name).parts[0]}/merging-{plain}.json" if parts["learned"] else None
         assert weights == wanted
@@ -136,7 +137,8 @@ def test_the_file_is_called_what_it_holds(name: str) -> None:
     assert Path(config["dataset.path"]).name == benchmark
     assert not Path(config["dataset.path"]).is_absolute()
     assert config["metadata.method"]
-    trained = f"runs/{benchmark}-{parts['training']}" if parts["training"] else None
+    method = "paper" if parts["part"] == "paper" else parts["training"]
+    trained = f"runs/{benchmark}-{method}" if parts["training"] else None
     assert config.section("retriever").get("query_encoder") == trained
 
 

@@ -137,8 +137,7 @@ def _metrics(
     trainer: Any,
     before: dict[str, float],
 ) -> dict[str, Any]:
-    history = []
-    losses: list[float] = []
+    history, losses = [], list[float]()
     for row in trainer.state.log_history:
         if "loss" in row:
             losses.append(row["loss"])

@@ -41,7 +41,8 @@ pipeline_tag: text-generation
 # Generator, {settings.method.upper()} on {metrics["dataset"]}
 
 Fine-tuned from `{settings.base}` on {metrics["examples"]:,} examples{shown}:
-{_METHODS[settings.method]}, following RuleRAG (arXiv:2410.22353, section 3.2). The loss counts the answer's tokens alone.
+{_METHODS[settings.method]}, following RuleRAG (arXiv:2410.22353, section 3.2).
+The loss counts the answer's tokens alone.
 Training: {kind}{", base in " + settings.quantization if settings.quantization else ""}.
 
 ```python

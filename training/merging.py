@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -192,12 +192,7 @@ def learn_weights(
             "is missing", "guided", hint="an experiment with guided or pooled retrieval"
         )
     seen = {_asks(query) for query in fine_tuning_queries(changed)}
-    queries = [query for query in dataset.query_set(query_set) if _asks(query) not in seen]
-    if not queries:
-        raise EmptyDataError(
-            f"the encoder was fine-tuned on every query of {query_set!r}",
-            hint="take another query set, or an encoder fine-tuned on others",
-        )
+    queries = _unseen(dataset, query_set, seen)
     if max_queries and len(queries) > max_queries:
         chosen = np.random.default_rng(0).permutation(len(queries))[:max_queries]
         queries = [queries[n] for n in np.sort(chosen)]
@@ -231,6 +226,19 @@ def fine_tuning_queries(config: Config) -> list[Query]:
         return []
     settings = read_json(record)
     return RuleQADataset.load(settings["path"]).query_set(settings["split"])
+
+
+def _unseen(
+    dataset: RuleQADataset, query_set: str, seen: Collection[tuple[str, str, int | None]]
+) -> list[Query]:
+    """The queries of a set but for those that an encoder was fine-tuned on."""
+    queries = [query for query in dataset.query_set(query_set) if _asks(query) not in seen]
+    if not queries:
+        raise EmptyDataError(
+            f"the encoder was fine-tuned on every query of {query_set!r}",
+            hint="take another query set, or an encoder fine-tuned on others",
+        )
+    return queries
 
 
 def _asks(query: Query) -> tuple[str, str, int | None]:

@@ -287,9 +287,13 @@ def test_other_tables_and_figures_run_and_are_reported(
             for line in (tmp_path / name / f"{stem}.md").read_text().splitlines()
             if line.startswith("| ")
         ]
-        assert [line.split(" | ")[0] for line in rows[2:5]] == [
-            f"| {one.title}" for one in BASELINES
-        ], name
+        # In Table 2 what rules add comes first, over the same benchmarks.
+        heads = [n for n, line in enumerate(rows) if line.startswith("| method |")]
+        assert heads, name
+        for head in heads:
+            assert [line.split(" | ")[0] for line in rows[head + 2 : head + 5]] == [
+                f"| {one.title}" for one in BASELINES
+            ], name
     assert set(kept["rows"]["ruleqa-i"]) == {row.name for row in READING}
     assert set(kept["weights"]["ruleqa-i"]) == {
         "dense-guided-rgft-learned__hybrid-0",

@@ -15,10 +15,10 @@ from benchmarks.retrieval_experiments import BANKS, Plan, rule_bank, run_retriev
 from benchmarks.retrieval_fusion import fused, run_fusion
 from benchmarks.retrieval_measures import MEASURES, Found, means
 from benchmarks.retrieval_report import report_retrieval
-from benchmarks.retrieval_rows import CONTROLS, FUSIONS, PAPER_BEST, ROWS, paper_values, row
+from benchmarks.retrieval_rows import CONTROLS, FUSIONS, PAIRS, PAPER_BEST, ROWS, paper_values, row
 from benchmarks.retrieval_runs import CONFIGS, Bench, isolated, run_row, train
 from benchmarks.retrieval_searches import Remembered
-from benchmarks.retrieval_tables import comparison_table, results_of
+from benchmarks.retrieval_tables import COMPARED, comparison_table, results_of
 from benchmarks.retrieval_tune import tune_merging
 from benchmarks.ruleqa import RuleQASettings, build
 from rulerag.dataset import RuleQADataset
@@ -210,16 +210,9 @@ def test_the_report_shows_every_row_and_keeps_results(bench: Bench, tmp_path: Pa
     assert steps[0] in ("0 of 2", "1 of 2", "2 of 2")
     kept = read_json(tmp_path / "table2-retrieval" / "results.json")
     assert set(kept["rows"]["ruleqa-i"]) >= {"bm25", "dense-guided-rgft", "dense-ssft"}
-    assert {line["against"] for line in kept["comparisons"]} == {
-        row(name).title
-        for name in (
-            "dense-ssft",
-            "dense-guided",
-            "dense-guided-rgft",
-            "dense-pooled-ssft-learned",
-            "dense-guided-learned",
-        )
-    }
+    assert list(kept["comparisons"]) == list(COMPARED), "rules first, merging second"
+    rules = {(one["ours"], one["against"]) for one in kept["comparisons"][next(iter(COMPARED))]}
+    assert rules == {(row(ours).title, row(other).title) for ours, other in PAIRS}
     for suffix in (".png", ".html", ".json"):
         assert (tmp_path / "figure3" / f"ruleqa-i{suffix}").stat().st_size > 500
     assert not (tmp_path / "table5").exists(), "nothing was run for it"
@@ -270,7 +263,9 @@ def test_every_bank_is_learned_and_asked(
 def test_comparisons_of_a_row_with_itself_find_nothing(bench: Bench) -> None:
     results = results_of(bench.out / "rows" / bench.name / "balanced")
     same = {**results, "dense-ssft": results["dense-guided-rgft"]}
-    _, rows = comparison_table({"ruleqa-i": same})
+    _, rows = comparison_table(
+        {"ruleqa-i": same}, [("dense-guided-rgft", "dense-ssft", "answer_recall@10")]
+    )
     line = next(r for r in rows if r["against"] == results["dense-guided-rgft"].title)
     assert line["p"] == 1.0 and line["seeds_ahead"] == "0 of 1"
     assert line["better"] == "within chance"

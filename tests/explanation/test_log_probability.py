@@ -32,7 +32,7 @@ TEXTS = (
     "Chad Praise Peru.",
 )
 REQUEST = GenerationRequest(
-    Query("q", "what does Japan Make a visit ?", answers=("China",)),
+    Query("q", "what does Japan Make a visit ?", "Japan", "Make a visit", answers=("China",)),
     tuple(Document(f"d{place}", text) for place, text in enumerate(TEXTS)),
     (RULE,),
 )

@@ -40,9 +40,13 @@ FACTS = [
 ]
 # Forecasts: what is stated has no precedence.
 QUERIES = [
-    Query("q1", "Time 7 what does france visit ?", "france", "visit", 7, ("italy",), True),
-    Query("q2", "Time 7 what does ghana blame ?", "ghana", "blame", 7, ("france",), True),
-    Query("q3", "Time 9 what does india visit ?", "india", "visit", 9, ("ghana",), True),
+    Query(
+        "q1", "Time 7 what does france visit ?", "france", "visit", 7, ("italy",), prediction=True
+    ),
+    Query(
+        "q2", "Time 7 what does ghana blame ?", "ghana", "blame", 7, ("france",), prediction=True
+    ),
+    Query("q3", "Time 9 what does india visit ?", "india", "visit", 9, ("ghana",), prediction=True),
 ]
 
 

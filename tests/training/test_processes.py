@@ -74,8 +74,11 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
     return load_file(place)
 
 
+LOCK = ".rulerag.lock"
+
+
 def files(folder: Path) -> set[str]:
-    return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
+    return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and p.name != LOCK}
 
 
 def alike(one: Path, two: Path) -> None:
