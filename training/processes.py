@@ -189,8 +189,9 @@ class Processes:
             torch.distributed.barrier()
 
     def end(self) -> None:
-        """Leave the group of processes."""
+        """Leave the group of processes, all at once."""
         if self.world > 1 and torch.distributed.is_initialized():
+            torch.distributed.barrier()  # a group that one has left can hang the others
             torch.distributed.destroy_process_group()
 
 
