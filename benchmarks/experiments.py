@@ -80,7 +80,7 @@ EXPERIMENTS = {
         ),
         query_sets=("balanced", "full"),
         reference="RuleRAG's best on its own 1,559 queries (arXiv:2410.22353, Table 2): R@10 45.5, "
-        "EM 25.8; its query subset and corpus are not public, so this is no like-for-like "
+        "EM 25.8; its data are no longer reachable, so this is no like-for-like "
         "comparison.",
     ),
 }
