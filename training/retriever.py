@@ -10,6 +10,7 @@ References:
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -97,6 +98,8 @@ def train_retriever(
         query.model.load_state_dict(folder.best(trainer.best_step))
         folder.finish(query, document, retriever_card(settings, metrics, settings.query), metrics)
     metrics = processes.first(lambda: metrics)
+    del trainer, query  # a wrapped model that outlives its group of processes can hang at its end
+    gc.collect()
     processes.end()
     return metrics
 
