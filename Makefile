@@ -6,12 +6,12 @@ ARGS ?=
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench clean
+.PHONY: help setup demo test test-all check bench clean
 # One target at a time: they share the virtual environment.
 .NOTPARALLEL:
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install everything into .venv (demo, test, check and bench do this themselves)
 	@scripts/setup all
@@ -20,8 +20,11 @@ demo: ## the main job on the embedded world: report.html and metrics.json in dem
 	@scripts/setup demo
 	.venv/bin/rulerag demo --out "$(OUT)"
 
-test: ## every test, with every optional package installed
+test: ## the tests, with every optional package installed; slow ones are left out and counted
 	@scripts/test $(ARGS)
+
+test-all: ## every test, the slow ones too
+	@scripts/test -m "slow or not slow" $(ARGS)
 
 check: ## lint, format, types and import floors
 	@scripts/check

@@ -21,7 +21,6 @@ from benchmarks.generation_measures import EM, F1, Columns, entity_names, of_ans
 from benchmarks.retrieval_measures import means
 from benchmarks.retrieval_runs import Bench, tell
 from benchmarks.retrieval_tables import Result, load_result
-from benchmarks.ruleqa_settings import GRAPHS, known_settings
 from rulerag.console import guarded
 from rulerag.errors import DataError
 from rulerag.evaluation.experiment import versions
@@ -33,6 +32,7 @@ from rulerag.io import (
     write_json,
     write_text,
 )
+from rulerag.ruleqa.settings import GRAPHS, known_settings
 from rulerag.text import NameFinder, exact_match
 
 __all__ = ["NOTE", "baselines_of", "main", "run_baselines"]

@@ -1,4 +1,4 @@
-"""Write what finished runs measured and tuned into the experiment files, as what to expect."""
+"""Write what finished runs measured and tuned into ``configs/``, as what to expect of a run."""
 
 from __future__ import annotations
 
@@ -10,50 +10,63 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.retrieval_runs import CONFIGS
 from benchmarks.retrieval_tables import TEN, UNION, Result, load_result
-from benchmarks.ruleqa_settings import GRAPHS
 from rulerag.config import parse_file
 from rulerag.console import guarded
 from rulerag.errors import DataError
 from rulerag.io import write_text
+from rulerag.presets import CONFIGS
+from rulerag.ruleqa.settings import GRAPHS
 
 __all__ = ["main", "state_expected"]
 
 _EXACT, _TUNED = 0.005, 0.02  # tolerances: of what is computed, of what is fine-tuned
-_BLOCK = re.compile(r"(?:^# (?:On|Over) [^\n]*\n)*^expected:\n(?:^  [^\n]*\n?)+", re.MULTILINE)
+_HEAD = (
+    "# What finished runs measured: `rulerag evaluate` compares a run with it "
+    "(python -m benchmarks.expected).\n"
+)
+_BLOCK = re.compile(r"((?:^#[^\n]*\n)*)^([\w-]+):\n((?:^  [^\n]*\n)+)", re.MULTILINE)
 
 
 def state_expected(folder: Path, configs: Path = CONFIGS) -> list[Path]:
-    """Write measured numbers into every experiment file that has a finished run.
+    """Write measured numbers of every method that has a finished run.
 
     Args:
         folder: of the runs, as ``benchmarks.experiments run --out`` made it.
-        configs: the folder of the experiment files.
+        configs: the folder with ``methods.yaml``, ``expected/`` and ``datasets/``.
 
     Returns:
         The files that changed.
 
     Raises:
         DataError: the folder holds no finished run.
-        ConfigError: an experiment file is not YAML.
+        ConfigError: a file is not YAML.
     """
     changed, stood = [], False
+    methods = parse_file(configs / "methods.yaml")
     for benchmark in GRAPHS:
-        for file in sorted((configs / benchmark).glob("*__*.yaml")):
-            numbers = dict(_measured(folder, benchmark, file.stem))
-            if not numbers:
-                continue
-            stood = True
-            text = file.read_text(encoding="utf-8")
-            stated = parse_file(file).get("expected") or {}
-            made = _weighed(_stated(text, stated, numbers), numbers)
-            if made != text:
-                write_text(file, made)
-                changed.append(file)
+        file, about = (configs / part / f"{benchmark}.yaml" for part in ("expected", "datasets"))
+        text = file.read_text(encoding="utf-8") if file.is_file() else _HEAD
+        weights = about.read_text(encoding="utf-8") if about.is_file() else ""
+        blocks = {
+            name: (told, lines) for told, name, lines in _BLOCK.findall(text.removeprefix(_HEAD))
+        }
+        made = weights
+        for name in methods:
+            numbers = dict(_measured(folder, benchmark, name))
+            if numbers:
+                stood = True
+                known = parse_file(file).get(name) if name in blocks else None
+                blocks[name] = _stated(known or {}, numbers)
+                made = _weighed(made, name, numbers)
+        lines = [f"{told}{name}:\n{rows}" for name, (told, rows) in sorted(blocks.items())]
+        for place, before, after in ((file, text, _HEAD + "".join(lines)), (about, weights, made)):
+            if stood and after != before:
+                write_text(place, after)
+                changed.append(place)
     if not stood:
         raise DataError(
-            "holds no finished row of an experiment file",
+            "holds no finished row of a method",
             path=folder,
             hint="python -m benchmarks.experiments run table2 --out DIR",
         )
@@ -74,9 +87,9 @@ def _measured(folder: Path, benchmark: str, name: str) -> Iterator[tuple[str, tu
 
 
 def _stated(
-    text: str, stated: Mapping[str, Mapping[str, object]], numbers: Mapping[str, tuple[Result, str]]
-) -> str:
-    """An experiment file with its numbers; those that no run here measured stay."""
+    stated: Mapping[str, Mapping[str, object]], numbers: Mapping[str, tuple[Result, str]]
+) -> tuple[str, str]:
+    """A comment and a method's numbers; those that no run here measured stay."""
     lines = {
         key: f"  {key}: {{{', '.join(f'{k}: {v}' for k, v in entry.items())}}}"
         for key, entry in stated.items()
@@ -96,18 +109,18 @@ def _stated(
     seeds = max(len(result.records) for result, _ in numbers.values())
     several = f" Means of {seeds} seeds." if seeds > 1 else ""
     holds = "hold" if " and " in places else "holds"
-    comment = f"# {words}; {places} {holds} the run.{several}"
-    block = "\n".join([comment, "expected:", *lines.values()]) + "\n"
-    return _BLOCK.sub("", text).rstrip("\n") + "\n" + block
+    comment = f"# {words}; {places} {holds} the run.{several}\n"
+    return comment, "".join(f"{line}\n" for line in lines.values())
 
 
-def _weighed(text: str, numbers: Mapping[str, tuple[Result, str]]) -> str:
-    """With the hybrid reader's weight of the model as it was tuned."""
+def _weighed(text: str, name: str, numbers: Mapping[str, tuple[Result, str]]) -> str:
+    """A dataset's file with the hybrid reader's weight of the model as it was tuned."""
     told = [
         result.records[0].get("config", {}).get("generator", {}) for result, _ in numbers.values()
     ]
     for weight in (one["weight"] for one in told if one.get("type") == "hybrid"):
-        text = re.sub(r"^  weight: .*$", f"  weight: {weight}", text, count=1, flags=re.MULTILINE)
+        line = f"  {name}: {{generator: {{weight: {weight}}}}}"
+        text = re.sub(rf"^  {name}: .*$", line, text, count=1, flags=re.MULTILINE)
     return text
 
 
@@ -132,12 +145,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.expected",
-        description="Write what finished runs measured into configs/ruleqa-*/, as the numbers that "
+        description="Write what finished runs measured into configs/expected/, as the numbers that "
         "`rulerag evaluate` compares a run with.",
         epilog="example: python -m benchmarks.expected runs/retrieval",
     )
     parser.add_argument("folder", type=Path, help="of the runs of benchmarks.experiments")
-    parser.add_argument("--configs", type=Path, default=CONFIGS, help="the experiment files")
+    parser.add_argument("--configs", type=Path, default=CONFIGS, help="the fragments")
     arguments = parser.parse_args(argv)
 
     def work() -> None:

@@ -16,18 +16,18 @@ from benchmarks.generation_report import has_readings, report_generation
 from benchmarks.generation_runs import Readers
 from benchmarks.retrieval_experiments import RETRIEVAL, Plan, run_retrieval
 from benchmarks.retrieval_report import has_rows, report_retrieval
-from benchmarks.ruleqa import BENCHMARKS
-from benchmarks.ruleqa import build as build_ruleqa
-from benchmarks.ruleqa_settings import GRAPHS
 from rulerag.build import make_pipeline
-from rulerag.config import load_config
 from rulerag.console import guarded
-from rulerag.dataset import RuleQADataset
 from rulerag.errors import ConfigError, DataError, RuleRAGError, did_you_mean
 from rulerag.evaluation.experiment import run_experiment
 from rulerag.evaluation.report import load_results, results_table
 from rulerag.io import prepare_folder, write_text
 from rulerag.kg.graph import KnowledgeGraph
+from rulerag.presets import method
+from rulerag.ruleqa.build import BENCHMARKS
+from rulerag.ruleqa.build import build as build_ruleqa
+from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.ruleqa.settings import GRAPHS
 
 __all__ = ["EXPERIMENTS", "Experiment", "main"]
 
@@ -52,7 +52,7 @@ class Experiment:
         title: what the table shows.
         benchmark: the RuleQA benchmark, whose dataset is built when it is missing.
         graph: its graph folder under the data folder.
-        configs: experiment files, relative to ``configs/``.
+        methods: by name, see :mod:`rulerag.presets`.
         query_sets: the query sets to run each on.
         reference: what to compare with, in words.
     """
@@ -60,7 +60,7 @@ class Experiment:
     title: str
     benchmark: str
     graph: str
-    configs: tuple[str, ...]
+    methods: tuple[str, ...]
     query_sets: tuple[str, ...]
     reference: str = ""
 
@@ -70,13 +70,13 @@ EXPERIMENTS = {
         title="RuleQA-I: plain, rule-guided and symbolic retrieval, read by the symbolic reader",
         benchmark="ruleqa-i",
         graph="icews14",
-        configs=(
-            "ruleqa-i/bm25__symbolic.yaml",
-            "ruleqa-i/bm25-pooled__symbolic.yaml",
-            "ruleqa-i/bm25-guided__symbolic.yaml",
-            "ruleqa-i/lucene__symbolic.yaml",
-            "ruleqa-i/lucene-guided__symbolic.yaml",
-            "ruleqa-i/symbolic__symbolic.yaml",
+        methods=(
+            "bm25__symbolic",
+            "bm25-pooled__symbolic",
+            "bm25-guided__symbolic",
+            "lucene__symbolic",
+            "lucene-guided__symbolic",
+            "symbolic__symbolic",
         ),
         query_sets=("balanced", "full"),
         reference="RuleRAG's best on its own 1,559 queries (arXiv:2410.22353, Table 2): R@10 45.5, "
@@ -127,13 +127,12 @@ def _run(arguments: argparse.Namespace) -> None:
     dataset = _dataset(experiment, out / "dataset", data, progress)
     failed = []
     for query_set in experiment.query_sets:
-        for name in experiment.configs:
-            folder = out / f"{Path(name).stem}-{query_set}"
+        for name in experiment.methods:
+            folder = out / f"{name}-{query_set}"
             sys.stderr.write(f"{folder.name}\n")
             overrides = [f"dataset.path={out / 'dataset'}", f"dataset.query_set={query_set}"]
-            file = _ROOT / "configs" / name
-            config = load_config(file, overrides)
-            if load_config(file).read("dataset.query_set", str, "full") != query_set:
+            config = method(name, experiment.benchmark, overrides)
+            if query_set != "balanced":  # which is what expected numbers are of
                 config = config.without("expected")
             started = time.perf_counter()
             try:
@@ -207,7 +206,7 @@ def _tables(folder: Path, experiment: Experiment) -> str:
     """Markdown: one table a query set, in the order of the experiment's configurations."""
     parts = [f"# {experiment.title}\n"]
     for query_set in experiment.query_sets:
-        places = [folder / f"{Path(name).stem}-{query_set}" for name in experiment.configs]
+        places = [folder / f"{name}-{query_set}" for name in experiment.methods]
         present = [place for place in places if (place / "metrics.json").exists()]
         if not present:
             continue
@@ -246,8 +245,8 @@ def _report(arguments: argparse.Namespace) -> None:
 
 def _has_runs(folder: Path, experiment: Experiment) -> bool:
     return any(
-        (folder / f"{Path(name).stem}-{query_set}" / "metrics.json").exists()
-        for name in experiment.configs
+        (folder / f"{name}-{query_set}" / "metrics.json").exists()
+        for name in experiment.methods
         for query_set in experiment.query_sets
     )
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rulerag.explanation.approximate import CertifiedMiner
-from rulerag.explanation.bounds import lower_bound
+from rulerag.explanation.certification import lower_bound
 from rulerag.explanation.planted import PlantedAnswer
 from rulerag.io import write_json
 

@@ -42,7 +42,7 @@ from benchmarks.explanation_contextcite_cases import (
 from rulerag.errors import ProbeBudgetError, RuleRAGError
 from rulerag.evaluation.significance import holm, paired_randomization_test
 from rulerag.explanation.approximate import CertifiedMiner
-from rulerag.explanation.certificates import CertifiedRules
+from rulerag.explanation.attribution import LinearSurrogate
 from rulerag.explanation.details import attributions
 from rulerag.explanation.faithfulness import (
     comprehensiveness,
@@ -50,8 +50,8 @@ from rulerag.explanation.faithfulness import (
     unasked_subsets,
 )
 from rulerag.explanation.guided_surrogate import LOG_MARGIN
-from rulerag.explanation.predictors import LinearSurrogate
-from rulerag.explanation.surrogate import RuleSurrogate
+from rulerag.explanation.results import CertifiedRules
+from rulerag.explanation.surrogate import rule_surrogate
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.io import prepare_folder, write_json, write_text
 
@@ -161,10 +161,10 @@ def _certified(question: Question, calls: int, seed: int) -> Found:
         if not isinstance(error.partial, CertifiedRules):
             raise
         found = error.partial
-    surrogate = RuleSurrogate(found.minimal, engine.names)
+    found_values = rule_surrogate(found.minimal, engine.names)
     named = frozenset(index for rule in found.minimal for index in rule)
-    ranking = surrogate.attribution().ranking
-    return Found(ranking, ranking, surrogate, named, frozenset(asked))
+    ranking = found_values.ranking
+    return Found(ranking, ranking, found_values.predict, named, frozenset(asked))
 
 
 EXPLAINERS: dict[str, Callable[[Question, int, int], Found | None]] = {

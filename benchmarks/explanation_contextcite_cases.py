@@ -68,11 +68,8 @@ class Question:
             asked.update(masks)
             return [repr(value) for value in self.scores(masks).tolist()]
 
-        def score(kept: tuple[int, ...]) -> float:
-            return float(self.scores([mask_of(kept)])[0])
-
         size, names = self.scores.num_sources, self.scores.names
-        return ProbeEngine(answer, size, names=names, max_probes=budget, score=score)
+        return ProbeEngine(answer, size, names=names, max_probes=budget)
 
 
 @dataclass(frozen=True)

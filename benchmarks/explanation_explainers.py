@@ -27,7 +27,6 @@ from benchmarks.world_questions import world_questions
 from rulerag.errors import ProbeBudgetError
 from rulerag.explanation.approximate import CertifiedMiner
 from rulerag.explanation.attribution import Attribution
-from rulerag.explanation.certificates import CertifiedRules
 from rulerag.explanation.details import attributions
 from rulerag.explanation.faithfulness import (
     comprehensiveness,
@@ -35,16 +34,17 @@ from rulerag.explanation.faithfulness import (
     rule_scores,
     sufficiency,
 )
-from rulerag.explanation.lattice import indices_of, mask_of
+from rulerag.explanation.lattice import mask_of
 from rulerag.explanation.planted import PlantedAnswer
 from rulerag.explanation.predicates import matches_answer
 from rulerag.explanation.probe import ProbeEngine
-from rulerag.explanation.surrogate import RuleSurrogate, linear_surrogate
+from rulerag.explanation.results import CertifiedRules
+from rulerag.explanation.surrogate import linear_surrogate, rule_surrogate
 from rulerag.explanation.values import SetValue, valued
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.io import write_json
-from rulerag.kg.questions import graph_labels
 from rulerag.kg.worlds import World
+from rulerag.ruleqa.questions import graph_labels
 from rulerag.types import GenerationRequest
 
 __all__ = ["BUDGETS", "EXPLAINERS", "Case", "formulas", "main", "worlds"]
@@ -111,8 +111,8 @@ def _rules(case: Case, budget: int, seed: int) -> Explained:
         if not isinstance(error.partial, CertifiedRules):
             raise
         found = error.partial
-    surrogate = RuleSurrogate(found.minimal, engine.names)
-    return Explained(surrogate.attribution(), surrogate, frozenset(asked), found.minimal)
+    surrogate = rule_surrogate(found.minimal, engine.names)
+    return Explained(surrogate, surrogate.predict, frozenset(asked), found.minimal)
 
 
 def _lasso(case: Case, budget: int, seed: int) -> Explained:
@@ -129,7 +129,7 @@ def _attributed(method: str, case: Case, budget: int, samples: int | None, seed:
     (found,), _ = attributions(engine, case.predicate, [method], samples=samples, seed=seed)
     rules = None
     if found.surrogate is not None:
-        rules = frozenset(frozenset(indices_of(rule)) for rule in found.surrogate.rules)
+        rules = frozenset(map(frozenset, found.surrogate.rules))
     return Explained(found, found.predict, frozenset(asked), rules)
 
 

@@ -32,7 +32,6 @@ from benchmarks.explanation_hotpotqa import SentenceQuestion, sentence_questions
 from benchmarks.explanation_reader import ExtractiveReader
 from rulerag.build import make_generator
 from rulerag.config import Config, load_config
-from rulerag.dataset import RuleQADataset
 from rulerag.errors import RuleRAGError
 from rulerag.explanation.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.miners import DualMiner, MonoMiner
@@ -40,6 +39,7 @@ from rulerag.explanation.predicates import OutputPredicate, is_correct
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.io import prepare_folder, write_json
 from rulerag.protocols import Generator
+from rulerag.ruleqa.dataset import RuleQADataset
 
 __all__ = ["FIGURES", "figure_6a", "generator_of", "hotpotqa_lattices", "main"]
 

@@ -24,9 +24,9 @@ from benchmarks.generation_tables import (
 from benchmarks.report_folder import report_each
 from benchmarks.retrieval_experiments import RETRIEVAL
 from benchmarks.retrieval_tables import Result
-from benchmarks.ruleqa_settings import GRAPHS
 from rulerag.errors import DataError
 from rulerag.io import read_json
+from rulerag.ruleqa.settings import GRAPHS
 
 __all__ = ["has_readings", "report_generation"]
 

@@ -27,15 +27,25 @@ from benchmarks.generation_rows import ReadingRow, finder_training
 from benchmarks.retrieval_measures import Found, means
 from benchmarks.retrieval_rows import Row
 from benchmarks.retrieval_rows import row as finding_row
-from benchmarks.retrieval_runs import CONFIGS, Bench, isolated, run_row, tell, train, trained_steps
+from benchmarks.retrieval_runs import (
+    CONFIGS,
+    Bench,
+    isolated,
+    last_of,
+    run_row,
+    tell,
+    train,
+    trained_steps,
+)
 from rulerag.build import make_generator, make_pipeline, make_retriever, make_selector
 from rulerag.config import Config, load_config
-from rulerag.dataset import RuleQADataset
 from rulerag.evaluation.experiment import versions
-from rulerag.generation.hf_shipped import NANO_LLAMA, shipped
+from rulerag.generation.hf_loading import NANO_LLAMA, shipped
 from rulerag.io import atomic_write, fingerprint_file, fingerprint_object, read_json, write_json
+from rulerag.presets import method as named_method
+from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Completion, GenerationRequest, Query
-from training.generator_settings import GeneratorSettings
+from training.generator.settings import GeneratorSettings
 
 __all__ = [
     "Readers",
@@ -48,7 +58,7 @@ __all__ = [
 
 _TRAINING = "training/generator-nano-lora.yaml"
 _TRAINING_DATED = "training/generator-nano-lora-dated.yaml"
-_FINDING = ("selector", "retriever", "time_aware", "pooled", "guided", "fusion", "evidence")
+_FINDING = ("selector", "retriever")
 Rules = Callable[[RuleQADataset], RuleQADataset]
 
 
@@ -114,7 +124,9 @@ def train_reader(
     name = f"{method}-{bank}" if bank else method
     out = readers.folder(bench, name, seed)
     settings = settings_of(bench, readers, method, seed, bank=bank, overrides=overrides)
-    from training.checkpoint import RunFolder  # here: it loads torch, which most rows do not need
+    from training.common.checkpoint import (
+        RunFolder,  # here: it loads torch, which most rows do not need
+    )
 
     if RunFolder(out, settings.fingerprint).finished:  # one of other settings is refused
         return out
@@ -122,7 +134,7 @@ def train_reader(
         train(bench, name, seed)
 
     def work() -> None:
-        from training.generator import train_generator
+        from training.generator.run import train_generator
 
         started = time.process_time()
         metrics = train_generator(settings)
@@ -153,11 +165,11 @@ def settings_of(
         row = "dense-guided-rgft"
     changes = [
         f"dataset.path={bench.folder}",
-        f"+retriever.query_encoder={bench.checkpoint(name, seed)}",
+        f"query_encoder={bench.checkpoint(name, seed)}",
     ]
     if bench.encoder:
-        changes.append(f"+retriever.encoder={bench.encoder}")
-    finding = load_config(CONFIGS / bench.name / f"{row}__symbolic.yaml", changes).to_dict()
+        changes.append(f"encoder={bench.encoder}")
+    finding = named_method(f"{row}__symbolic", bench.name, changes).to_dict()
     told = [
         f"dataset.path={bench.folder}",
         f"data.method={method}",
@@ -168,7 +180,8 @@ def settings_of(
         *overrides,
     ]
     dated = bench.dataset.corpus[0].timestamp is not None
-    config = load_config(CONFIGS / (_TRAINING_DATED if dated else _TRAINING), told).to_dict()
+    file = CONFIGS / (_TRAINING_DATED if dated else _TRAINING)
+    config = load_config(file, last_of(told)).to_dict()
     config = {key: value for key, value in config.items() if key not in _FINDING}
     config |= {key: finding[key] for key in _FINDING if finding.get(key) is not None}
     return GeneratorSettings.from_config(Config(config))
@@ -328,22 +341,22 @@ def make_config(
     changes = [f"dataset.path={bench.folder}"]
     finding = None if row.finding == "none" else finding_row(row.finding)
     if finding is not None and finding.dense and bench.encoder:
-        changes.append(f"+retriever.encoder={bench.encoder}")
+        changes.append(f"encoder={bench.encoder}")
     if finding is not None and finding.training:
         trained = finding.training + (f"-{bank}" if bank else "")
-        changes.append(f"+retriever.query_encoder={bench.checkpoint(trained, seed)}")
+        changes.append(f"query_encoder={bench.checkpoint(trained, seed)}")
     reader = row.name.partition("__")[2]
     place = {"hybrid": "generator.model.", "ve": "generator.reader.", "cok": "generator.reader."}
     part = place.get(reader, "generator.")
     if row.training:
         adapter = readers.folder(bench, row.training + (f"-{bank}" if bank else ""), seed)
-        changes += [f"+{part}adapter={adapter}", f"seed={seed}"]
+        changes += [f"{part}adapter={adapter}", f"seed={seed}"]
     if readers.model and reader not in ("symbolic", "candidate"):
-        changes.append(f"+{part}model={readers.model}")
+        changes.append(f"{part}model={readers.model}")
     weight = dict(readers.weights).get(f"{bench.name}/{row.name}")
     if weight is not None:
         changes.append(f"generator.weight={weight}")
-    return load_config(CONFIGS / bench.name / f"{row.name}.yaml", [*changes, *overrides])
+    return named_method(row.name, bench.name, last_of([*changes, *overrides]))
 
 
 def _of_bank(finding: Row, bank: str) -> Row:

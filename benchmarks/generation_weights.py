@@ -10,7 +10,7 @@ from benchmarks.retrieval_runs import Bench
 from rulerag.build import make_generator, make_retriever, make_selector
 from rulerag.generation.hybrid import HybridReader
 from rulerag.io import fingerprint_object, read_json, write_json
-from training.generator_data import tuning_queries
+from training.generator.data import tuning_queries
 
 __all__ = ["tuned_weight"]
 

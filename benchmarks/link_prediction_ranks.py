@@ -166,10 +166,9 @@ def rank_answers(
         num_entities: entities of the graph; the rank of an answer that nothing scores.
         where: one of :data:`PRIORS`.
     """
-    tie = np.zeros(len(candidates.entity), np.int32) if candidates.tie is None else candidates.tie
     best, worst, reached = _rank(
         (queries.relation, queries.answer, queries.other_bounds, queries.other),
-        (candidates.row, candidates.bounds, candidates.entity, candidates.score, tie),
+        (candidates.row, candidates.bounds, candidates.entity, candidates.score, candidates.tie),
         prior,
         num_entities,
         PRIORS.index(where),

@@ -13,20 +13,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.retrieval_runs import CONFIGS
-from benchmarks.ruleqa_settings import GRAPHS
 from rulerag.build import make_retriever, make_selector
-from rulerag.config import load_config
 from rulerag.console import guarded
-from rulerag.dataset import RuleQADataset
 from rulerag.generation.prompts import KINDS, PromptTemplate
 from rulerag.io import read_json, write_json, write_text
+from rulerag.presets import method
+from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.ruleqa.settings import GRAPHS
 from rulerag.rules import Rule
 from rulerag.types import Document, GenerationRequest, Query
 
 __all__ = ["load_request", "main", "prompts", "save_request"]
 
-_CONFIG = "bm25-guided__symbolic.yaml"
+_METHOD = "bm25-guided__symbolic"
 
 
 def prompts(request: GenerationRequest) -> Iterator[tuple[str, str]]:
@@ -61,7 +60,7 @@ def load_request(path: Path) -> GenerationRequest:
 
 def _request(folder: Path, benchmark: str, number: int) -> GenerationRequest:
     dataset = RuleQADataset.load(folder)
-    config = load_config(CONFIGS / benchmark / _CONFIG, [f"dataset.path={folder}"])
+    config = method(_METHOD, benchmark, [f"dataset.path={folder}"])
     selector = make_selector(config, dataset.rules)
     query = dataset.query_set("balanced")[number]
     (found,) = make_retriever(config, dataset, selector).retrieve([query], 10)

@@ -12,11 +12,11 @@ import numpy as np
 from benchmarks.retrieval_fusion import run_fusion
 from benchmarks.retrieval_rows import CONTROLS, FUSIONS, ROWS, Row, row
 from benchmarks.retrieval_runs import Bench, run_row, train
-from benchmarks.ruleqa import BENCHMARKS, build
-from benchmarks.ruleqa_settings import GRAPHS
-from rulerag.dataset import RuleQADataset
 from rulerag.errors import ConfigError, DataError, did_you_mean
 from rulerag.kg.graph import KnowledgeGraph
+from rulerag.ruleqa.build import BENCHMARKS, build
+from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.ruleqa.settings import GRAPHS
 from rulerag.rules import RuleBank
 
 __all__ = [

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.dataset import RuleQADataset
 from rulerag.errors import DataFormatError
 from rulerag.evaluation.metrics import AnswerMatcher, EntityMatcher
 from rulerag.io import atomic_write
+from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Query, ScoredDocument
 
 __all__ = ["CUTOFFS", "DEPTH", "MEASURES", "Found", "means"]

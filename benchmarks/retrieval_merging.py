@@ -1,6 +1,6 @@
 """Learns the merge weights of the retrieval tables, each row's on its benchmark's validation twin.
 
-Writes ``configs/<benchmark>/merging-<row>.json``, which the experiment files ``<row>-learned``
+Writes ``configs/merging/<benchmark>/<row>.json``, which the experiment files ``<row>-learned``
 name, and prints what learning is worth on the twin, by cross-validation. A file that stands is
 kept.
 """
@@ -17,11 +17,11 @@ from tqdm import tqdm
 from benchmarks.retrieval_experiments import Plan
 from benchmarks.retrieval_rows import LEARNED, row
 from benchmarks.retrieval_runs import CONFIGS, train
-from benchmarks.ruleqa_settings import GRAPHS
 from rulerag.console import guarded
-from rulerag.dataset import RuleQADataset
 from rulerag.errors import DataError
 from rulerag.retrieval.learned_merging import MergeWeights
+from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.ruleqa.settings import GRAPHS
 
 __all__ = ["learn", "main"]
 
@@ -69,7 +69,7 @@ def _main(arguments: argparse.Namespace) -> None:
         "| --- | --- | ---: | ---: | ---: |",
     ]
     for benchmark, name in tqdm(tasks, "rows", unit="row"):
-        place = arguments.save / benchmark / f"merging-{name}.json"
+        place = arguments.save / benchmark / f"{name}.json"
         if not place.exists() or arguments.again:
             learn(plan, benchmark, name).save(place)
         about = MergeWeights.load(place).about
@@ -100,7 +100,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", nargs="+", metavar="ROW", help=f"of {', '.join(LEARNED)}")
     parser.add_argument("--queries", type=int, default=0, help="of each twin at most (all)")
     parser.add_argument("--encoder", type=Path, help="instead of the one that is installed")
-    parser.add_argument("--save", type=Path, default=CONFIGS, help="where the files go (configs)")
+    parser.add_argument(
+        "--save",
+        type=Path,
+        default=CONFIGS / "merging",
+        help="where the files go (configs)",
+    )
     parser.add_argument("--again", action="store_true", help="learn those that stand, too")
     arguments = parser.parse_args(argv)
     return guarded(lambda: _main(arguments))

@@ -30,7 +30,6 @@ from benchmarks.retrieval_rows import Row
 from benchmarks.retrieval_searches import Remembered
 from rulerag.build import make_retriever, make_selector
 from rulerag.config import Config, load_config
-from rulerag.dataset import RuleQADataset
 from rulerag.errors import RetrievalError, RuleRAGError
 from rulerag.evaluation.experiment import versions
 from rulerag.io import (
@@ -41,15 +40,27 @@ from rulerag.io import (
     write_json,
 )
 from rulerag.pipeline import UnionRetriever
+from rulerag.presets import CONFIGS
+from rulerag.presets import method as named_method
+from rulerag.registry import innermost
 from rulerag.retrieval.dense import DenseRetriever
 from rulerag.retrieval.encoders_loading import NANO_ENCODER
 from rulerag.retrieval.latest import latest_of
 from rulerag.retrieval.rule_guided import RuleGuidedRetriever
+from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Query
 
-__all__ = ["CONFIGS", "Bench", "isolated", "run_row", "tell", "train", "trained_steps"]
+__all__ = [
+    "CONFIGS",
+    "Bench",
+    "isolated",
+    "last_of",
+    "run_row",
+    "tell",
+    "train",
+    "trained_steps",
+]
 
-CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 SHIPPED = Path(rulerag.__file__).parent / "models" / "nano-encoder"
 _TRAINING = "training/retriever-nano.yaml"
 # Any other is fine-tuned with rules and still reads plain queries, which are one of its searches.
@@ -110,13 +121,11 @@ class Bench:
         """The experiment of a row, pointed at this dataset and at the checkpoint of a seed."""
         changes = [f"dataset.path={self.folder}"]
         if row.dense and self.encoder:
-            changes.append(f"+retriever.encoder={self.encoder}")
+            changes.append(f"encoder={self.encoder}")
         if row.training:
             place = self.checkpoint(row.training, seed)
-            changes += [f"+retriever.query_encoder={place}", f"seed={seed}"]
-        return load_config(
-            CONFIGS / self.name / f"{row.name}__symbolic.yaml", [*changes, *overrides]
-        )
+            changes += [f"query_encoder={place}", f"seed={seed}"]
+        return named_method(f"{row.name}__symbolic", self.name, last_of([*changes, *overrides]))
 
     @cached_property
     def base(self) -> str:
@@ -135,6 +144,11 @@ class Bench:
         return self.out / "rows" / self.name / asked / f"{row}{tag}-{seed}"
 
 
+def last_of(overrides: Sequence[str]) -> list[str]:
+    """Overrides, of those of one key the last."""
+    return list({override.partition("=")[0]: override for override in overrides}.values())
+
+
 def train(bench: Bench, method: str, seed: int, overrides: Sequence[str] = ()) -> Path:
     """Fine-tune a query encoder unless it stands; return its folder.
 
@@ -142,9 +156,9 @@ def train(bench: Bench, method: str, seed: int, overrides: Sequence[str] = ()) -
         ConfigError: it stands, and was trained with other settings.
     """
     out = bench.checkpoint(method, seed)
-    told = load_config(CONFIGS / bench.name / "dense-guided__symbolic.yaml")
-    encoder = bench.encoder or told.read("retriever.encoder", str, NANO_ENCODER)
-    latest = told.read("retriever.latest", bool, False)
+    told = innermost(named_method("dense-guided__symbolic", bench.name).section("retriever"))
+    encoder = bench.encoder or told.read("encoder", str, NANO_ENCODER)
+    latest = told.read("latest", bool, False)
     changes = [
         f"dataset.path={bench.folder}",
         f"model.query={encoder}",
@@ -156,15 +170,15 @@ def train(bench: Bench, method: str, seed: int, overrides: Sequence[str] = ()) -
         *overrides,
     ]
 
-    from training.checkpoint import RunFolder
-    from training.settings import RetrieverSettings
+    from training.common.checkpoint import RunFolder
+    from training.retriever.settings import RetrieverSettings
 
-    settings = RetrieverSettings.from_config(load_config(CONFIGS / _TRAINING, changes))
+    settings = RetrieverSettings.from_config(load_config(CONFIGS / _TRAINING, last_of(changes)))
     if RunFolder(out, settings.fingerprint).finished:  # one of other settings is refused
         return out
 
     def work() -> None:
-        from training.retriever import train_retriever
+        from training.retriever.run import train_retriever
 
         started = time.process_time()
         metrics = train_retriever(settings, dataset=None if overrides else bench.dataset)
@@ -287,9 +301,8 @@ def _identity(bench: Bench, config: Config, query_set: str, row: Row, seed: int,
     told += [bench.dataset.fingerprint, tag, bench.base if row.dense else ""]
     if row.training:
         told.append(read_json(bench.checkpoint(row.training, seed) / "metrics.json"))
-    for part in ("guided", "pooled"):
-        if weights := config.section(part).get("weights"):
-            told.append(fingerprint_file(weights))
+    if weights := config.section("retriever").get("weights"):
+        told.append(fingerprint_file(weights))
     return fingerprint_object(told)
 
 

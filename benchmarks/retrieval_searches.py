@@ -25,7 +25,7 @@ class Remembered:
 
     def __init__(self, retriever: RowSearcher, depth: int = 200) -> None:
         self.retriever = retriever
-        self.documents: tuple[Document, ...] = retriever.documents
+        self.documents: Sequence[Document] = retriever.documents
         self.depth = depth
         self._known: dict[str, tuple[Any, Any]] = {}
 

@@ -22,7 +22,6 @@ from benchmarks.retrieval_rows import (
     Row,
     paper_values,
 )
-from benchmarks.ruleqa_ceilings import CEILINGS
 from rulerag.evaluation.significance import (
     bootstrap_interval,
     holm,
@@ -30,6 +29,7 @@ from rulerag.evaluation.significance import (
     verdict,
 )
 from rulerag.io import read_json
+from rulerag.ruleqa.ceilings import CEILINGS
 
 __all__ = [
     "COMPARED",
@@ -192,7 +192,7 @@ def benchmark_table(
         results: its rows.
         saw: what the untrained encoder saw before.
         ceilings: the share of queries that a retriever could answer at best, by the keys of
-            :data:`benchmarks.ruleqa_ceilings.CEILINGS`; empty where it was not measured.
+            :data:`rulerag.ruleqa.ceilings.CEILINGS`; empty where it was not measured.
     """
     known = {row.name: row for row in (*ROWS, *CONTROLS)}
     queries = next(iter(results.values())).records[0]["num_queries"]

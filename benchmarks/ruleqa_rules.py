@@ -9,10 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.ruleqa_settings import GRAPHS, PUBLISHED, RuleQASettings, known_settings
 from rulerag.errors import DataFormatError
 from rulerag.io import prepare_folder, read_json, write_json, write_text
 from rulerag.kg.graph import KnowledgeGraph
+from rulerag.ruleqa.build import mine
+from rulerag.ruleqa.settings import (
+    GRAPHS,
+    PUBLISHED,
+    RuleQASettings,
+    check_settings,
+    known_settings,
+)
 from rulerag.rules import RuleBank
 
 __all__ = ["count_rules", "write_rule_counts"]
@@ -37,9 +44,8 @@ def count_rules(name: str, graph: KnowledgeGraph) -> list[dict[str, Any]]:
         many of them have one, two, three body atoms (``by_body``), and ``guided``, the share of
         test facts whose relation is the head of one.
     """
-    from benchmarks.ruleqa import mine
-
     settings = known_settings(name)
+    check_settings(name, graph, replace(settings, hold_out=0), 0, "test")
     counts = []
     for atoms, support, confidence in GRIDS[settings.miner]:
         chosen = replace(

@@ -41,7 +41,7 @@ from rulerag.io import prepare_folder, read_json, write_json
 from rulerag.kg.graph import FactTable
 from rulerag.kg.worlds import World
 from rulerag.mining.amie import AmieMiner
-from rulerag.mining.amie_index import DirectedIndex
+from rulerag.mining.amie_index import build_static_index
 from rulerag.mining.tlogic import TLogicMiner
 
 __all__ = ["MINERS", "SIZES", "exponents", "joins", "main", "measure"]
@@ -68,7 +68,7 @@ def _miner(name: str) -> AmieMiner | TLogicMiner:
 def joins(name: str, facts: FactTable, rules: int, miner: AmieMiner | TLogicMiner) -> int:
     """The rows that a miner must join on some facts; see the module's docstring."""
     if isinstance(miner, AmieMiner):
-        index = DirectedIndex.build(facts)
+        index = build_static_index(facts)
         degree = np.diff(index.entity_bounds)
         heads = index.head_size >= miner.min_head_size
         rows = np.flatnonzero(heads[index.relation[: index.num_facts]])

@@ -6,16 +6,24 @@ from pathlib import Path
 
 from rulerag.build import make_retriever, make_selector
 from rulerag.config import Config
-from rulerag.dataset import RuleQADataset
+from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import GenerationRequest
 
 __all__ = ["ruleqa_requests"]
 
 _FINDING = {
     "selector": {"type": "head", "max_rules": 8, "rank_by": "support"},
-    "retriever": {"type": "bm25", "dates": "token"},
-    "time_aware": {"order": "recent", "distinct_facts": True},
-    "guided": {"compose": "substitute", "merge": "evidence"},
+    "retriever": {
+        "type": "guided",
+        "compose": "substitute",
+        "merge": "evidence",
+        "retriever": {
+            "type": "time_aware",
+            "order": "recent",
+            "distinct_facts": True,
+            "retriever": {"type": "bm25", "dates": "token"},
+        },
+    },
 }
 
 

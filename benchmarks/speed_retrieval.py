@@ -35,22 +35,21 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.process_cost import peak_memory_mb
-from benchmarks.ruleqa import BENCHMARKS, build
 from benchmarks.speed_retrieval_encoder import small_encoder
 from benchmarks.speed_retrieval_training import measure_training_step, training_dataset
 from rulerag.console import guarded
-from rulerag.dataset import RuleQADataset
 from rulerag.errors import DataError
 from rulerag.io import prepare_folder, write_json
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.retrieval.corpus import Rows
 from rulerag.retrieval.dense import DenseRetriever
 from rulerag.retrieval.dense_embeddings import embed_corpus
-from rulerag.retrieval.encoders import SentenceEncoder
-from rulerag.retrieval.encoders_tokens import padded, tokenize
+from rulerag.retrieval.encoders import SentenceEncoder, padded, tokenize
 from rulerag.retrieval.rule_guided import RuleGuidedRetriever
 from rulerag.retrieval.rule_selection import HeadRelationSelector
 from rulerag.retrieval.vector_index import normalized
+from rulerag.ruleqa.build import BENCHMARKS, build
+from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Document
 
 __all__ = [

@@ -1,8 +1,9 @@
 """Speed of a fine-tuning step against the bare model's forward and backward on the same tokens.
 
-Ours is everything that :class:`~training.trainer.RetrieverTrainer` does in a step: drawing the
-batch, finding what may not be a negative, cutting texts into tokens, forward, loss, backward,
-clipping and AdamW. The bare loop has its tokens padded beforehand, and neither loss nor optimizer.
+Ours is everything that :class:`~training.retriever.trainer.RetrieverTrainer` does in a step:
+drawing the batch, finding what may not be a negative, cutting texts into tokens, forward, loss,
+backward, clipping and AdamW. The bare loop has its tokens padded beforehand, and neither loss nor
+optimizer.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.ruleqa import RuleQASettings, build
-from rulerag.dataset import RuleQADataset
 from rulerag.kg.worlds import World
 from rulerag.retrieval.encoders import SentenceEncoder
-from training.checkpoint import RunFolder
-from training.corpus_matrix import CorpusMatrix
-from training.data import prepare
-from training.processes import Processes
-from training.settings import RetrieverSettings
-from training.trainer import RetrieverTrainer
+from rulerag.ruleqa.build import RuleQASettings, build
+from rulerag.ruleqa.dataset import RuleQADataset
+from training.common.checkpoint import RunFolder
+from training.common.processes import Processes
+from training.common.validation import CorpusMatrix
+from training.retriever.data import prepare
+from training.retriever.settings import RetrieverSettings
+from training.retriever.trainer import RetrieverTrainer
 
 __all__ = ["measure_training_step", "training_dataset"]
 
@@ -64,7 +65,7 @@ def measure_training_step(
             dataset,
             encoder,
             CorpusMatrix.encode(dataset.corpus, encoder.with_role("document"), cache=False),
-            prepare(dataset),
+            prepare(dataset, settings),
             Processes("cpu"),
             RunFolder(Path(folder), settings.fingerprint),
         )

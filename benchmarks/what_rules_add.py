@@ -15,11 +15,11 @@ from typing import Any
 
 from benchmarks.plotting import COLORS, pyplot
 from benchmarks.retrieval_rows import row
-from benchmarks.ruleqa_settings import GRAPHS
 from rulerag.console import guarded
 from rulerag.errors import DataError
 from rulerag.evaluation.significance import LEVEL
 from rulerag.io import prepare_folder, read_json, write_text
+from rulerag.ruleqa.settings import GRAPHS
 
 __all__ = ["LINES", "Line", "main", "page"]
 

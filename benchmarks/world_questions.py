@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rulerag.kg.questions import queries_from_facts
 from rulerag.kg.verbalization import Verbalizer
 from rulerag.kg.worlds import World
+from rulerag.ruleqa.questions import queries_from_facts
 from rulerag.rules import Rule
 from rulerag.types import Document, Query
 

@@ -41,7 +41,7 @@ _HOME = {
     "Rule": "rulerag.rules",
     "RuleBank": "rulerag.rules",
     "RuleGuidedRetriever": "rulerag.retrieval.rule_guided",
-    "RuleQADataset": "rulerag.dataset",
+    "RuleQADataset": "rulerag.ruleqa.dataset",
     "RuleRAGError": "rulerag.errors",
     "RuleRAGPipeline": "rulerag.pipeline",
     "ScoredDocument": "rulerag.types",
@@ -57,7 +57,7 @@ _HOME = {
     "leave_one_out": "rulerag.explanation.attribution",
     "linear_surrogate": "rulerag.explanation.surrogate",
     "load_encoder": "rulerag.retrieval.encoders_loading",
-    "queries_from_facts": "rulerag.kg.questions",
+    "queries_from_facts": "rulerag.ruleqa.questions",
     "shapley_values": "rulerag.explanation.attribution",
 }
 

@@ -1,32 +1,29 @@
-"""The composition root: names in a configuration become objects here and nowhere else."""
+"""The composition root: a configuration becomes objects here and nowhere else.
+
+:class:`Builder` walks nested sections: each is a component of the registry, its keys become
+arguments, the parameters named in :data:`~rulerag.registry.SHARED` are filled from the dataset.
+"""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rulerag.arguments import construct, parameters
-from rulerag.build_retrievers import (
-    RETRIEVERS,
-    Options,
-    evidence_model,
-    load_component,
-    make_retriever,
-)
 from rulerag.config import Config
-from rulerag.dataset import RuleQADataset
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.protocols import Generator, Retriever, RuleMiner, RuleSelector
+from rulerag.registry import FAMILIES, Entry, find, names
+from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.rules import RuleBank
 
 __all__ = [
-    "GENERATORS",
-    "MINERS",
-    "RETRIEVERS",
-    "SELECTORS",
+    "TOP_KEYS",
+    "Builder",
     "Options",
-    "load_component",
     "make_generator",
     "make_miner",
     "make_pipeline",
@@ -35,40 +32,182 @@ __all__ = [
     "open_dataset",
 ]
 
-# One table a family: a name in a configuration, and where its class lives. Nothing is imported
-# until a name is used.
-MINERS = {
-    "amie": "rulerag.mining.amie:AmieMiner",
-    "tlogic": "rulerag.mining.tlogic:TLogicMiner",
-}
-SELECTORS = {"head": "rulerag.retrieval.rule_selection:HeadRelationSelector"}
-GENERATORS = {
-    "candidate": "rulerag.generation.candidate_reader:CandidateReader",
-    "chain-of-knowledge": "rulerag.generation.verified_thought:ChainOfKnowledge",
-    "huggingface": "rulerag.generation.huggingface:HuggingFaceGenerator",
-    "hybrid": "rulerag.generation.hybrid:HybridReader",
-    "openai": "rulerag.generation.openai_compatible:OpenAICompatibleGenerator",
-    "symbolic": "rulerag.generation.symbolic_reader:SymbolicReader",
-    "verify-and-edit": "rulerag.generation.verified_thought:VerifyAndEdit",
-}
-
-# Every key that an experiment file may hold.
-_TOP_KEYS = (
+TOP_KEYS = (
     "metadata",
     "dataset",
     "selector",
     "retriever",
-    "time_aware",
-    "pooled",
-    "guided",
-    "fusion",
-    "evidence",
     "generator",
     "reader_rules",
     "top_k",
     "seed",
     "expected",
 )
+"""Every key that an experiment file may hold at its top."""
+
+# Sections that stood beside the retriever before wrappers nested.
+_WRAPPERS = {"time_aware": "time_aware", "pooled": "pooled", "guided": "guided", "fusion": "fused"}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a run adds to a configuration: never part of its fingerprint.
+
+    Args:
+        index: the folder of an index built by `rulerag index`; without one, BM25 indexes in
+            memory, Lucene keeps its index in the cache folder, and so does dense retrieval with
+            the vectors of the corpus.
+        progress: show progress bars.
+        keep_union: also compute the untrimmed union, as the pipeline does by default.
+    """
+
+    index: Path | None = None
+    progress: bool = False
+    keep_union: bool = True
+
+
+@dataclass
+class Builder:
+    """Makes components from sections; retrievers with equal settings are one object.
+
+    Args:
+        shared: the shared resources by name, each made when it is first needed.
+        index: an index on disk, for the first retriever that searches.
+        selector: the guiding rules of every component that states no selector of its own.
+        retriever: what generators search with that state no retriever of their own.
+    """
+
+    shared: Mapping[str, Callable[[], Any]]
+    index: Path | None = None
+    selector: RuleSelector | None = None
+    retriever: Retriever | None = None
+    _made: dict[str, Retriever] = field(default_factory=dict)
+
+    def make(self, family: str, section: Config) -> Any:
+        """The component of a section, with all that stands inside it.
+
+        Raises:
+            ConfigError: an unknown name or key, a value of another kind, a part that is missing,
+                or a component that refused a value; names file and key.
+        """
+        known = self._made.get(section.fingerprint) if family == "retriever" else None
+        if known is not None:
+            return known
+        default = FAMILIES[family]
+        if section.get("type") is None and not default:
+            raise section.error("is missing", "type", hint=f"one of {', '.join(names(family))}")
+        where = f"{section.where}.type" if section.where else "type"
+        entry = find(family, section.read("type", str, default), key=where)
+        section.check(entry.keys)
+        plain = section.without("type", *entry.holds).to_dict()
+        entry.settings.read(plain, source=section.source, where=section.where)
+        given = {name: self._resource(entry, one) for name, one in entry.injected.items()}
+        given |= {name: self._part(entry, section, name) for name in entry.holds}
+        folder = self._index_of(entry)
+        try:
+            if folder is None:
+                made = entry.maker(**given, **plain)
+            else:
+                made = _opened(entry, section, folder, {**given, **plain})
+        except ConfigError as error:
+            if error.path is not None or error.key is None:
+                raise
+            raise section.error(error.message, error.key, hint=error.hint) from error
+        if family == "retriever":
+            self._made[section.fingerprint] = made
+        return made
+
+    def _part(self, entry: Entry, section: Config, name: str) -> Any:
+        """What a parameter that holds components gets."""
+        family = entry.holds[name]
+        if family.endswith("*"):
+            parts = section.read(name, tuple)
+            for number, part in enumerate(parts):
+                if not isinstance(part, Config):
+                    hint = f"write {{type: {part}}}"
+                    raise section.error("expected a section of keys", f"{name}.{number}", hint=hint)
+            return [self.make(family.removesuffix("*"), part) for part in parts]
+        if section.get(name) is not None:
+            return self.make(family, section.section(name))
+        shared = {"selector": self.selector, "retriever": self.retriever}.get(name)
+        if shared is not None:
+            return shared
+        if name == "selector":
+            raise ConfigError(
+                f"the {entry.name} {entry.family} needs guiding rules",
+                path=section.source,
+                key="selector",
+                hint="add selector: {type: head}",
+            )
+        if FAMILIES[family]:
+            return self.make(family, section.section(name))
+        hint = f"write {name}: {{type: …}}, one of {', '.join(names(family))}"
+        raise section.error("is missing", name, hint=hint)
+
+    def _resource(self, entry: Entry, name: str) -> Any:
+        if name not in self.shared:
+            raise ConfigError(
+                f"the {entry.family} {entry.name!r} asks for {name}, which is not at hand here",
+                hint=did_you_mean(name, self.shared),
+            )
+        return self.shared[name]()
+
+    def _index_of(self, entry: Entry) -> Path | None:
+        """The index of the run, for the first retriever that wraps none."""
+        wraps = any(family.startswith("retriever") for family in entry.holds.values())
+        if entry.family != "retriever" or wraps or self.index is None:
+            return None
+        if entry.loader is None:
+            raise ConfigError(
+                f"the {entry.name} retriever keeps no index on disk",
+                key="index",
+                hint="leave --index out",
+            )
+        folder, self.index = self.index, None
+        return folder
+
+
+def _opened(entry: Entry, section: Config, folder: Path, values: Mapping[str, Any]) -> Any:
+    """A retriever on its index; settings that the index was not built with are an error."""
+    assert entry.loader is not None  # noqa: S101  (checked when it was chosen)
+    taken = inspect.signature(entry.loader).parameters
+    known = {key: value for key, value in values.items() if key in taken}
+    opened = entry.loader(folder=folder, **known)
+    for key, value in opened.built_with.items():
+        if section.get(key) is not None and section[key] != value:
+            raise section.error(
+                f"is {section[key]!r} here, and the index {folder} was built with {value!r}",
+                key,
+                hint="name an index that fits, or leave --index out",
+            )
+    return opened
+
+
+def _resources(dataset: RuleQADataset, options: Options) -> dict[str, Callable[[], Any]]:
+    """What components may ask for, of a dataset and a run."""
+
+    def known() -> Any:
+        from rulerag.generation.candidate_reader import answers_by_relation
+
+        return answers_by_relation(dataset.corpus)
+
+    def words(kind: str) -> Callable[[str], str]:
+        return lambda name: dataset.labels[kind].get(name, name)
+
+    step = int(dataset.calendar.get("step", 1) or 1)
+    return {
+        "documents": lambda: dataset.corpus,
+        "bank": lambda: dataset.rules,
+        "labels": lambda: dataset.labels["entities"],
+        "all_labels": lambda: dataset.labels,
+        "known": known,
+        "rule_label": lambda: words("relations"),
+        "entity_label": lambda: words("entities"),
+        "time_step": lambda: step,
+        "time_unit": lambda: step,
+        "dataset_fingerprint": lambda: dataset.fingerprint,
+        "progress": lambda: options.progress,
+    }
 
 
 def make_miner(name: str, **options: Any) -> RuleMiner:
@@ -77,14 +216,14 @@ def make_miner(name: str, **options: Any) -> RuleMiner:
     Raises:
         ConfigError: an unknown name, or an option that the miner does not take.
     """
-    component = load_component("miner", MINERS, name, key="miner")
-    taken = parameters(component)
+    entry = find("miner", name, key="miner")
+    taken = inspect.signature(entry.maker).parameters
     for key in options:
         if key not in taken:
             raise ConfigError(
                 f"the miner {name!r} has no such option", key=key, hint=did_you_mean(key, taken)
             )
-    miner: RuleMiner = component(**options)
+    miner: RuleMiner = entry.maker(**options)
     return miner
 
 
@@ -103,7 +242,7 @@ def open_dataset(config: Config) -> RuleQADataset:
         raise section.error(
             f"the dataset folder {folder} is not here",
             "path",
-            hint=f"build it: python -m benchmarks.ruleqa build --name {name} "
+            hint=f"build it: rulerag ruleqa build --name {name} "
             f"--kg GRAPH_FOLDER --out {folder}{instead}",
         )
     asked = section.get("prediction")
@@ -112,19 +251,32 @@ def open_dataset(config: Config) -> RuleQADataset:
     )
 
 
+def _refuse_moved(config: Config) -> None:
+    """An error for the sections of before wrappers nested, which says where their keys go."""
+    for key, kind in _WRAPPERS.items():
+        if key in config:
+            inside = "retrievers: [{…}, {…}]" if kind == "fused" else "retriever: {type: bm25}"
+            raise config.error(
+                "wrappers nest inside the retriever now",
+                key,
+                hint=f"write retriever: {{type: {kind}, …, {inside}}}",
+            )
+    if "evidence" in config:
+        raise config.error(
+            "stands inside the component that weighs evidence now",
+            "evidence",
+            hint="write generator: {type: symbolic, evidence: {…}}, and so for a symbolic "
+            "retriever",
+        )
+
+
 def make_selector(config: Config, rules: RuleBank) -> RuleSelector | None:
     """The selector of guiding rules; None when the configuration has no selector."""
-    if not _wants(config, "selector"):
+    if config.get("selector") is None:
         return None
-    section = config.section("selector")
-    component = load_component("selector", SELECTORS, section.read("type", str, "head"))
-    selector: RuleSelector = construct(component, section, {"bank": rules})
+    builder = Builder({"bank": lambda: rules})
+    selector: RuleSelector = builder.make("selector", config.section("selector"))
     return selector
-
-
-def _wants(config: Config, key: str) -> bool:
-    """Whether a part is asked for; an empty section asks for it with its defaults."""
-    return config.get(key) is not None
 
 
 def make_generator(
@@ -136,9 +288,6 @@ def make_generator(
 ) -> Generator:
     """The reader that a configuration names.
 
-    Some are made of others: ``hybrid`` holds sections ``symbolic`` and ``model``, the
-    chain-of-thought baselines a section ``reader``, each as ``generator`` itself.
-
     Args:
         config: the whole configuration.
         dataset: what is asked about.
@@ -148,33 +297,34 @@ def make_generator(
     Raises:
         ConfigError: an unknown name or key.
     """
-    options = options or Options()
-
-    def make(section: Config) -> Any:
-        name = section.check(tuple(section), required=("type",)).read("type", str)
-        component = load_component("generator", GENERATORS, name)
-        given: dict[str, Any] = {"progress": options.progress}
-        parts: tuple[str, ...] = ()
-        if name == "symbolic":
-            labels = dataset.labels["entities"]
-            given = {"labels": labels, "evidence": evidence_model(config, dataset)}
-        elif name == "candidate":
-            from rulerag.generation.candidate_reader import answers_by_relation
-
-            known = answers_by_relation(dataset.corpus)
-            given = {"labels": dataset.labels["entities"], "known": known}
-        elif name == "hybrid":
-            parts, given = ("symbolic", "model"), {"labels": dataset.labels}
-        elif "retriever" in parameters(component):
-            parts, given = ("reader",), {"retriever": retriever}
-            if retriever is None:
-                raise section.error("needs a retriever", "type", hint="make a whole pipeline")
-        for part in parts:
-            given[part] = make(section.check(tuple(section), required=(part,)).section(part))
-        return construct(component, section.without(*parts), given)
-
-    generator: Generator = make(config.section("generator"))
+    _refuse_moved(config)
+    builder = Builder(_resources(dataset, options or Options()), retriever=retriever)
+    generator: Generator = builder.make("generator", config.section("generator"))
     return generator
+
+
+def make_retriever(
+    config: Config,
+    dataset: RuleQADataset,
+    selector: RuleSelector | None,
+    options: Options | None = None,
+) -> Retriever:
+    """The retriever that a configuration names, with all that it wraps.
+
+    Args:
+        config: the whole configuration.
+        dataset: what is searched.
+        selector: the guiding rules; None where no retriever follows rules.
+        options: what the run adds.
+
+    Raises:
+        ConfigError: an unknown name or key, or a part that does not fit another.
+    """
+    _refuse_moved(config)
+    options = options or Options()
+    builder = Builder(_resources(dataset, options), options.index, selector)
+    retriever: Retriever = builder.make("retriever", config.section("retriever"))
+    return retriever
 
 
 def make_pipeline(
@@ -186,7 +336,8 @@ def make_pipeline(
         ConfigError: an unknown name or key; names file and key.
     """
     options = options or Options()
-    config.check(_TOP_KEYS, required=("retriever", "generator"))
+    _refuse_moved(config)
+    config.check(TOP_KEYS, required=("retriever", "generator"))
     selector = make_selector(config, dataset.rules)
     retriever = make_retriever(config, dataset, selector, options)
     return RuleRAGPipeline(

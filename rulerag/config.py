@@ -7,7 +7,8 @@ A configuration is data. It is read from one file (which may extend another), ch
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +16,16 @@ from typing import Any, TypeVar
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.io import fingerprint_object, read_text
 
-__all__ = ["Config", "load_config", "parse_file"]
+__all__ = [
+    "PATH_KEYS",
+    "Config",
+    "frozen",
+    "load_config",
+    "merged_values",
+    "parse_file",
+    "parse_override",
+    "read_values",
+]
 
 T = TypeVar("T")
 
@@ -29,6 +39,8 @@ _KIND_NAMES: dict[type, str] = {
 }
 # An override may name a key by its last part, but never one of these: they describe, not configure.
 _DESCRIPTIVE = ("metadata", "expected")
+PATH_KEYS = ("path", "weights", "adapter", "encoder", "query_encoder", "model", "tokenizer")
+"""Keys whose text may be a path; names of models stand under some of them too."""
 
 
 class Config(Mapping[str, Any]):
@@ -187,31 +199,56 @@ class Config(Mapping[str, Any]):
         return fingerprint_object(self.to_dict())
 
 
-def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
+def load_config(
+    path: str | Path,
+    overrides: Sequence[str] = (),
+    *,
+    keys: Callable[[Mapping[str, Any]], Iterable[str]] | None = None,
+) -> Config:
     """Read an experiment file and freeze it.
 
     ``extends: other.yaml`` (or a list) names files, relative to the one that names them, whose
     settings come first; sections are merged key by key. A section with another ``type`` than the
     one it extends replaces it whole: the arguments of one component mean nothing to another.
-    ``${other.key}`` takes the value of another key.
+    ``${other.key}`` takes the value of another key. A path that begins with ``./`` or ``../`` is
+    relative to the folder of the file that states it; another path under a key of
+    :data:`PATH_KEYS` is looked up there first, then from the current folder.
 
     Args:
         path: the YAML file.
-        overrides: ``key=value``, the value in YAML. A key is a dotted path or its tail where
-            that tail is unique (``query_set=full`` for ``dataset.query_set``). A leading plus adds
-            a key that the file does not hold: ``+retriever.k1=1.2``.
+        overrides: ``key=value``, the value in YAML, paths from the current folder. A key is a
+            dotted path or its tail where that tail is unique (``query_set=full`` for
+            ``dataset.query_set``).
+        keys: tells further dotted keys that may be set, such as those that the components of the
+            file take beside what it states.
 
     Raises:
-        ConfigError: a file is missing, is not YAML, or extends itself; an override has no ``=`` or
-            names an unknown key; a value is left open (``???``). Names file, line and key.
+        ConfigError: a file is missing, is not YAML, or extends itself; an override has no ``=``, no
+            value, is repeated or names an unknown key; a value is left open (``???``). Names file,
+            line and key.
+    """
+    source = Path(path)
+    return frozen(read_values(source), overrides, source=source, keys=keys)
+
+
+def frozen(
+    values: dict[str, Any],
+    overrides: Sequence[str] = (),
+    *,
+    source: str | Path | None = None,
+    keys: Callable[[Mapping[str, Any]], Iterable[str]] | None = None,
+) -> Config:
+    """Settings with overrides and references in place; arguments as those of :func:`load_config`.
+
+    Raises:
+        ConfigError: see there.
     """
     from omegaconf import OmegaConf
     from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
-    source = Path(path)
-    values = _read(source, ())
+    seen: set[str] = set()
     for override in overrides:
-        _override(values, override, source)
+        _override(values, override, source, keys, seen)
     try:
         plain = OmegaConf.to_container(
             OmegaConf.create(values), resolve=True, throw_on_missing=True
@@ -225,7 +262,21 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     return Config(plain, source=source)  # type: ignore[arg-type]
 
 
-def _read(path: Path, chain: tuple[Path, ...]) -> dict[str, Any]:
+def read_values(
+    path: Path,
+    changes: Mapping[str, Mapping[str, Any]] | None = None,
+    chain: tuple[Path, ...] = (),
+) -> dict[str, Any]:
+    """What a file and those that it extends hold, before references are resolved.
+
+    Args:
+        path: the file.
+        changes: by the name of a file without its suffix, settings that replace its own.
+        chain: the files that extend this one.
+
+    Raises:
+        ConfigError: see :func:`load_config`.
+    """
     place = path.resolve()
     if place in chain:
         circle = " → ".join(p.name for p in (*chain[chain.index(place) :], place))
@@ -244,8 +295,25 @@ def _read(path: Path, chain: tuple[Path, ...]) -> dict[str, Any]:
     for base in [bases] if isinstance(bases, str) else bases:
         if not isinstance(base, str):
             raise ConfigError(f"expected a file name, found {base!r}", path=path, key="extends")
-        merged = _merge(merged, _read(path.parent / base, (*chain, place)))
-    return _merge(merged, values)
+        merged = merged_values(merged, read_values(path.parent / base, changes, (*chain, place)))
+    merged = merged_values(merged, _with_places(values, path.parent))
+    return merged_values(merged, (changes or {}).get(path.stem, {}))
+
+
+def _with_places(values: Any, folder: Path, key: str = "") -> Any:
+    """The values of a file, paths as the current folder sees them."""
+    if isinstance(values, Mapping):
+        return {name: _with_places(value, folder, str(name)) for name, value in values.items()}
+    if isinstance(values, list):
+        return [_with_places(value, folder, key) for value in values]
+    if not isinstance(values, str):
+        return values
+    beside = folder / values
+    if values.startswith(("./", "../")) or (key in PATH_KEYS and values and beside.exists()):
+        place = os.path.abspath(beside)
+        here = os.path.join(os.getcwd(), "")
+        return place.removeprefix(here)
+    return values
 
 
 def parse_file(path: Path) -> dict[str, Any]:
@@ -270,52 +338,89 @@ def parse_file(path: Path) -> dict[str, Any]:
     return parsed  # type: ignore[return-value]
 
 
-def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+def merged_values(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Two mappings of settings as one, key by key; see :func:`load_config`."""
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)
         merged[key] = value
-        if isinstance(old, dict) and isinstance(value, dict):
+        if isinstance(old, Mapping) and isinstance(value, Mapping):
             same = "type" not in value or value["type"] == old.get("type")
-            merged[key] = _merge(old, value) if same else value
+            merged[key] = merged_values(old, value) if same else value
     return merged
 
 
-def _override(values: dict[str, Any], override: str, source: Path) -> None:
+def parse_override(override: str) -> tuple[str, Any]:
+    """The key and the value of ``key=value``.
+
+    Raises:
+        ConfigError: it is not of that form, has no value, or the value is not YAML.
+    """
     from omegaconf import OmegaConf
 
     yaml = importlib.import_module("yaml")
     name, equals, raw = override.partition("=")
-    add, name = name.startswith("+"), name.removeprefix("+").strip()
+    name = name.strip()
+    if name.startswith("+"):
+        hint = f"write {override.removeprefix('+')}: every key of a component can be set"
+        raise ConfigError(f"the override {override!r} begins with a plus", hint=hint)
     if not equals or not name or not all(name.split(".")):
         raise ConfigError(
             f"the override {override!r} is not key=value", hint="for example: top_k=5"
         )
+    if not raw.strip():
+        hint = f"{name}=null for none, {name}='\"\"' for an empty text"
+        raise ConfigError(f"the override {override!r} has no value", key=name, hint=hint)
     try:
         value: Any = OmegaConf.to_container(OmegaConf.from_dotlist([f"value={raw}"]))
     except yaml.YAMLError as error:
         raise ConfigError(
             f"the value of the override {override!r} is not YAML", key=name
         ) from error
-    _set(values, name.split(".") if add else _locate(values, name, source), value["value"], source)
+    return name, value["value"]
 
 
-def _set(values: dict[str, Any], path: Sequence[str], value: Any, source: Path) -> None:
+def _override(
+    values: dict[str, Any],
+    override: str,
+    source: str | Path | None,
+    keys: Callable[[Mapping[str, Any]], Iterable[str]] | None,
+    seen: set[str],
+) -> None:
+    name, value = parse_override(override)
+    path = _locate(values, name, source, keys)
+    dotted = ".".join(path)
+    if dotted in seen:
+        raise ConfigError(
+            "is set twice by overrides", path=source, key=dotted, hint="leave one of them out"
+        )
+    seen.add(dotted)
     section = values
     for depth, part in enumerate(path[:-1]):
-        section = section.setdefault(part, {})
+        if section.get(part) is None:
+            section[part] = {}
+        section = section[part]
         if not isinstance(section, dict):
             raise ConfigError(
                 "holds a value, not keys", path=source, key=".".join(path[: depth + 1])
             )
-    if isinstance(section.get(path[-1]), dict) and not isinstance(value, dict):
-        inside = ", ".join(f"{'.'.join(path)}.{key}=…" for key in section[path[-1]])
-        raise ConfigError("is a section", path=source, key=".".join(path), hint=f"write {inside}")
+    if isinstance(section.get(path[-1]), dict) and isinstance(value, str | int | float):
+        inside = ", ".join(f"{dotted}.{key}=…" for key in section[path[-1]])
+        raise ConfigError("is a section", path=source, key=dotted, hint=f"write {inside}")
     section[path[-1]] = value
 
 
-def _locate(values: Mapping[str, Any], name: str, source: Path) -> list[str]:
-    known = list(_paths(values))
+def _locate(
+    values: Mapping[str, Any],
+    name: str,
+    source: str | Path | None,
+    keys: Callable[[Mapping[str, Any]], Iterable[str]] | None,
+) -> list[str]:
+    """The whole path of a key, which may be named by its tail."""
+    stated = list(_paths(values))
+    if name in stated:
+        return name.split(".")
+    known = [*stated, *(key for key in (keys(values) if keys else ()) if key not in stated)]
     if name in known:
         return name.split(".")
     tails = [
@@ -323,15 +428,18 @@ def _locate(values: Mapping[str, Any], name: str, source: Path) -> list[str]:
         for path in known
         if path.endswith(f".{name}") and path.split(".")[0] not in _DESCRIPTIVE
     ]
-    if len(tails) == 1:
-        return tails[0].split(".")
+    here = [path for path in tails if path in stated]
+    for found in (tails, here):
+        if len(found) == 1:
+            return found[0].split(".")
     if tails:
         raise ConfigError(
             f"the override '{name}' fits several keys", path=source, hint=" or ".join(tails)
         )
     names = {*known, *(path.rpartition(".")[2] for path in known)}
-    hint = f"{did_you_mean(name, names)} To add a key, write +{name}=…"
-    raise ConfigError("no such key to override", path=source, key=name, hint=hint)
+    raise ConfigError(
+        "no such key to override", path=source, key=name, hint=did_you_mean(name, names)
+    )
 
 
 def _paths(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:

@@ -27,12 +27,15 @@ __all__ = [
     "cache_folder",
     "check_folder",
     "check_output",
+    "excerpt",
     "fingerprint_file",
     "fingerprint_object",
     "made_folder",
     "prepare_folder",
+    "read_bytes",
     "read_json",
     "read_jsonl",
+    "read_lines",
     "read_records",
     "read_text",
     "remembered_fingerprint",
@@ -307,11 +310,20 @@ def _written(raw: IO[bytes], *, binary: bool, packed: bool) -> Iterator[IO[Any]]
         yield file
 
 
-def _read_bytes(path: str | Path) -> bytes:
+def read_bytes(path: str | Path, limit: int = -1) -> bytes:
+    """The content of a file (gzip by its name), or its first bytes.
+
+    Args:
+        path: the file.
+        limit: how many bytes to read at most; all when negative.
+
+    Raises:
+        DataError: the file is missing, or cannot be read or decompressed.
+    """
     source = Path(path)
     try:
-        raw = source.read_bytes()
-        return gzip.decompress(raw) if source.suffix == ".gz" else raw
+        with gzip.open(source) if source.suffix == ".gz" else open(source, "rb") as file:
+            return bytes(file.read(limit))
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise DataError(f"cannot be read ({reason})", path=source) from error
@@ -322,7 +334,37 @@ def _decode(data: bytes, path: str | Path) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise DataFormatError("not UTF-8 text", path=path, line=line) from error
+        raise DataFormatError(
+            "not UTF-8 text", path=path, line=line, hint="save the file as UTF-8"
+        ) from error
+
+
+def read_lines(path: str | Path, limit: int = -1) -> Iterator[tuple[int, str]]:
+    """The lines of a UTF-8 file that are not empty, with their numbers from 1.
+
+    Lines end with LF or CRLF, the last one with or without; a byte order mark is passed over.
+
+    Args:
+        path: the file; gzip by its name.
+        limit: read the whole lines among the first so many bytes; all when negative.
+
+    Raises:
+        DataError: the file is missing or unreadable.
+        DataFormatError: the bytes are not UTF-8; names the line.
+    """
+    data = read_bytes(path, limit)
+    if len(data) == limit:
+        data = data[: data.rfind(b"\n") + 1] or data
+    text = _decode(data, path).removeprefix("\ufeff")
+    # Not splitlines(): it also ends lines at U+0085 and U+2028, which names may hold.
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
+        if line:
+            yield number, line
+
+
+def excerpt(line: str, limit: int = 60) -> str:
+    """A line for messages: in quotes, cut to a readable length, control characters visible."""
+    return repr(line if len(line) <= limit else line[: limit - 1] + "…")
 
 
 def read_text(path: str | Path) -> str:
@@ -332,7 +374,7 @@ def read_text(path: str | Path) -> str:
         DataError: the file is missing or unreadable.
         DataFormatError: the bytes are not UTF-8.
     """
-    return _decode(_read_bytes(path), path)
+    return _decode(read_bytes(path), path)
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -376,7 +418,7 @@ def _numbered_objects(
     path: str | Path, *, partial_tail: bool = False
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects with their lines in the file, from 1."""
-    data = _read_bytes(path)
+    data = read_bytes(path)
     if partial_tail:
         data = _without_partial_tail(data)
     for number, line in enumerate(_decode(data, path).split("\n"), start=1):

@@ -9,11 +9,11 @@ from typing import Any, Protocol, runtime_checkable
 
 from rulerag.errors import ConfigError, RetrievalError
 from rulerag.kg.statements import Statements, compare
-from rulerag.protocols import Generator, Retriever, RuleSelector
+from rulerag.protocols import Generator, Guides, Retriever, RuleSelector
 from rulerag.rules import Rule
 from rulerag.types import Answer, Completion, GenerationRequest, Query, ScoredDocument
 
-__all__ = ["RuleRAGPipeline", "UnionRetriever"]
+__all__ = ["GuidedRetriever", "RuleRAGPipeline", "UnionRetriever"]
 
 _READER_RULES = ("none", "selected", "found")
 
@@ -23,6 +23,25 @@ class UnionRetriever(Protocol):
     """A retriever that also tells the whole union its best documents were taken from."""
 
     def retrieve_union(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
+        """Return, for each query, the union of every rule's ``top_k`` documents."""
+        ...
+
+
+@runtime_checkable
+class GuidedRetriever(Protocol):
+    """A retriever that selects guiding rules itself, or takes those that are selected already."""
+
+    selector: RuleSelector
+
+    def retrieve(
+        self, queries: Sequence[Query], top_k: int, *, rules: Guides | None = None
+    ) -> list[list[ScoredDocument]]:
+        """Return, for each query, at most ``top_k`` documents, best first, ranks from 1."""
+        ...
+
+    def retrieve_union(
+        self, queries: Sequence[Query], top_k: int, *, rules: Guides | None = None
+    ) -> list[list[ScoredDocument]]:
         """Return, for each query, the union of every rule's ``top_k`` documents."""
         ...
 
@@ -103,14 +122,18 @@ class RuleRAGPipeline:
                 f"a saved run of {len(retrieved)} lists does not fit {len(queries)} queries"
             )
         started = time.perf_counter()
+        selected = [] if self.selector is None else self.selector.select(queries)
         unions: Sequence[Sequence[ScoredDocument]] = [()] * len(queries)
         if retrieved is None:
-            retrieved = self.retriever.retrieve(queries, self.top_k)
-            if self.keep_union and isinstance(self.retriever, UnionRetriever):
-                unions = self.retriever.retrieve_union(queries, self.top_k)
+            retriever: Any = self.retriever
+            own = isinstance(retriever, GuidedRetriever) and retriever.selector is self.selector
+            guides = {"rules": selected} if own else {}  # selected once, for both halves
+            retrieved = retriever.retrieve(queries, self.top_k, **guides)
+            if self.keep_union and isinstance(retriever, UnionRetriever):
+                unions = retriever.retrieve_union(queries, self.top_k, **guides)
         else:
             retrieved = [list(documents)[: self.top_k] for documents in retrieved]
-        rules = self._rules(queries, retrieved)
+        rules = self._reader_rules(selected, retrieved)
         self.seconds["retrieve"] += time.perf_counter() - started
         started = time.perf_counter()
         requests = [
@@ -152,12 +175,12 @@ class RuleRAGPipeline:
         corpus = self._corpus if self._corpus.documents else Statements(documents)
         return compare(query, completion.text, documents, rules, corpus, self.labels)
 
-    def _rules(
-        self, queries: Sequence[Query], retrieved: Sequence[Sequence[ScoredDocument]]
+    def _reader_rules(
+        self, selected: list[list[Rule]], retrieved: Sequence[Sequence[ScoredDocument]]
     ) -> list[list[Rule]]:
+        """The rules that the generator sees of those that are selected."""
         if self.selector is None or self.reader_rules == "none":
-            return [[] for _ in queries]
-        selected = self.selector.select(queries)
+            return [[] for _ in retrieved]
         if self.reader_rules == "selected":
             return selected
         kept = []

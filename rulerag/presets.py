@@ -1,41 +1,241 @@
-"""The settings behind a bare command: the same as the experiment files under ``configs/``."""
+"""Methods by name, from the fragments in ``configs/``: a retriever, a generator, a dataset.
+
+``bm25-guided__symbolic`` is ``configs/retrievers/bm25-guided.yaml`` and
+``configs/generators/symbolic.yaml``; what differs on one dataset stands in its file under
+``configs/datasets/``, by the name of the retriever, the generator or the method. A component that
+has no fragment goes by its name in the registry, with its defaults.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rulerag.build import GENERATORS, RETRIEVERS
-from rulerag.config import Config, load_config
+import rulerag
+from rulerag.build import TOP_KEYS
+from rulerag.config import (
+    Config,
+    frozen,
+    load_config,
+    merged_values,
+    parse_override,
+    read_values,
+)
 from rulerag.errors import ConfigError, did_you_mean
-from rulerag.generation.hf_shipped import NANO_LLAMA
-from rulerag.retrieval.fusion import METHODS
+from rulerag.generation.hf_loading import NANO_LLAMA
+from rulerag.io import read_json
+from rulerag.registry import known_keys, names
+from rulerag.retrieval.fusion import check_method
 
-__all__ = ["RULES", "preset"]
+__all__ = ["CONFIGS", "RULES", "experiment", "fragments", "method", "preset"]
 
 RULES = ("none", "guided")
 
-# Chosen on the validation twin of RuleQA-I, never on test queries: benchmarks/tune.py, its table
-# in benchmarks/results/ruleqa-i/tune.md.
-_EVIDENCE = {"prior": 20, "sharpness": 1.5}
-_READER = {"type": "symbolic", "rank_discount": 1.0}
-_READERS: dict[str, Mapping[str, Any]] = {"symbolic": _READER, "candidate": {"type": "candidate"}}
-_GUIDES = {"type": "head", "max_rules": 8, "rank_by": "support"}
-_GUIDED = {"compose": "substitute", "merge": "evidence"}
-# Undated facts, chosen on the validation twins of RuleQA-F and RuleQA-N: a question asks for what
-# the graph lacks, every grounding of a rule counts by its standard confidence, and the plain query
-# fills the places that rules leave.
-_STATIC_EVIDENCE = {"prior": 0, "sharpness": 1.0, "static_confidence": "standard"}
-_STATIC_GUIDED = {**_GUIDED, "skip_stated": True, "include_plain": True, "plain_weight": 0.1}
-# Its table is benchmarks/results/ruleqa-i/fusion.md, by benchmarks/fusion.py. Cosines lie close
-# together, so that a higher power is needed to tell the best of a search from the rest.
-_GUIDED_DENSE = {"compose": "both", "merge": "evidence", "power": 16.0}
-_TIME_AWARE = {"order": "recent", "distinct_facts": True}
-# Plain retrieval gains from the words of a date (documents of the same month); guided retrieval,
-# which follows dates itself, does better when a date is one word.
-_DATES = {"none": "split", "guided": "token"}
+_PACKAGE = Path(rulerag.__file__).parent
+CONFIGS = _PACKAGE / "configs"
+if not CONFIGS.is_dir():
+    CONFIGS = _PACKAGE.parent / "configs"
+"""The fragments: inside the installed package, beside it in a checkout."""
+
+_DATASET_KEYS = tuple(f"dataset.{key}" for key in ("path", "query_set", "prediction"))
+
+
+def fragments(folder: str) -> list[str]:
+    """The names of ``configs/<folder>/`` that are not variants of another."""
+    names = {place.stem for place in (CONFIGS / folder).glob("*.yaml")}
+    return sorted(name for name in names if name.rpartition("-")[0] not in names)
+
+
+@dataclass(frozen=True)
+class _About:
+    """What the fragments say of a dataset.
+
+    Args:
+        values: its own settings.
+        retrievers: what differs, by the name of a retriever's fragment.
+        generators: by that of a generator's.
+        methods: by the name of a method.
+        expected: measured numbers, by the name of a method.
+    """
+
+    values: Mapping[str, Any]
+    retrievers: Mapping[str, Any]
+    generators: Mapping[str, Any]
+    methods: Mapping[str, Any]
+    expected: Mapping[str, Any]
+
+
+def _about(benchmark: str, *, static: bool = False) -> _About:
+    known = CONFIGS / "datasets" / f"{benchmark}.yaml"
+    values: dict[str, Any] = {"metadata": {"benchmark": benchmark}}
+    expected: dict[str, Any] = {}
+    if benchmark and known.is_file():
+        values = read_values(known)
+        measured = CONFIGS / "expected" / known.name
+        expected = read_values(measured) if measured.is_file() else {}
+    elif static:
+        values |= read_values(CONFIGS / "datasets" / "undated.yaml")
+    parts = {part: values.pop(part, {}) for part in ("retrievers", "generators", "methods")}
+    return _About(values, **parts, expected=expected)
+
+
+def _fragment(folder: str, family: str, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a retriever or generator: its file, or the component of that name."""
+    file = CONFIGS / folder / f"{name}.yaml"
+    if file.is_file():
+        return read_values(file, changes)
+    fragments = [place.stem for place in file.parent.glob("*.yaml")]
+    if name in names(family):
+        return {family: {"type": name}}
+    raise ConfigError(
+        f"no {family} is called {name!r}",
+        key=family,
+        hint=did_you_mean(name, [*fragments, *names(family)]),
+    )
+
+
+def method(
+    name: str, benchmark: str = "", overrides: Sequence[str] = (), *, static: bool = False
+) -> Config:
+    """The configuration of a method on a dataset.
+
+    Args:
+        name: ``<retriever>__<generator>``.
+        benchmark: a file of ``configs/datasets/``, or another name: then nothing differs, but for
+            what ``static`` says.
+        overrides: ``key=value``, see :func:`~rulerag.config.load_config`; every key of a component
+            may be set.
+        static: whether a dataset of another name has no dates.
+
+    Raises:
+        ConfigError: no such retriever or generator, or a wrong override.
+    """
+    values = _method_values(name, _about(benchmark, static=static))
+    return frozen(values, overrides, keys=_keys)
+
+
+@cache
+def _titles() -> Mapping[str, Any]:
+    """What the named methods are called in tables."""
+    return read_values(CONFIGS / "methods.yaml")
+
+
+def _method_values(name: str, about: _About) -> dict[str, Any]:
+    retriever, both, generator = name.partition("__")
+    if not both:
+        raise ConfigError(
+            f"{name!r} is no method and no experiment file",
+            hint="name <retriever>__<generator>, such as bm25-guided__symbolic, or a YAML file",
+        )
+    values: dict[str, Any] = {"metadata": dict(_titles().get(name, {"method": name}))}
+    for part in (
+        _fragment("retrievers", "retriever", retriever, about.retrievers),
+        _fragment("generators", "generator", generator, about.generators),
+        about.values,
+        about.methods.get(name, {}),
+    ):
+        values = merged_values(values, part)
+    # What is found does not hang on who reads it.
+    found = about.expected.get(f"{retriever}__symbolic", {})
+    expected = {key: value for key, value in found.items() if key.startswith("answer_recall")}
+    expected |= about.expected.get(name, {})
+    return {**values, "expected": expected} if expected else values
+
+
+def experiment(
+    target: str | Path, overrides: Sequence[str] = (), *, dataset: Path | None = None
+) -> Config:
+    """The configuration of an experiment file, or of a method on a dataset folder.
+
+    Args:
+        target: a YAML file, or ``<retriever>__<generator>``.
+        overrides: as in :func:`method`; ``retriever=NAME``, ``generator=NAME`` and
+            ``selector=NAME`` put another one in place of the whole section.
+        dataset: the dataset folder; for a file in place of its own.
+
+    Raises:
+        ConfigError: no such file or method, a method without a dataset, or a wrong override.
+    """
+    chosen, rest = _chosen(overrides)
+    if str(target).endswith((".yaml", ".yml")):
+        source: Path | None = Path(target)
+        if not Path(target).is_file():
+            _refuse_old_place(Path(target))
+        values = read_values(Path(target))
+    else:
+        source, (retriever, both, generator) = None, str(target).partition("__")
+        # Another half of the method's name is another method.
+        if both and "retriever" in chosen:
+            retriever = chosen.pop("retriever")
+        if both and (CONFIGS / "generators" / f"{chosen.get('generator')}.yaml").is_file():
+            generator = chosen.pop("generator")
+        if dataset is None and both:
+            hint = f"rulerag evaluate {target} --dataset FOLDER --out DIR"
+            raise ConfigError("a method needs a dataset", key="dataset", hint=hint)
+        values = _method_values(f"{retriever}{both}{generator}", _about_folder(dataset or Path()))
+    if dataset is not None:
+        values = merged_values(values, {"dataset": {"path": str(dataset)}})
+    for family, name in chosen.items():
+        values.pop(family, None)
+        values = merged_values(values, _part(family, name))
+    return frozen(values, rest, source=source, keys=_keys)
+
+
+def _chosen(overrides: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Whole components that overrides name, by family, and the other overrides."""
+    chosen: dict[str, str] = {}
+    rest = []
+    for override in overrides:
+        family, value = parse_override(override)
+        if family not in ("retriever", "generator", "selector") or not isinstance(value, str):
+            rest.append(override)
+        elif family in chosen:
+            raise ConfigError("is set twice by overrides", key=family, hint="leave one of them out")
+        else:
+            chosen[family] = value
+    return chosen, rest
+
+
+def _part(family: str, name: str) -> dict[str, Any]:
+    if family == "generator":
+        return _generator(name)
+    if family == "retriever":
+        return _fragment("retrievers", family, name, {})
+    return {family: {"type": name}}
+
+
+def _about_folder(folder: Path) -> _About:
+    """What the fragments say of a dataset folder, by the name in its manifest."""
+    manifest = folder / "manifest.json"
+    told = read_json(manifest) if manifest.is_file() else {}
+    name = told.get("name") if isinstance(told, dict) else None
+    static = isinstance(told, dict) and "calendar" in told and not told["calendar"]
+    return _about(str(name or folder.name), static=static)
+
+
+def _keys(values: Mapping[str, Any]) -> Iterator[str]:
+    """Every key that an experiment may set."""
+    yield from TOP_KEYS
+    yield from _DATASET_KEYS
+    yield from known_keys(values)
+
+
+def _refuse_old_place(file: Path) -> None:
+    """Say how an experiment is named that had a file of its own."""
+    benchmark, stem = file.parent.name, file.stem
+    if "__" in stem and (CONFIGS / "datasets" / f"{benchmark}.yaml").is_file():
+        raise ConfigError(
+            "no such file: methods are named, not files",
+            path=file,
+            hint=f"rulerag evaluate {stem} --dataset runs/{benchmark} --out DIR",
+        )
+
+
+# --- the settings behind a bare command ----------------------------------------------------------
 
 
 def preset(
@@ -54,7 +254,8 @@ def preset(
 
     Args:
         dataset: the dataset folder.
-        retriever: ``bm25``, ``lucene``, ``dense`` or ``symbolic`` (which always follows rules).
+        retriever: ``bm25``, ``lucene``, ``dense``, ``symbolic`` (which always follows rules), or
+            another of the registry.
         rules: ``guided``, or ``none`` for plain retrieval and reading.
         query_set: ``balanced``, ``full`` or a split.
         top_k: documents per query.
@@ -63,93 +264,92 @@ def preset(
         fusion: how the rule-guided list is fused with the plain one, a name of
             :data:`~rulerag.retrieval.fusion.METHODS`; not at all when None.
         static: whether the questions ask for what an undated graph lacks (RuleQA-F, RuleQA-N).
-        generator: ``symbolic`` (also when None), ``candidate``, a YAML file with a section
-            ``generator``, or else a causal language model: a folder or a name on the Hub,
-            ``rulerag-nano-llama`` for the small one that is installed.
+        generator: ``symbolic`` (also when None), ``candidate`` or another of
+            ``configs/generators/``, a YAML file with a section ``generator``, or else a causal
+            language model: a folder or a name on the Hub, ``rulerag-nano-llama`` for the small one
+            that is installed.
 
     Raises:
         ConfigError: an unknown name, the symbolic retriever without rules, an encoder for another
             retriever than dense, nothing to fuse, or a file without the section.
     """
-    if retriever not in RETRIEVERS:
+    if retriever not in names("retriever"):
         raise ConfigError(
             f"no retriever is called {retriever!r}",
             key="retriever",
-            hint=did_you_mean(retriever, RETRIEVERS),
+            hint=did_you_mean(retriever, names("retriever")),
         )
     if rules not in RULES:
         raise ConfigError(f"unknown choice {rules!r}", key="rules", hint=" or ".join(RULES))
-    values: dict[str, Any] = {
-        "dataset": {"path": str(dataset), "query_set": query_set},
-        "retriever": _retriever(retriever, rules, encoder),
-        "evidence": _STATIC_EVIDENCE if static else _EVIDENCE,
-        "generator": _generator(str(generator or "symbolic")),
-        "top_k": top_k,
-    }
-    values.update(_rule_parts(retriever, rules, static))
-    if static and retriever == "symbolic":
-        values["retriever"]["skip_stated"] = True
-    if fusion is not None:
-        if fusion not in METHODS:
-            raise ConfigError(
-                f"unknown method {fusion!r}", key="fusion", hint=did_you_mean(fusion, METHODS)
-            )
-        if "guided" not in values:
-            raise ConfigError(
-                "a rule-guided list is fused with the plain one, and there are not two",
-                key="fusion",
-                hint="--rules guided, with another retriever than symbolic",
-            )
-        values["fusion"] = {"method": fusion}
-    return Config(values)
-
-
-def _retriever(retriever: str, rules: str, encoder: str | Path | None) -> dict[str, Any]:
-    if retriever == "dense":
-        return (
-            {"type": retriever} if encoder is None else {"type": retriever, "encoder": str(encoder)}
-        )
+    about = _about("", static=static)
+    values = merged_values(
+        _retriever(retriever, rules, about), _generator(str(generator or "symbolic"), about)
+    )
     if encoder is not None:
+        if retriever != "dense":
+            raise ConfigError(
+                f"{retriever} has no encoder", key="encoder", hint="add --retriever dense"
+            )
+        values["retriever"] = _with_innermost(values["retriever"], {"encoder": str(encoder)})
+    if fusion is not None:
+        values["retriever"] = _fused(values["retriever"], fusion)
+    values["dataset"] = {"path": str(dataset), "query_set": query_set}
+    return Config({**values, "top_k": top_k})
+
+
+def _retriever(retriever: str, rules: str, about: _About) -> dict[str, Any]:
+    if retriever == "symbolic" and rules == "none":
         raise ConfigError(
-            f"{retriever} has no encoder", key="encoder", hint="add --retriever dense"
+            "the symbolic retriever executes rules, it cannot go without them",
+            key="rules",
+            hint="use --rules guided, or another retriever",
         )
-    if retriever == "symbolic":
-        return {"type": retriever}
-    return {"type": retriever, "dates": _DATES[rules]}
+    if rules == "none" or retriever == "symbolic":
+        return _fragment("retrievers", "retriever", retriever, about.retrievers)
+    if (CONFIGS / "retrievers" / f"{retriever}-guided.yaml").is_file():
+        return _fragment("retrievers", "retriever", f"{retriever}-guided", about.retrievers)
+    values = _fragment("retrievers", "retriever", "bm25-guided", about.retrievers)
+    return {**values, "retriever": _with_innermost(values["retriever"], {"type": retriever})}
 
 
-def _generator(told: str) -> Mapping[str, Any]:
-    if told in _READERS:
-        return _READERS[told]
+def _with_innermost(section: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a retriever, those of the one that searches changed."""
+    if "retriever" in section:
+        return {**section, "retriever": _with_innermost(section["retriever"], change)}
+    return merged_values({"retriever": section}, {"retriever": change})["retriever"]  # type: ignore[no-any-return]
+
+
+def _fused(section: Mapping[str, Any], fusion: str) -> dict[str, Any]:
+    check_method(fusion, "fusion")
+    if section["type"] != "guided":
+        raise ConfigError(
+            "a rule-guided list is fused with the plain one, and there are not two",
+            key="fusion",
+            hint="--rules guided, with another retriever than symbolic",
+        )
+    return {"type": "fused", "method": fusion, "retrievers": [section, section["retriever"]]}
+
+
+def _generator(told: str, about: _About | None = None) -> dict[str, Any]:
+    """The settings of a generator by name, by file, or by model."""
+    changes = about.generators if about is not None else {}
+    if (CONFIGS / "generators" / f"{told}.yaml").is_file():
+        return _fragment("generators", "generator", told, changes)
     if told.endswith((".yaml", ".yml")):
         config = load_config(told)
         config.check(tuple(config), required=("generator",))
-        return config.section("generator").to_dict()
-    if told in GENERATORS:
+        return {"generator": config.section("generator").to_dict()}
+    if told in names("generator"):
         raise ConfigError(
             f"{told!r} needs settings of its own",
             key="generator",
             hint=f"a YAML file with generator: {{type: {told}, …}}, or the folder of a model",
         )
     # A slip of the pen is told before the Hub is asked for a model of that name.
-    likely = difflib.get_close_matches(told, (*_READERS, NANO_LLAMA), 1, 0.8)
+    known = [place.stem for place in (CONFIGS / "generators").glob("*.yaml")]
+    likely = difflib.get_close_matches(told, (*known, NANO_LLAMA), 1, 0.8)
     if likely and told != NANO_LLAMA and not Path(told).exists():
         raise ConfigError(
             f"no generator is called {told!r}", key="generator", hint=f"did you mean {likely[0]!r}?"
         )
-    return {"type": "huggingface", "model": told}
-
-
-def _rule_parts(retriever: str, rules: str, static: bool) -> Mapping[str, Any]:
-    if retriever == "symbolic":
-        if rules == "none":
-            raise ConfigError(
-                "the symbolic retriever executes rules, it cannot go without them",
-                key="rules",
-                hint="use --rules guided, or another retriever",
-            )
-        return {"selector": {"type": "head"}, "reader_rules": "found"}
-    if rules == "none":
-        return {}
-    guided = _STATIC_GUIDED if static else _GUIDED
-    return {"selector": _GUIDES, "time_aware": _TIME_AWARE, "guided": guided}
+    return {"generator": {"type": "huggingface", "model": told}}

@@ -22,11 +22,17 @@ __all__ = [
     "Arrival",
     "Encoder",
     "Generator",
+    "Guides",
     "Retriever",
     "RuleMiner",
     "RuleSelector",
+    "SamplingGenerator",
     "StreamingGenerator",
 ]
+
+
+Guides = Sequence[Sequence[Rule]]
+"""The guiding rules of several queries, one list each, best first."""
 
 
 @runtime_checkable
@@ -84,6 +90,7 @@ class Generator(Protocol):
       the same answer.
     * ``system_fingerprint``: which build of a model gave the last answer.
     * ``stream(requests)``: see :class:`StreamingGenerator`.
+    * ``sample(requests, count)``: see :class:`SamplingGenerator`.
     """
 
     @property
@@ -116,4 +123,15 @@ class StreamingGenerator(Generator, Protocol):
 
     def stream(self, requests: Sequence[GenerationRequest]) -> Iterator[Arrival]:
         """Every answer once, in any order; raises only after what had arrived was handed out."""
+        ...
+
+
+@runtime_checkable
+class SamplingGenerator(Generator, Protocol):
+    """A generator that can also sample answers, each by a seed of its own, as votes need them."""
+
+    def sample(
+        self, requests: Sequence[GenerationRequest], count: int, *, temperature: float, seed: int
+    ) -> list[list[Completion]]:
+        """Return ``count`` sampled completions for each request, in order."""
         ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tomllib
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
@@ -73,17 +74,17 @@ def _with_all_they_need(requirements: list[Requirement]) -> set[str]:
 
 @pytest.fixture(scope="session")
 def lean_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Environment variables for a subprocess in which only the demo's packages can be imported.
+    """Environment variables for a subprocess in which only the core's packages can be imported.
 
     Every other installed package (torch, transformers, faiss, the test tools) raises
-    ``ModuleNotFoundError``, as it would after `make demo` in an empty clone.
+    ``ModuleNotFoundError``, as it would after `pip install rulerag` alone.
     """
-    lines = (ROOT / "requirements" / "demo.txt").read_text(encoding="utf-8").splitlines()
-    demo = _with_all_they_need([Requirement(x) for x in lines if x and not x.startswith("#")])
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    core = _with_all_they_need([Requirement(line) for line in project["dependencies"]])
     missing = sorted(
         module
         for module, owners in packages_distributions().items()
-        if module != "rulerag" and demo.isdisjoint(map(canonicalize_name, owners))
+        if module != "rulerag" and core.isdisjoint(map(canonicalize_name, owners))
     )
     folder = tmp_path_factory.mktemp("lean")
     (folder / "sitecustomize.py").write_text(

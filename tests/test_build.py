@@ -9,12 +9,7 @@ from typing import Any
 import pytest
 
 from rulerag.build import (
-    GENERATORS,
-    MINERS,
-    RETRIEVERS,
-    SELECTORS,
     Options,
-    load_component,
     make_miner,
     make_pipeline,
     make_retriever,
@@ -22,15 +17,15 @@ from rulerag.build import (
     open_dataset,
 )
 from rulerag.config import Config
-from rulerag.dataset import RuleQADataset
 from rulerag.demo import mine_world, world_dataset
 from rulerag.errors import ConfigError, DataError, FingerprintError, RetrievalError
 from rulerag.kg.worlds import World
 from rulerag.pipeline import RuleRAGPipeline
-from rulerag.protocols import Generator, Retriever, RuleMiner, RuleSelector
+from rulerag.protocols import Generator, Retriever, RuleSelector
 from rulerag.retrieval.bm25 import BM25Retriever
 from rulerag.retrieval.rule_guided import RuleGuidedRetriever
 from rulerag.retrieval.temporal import TimeAwareRetriever
+from rulerag.ruleqa.dataset import RuleQADataset
 
 SYMBOLIC = {
     "selector": {"type": "head"},
@@ -38,6 +33,11 @@ SYMBOLIC = {
     "generator": {"type": "symbolic"},
 }
 BM25 = {"retriever": {"type": "bm25"}, "generator": {"type": "symbolic"}}
+
+
+def guided(inside: dict[str, Any], **settings: Any) -> dict[str, Any]:
+    """Sections of a rule-guided retriever around another."""
+    return {"selector": {}, "retriever": {"type": "guided", **settings, "retriever": inside}}
 
 
 @pytest.fixture(scope="module")
@@ -49,28 +49,6 @@ def dataset() -> RuleQADataset:
 def build(dataset: RuleQADataset, *parts: dict[str, Any], **options: Any) -> RuleRAGPipeline:
     values = {key: value for part in parts for key, value in part.items()}
     return make_pipeline(Config(values, source="e.yaml"), dataset, Options(**options))
-
-
-# --- every name --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("table", "protocol"),
-    [
-        (MINERS, RuleMiner),
-        (SELECTORS, RuleSelector),
-        (RETRIEVERS, Retriever),
-        (GENERATORS, Generator),
-    ],
-)
-def test_every_name_is_a_class_with_the_methods_of_its_seam(
-    table: dict[str, str], protocol: type
-) -> None:
-    for name in table:
-        component = load_component("part", table, name)
-        assert isinstance(component, type)
-        methods = [m for m in vars(protocol) if not m.startswith("_")]
-        assert methods and all(hasattr(component, method) for method in methods)
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
@@ -95,20 +73,30 @@ def test_a_pipeline_answers(dataset: RuleQADataset) -> None:
 # --- the parts and their order -----------------------------------------------------------------
 
 
-def test_wrappers_stand_in_the_documented_order(dataset: RuleQADataset) -> None:
-    pipeline = build(dataset, BM25, {"selector": {}, "time_aware": {}, "guided": {}})
-    guided = pipeline.retriever
-    assert isinstance(guided, RuleGuidedRetriever)  # an empty section asks for the defaults
-    assert isinstance(guided.retriever, TimeAwareRetriever)
-    assert isinstance(guided.retriever.retriever, BM25Retriever)
-    assert guided.retriever.time_unit == 1
-    assert guided.selector is pipeline.selector
+def test_wrappers_nest_as_they_are_written(dataset: RuleQADataset) -> None:
+    pipeline = build(dataset, BM25, guided({"type": "time_aware", "retriever": {"type": "bm25"}}))
+    outer = pipeline.retriever
+    assert isinstance(outer, RuleGuidedRetriever)
+    assert isinstance(outer.retriever, TimeAwareRetriever)
+    assert isinstance(outer.retriever.retriever, BM25Retriever)
+    assert outer.retriever.time_unit == 1
+    assert outer.selector is pipeline.selector
+    timed = {"type": "time_aware", "retriever": {"type": "guided", "retriever": {"type": "bm25"}}}
+    inside_out: Any = build(dataset, BM25, {"selector": {}, "retriever": timed}).retriever
+    assert isinstance(inside_out.retriever, RuleGuidedRetriever)
 
 
-def test_a_part_that_is_null_is_left_out(dataset: RuleQADataset) -> None:
-    pipeline = build(dataset, BM25, {"selector": None, "time_aware": None, "guided": None})
+def test_a_selector_that_is_null_is_left_out(dataset: RuleQADataset) -> None:
+    pipeline = build(dataset, BM25, {"selector": None})
     assert isinstance(pipeline.retriever, BM25Retriever)
     assert pipeline.selector is None
+
+
+def test_a_retriever_may_have_rules_of_its_own(dataset: RuleQADataset) -> None:
+    parts = guided({"type": "bm25"}, selector={"type": "head", "max_rules": 1})
+    pipeline: Any = build(dataset, BM25, parts)
+    assert pipeline.retriever.selector.max_rules == 1
+    assert pipeline.selector.max_rules is None
 
 
 def test_time_is_counted_in_the_steps_of_the_calendar(dataset: RuleQADataset) -> None:
@@ -118,7 +106,8 @@ def test_time_is_counted_in_the_steps_of_the_calendar(dataset: RuleQADataset) ->
         rules=dataset.rules,
         calendar={"unit": "hour", "origin": "2014-01-01", "step": 24},
     )
-    wrapped = build(hours, BM25, {"time_aware": {}}).retriever
+    timed = {"type": "time_aware", "retriever": {"type": "bm25"}}
+    wrapped = build(hours, BM25, {"retriever": timed}).retriever
     assert isinstance(wrapped, TimeAwareRetriever)
     assert wrapped.time_unit == 24
     reader: Any = build(hours, SYMBOLIC).generator
@@ -137,18 +126,29 @@ def test_time_is_counted_in_the_steps_of_the_calendar(dataset: RuleQADataset) ->
         ([BM25, {"retriever": {"type": "bm25", "b": 2}}], "e.yaml, key 'retriever.b': 2 is out"),
         ([BM25, {"retriever": {"type": "bm25", "documents": 1}}], "key 'retriever.documents': unk"),
         ([BM25, {"retriever": "bm25"}], "key 'retriever': expected a section of keys"),
-        ([BM25, {"guided": {}}], "key 'selector': rule-guided retrieval needs guiding rules"),
+        (
+            [BM25, {"retriever": {"type": "guided", "retriever": {"type": "bm25"}}}],
+            "e.yaml, key 'selector': the guided retriever needs guiding rules — add selector",
+        ),
+        ([BM25, {"retriever": {"type": "time_aware"}}], "'retriever.retriever': is missing"),
+        ([BM25, {"retriever": {"type": "fused", "retrievers": ["a"]}}], "retrievers.0': expected"),
         ([BM25, {"selector": {"type": "tail"}}], "no selector is called 'tail'"),
         ([BM25, {"selector": {"bank": "x"}}], "key 'selector.bank': unknown key"),
-        ([BM25, {"time_aware": {"time_unit": 3}}], "key 'time_aware.time_unit': unknown key"),
-        ([BM25, {"selector": {}, "guided": {}, "pooled": {}}], "pooled and guided"),
+        ([BM25, guided({"type": "bm25", "time_unit": 3})], "'retriever.retriever.time_unit': unk"),
         ([BM25, {"top_k": "ten"}], "e.yaml, key 'top_k': expected a whole number"),
         ([SYMBOLIC, {"selector": None}], "key 'selector': the symbolic retriever needs"),
-        ([SYMBOLIC, {"guided": {}}], "key 'guided': the symbolic retriever cannot be wrapped"),
-        ([SYMBOLIC, {"time_aware": {}}], "key 'time_aware': the symbolic retriever cannot"),
         ([SYMBOLIC, {"generator": {"type": "gpt"}}], "no generator is called 'gpt'"),
         ([SYMBOLIC, {"generator": {"type": "symbolic", "labels": {}}}], "'generator.labels': unk"),
-        ([SYMBOLIC, {"evidence": {"time_step": 1}}], "key 'evidence.time_step': unknown key"),
+        (
+            [SYMBOLIC, {"generator": {"type": "symbolic", "evidence": {"time_step": 1}}}],
+            "key 'generator.evidence.time_step': unknown key",
+        ),
+        # Sections of before wrappers nested.
+        ([BM25, {"guided": {}}], "key 'guided': wrappers nest inside the retriever now — write"),
+        ([BM25, {"time_aware": {}}], "write retriever: {type: time_aware, …, retriever: {type: bm"),
+        ([BM25, {"pooled": {}}], "write retriever: {type: pooled, …"),
+        ([BM25, {"fusion": {}}], "write retriever: {type: fused, …, retrievers: [{…}, {…}]}"),
+        ([BM25, {"evidence": {}}], "write generator: {type: symbolic, evidence: {…}}"),
     ],
 )
 def test_what_does_not_fit_is_named(
@@ -160,33 +160,45 @@ def test_what_does_not_fit_is_named(
 
 
 WRONG = ["word", -3, 0, 2.5, True, None, ["a", 1], {"a": 1}, float("nan"), float("inf")]
-SECTIONS: dict[str, tuple[str, ...]] = {
-    "retriever": ("k1", "b", "dates", "stopwords", "min_token_length", "threads"),
+PLACES: dict[str, tuple[str, ...]] = {
+    "retriever.retriever.retriever": (
+        "k1",
+        "b",
+        "dates",
+        "stopwords",
+        "min_token_length",
+        "threads",
+    ),
     "selector": ("max_rules", "rank_by", "min_confidence", "min_support"),
-    "time_aware": ("order", "decay", "strict", "pool", "max_pool", "distinct_facts"),
-    "guided": ("compose", "merge", "per_rule_k", "include_plain", "plain_weight", "pool", "power"),
-    "evidence": ("prior", "sharpness", "decay"),
+    "retriever.retriever": ("order", "decay", "strict", "pool", "max_pool", "distinct_facts"),
+    "retriever": ("compose", "merge", "include_plain", "plain_weight", "pool", "power"),
+    "generator.evidence": ("prior", "sharpness", "decay"),
     "generator": ("rank_discount", "direct_confidence", "max_candidates"),
 }
 
 
-@pytest.mark.parametrize("section", SECTIONS)
+@pytest.mark.parametrize("place", PLACES)
 def test_a_value_of_any_kind_is_taken_or_refused_by_name(
-    section: str, dataset: RuleQADataset
+    place: str, dataset: RuleQADataset
 ) -> None:
     """No wrong value gets as far as a traceback, neither when built nor when asked."""
-    parts = {**BM25, "selector": {}, "time_aware": {}, "guided": {"merge": "evidence"}}
     query = dataset.query_set("full")[:1]
     refused = 0
-    for key in SECTIONS[section]:
+    for key in PLACES[place]:
         for value in WRONG:
-            changed = {**(parts.get(section) or {}), key: value}
+            timed = {"type": "time_aware", "retriever": {"type": "bm25"}}
+            values: dict[str, Any] = {**BM25, **guided(timed, merge="evidence")}
+            values["generator"] = {"type": "symbolic", "evidence": {}}
+            section = values
+            for part in place.split("."):
+                section = section[part]
+            section[key] = value
             try:
-                build(dataset, parts, {section: changed}).answer(query)
+                build(dataset, values).answer(query)
             except ConfigError as error:
-                assert section in str(error)
+                assert place.split(".")[0] in str(error)
                 refused += 1
-    assert refused >= 5 * len(SECTIONS[section])
+    assert refused >= 5 * len(PLACES[place])
 
 
 # --- datasets and indexes ----------------------------------------------------------------------

@@ -9,7 +9,6 @@ import pytest
 
 from rulerag.build import Options, make_retriever, make_selector
 from rulerag.config import Config
-from rulerag.dataset import RuleQADataset
 from rulerag.demo import mine_world, world_dataset
 from rulerag.errors import ConfigError, FingerprintError, RetrievalError
 from rulerag.kg.worlds import World
@@ -20,10 +19,17 @@ from rulerag.retrieval.fusion import FusedRetriever
 from rulerag.retrieval.rule_guided import RuleGuidedRetriever
 from rulerag.retrieval.symbolic import SymbolicRetriever
 from rulerag.retrieval.temporal import TimeAwareRetriever
+from rulerag.ruleqa.dataset import RuleQADataset
 
 DENSE = {"retriever": {"type": "dense"}}
 BM25 = {"retriever": {"type": "bm25"}}
-GUIDED: dict[str, Any] = {"selector": {}, "guided": {}}
+GUIDED: dict[str, Any] = {"type": "guided", "retriever": {"type": "bm25"}}
+
+
+def fused(*retrievers: Any, **settings: Any) -> dict[str, Any]:
+    """The sections of a fusion."""
+    section = {"type": "fused", "retrievers": list(retrievers), **settings}
+    return {"selector": {}, "retriever": section}
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +61,9 @@ def ids(retriever: Retriever, dataset: RuleQADataset, top_k: int = 5) -> list[li
 
 
 def test_dense_goes_with_what_is_installed_and_every_wrapper(dataset: RuleQADataset) -> None:
-    guided = build(dataset, DENSE, GUIDED, {"time_aware": {}})
+    timed = {"type": "time_aware", **DENSE}
+    section = {"type": "guided", "retriever": timed}
+    guided = build(dataset, {"selector": {}, "retriever": section})
     assert isinstance(guided, RuleGuidedRetriever)
     assert isinstance(guided.retriever, TimeAwareRetriever)
     dense = guided.retriever.retriever
@@ -71,13 +79,10 @@ def test_a_dense_index_is_opened_and_checked(dataset: RuleQADataset, tmp_path: P
     opened = build(dataset, DENSE, index=tmp_path / "index")
     assert opened.fingerprint == made.fingerprint
     assert ids(opened, dataset) == ids(made, dataset)
-    for key, value in (("index", "sq8"), ("similarity", "dot")):
+    for key, value in (("index", "SQ8"), ("similarity", "dot")):
         other = {"retriever": {"type": "dense", key: value}}
         with pytest.raises(ConfigError, match=f"e.yaml, key 'retriever.{key}': is .* built with"):
             build(dataset, other, index=tmp_path / "index")
-    # What is built once does not matter to an index that has no such part.
-    links = {"retriever": {"type": "dense", "links": 64, "threads": 1}}
-    assert ids(build(dataset, links, index=tmp_path / "index"), dataset) == ids(made, dataset)
     with pytest.raises(RetrievalError, match="no dense index here"):
         build(dataset, DENSE, index=tmp_path)
     with pytest.raises(RetrievalError, match="holds an index of kind 'dense'"):
@@ -92,7 +97,7 @@ def test_a_dense_index_is_opened_and_checked(dataset: RuleQADataset, tmp_path: P
     [
         ({"encoder": 3}, "e.yaml, key 'retriever.encoder': expected a text"),
         ({"encoders": "x"}, "e.yaml, key 'retriever.encoders': unknown key"),
-        ({"index": "flot"}, "e.yaml, key 'retriever.index': unknown index"),
+        ({"index": "flot"}, "e.yaml, key 'retriever.index': FAISS cannot make"),
         ({"dtype": "int8"}, "e.yaml, key 'retriever.dtype': unknown dtype"),
         ({"documents": []}, "key 'retriever.documents': unknown key"),
     ],
@@ -109,28 +114,34 @@ def test_dense_settings_are_checked(
 
 
 def test_guided_is_fused_with_plain_over_one_index(dataset: RuleQADataset) -> None:
-    fused = build(dataset, BM25, GUIDED, {"fusion": {}})
-    assert isinstance(fused, FusedRetriever)
-    guided, plain = fused.retrievers
+    both = build(dataset, fused(GUIDED, {"type": "bm25"}))
+    assert isinstance(both, FusedRetriever)
+    guided, plain = both.retrievers
     assert isinstance(guided, RuleGuidedRetriever)
     assert isinstance(plain, BM25Retriever)
-    assert guided.retriever is plain
-    assert fused.method == "rrf"
-    assert build(dataset, BM25, GUIDED, {"fusion": None}).fingerprint == guided.fingerprint
+    assert guided.retriever is plain, "equal settings are one object"
+    assert both.method == "rrf"
     queries = dataset.query_set("full")[:12]
     for union, whole in zip(
-        fused.retrieve_union(queries, 5), guided.retrieve_union(queries, 5), strict=True
+        both.retrieve_union(queries, 5), guided.retrieve_union(queries, 5), strict=True
     ):
         assert {s.document.id for s in whole} <= {s.document.id for s in union}
         assert [s.rank for s in union] == list(range(1, len(union) + 1))
 
 
+def test_an_index_is_that_of_the_first_retriever(dataset: RuleQADataset, tmp_path: Path) -> None:
+    BM25Retriever(dataset.corpus, k1=1.2).save(tmp_path / "index")
+    sections = fused({"type": "bm25"}, {"type": "bm25", "k1": 0.9})
+    both: Any = build(dataset, sections, index=tmp_path / "index")
+    assert [retriever.k1 for retriever in both.retrievers] == [1.2, 0.9]
+
+
 def test_one_weight_alone_leaves_one_list(dataset: RuleQADataset) -> None:
-    settings = {"method": "weighted", "weights": [0, 1.0]}
-    fused = build(dataset, BM25, GUIDED, {"fusion": settings})
+    sections = fused(GUIDED, {"type": "bm25"}, method="weighted", weights=[0, 1.0])
+    both = build(dataset, sections)
     plain = build(dataset, BM25)
     queries = dataset.query_set("full")[:12]
-    for found, known in zip(fused.retrieve(queries, 5), plain.retrieve(queries, 100), strict=True):
+    for found, known in zip(both.retrieve(queries, 5), plain.retrieve(queries, 100), strict=True):
         scores = {scored.document.id: scored.score for scored in known}
         told = [scores[scored.document.id] for scored in found if scored.score > 0]
         # Documents with one score may change places: the other list settles ties.
@@ -138,41 +149,33 @@ def test_one_weight_alone_leaves_one_list(dataset: RuleQADataset) -> None:
 
 
 def test_whole_chains_of_other_retrievers_are_fused(dataset: RuleQADataset) -> None:
-    parts = [
-        "plain",
-        {"retriever": {"type": "symbolic"}},
-        {"retriever": {"type": "dense"}, "time_aware": {}, "guided": {"merge": "score"}},
-    ]
-    fused = build(dataset, BM25, GUIDED, {"fusion": {"with": parts, "depth": 20}})
-    assert isinstance(fused, FusedRetriever)
-    kinds = [type(retriever) for retriever in fused.retrievers]
+    dense = {"type": "guided", "merge": "rank", "retriever": {"type": "time_aware", **DENSE}}
+    sections = fused(GUIDED, {"type": "bm25"}, {"type": "symbolic"}, dense, depth=20)
+    whole = build(dataset, sections)
+    assert isinstance(whole, FusedRetriever)
+    kinds = [type(retriever) for retriever in whole.retrievers]
     assert kinds == [RuleGuidedRetriever, BM25Retriever, SymbolicRetriever, RuleGuidedRetriever]
-    assert isinstance(fused.retrievers[3].retriever, TimeAwareRetriever)  # type: ignore[attr-defined]
-    assert all(len(row) == 5 for row in ids(fused, dataset))
-    symbolic = {"retriever": {"type": "symbolic"}, "selector": {}}
-    both = build(dataset, symbolic, {"fusion": {"with": [BM25]}})
-    assert [type(r) for r in both.retrievers] == [SymbolicRetriever, BM25Retriever]  # type: ignore[attr-defined]
+    assert isinstance(whole.retrievers[3].retriever, TimeAwareRetriever)  # type: ignore[attr-defined]
+    assert all(len(row) == 5 for row in ids(whole, dataset))
+
+
+PLAIN = {"type": "bm25"}
 
 
 @pytest.mark.parametrize(
-    ("parts", "message"),
+    ("sections", "message"),
     [
-        ([{"fusion": {}}], "e.yaml, key 'fusion.with.0': the retriever has no rules to leave out"),
-        ([GUIDED, {"fusion": {"method": "rff"}}], "key 'fusion.method': unknown method 'rff'"),
-        ([GUIDED, {"fusion": {"weights": [1]}}], "key 'fusion.weights': 1 weights for 2 lists"),
-        ([GUIDED, {"fusion": {"weights": ["a"]}}], "key 'fusion.weights': expected a list of num"),
-        ([GUIDED, {"fusion": {"retrievers": []}}], "key 'fusion.retrievers': unknown key"),
-        ([GUIDED, {"fusion": {"with": "bm25"}}], "write {retriever: {type: bm25}}"),
-        ([GUIDED, {"fusion": {"with": [{"type": "bm25"}]}}], "key 'fusion.with.0.type': unknown"),
-        (
-            [GUIDED, {"fusion": {"with": [{"retriever": {"type": "bm52"}}]}}],
-            "no retriever is called 'bm52'",
-        ),
+        (fused(GUIDED, PLAIN, method="rff"), "key 'retriever.method': unknown method 'rff'"),
+        (fused(GUIDED, PLAIN, weights=[1]), "key 'retriever.weights': [1] cannot weigh"),
+        (fused(GUIDED, PLAIN, weights=["a"]), "key 'retriever.weights': expected a list of num"),
+        (fused(GUIDED, "bm25"), "'retriever.retrievers.1': expected a section of keys — write {t"),
+        (fused(GUIDED, {"b": 1}), "key 'retriever.retrievers.1.type': is missing"),
+        (fused(GUIDED, {"type": "bm52"}), "no retriever is called 'bm52'"),
     ],
 )
 def test_what_cannot_be_fused_is_named(
-    parts: list[dict[str, Any]], message: str, dataset: RuleQADataset
+    sections: dict[str, Any], message: str, dataset: RuleQADataset
 ) -> None:
     with pytest.raises(ConfigError) as caught:
-        build(dataset, BM25, *parts)
+        build(dataset, sections)
     assert message in str(caught.value)

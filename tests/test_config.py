@@ -79,17 +79,23 @@ def test_a_value_can_refer_to_another(write: Write) -> None:
         ("dataset.query_set=full", "dataset.query_set", "full"),
         ("query_set=full", "dataset.query_set", "full"),
         ("k1=null", "retriever.k1", None),
-        ("+retriever.dates=drop", "retriever.dates", "drop"),
-        ("+rules.lengths=[1, 2]", "rules.lengths", (1, 2)),
+        ("retriever.words=[1, 2]", "retriever.words", (1, 2)),
+        ("dates=drop", "retriever.dates", "drop"),
+        ("selector.max_rules=3", "selector.max_rules", 3),
         ("dataset.path=a=b", "dataset.path", "a=b"),
     ],
 )
 def test_overrides(child: Path, override: str, key: str, value: object) -> None:
-    assert load_config(child, [override])[key] == value
+    further = ("retriever.words", "retriever.dates", "selector.max_rules")
+    assert load_config(child, [override], keys=lambda values: further)[key] == value
 
 
-def test_the_last_override_stands(child: Path) -> None:
-    assert load_config(child, ["top_k=5", "top_k=7"])["top_k"] == 7
+def test_a_repeated_override_is_an_error(child: Path) -> None:
+    for again in ("top_k=5", "top_k=7"):
+        with pytest.raises(ConfigError, match=r"key 'top_k': is set twice by overrides"):
+            load_config(child, ["top_k=5", again])
+    with pytest.raises(ConfigError, match=r"key 'dataset.query_set': is set twice"):
+        load_config(child, ["query_set=full", "dataset.query_set=full"])
 
 
 @pytest.mark.parametrize(
@@ -100,10 +106,11 @@ def test_the_last_override_stands(child: Path) -> None:
         ("a..b=5", "not key=value"),
         ("topk=5", r"key 'topk': no such key to override — did you mean 'top_k'\?"),
         ("query_sett=full", "did you mean .*query_set"),
-        ("retriever.k2=1", r"To add a key, write \+retriever.k2="),
+        ("retriever.k2=1", r"key 'retriever.k2': no such key .* did you mean 'retriever.k1'"),
+        ("top_k=", r"key 'top_k': the override 'top_k=' has no value — top_k=null for none"),
+        ("+top_k=5", "begins with a plus — write top_k=5"),
         ("type=x", "fits several keys — retriever.type or generator.type"),
         ("retriever=lucene", "key 'retriever': is a section — write retriever.type="),
-        ("+top_k.x=1", "key 'top_k': holds a value, not keys"),
         ("top_k=[1", "is not YAML"),
         ("value=1", "no such key"),  # `expected` describes; a tail never reaches into it
     ],
@@ -130,6 +137,22 @@ def test_wrong_overrides(child: Path, override: str, message: str) -> None:
 def test_wrong_files(write: Write, text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         load_config(write("a.yaml", text))
+
+
+def test_a_path_is_looked_up_beside_the_file_that_states_it(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "base" / "data").mkdir(parents=True)
+    write("base/base.yaml", "dataset: {path: data}\nout: ../runs\nmodel: org/model\nother: data")
+    child = write("child.yaml", "extends: base/base.yaml\nweights: ./w.json")
+    config = load_config(child)
+    assert config["dataset.path"] == str(tmp_path / "base" / "data")
+    assert config["out"] == str(tmp_path / "runs")
+    assert config["weights"] == str(tmp_path / "w.json")
+    assert (config["model"], config["other"]) == ("org/model", "data")
+    monkeypatch.chdir(tmp_path)
+    assert load_config(child)["dataset.path"] == "base/data", "as the current folder sees it"
+    assert load_config(child, ["dataset.path=data"])["dataset.path"] == "data"
 
 
 def test_a_circle_of_files_is_told_whole(write: Write) -> None:

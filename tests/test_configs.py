@@ -1,40 +1,37 @@
-"""Every committed experiment: it builds, its name and its expectations are well formed."""
+"""Every method on every dataset: it builds, its name and its expectations are well formed."""
 
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from benchmarks.ruleqa import BENCHMARKS
-from rulerag.build import GENERATORS, RETRIEVERS, make_pipeline, open_dataset
-from rulerag.config import Config, load_config
+from rulerag.build import TOP_KEYS, make_pipeline, open_dataset
+from rulerag.config import Config, load_config, parse_file
 from rulerag.demo import mine_world, world_dataset
 from rulerag.evaluation.metrics import metric
 from rulerag.kg.worlds import World
-from rulerag.presets import preset
+from rulerag.presets import CONFIGS, method, preset
+from rulerag.registry import innermost
 from rulerag.retrieval.encoders_loading import NANO_ENCODER
 from rulerag.retrieval.learned_merging import MergeWeights
+from rulerag.ruleqa.build import BENCHMARKS
 
-CONFIGS = Path(__file__).resolve().parent.parent / "configs"
-# The files of training runs are read by other programs, which build no pipeline.
-TRAINING = sorted((CONFIGS / "training").rglob("*.yaml"))
-# What the experiments of all benchmarks share; each of them extends one of these.
-BASES = sorted((CONFIGS / "base").glob("*.yaml"))
-FILES = sorted(set(CONFIGS.rglob("*.yaml")) - {*TRAINING, *BASES})
-NAMES = [str(file.relative_to(CONFIGS)) for file in FILES]
-# <retriever>[-guided][-ssft|-rgft][-learned]__<generator>; a control names its own part in place of
-# guided, and learned stands for learned merging.
-# An experiment of the dense retriever that stands for a fine-tuned one names that checkpoint.
+ROOT = Path(__file__).resolve().parent.parent
+FILES = sorted(CONFIGS.rglob("*.yaml"))
+METHODS = list(parse_file(CONFIGS / "methods.yaml"))
+# <retriever>[-guided][-ssft|-rgft][-learned]; a control names its own part in place of guided, and
+# learned stands for learned merging.
 NAME = re.compile(
     r"(?P<retriever>[a-z0-9]+)(?:-(?P<part>guided|pooled|paper))?(?:-(?P<training>ssft|rgft))?"
     r"(?P<learned>-learned)?"
-    r"__(?P<generator>[a-z0-9-]+)"
 )
 # What the second half of a name stands for.
 READERS = {
     "symbolic": "symbolic",
+    "candidate": "candidate",
     "llama": "huggingface",
     "hybrid": "hybrid",
     "ve": "verify-and-edit",
@@ -42,60 +39,77 @@ READERS = {
 }
 # Benchmarks of undated graphs, whose evidence counts in another way.
 STATIC = ("ruleqa-f", "ruleqa-n")
-# Keys that describe an experiment or stand in every one with the same meaning.
-ABOUT = ("metadata", "expected", "seed")
+
+
+@cache
+def config_of(name: str, published: str) -> Config:
+    return method(name, published)
+
+
+def halves(folder: str) -> list[str]:
+    return sorted(file.stem for file in (CONFIGS / folder).glob("*.yaml"))
 
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A dataset folder that every experiment can be pointed at."""
+    """A dataset folder that every method can be pointed at."""
     world = World.generate(600, max_body_atoms=1)
     folder = tmp_path_factory.mktemp("configs") / "tiny"
     world_dataset(world, mine_world(world)[0]).save(folder)
     return folder
 
 
-def alike() -> list[str]:
-    """One experiment of each kind: those of other benchmarks differ in name and data alone."""
-    kinds = {}
-    for name in NAMES:
-        config = load_config(CONFIGS / name).without(*ABOUT, "dataset").to_dict()
-        config["retriever"].pop("query_encoder", None)
-        for place in (config["generator"], config["generator"].get("model")):
-            if isinstance(place, dict):
-                place.pop("adapter", None)
-        kinds.setdefault((Path(name).stem, Config(config).fingerprint), name)
-    return list(kinds.values())
+def test_fragments_are_few_and_every_one_is_used() -> None:
+    assert len(FILES) <= 60
+    used = [name.split("__") for name in METHODS]
+    assert {one for one, _ in used} == set(halves("retrievers"))
+    assert {other for _, other in used} == set(halves("generators"))
+    assert set(BENCHMARKS) == set(halves("expected")) == {*halves("datasets")} - {"undated"}
 
 
-@pytest.mark.parametrize("folder", BENCHMARKS)
-def test_there_are_experiments(folder: str) -> None:
-    names = {file.stem for file in FILES if file.parent.name == folder}
-    assert {file.stem for file in BASES} <= names
-    assert {"bm25-guided__symbolic", "dense-guided-rgft__symbolic", "symbolic__symbolic"} <= names
-
-
-@pytest.mark.parametrize("file", [*FILES, *BASES, *TRAINING], ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
 def test_it_loads_and_holds_no_place_of_one_machine(file: Path) -> None:
-    assert load_config(file)
-    assert not re.search(r"(?:^|[\s:'\"])(?:/|~|[A-Z]:\\)", file.read_text(), re.MULTILINE)
+    assert parse_file(file)
+    if file.parent.name == "training":
+        assert load_config(file)
+    text = file.read_text(encoding="utf-8")
+    assert not re.search(r"(^|[\s:'\"])/(home|work|tmp|Users)/", text)
 
 
-@pytest.mark.parametrize("name", alike())
-def test_it_builds_on_other_data_without_a_download(
-    name: str, tiny: Path, monkeypatch: pytest.MonkeyPatch
+UNDATED = ("bm25-guided", "dense-guided", "lucene-guided", "symbolic")
+"""What undated graphs have other settings of."""
+
+
+@pytest.mark.parametrize(
+    ("retriever", "published"),
+    [(name, "ruleqa-i") for name in halves("retrievers")]
+    + [(name, "ruleqa-f") for name in UNDATED],
+)
+def test_every_retriever_builds_and_answers(
+    retriever: str, published: str, tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    answers_one(f"{retriever}__symbolic", published, tiny, monkeypatch)
+
+
+@pytest.mark.parametrize("generator", halves("generators"))
+def test_every_generator_builds_and_answers(
+    generator: str, tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers_one(f"bm25__{generator}", "ruleqa-i", tiny, monkeypatch)
+
+
+def answers_one(name: str, published: str, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RULERAG_CACHE", str(tiny.parent / "cache"))
     overrides = [f"dataset.path={tiny}", "dataset.query_set=full"]
-    if "retriever.query_encoder" in load_config(CONFIGS / name):
+    stated = config_of(name, published)
+    if "query_encoder" in innermost(stated["retriever"]):
         # The checkpoint is a training run's; the encoder that it starts from stands for it.
-        overrides.append(f"retriever.query_encoder={NANO_ENCODER}")
-    for key in ("generator.adapter", "generator.model.adapter"):
-        if key in load_config(CONFIGS / name):
-            overrides.append(f"{key}=null")  # a training run's too
-    config = load_config(CONFIGS / name, overrides)
-    if config["retriever.type"] == "lucene":
+        overrides.append(f"query_encoder={NANO_ENCODER}")
+    reader = stated.section("generator")
+    if "adapter" in (reader.section("model") if reader["type"] == "hybrid" else reader):
+        overrides.append("adapter=null")  # a training run's too
+    config = method(name, published, overrides)
+    if innermost(config["retriever"])["type"] == "lucene":
         pytest.importorskip("pyserini", reason="Lucene is not installed")
     dataset = open_dataset(config)
     pipeline = make_pipeline(config, dataset)
@@ -105,94 +119,98 @@ def test_it_builds_on_other_data_without_a_download(
         close()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_file_is_called_what_it_holds(name: str) -> None:
-    parts = NAME.fullmatch(Path(name).stem)
-    assert parts, "name it <retriever>[-guided][-ssft|-rgft]__<generator>.yaml"
-    config = load_config(CONFIGS / name)
-    assert config["retriever.type"] == parts["retriever"] and parts["retriever"] in RETRIEVERS
-    reader, _, kind = parts["generator"].partition("-")
-    assert config["generator.type"] == READERS.get(reader, parts["generator"])
-    assert config["generator.type"] in GENERATORS
-    adapter = config["generator"].get("adapter") or config.section("generator").get("model.adapter")
+@pytest.mark.parametrize("published", BENCHMARKS)
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_is_called_what_it_holds(name: str, published: str) -> None:
+    config = config_of(name, published)
+    assert set(config) <= set(TOP_KEYS)
+    finding, _, generator = name.partition("__")
+    parts = NAME.fullmatch(finding)
+    assert parts, "name it <retriever>[-guided][-ssft|-rgft][-learned]"
+    section = config["retriever"]
+    assert innermost(section)["type"] == parts["retriever"]
+    reader, _, kind = generator.partition("-")
+    assert config["generator.type"] == READERS[reader]
+    inside = config.section("generator")
+    adapter = (
+        inside.section("model").get("adapter") if reader == "hybrid" else inside.get("adapter")
+    )
     if kind in ("rgft", "ssft") or reader == "hybrid":
-        assert adapter == f"runs/{Path(name).parts[0]}-reader-{kind or 'rgft'}"
+        assert place(adapter) == f"runs/{published}-reader-{kind or 'rgft'}"
     else:
         assert adapter is None
     if reader == "llama":
         shows = config.read("reader_rules", str, "selected") != "none"
         assert (shows and config.get("selector") is not None) == (kind in ("guided", "rgft"))
-    section = "guided" if parts["part"] == "paper" else parts["part"]  # its searches are guided
-    for part in ("guided", "pooled"):
-        assert (config.get(part) is not None) == (section == part)
-    if section:
-        weights = config.section(section).get("weights")
-        plain = Path(name).stem.partition("-learned__")[0]
-        wanted = f"configs/{Path(name).parts[0]}/merging-{plain}.json" if parts["learned"] else None
-        assert weights == wanted
-        assert not weights or MergeWeights.load(CONFIGS.parent / weights).about["queries"]
-    benchmark = Path(name).parts[0]
-    assert benchmark in BENCHMARKS
-    assert config["metadata.benchmark"] == benchmark
-    assert Path(config["dataset.path"]).name == benchmark
-    assert not Path(config["dataset.path"]).is_absolute()
+    wrapper = "guided" if parts["part"] == "paper" else parts["part"]  # its searches are guided
+    assert (section["type"] if section["type"] in ("guided", "pooled") else None) == wrapper
+    if wrapper:
+        weights = section.get("weights")
+        plain = finding.removesuffix("-learned")
+        wanted = f"configs/merging/{published}/{plain}.json" if parts["learned"] else None
+        assert place(weights) == wanted
+        assert not weights or MergeWeights.load(weights).about["queries"]
+    assert config["metadata.benchmark"] == published
+    assert place(config["dataset.path"]) == f"runs/{published}"
     assert config["metadata.method"]
-    method = "paper" if parts["part"] == "paper" else parts["training"]
-    trained = f"runs/{benchmark}-{method}" if parts["training"] else None
-    assert config.section("retriever").get("query_encoder") == trained
+    training = "paper" if parts["part"] == "paper" else parts["training"]
+    trained = f"runs/{published}-{training}" if parts["training"] else None
+    assert place(innermost(section).get("query_encoder")) == trained
 
 
-# Dense retrieval is tuned for each benchmark; the bare command has one setting for all.
+def place(path: str | None) -> str | None:
+    """A path as seen from the checkout."""
+    return path and str((Path.cwd() / path).relative_to(ROOT))
+
+
+# Dense retrieval differs from one published to another.
+@pytest.mark.parametrize("published", BENCHMARKS)
 @pytest.mark.parametrize(
-    "name",
-    [
-        n
-        for n in NAMES
-        if re.search("__symbolic", n) and not re.search("-pooled|/dense|-learned", n)
-    ],
+    "retriever", ["bm25", "bm25-guided", "lucene", "lucene-guided", "symbolic"]
 )
-def test_a_bare_command_does_the_same(name: str) -> None:
-    config = load_config(CONFIGS / name)
-    parts = NAME.fullmatch(Path(name).stem)
-    assert parts
-    guided = bool(parts["part"]) or parts["retriever"] == "symbolic"
+def test_a_bare_command_does_the_same(retriever: str, published: str) -> None:
+    config = config_of(f"{retriever}__symbolic", published)
+    kind, _, guided = retriever.partition("-")
     wanted = preset(
         config["dataset.path"],
-        retriever=parts["retriever"],
-        rules="guided" if guided else "none",
-        query_set=config["dataset.query_set"],
-        top_k=config["top_k"],
-        static=Path(name).parts[0] in STATIC,
+        retriever=kind,
+        rules="guided" if guided or kind == "symbolic" else "none",
+        query_set="balanced",
+        static=published in STATIC,
     )
-    assert config.without(*ABOUT).to_dict() == wanted.to_dict()
+    assert config.without("metadata", "expected") == wanted.without("top_k", "metadata")
 
 
-def test_no_two_experiments_share_method_and_benchmark() -> None:
+def test_no_two_methods_are_alike() -> None:
     """Tables and manifests tell runs apart by these."""
-    configs = [load_config(file) for file in FILES]
-    methods = [(c["metadata.benchmark"], c["metadata.method"]) for c in configs]
-    assert len(set(methods)) == len(methods)
-    computed = [config.without(*ABOUT).fingerprint for config in configs]
+    configs = [config_of(name, "ruleqa-i") for name in METHODS]
+    titles = [config["metadata.method"] for config in configs]
+    assert len(set(titles)) == len(titles)
+    computed = [config.without("metadata", "expected").fingerprint for config in configs]
     assert len(set(computed)) == len(computed)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_an_expectation_is_a_number_with_tolerance_and_source(name: str) -> None:
-    expected = load_config(CONFIGS / name).section("expected")
-    for key in expected:
-        entry = expected.section(key).check(("value", "tolerance", "source"))
-        assert metric(key), "a metric that is known"
-        value, tolerance = entry.read("value", float), entry.read("tolerance", float)
-        assert 0 <= value <= 1 or "documents" in key
-        assert 0 < tolerance < 0.1 or "documents" in key
-        assert entry.read("source", str)
+@pytest.mark.parametrize("published", BENCHMARKS)
+def test_an_expectation_is_a_number_with_tolerance_and_source(published: str) -> None:
+    stated = load_config(CONFIGS / "expected" / f"{published}.yaml")
+    assert set(stated) <= set(METHODS)
+    for name in stated:
+        expected = stated.section(name)
+        for key in expected:
+            entry = Config({"entry": expected[key]}).section("entry")
+            entry.check(("value", "tolerance", "source"))
+            assert metric(key), "a metric that is known"
+            value, tolerance = entry.read("value", float), entry.read("tolerance", float)
+            assert 0 <= value <= 1 and 0 < tolerance < 0.1
+            assert entry.read("source", str)
 
 
-def test_presets_are_never_tuned_apart_from_the_reader() -> None:
-    """One benchmark: one reader and one evidence, whatever the method; by kind of graph."""
+def test_readers_are_never_tuned_apart() -> None:
+    """One reader and one evidence, whatever the method; by kind of graph."""
     readers = {
-        (f.parent.name in STATIC, load_config(f)["generator"], load_config(f).section("evidence"))
-        for f in FILES
-        if f.stem.endswith("__symbolic")
+        (published in STATIC, config_of(name, published)["generator"])
+        for published in BENCHMARKS
+        for name in METHODS
+        if name.endswith("__symbolic")
     }
     assert len(readers) == 2

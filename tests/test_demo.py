@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from rulerag.dataset import RuleQADataset
 from rulerag.demo import check_mining, mine_world, run_demo, world_dataset
 from rulerag.errors import ConfigError, OutputError
 from rulerag.kg.worlds import World
+from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.rules import RuleBank, readable
 
 KINDS = ("temporal", "static")

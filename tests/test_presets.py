@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from rulerag.build import RETRIEVERS, make_pipeline
+from rulerag.build import make_pipeline
 from rulerag.demo import mine_world, world_dataset
 from rulerag.errors import ConfigError
 from rulerag.kg.worlds import World
-from rulerag.presets import RULES, preset
+from rulerag.presets import RULES, experiment, method, preset
+from rulerag.registry import innermost, names
 from rulerag.retrieval.rule_guided import RuleGuidedRetriever
 
 
@@ -37,24 +38,29 @@ def test_a_preset_says_what_it_was_asked(tmp_path: Path) -> None:
     config = preset(tmp_path, retriever="bm25", rules="none", query_set="balanced", top_k=7)
     assert config["dataset"] == {"path": str(tmp_path), "query_set": "balanced"}
     assert (config["retriever.type"], config["top_k"]) == ("bm25", 7)
-    assert not {"selector", "guided", "time_aware"} & set(config)
+    assert "selector" not in config
     assert preset(tmp_path) == preset(tmp_path, retriever="bm25", rules="guided")
 
 
 def test_two_presets_share_nothing_that_can_change() -> None:
     first = preset("x").to_dict()
-    first["guided"]["merge"] = "rank"
-    assert preset("x")["guided.merge"] != "rank"
+    first["retriever"]["merge"] = "rank"
+    assert preset("x")["retriever.merge"] != "rank"
 
 
-@pytest.mark.parametrize("retriever", sorted(RETRIEVERS))
+WRAPPERS = ("fused", "guided", "pooled", "time_aware")
+
+
+@pytest.mark.parametrize("retriever", sorted(set(names("retriever")) - {*WRAPPERS}))
 @pytest.mark.parametrize("rules", RULES)
 def test_every_combination_is_a_preset_or_refused(retriever: str, rules: str) -> None:
     if (retriever, rules) == ("symbolic", "none"):
         with pytest.raises(ConfigError, match=r"key 'rules': .* use --rules guided"):
             preset("x", retriever=retriever, rules=rules)
     else:
-        assert preset("x", retriever=retriever, rules=rules)["retriever.type"] == retriever
+        section = preset("x", retriever=retriever, rules=rules)["retriever"]
+        assert innermost(section)["type"] == retriever
+        assert (section["type"] == "guided") == (rules == "guided" and retriever != "symbolic")
 
 
 def test_unknown_names() -> None:
@@ -67,15 +73,18 @@ def test_unknown_names() -> None:
 def test_questions_about_an_undated_graph_have_settings_of_their_own() -> None:
     symbolic = preset("x", retriever="symbolic", static=True)
     guided = preset("x", static=True)
-    assert symbolic["retriever.skip_stated"] and guided["guided.skip_stated"]
-    assert guided["evidence"] == symbolic["evidence"] != preset("x")["evidence"]
+    assert symbolic["retriever.skip_stated"] and guided["retriever.skip_stated"]
+    weighed = symbolic["generator.evidence"]
+    assert symbolic["retriever.evidence"] == weighed != preset("x")["generator.evidence"]
     assert "skip_stated" not in preset("x", retriever="symbolic")["retriever"]
 
 
 def test_an_encoder_and_a_fusion() -> None:
     config = preset("x", retriever="dense", encoder="some/encoder", fusion="weighted")
-    assert config["retriever"] == {"type": "dense", "encoder": "some/encoder"}
-    assert config["fusion"] == {"method": "weighted"}
+    fused = config["retriever"]
+    assert (fused["type"], fused["method"]) == ("fused", "weighted")
+    guided, plain = fused["retrievers"]
+    assert guided["retriever"] == plain == {"type": "dense", "encoder": "some/encoder"}
     assert "encoder" not in preset("x", retriever="dense")["retriever"]
     with pytest.raises(ConfigError, match="key 'encoder': bm25 has no encoder"):
         preset("x", encoder="some/encoder")
@@ -111,3 +120,84 @@ def test_a_generator_by_name_by_folder_or_by_file(tmp_path: Path) -> None:
 def test_a_generator_that_cannot_be_meant(told: str, said: str) -> None:
     with pytest.raises(ConfigError, match=f"key 'generator': .*{said}"):
         preset("x", generator=told)
+
+
+# --- methods by name -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A dataset folder as far as its manifest."""
+    place = tmp_path / "mine"
+    place.mkdir()
+    (place / "manifest.json").write_text('{"name": "mine", "calendar": {"unit": "day"}}')
+    return place
+
+
+def test_a_method_on_a_dataset_of_ones_own(folder: Path) -> None:
+    config = experiment("bm25-guided__symbolic", ["query_set=full", "k1=1.2"], dataset=folder)
+    assert config["dataset"] == {"path": str(folder), "query_set": "full"}
+    assert config["retriever.retriever.retriever.k1"] == 1.2
+    assert config["metadata.benchmark"] == "mine"
+    assert config["metadata.method"] == "BM25, rule-guided"
+    (folder / "manifest.json").write_text('{"name": "mine", "calendar": {}}')
+    undated = experiment("bm25-guided__symbolic", dataset=folder)
+    assert undated["retriever.skip_stated"] and undated["generator.evidence.prior"] == 0
+
+
+def test_a_published_dataset_has_settings_and_numbers(folder: Path) -> None:
+    (folder / "manifest.json").write_text('{"name": "ruleqa-f", "calendar": {}}')
+    config = experiment("dense-guided__symbolic", dataset=folder)
+    assert (config["retriever.bridges"], config["dataset.query_set"]) == (1, "balanced")
+    assert config["dataset.path"] == str(folder)
+    assert config["expected.answer_recall@10.value"] == 0.3187
+    assert "exact_match" not in experiment("dense-guided__llama", dataset=folder)["expected"]
+
+
+def test_parts_go_by_name(folder: Path, tmp_path: Path) -> None:
+    plain = experiment("bm25__symbolic", dataset=folder)
+    swapped = experiment("dense__llama", ["retriever=bm25", "generator=symbolic"], dataset=folder)
+    assert swapped == plain
+    model = experiment("bm25__symbolic", ["generator=some/model"], dataset=folder)
+    assert model["generator"] == {"type": "huggingface", "model": "some/model"}
+    file = tmp_path / "mine.yaml"
+    file.write_text("retriever: {type: bm25}\ngenerator: {type: symbolic}\ndataset: {path: mine}\n")
+    changed = experiment(file, ["generator=candidate", "retriever=lucene", "selector=head"])
+    assert changed["generator"] == {"type": "candidate"}
+    assert changed["retriever"] == {"type": "lucene", "dates": "split"}
+    assert changed["selector"] == {"type": "head"}
+    assert Path(changed["dataset.path"]) == folder
+    assert experiment(file, ["dates=drop"])["retriever.dates"] == "drop"
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "message"),
+    [
+        ("bm26__symbolic", [], "key 'retriever': no retriever is called 'bm26' — did you mean"),
+        ("bm25__symbolik", [], "key 'generator': no generator is called 'symbolik' — did you"),
+        ("bm25", [], "'bm25' is no method and no experiment file — name <retriever>__<gen"),
+        (
+            "bm25__symbolic",
+            ["stopword=en"],
+            "key 'stopword': no such key to override — did you mean",
+        ),
+        ("bm25__symbolic", ["k1=1", "retriever.k1=2"], "'retriever.k1': is set twice"),
+        ("bm25__symbolic", ["generator=a/b", "generator=c/d"], "'generator': is set twice"),
+        ("bm25-guided__symbolic", ["pool=3"], "fits several keys — retriever.pool or retri"),
+        (
+            "configs/ruleqa-i/bm25__symbolic.yaml",
+            [],
+            "methods are named, not files — rulerag evaluate bm25__symbolic --dataset runs/rul",
+        ),
+    ],
+)
+def test_wrong_methods(name: str, overrides: list[str], message: str, folder: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        experiment(name, overrides, dataset=folder)
+    assert message in str(caught.value)
+
+
+def test_a_method_needs_a_dataset() -> None:
+    with pytest.raises(ConfigError, match="key 'dataset': a method needs a dataset — rulerag"):
+        experiment("bm25__symbolic")
+    assert method("bm25__symbolic", "ruleqa-i")["metadata.benchmark"] == "ruleqa-i"

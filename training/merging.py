@@ -20,18 +20,19 @@ import torch
 from tqdm import tqdm
 
 from rulerag.build import make_retriever, make_selector
-from rulerag.config import Config, load_config
+from rulerag.config import Config
 from rulerag.console import guarded
-from rulerag.dataset import RuleQADataset
-from rulerag.errors import ConfigError, EmptyDataError
+from rulerag.errors import EmptyDataError
 from rulerag.evaluation.metrics import AnswerMatcher
 from rulerag.io import read_json
-from rulerag.retrieval.corpus import Rows, RowSearcher
-from rulerag.retrieval.evidence_merging import RowSearch
+from rulerag.presets import experiment
+from rulerag.registry import innermost
 from rulerag.retrieval.learned_merging import FEATURES, LearnedMerger, MergeWeights
-from rulerag.retrieval.pooled import PooledRetriever
+from rulerag.retrieval.merging import SearchHits
+from rulerag.retrieval.pooled import PooledRetriever, check_rows
 from rulerag.retrieval.rule_guided import RuleGuidedRetriever
-from rulerag.types import Query, ScoredDocument
+from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.types import Query
 
 __all__ = ["Asked", "ask", "fine_tuning_queries", "fit", "learn_weights", "main", "recall_at"]
 
@@ -74,28 +75,22 @@ def ask(
     Raises:
         ConfigError: the wrapped retriever cannot answer in rows.
     """
-    searcher = retriever.retriever
-    if not isinstance(searcher, RowSearcher):
-        raise ConfigError(f"{type(searcher).__name__} cannot answer in rows", key="retriever")
+    searcher = check_rows(retriever.retriever, "retriever")
     merger = LearnedMerger(searcher.documents, MergeWeights(START))
     matcher = AnswerMatcher()
     asked: list[Asked] = []
-    bar = tqdm(total=len(queries), desc="queries", disable=not progress)
-
-    def collect(query: Query, searches: Sequence[RowSearch], rows: Rows) -> list[ScoredDocument]:
-        bar.update()
-        hit = merger.hits(query, searches, rows)
-        if len(hit.row):
-            found, place = np.unique(hit.row, return_inverse=True)
-            documents = [searcher.documents[row] for row in found.tolist()]
-            holds = [matcher.first_rank([d], query.answers) is not None for d in documents]
-            right = np.zeros(int(hit.candidate.max()) + 1, dtype=bool)
-            np.logical_or.at(right, hit.candidate, np.array(holds)[place])
-            asked.append(Asked(hit.features, hit.candidate, right))
-        return []
-
-    with bar:
-        retriever.merged_rows(queries, 1, collect)
+    searched = retriever.searches(queries)
+    for query, searches in tqdm(searched, "queries", len(queries), disable=not progress):
+        hits = SearchHits.of(searches)
+        if not len(hits.row):
+            continue
+        features, candidate = merger.features(query, searches, hits)
+        found, place = np.unique(hits.row, return_inverse=True)
+        documents = [searcher.documents[row] for row in found.tolist()]
+        holds = [matcher.first_rank([d], query.answers) is not None for d in documents]
+        right = np.zeros(int(candidate.max()) + 1, dtype=bool)
+        np.logical_or.at(right, candidate, np.array(holds)[place])
+        asked.append(Asked(features, candidate, right))
     return asked
 
 
@@ -179,18 +174,9 @@ def learn_weights(
             answer in what its searches found.
         DataError: the encoder was fine-tuned on a dataset that is not here.
     """
-    settings = config.to_dict()
-    for name in ("guided", "pooled"):
-        if settings.get(name) is not None:
-            settings[name] = {**settings[name], "weights": None}
-    if settings.get("guided") is not None:
-        settings["guided"]["merge"] = "evidence"
-    changed = Config(settings, source=config.source)
+    changed = _unlearned(config)
     retriever = make_retriever(changed, dataset, make_selector(changed, dataset.rules))
-    if not isinstance(retriever, RuleGuidedRetriever | PooledRetriever):
-        raise config.error(
-            "is missing", "guided", hint="an experiment with guided or pooled retrieval"
-        )
+    assert isinstance(retriever, RuleGuidedRetriever | PooledRetriever)  # noqa: S101  (by its type)
     seen = {_asks(query) for query in fine_tuning_queries(changed)}
     queries = _unseen(dataset, query_set, seen)
     if max_queries and len(queries) > max_queries:
@@ -212,6 +198,22 @@ def learn_weights(
     return MergeWeights(rounded, about)
 
 
+def _unlearned(config: Config) -> Config:
+    """The experiment with plain evidence merging."""
+    settings = config.to_dict()
+    section = settings["retriever"]
+    if section["type"] not in ("guided", "pooled"):
+        raise config.error(
+            f"{section['type']} merges no searches",
+            "retriever.type",
+            hint="an experiment with guided or pooled retrieval",
+        )
+    section["weights"] = None
+    if section["type"] == "guided":
+        section["merge"] = "evidence"
+    return Config(settings, source=config.source)
+
+
 def fine_tuning_queries(config: Config) -> list[Query]:
     """The queries that an experiment's query encoder was fine-tuned on; none where it was not.
 
@@ -220,7 +222,7 @@ def fine_tuning_queries(config: Config) -> list[Query]:
     Raises:
         DataError: the dataset of the fine-tuning is not here.
     """
-    encoder = config.get("retriever.query_encoder")
+    encoder = innermost(config.section("retriever")).get("query_encoder")
     record = Path(str(encoder)) / "run" / "settings.json"
     if not encoder or not record.exists():
         return []
@@ -265,20 +267,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m training.merging",
         description="Learn how the searches of rule-guided retrieval are merged "
-        "(guided.merge=learned, guided.weights=FILE).",
-        epilog="example: python -m training.merging configs/ruleqa-n/bm25-guided__symbolic.yaml "
-        "dataset.path=runs/ruleqa-n-validation --out runs/merging-n.json",
+        "(retriever.merge=learned retriever.weights=FILE).",
+        epilog="example: python -m training.merging bm25-guided__symbolic "
+        "--dataset runs/ruleqa-n-validation --out runs/merging-n.json",
     )
-    parser.add_argument("config", type=Path, help="an experiment with rule-guided retrieval")
+    parser.add_argument("config", help="a method or a file with rule-guided or pooled retrieval")
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="changes of it")
     parser.add_argument("--out", type=Path, required=True, help="the file to write")
+    parser.add_argument("--dataset", type=Path, help="the dataset folder (a file states its own)")
     parser.add_argument("--query-set", default="balanced", help="whose queries (balanced)")
     parser.add_argument("--queries", type=int, default=0, help="so many at most (all)")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     arguments = parser.parse_intermixed_args(argv)
 
     def work() -> None:
-        config = load_config(arguments.config, arguments.overrides)
+        config = experiment(arguments.config, arguments.overrides, dataset=arguments.dataset)
         dataset = RuleQADataset.load(config.read("dataset.path", str))
         weights = learn_weights(
             config,

@@ -37,9 +37,10 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _run(words: Sequence[str]) -> None:
     # Imported here: Ctrl-C while the commands load must end as readably as later on.
     from rulerag.cli.app import parse
-    from rulerag.cli.common import remember_command
 
-    remember_command(words)
     work = parse(words)
     if work is not None:
+        from rulerag.cli.common import remember_command
+
+        remember_command(words)
         work()

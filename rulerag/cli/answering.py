@@ -29,11 +29,11 @@ from rulerag.cli.common import (
     say,
     show_progress,
 )
-from rulerag.dataset import RuleQADataset
 from rulerag.errors import ConfigError
 from rulerag.io import write_jsonl
-from rulerag.kg.questions import parse_question
 from rulerag.kg.statements import statement_lines
+from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.ruleqa.questions import parse_question
 from rulerag.text import exact_match
 from rulerag.types import Answer, Query
 

@@ -4,42 +4,111 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import typer
 
-from rulerag.cli import answering, corpora, explaining, graphs, running
+from rulerag import __version__
 from rulerag.console import EXIT_INTERRUPTED
 from rulerag.io import STANDARD_OUTPUT
 
-__all__ = ["COMMANDS", "parse"]
+__all__ = ["COMMANDS", "Command", "parse"]
 
-COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
-    "demo": (running.demo, "rulerag demo --out demo-out"),
-    "mine": (graphs.mine, "rulerag mine ../shared/data/icews14 --out rules.jsonl"),
-    "rules": (graphs.rules, 'rulerag rules rules.jsonl --head "Consult" --top 5'),
-    "index": (corpora.index, "rulerag index runs/ruleqa-i --retriever lucene --out index"),
-    "retrieve": (
-        corpora.retrieve,
+
+@dataclass(frozen=True)
+class Command:
+    """A command, imported when it runs or shows its own help.
+
+    Args:
+        place: where its function is, ``module:name``; its docstring is the help.
+        help: one line for the list of commands, the first of the docstring.
+        example: what its help shows.
+    """
+
+    place: str
+    help: str
+    example: str
+
+    @property
+    def work(self) -> Callable[..., None]:
+        """The function."""
+        module, _, name = self.place.partition(":")
+        return getattr(importlib.import_module(module), name)  # type: ignore[no-any-return]
+
+
+COMMANDS: dict[str, Command] = {
+    "demo": Command(
+        "rulerag.cli.running:demo",
+        "Mine, retrieve, read and explain on embedded worlds that know their own truth.",
+        "rulerag demo --out demo-out",
+    ),
+    "mine": Command(
+        "rulerag.cli.graphs:mine",
+        "Mine a rule bank from a graph.",
+        "rulerag mine ../shared/data/icews14 --out rules.jsonl",
+    ),
+    "rules": Command(
+        "rulerag.cli.graphs:rules",
+        "Look into a rule bank, join it with others, make it smaller.",
+        'rulerag rules rules.jsonl --head "Consult" --top 5',
+    ),
+    "index": Command(
+        "rulerag.cli.corpora:index",
+        "Build an index that `rulerag retrieve --index` opens.",
+        "rulerag index runs/ruleqa-i --retriever lucene --out index",
+    ),
+    "retrieve": Command(
+        "rulerag.cli.corpora:retrieve",
+        "Run retrieval for the queries of a dataset.",
         "rulerag retrieve runs/ruleqa-i --retriever bm25 --rules guided --out run.trec",
     ),
-    "answer": (
-        answering.answer,
+    "answer": Command(
+        "rulerag.cli.answering:answer",
+        "Answer a question, or the queries of a dataset, with the evidence.",
         'rulerag answer "Time 2014-12-01 what does China Consult ?" --dataset runs/ruleqa-i',
     ),
-    "explain": (
-        explaining.explain,
+    "explain": Command(
+        "rulerag.cli.explaining:explain",
+        "Explain answers: guiding rules, documents, minimal retention and omission rules.",
         "rulerag explain runs/ruleqa-i --query test-000003 --html why.html",
     ),
-    "evaluate": (
-        running.evaluate,
-        "rulerag evaluate configs/ruleqa-i/symbolic__symbolic.yaml query_set=full "
+    "evaluate": Command(
+        "rulerag.cli.running:evaluate",
+        "Run one experiment; a rerun resumes what was interrupted.",
+        "rulerag evaluate symbolic__symbolic --dataset runs/ruleqa-i query_set=full "
         "--out runs/symbolic",
     ),
+    "ruleqa build": Command(
+        "rulerag.cli.ruleqa:build",
+        "Make questions, corpus, rules and judgements from a knowledge graph.",
+        "rulerag ruleqa build --kg ../shared/data/nations --out runs/nations",
+    ),
+    "ruleqa check": Command(
+        "rulerag.cli.ruleqa:check",
+        "Prove that a dataset does not leak its answers.",
+        "rulerag ruleqa check runs/ruleqa-i",
+    ),
+    "ruleqa table": Command(
+        "rulerag.cli.ruleqa:table",
+        "Sizes and ceilings of built datasets, beside the published sizes.",
+        "rulerag ruleqa table runs/ruleqa-i runs/ruleqa-y",
+    ),
+    "data fetch": Command(
+        "rulerag.cli.data:fetch",
+        "Download one data set, every file checked by its SHA-256.",
+        "rulerag data fetch icews14 --out data",
+    ),
 }
-"""By name, what a command runs and the example that its help shows."""
+"""The commands by name, in a group where the name has two words."""
+
+_GROUPS = {
+    "ruleqa": "Datasets of questions from knowledge graphs.",
+    "data": "Public knowledge graphs.",
+}
 
 
 def parse(argv: Sequence[str] | None) -> Callable[[], None] | None:
@@ -56,7 +125,7 @@ def parse(argv: Sequence[str] | None) -> Callable[[], None] | None:
     """
     chosen: list[Callable[[], None]] = []
     try:
-        _app(chosen.append)(args=argv)
+        _app(chosen.append, sys.argv[1:] if argv is None else argv)(args=argv)
     except SystemExit as stop:
         if stop.code == EXIT_INTERRUPTED:
             raise KeyboardInterrupt from None
@@ -71,12 +140,25 @@ def _aside(work: Callable[[], None]) -> None:
         work()
 
 
-def _app(choose: Callable[[Callable[[], None]], None]) -> typer.Typer:
-    """The commands, each of which only hands on what it would do."""
+def _tell_version(asked: bool) -> None:
+    if asked:
+        sys.stdout.write(f"rulerag {__version__}\n")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="the version", callback=_tell_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Retrieval-augmented generation that follows rules and shows why it answered."""
+
+
+def _app(choose: Callable[[Callable[[], None]], None], words: Sequence[str]) -> typer.Typer:
+    """The commands, each of which only hands on what it would do; one that is named is imported."""
     app = typer.Typer(
         name="rulerag",
-        help="Retrieval-augmented generation that follows rules and shows why it answered.",
-        epilog="Start here: rulerag demo --out demo-out",
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
@@ -93,6 +175,18 @@ def _app(choose: Callable[[Callable[[], None]], None]) -> typer.Typer:
 
         return command
 
-    for name, (work, example) in COMMANDS.items():
-        app.command(name, epilog=f"Example: {example}")(handing_on(work))
+    app.callback(epilog="Start here: rulerag demo --out demo-out")(_root)
+    groups = {
+        name: typer.Typer(help=what, no_args_is_help=True, rich_markup_mode=None)
+        for name, what in _GROUPS.items()
+    }
+    for place, command in COMMANDS.items():
+        group, _, name = place.rpartition(" ")
+        parent = groups[group] if group else app
+        if place.split() == list(words[: 2 if group else 1]):
+            parent.command(name, epilog=f"Example: {command.example}")(handing_on(command.work))
+        else:
+            parent.command(name, help=command.help)(lambda: None)
+    for name, group_app in groups.items():
+        app.add_typer(group_app, name=name)
     return app

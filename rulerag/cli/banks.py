@@ -10,8 +10,8 @@ import typer
 
 from rulerag.cli.common import say
 from rulerag.errors import ConfigError
-from rulerag.mining.pruning import prune_covered, prune_subsumed, top_rules
-from rulerag.mining.pruning_scores import DEFAULT_SCORE, rule_score
+from rulerag.mining.pruning_scores import DEFAULT_SCORE, SCORES, check_score, top_rules
+from rulerag.mining.pruning_subsumption import prune_subsumed
 from rulerag.mining.quality import check_count
 from rulerag.rules import RuleBank
 
@@ -30,7 +30,7 @@ PruneCoveredOption = Annotated[
 ]
 ScoreOption = Annotated[
     str | None,
-    typer.Option(help=f"what the best of each head are told by (default {DEFAULT_SCORE})"),
+    typer.Option(help=f"ranks the rules of a head: {', '.join(SCORES)} (default {DEFAULT_SCORE})"),
 ]
 
 
@@ -42,7 +42,7 @@ class Smaller:
         prune: drop subsumed rules.
         prune_covered: drop rules that predict nothing new on a graph.
         per_head: rules of each head that stay; all when None.
-        score: what they are told by; the default score when None.
+        score: what ranks them; the default score when None.
 
     Raises:
         ConfigError: an unknown score, a number below 1, or a score without a number.
@@ -57,7 +57,7 @@ class Smaller:
         if self.per_head is not None:
             check_count("top", self.per_head, 1)
         if self.score is not None:
-            rule_score(self.score)
+            check_score(self.score)
             if self.per_head is None:
                 raise ConfigError(
                     "tells the best rules of a head, and all are kept",
@@ -74,6 +74,8 @@ class Smaller:
                 raise ConfigError(
                     "needs the graph of the rules", key="prune-covered", hint="--kg FOLDER"
                 )
+            from rulerag.mining.pruning_coverage import prune_covered  # loads numba
+
             bank = _told("predicting something new", bank, prune_covered(bank, facts))
         if self.per_head is not None:
             score = self.score or DEFAULT_SCORE

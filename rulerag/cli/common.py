@@ -14,12 +14,12 @@ from typing import Annotated, Any
 import typer
 
 from rulerag.build import Options, make_pipeline, open_dataset
-from rulerag.config import Config, load_config
-from rulerag.dataset import RuleQADataset
+from rulerag.config import Config
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
 from rulerag.io import STANDARD_OUTPUT, check_output
 from rulerag.pipeline import RuleRAGPipeline
-from rulerag.presets import preset
+from rulerag.presets import experiment, fragments, preset
+from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Query
 
 __all__ = [
@@ -43,7 +43,7 @@ __all__ = [
 
 # Unset options are None, so that an experiment file can refuse those that it decides itself.
 RetrieverOption = Annotated[
-    str | None, typer.Option(help="bm25 (default), lucene, dense or symbolic")
+    str | None, typer.Option(help=f"{', '.join(fragments('retrievers'))} (default bm25)")
 ]
 TopKOption = Annotated[int | None, typer.Option(help="documents per query (default 10)")]
 QuerySetOption = Annotated[
@@ -59,13 +59,13 @@ EncoderOption = Annotated[
 ]
 FusionOption = Annotated[
     str | None,
-    typer.Option(help="fuse the guided list with the plain: rrf, weighted, combsum or combmnz"),
+    typer.Option(help="fuse the guided list with the plain: rrf or weighted"),
 ]
 GeneratorOption = Annotated[
     str | None,
     typer.Option(
-        help="symbolic (default), candidate, a model (folder or Hub name; rulerag-nano-llama is "
-        "installed), or a YAML file with a section `generator`"
+        help=f"{', '.join(fragments('generators'))} (default symbolic), a model (folder or Hub "
+        "name; rulerag-nano-llama is installed), or a YAML file with a section `generator`"
     ),
 ]
 LimitOption = Annotated[int | None, typer.Option(help="only the first N queries")]
@@ -165,16 +165,25 @@ class Target:
                     key=next(iter(given)),
                     hint="leave the option out, or name a dataset folder",
                 )
-            query_set = [f"+dataset.query_set={self.query_set}"] if self.query_set else []
-            return load_config(self.place, query_set)
+            query_set = [f"dataset.query_set={self.query_set}"] if self.query_set else []
+            return experiment(self.place, query_set)
         given.setdefault("rules", "guided" if self.retriever == "symbolic" else rules)
         config = preset(self.place, query_set=self.query_set or "full", **given)
         if self.index is None:
             return config
         # An index keeps the settings that it was built with.
-        kept = config.section("retriever").to_dict()
-        retriever = {key: kept[key] for key in ("type", "encoder") if key in kept}
-        return Config({**config.to_dict(), "retriever": retriever})
+        values = config.to_dict()
+        return Config({**values, "retriever": _without_index_settings(values["retriever"])})
+
+
+def _without_index_settings(section: dict[str, Any]) -> dict[str, Any]:
+    """Settings of a retriever, those that an index on disk decides left out."""
+    if "retriever" in section:
+        return {**section, "retriever": _without_index_settings(section["retriever"])}
+    if "retrievers" in section:
+        parts = [_without_index_settings(part) for part in section["retrievers"]]
+        return {**section, "retrievers": parts}
+    return {key: section[key] for key in ("type", "encoder") if key in section}
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from rulerag.cli.common import (
 )
 from rulerag.errors import ConfigError, DataError, OutputError
 from rulerag.io import check_folder, read_records
+from rulerag.registry import retriever_name
 from rulerag.types import Document, Query, ScoredDocument
 
 __all__ = ["index", "retrieve"]
@@ -43,7 +44,7 @@ def index(
     ] = None,
     encoder: EncoderOption = None,
     kind: Annotated[
-        str | None, typer.Option(help="of a dense index: flat (default), ivf, hnsw, sq8 or ivf-sq8")
+        str | None, typer.Option(help="of a dense index, FAISS's: Flat (default), HNSW32, SQ8 …")
     ] = None,
     quiet: QuietOption = False,
 ) -> None:
@@ -87,9 +88,9 @@ def _lucene(documents: list[Document], out: Path, **options: Any) -> None:
 
 
 def _dense(documents: list[Document], out: Path, **options: Any) -> None:
-    from rulerag.retrieval.dense_checkpoints import dense_from_checkpoints
+    from rulerag.retrieval.dense_checkpoints import open_dense
 
-    dense_from_checkpoints(documents, **options).save(out)
+    open_dense(documents, **options).save(out)
 
 
 _BUILDERS: dict[str, Callable[..., None]] = {"bm25": _bm25, "lucene": _lucene, "dense": _dense}
@@ -145,8 +146,7 @@ def retrieve(
     else:
         raise ConfigError("there is no union without rules", key="union", hint="--rules guided")
     seconds = time.perf_counter() - started
-    tag = config.read("retriever.type", str) + ("-guided" if config.section("guided") else "")
-    tag += "-fused" if config.get("fusion") is not None else ""
+    tag = retriever_name(config.section("retriever"))
     write_run(out, {q.id: docs for q, docs in zip(queries, found, strict=True)}, tag=tag)
     mean = sum(map(len, found)) / len(queries)
     say(

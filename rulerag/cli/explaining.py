@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -35,15 +36,15 @@ from rulerag.cli.common import (
     command_line,
     say,
 )
-from rulerag.dataset import RuleQADataset
 from rulerag.errors import ConfigError
 from rulerag.io import write_jsonl
 from rulerag.pipeline import RuleRAGPipeline
+from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Answer, Document, Query
 
 if TYPE_CHECKING:
-    from rulerag.explanation.judging import Predicate
     from rulerag.explanation.narrative import AnswerExplanation
+    from rulerag.explanation.predicates import Predicate
     from rulerag.protocols import Generator
 
 __all__ = ["explain"]
@@ -81,7 +82,11 @@ def explain(
     ] = "verdict",
     group: Annotated[
         str | None,
-        typer.Option(help="explain groups first, then inside: rule (what it found), or document"),
+        typer.Option(
+            "--group",
+            "--group-by",
+            help="explain groups first, then inside: rule (what it found), or document",
+        ),
     ] = None,
     counterfactuals: Annotated[
         bool, typer.Option(help="the smallest removals that change the answer, too")
@@ -129,19 +134,29 @@ def explain(
     quiet: QuietOption = False,
 ) -> None:
     """Explain answers: guiding rules, documents, minimal retention and omission rules."""
-    from rulerag.evaluation.html import write_report
+    from rulerag.explanation.asking import VotingGenerator, refuse_another_answer
     from rulerag.explanation.cache import AnswerCache
-    from rulerag.explanation.details import check_methods
-    from rulerag.explanation.group_views import check_grouping
-    from rulerag.explanation.llm_judge import predicate_pair
     from rulerag.explanation.log_probability import check_value
-    from rulerag.explanation.provenance import explain_answer
+    from rulerag.explanation.predicates import predicate_pair
+    from rulerag.explanation.provenance import ExplainSettings, explain_answer
     from rulerag.explanation.rule_faithfulness import mean_rule_faithfulness
-    from rulerag.explanation.votes import VotingGenerator, refuse_another_answer
 
     check_outputs(out, html)
-    check_methods(attribution or (), samples)
-    check_grouping(group, unit)
+    settings = ExplainSettings.read(
+        {
+            "unit": unit,
+            "max_sources": max_sources,
+            "validity": validity,
+            "seed": seed,
+            "subsets": subsets,
+            "max_probes": max_probes,
+            "attribution": tuple(attribution or ()),
+            "samples": samples,
+            "value": value,
+            "counterfactuals": counterfactuals,
+            "group_by": group,
+        }
+    )
     if rerun_retrieval and index is not None:
         raise ConfigError(
             "holds the documents that shall be taken out",
@@ -154,46 +169,36 @@ def explain(
     queries = opened.queries[:SHOWN] if limit is None and not query else opened.queries
     reader = opened.pipeline.generator
     asked = reader if votes == 1 else VotingGenerator(reader, votes)
-    check_value(value, asked, attribution or ())
+    check_value(value, asked, settings.attribution)
     answers = opened.pipeline.answer(queries)
     told = [item for item in answers if item.text and item.documents]
     bar = tqdm(told, "explaining", disable=quiet or len(told) <= SHOWN, unit="answer")
     kept = AnswerCache(cache) if cache is not None else None
-    explanations = []
-    for item in bar:
-        holds, fails = predicate_pair(
-            predicate, answer=item.text, answers=item.query.answers, question=item.query.text
-        )
-        explanation = explain_answer(
-            item,
-            asked,
-            # By default the explainer words the condition itself.
-            predicate=None if predicate == "answer" else holds,
-            omission_predicate=None if predicate == "answer" else fails,
-            unit=unit,
-            max_sources=max_sources,
-            validity=validity,
-            seed=seed,
-            subsets=subsets,
-            max_probes=max_probes,
-            cache=kept,
-            attribution=attribution or (),
-            samples=samples,
-            value=value,
-            counterfactuals=counterfactuals,
-            group_by=group,
-        )
-        if votes == 1:  # the probe that keeps every document asked what the pipeline had asked
-            refuse_another_answer(item.text, explanation.full_output)
-        if rerun_retrieval:
-            explanation = _rerun(explanation, item, chosen, opened, asked, holds)
-        explanations.append(explanation)
-    records = [explanation.to_json() for explanation in explanations]
-    if out is not None:
-        write_jsonl(out, records)
-    if html is not None:
-        about = _about(chosen, opened, explanations)
-        write_report(html, title="Why these answers", about=about, explanations=records)
+    explanations: list[AnswerExplanation] = []
+    try:
+        for item in bar:
+            holds, fails = predicate_pair(predicate, answer=item.text, answers=item.query.answers)
+            explanation = explain_answer(
+                item,
+                asked,
+                settings,
+                # By default the explainer words the condition itself.
+                predicate=None if predicate == "answer" else holds,
+                omission_predicate=None if predicate == "answer" else fails,
+                cache=kept,
+            )
+            if votes == 1:  # the probe that keeps every document asked what the pipeline had asked
+                refuse_another_answer(item.text, explanation.full_output)
+            if rerun_retrieval:
+                explanation = _rerun(explanation, item, chosen, opened, asked, holds)
+            explanations.append(explanation)
+    except KeyboardInterrupt:
+        if explanations:
+            _write(chosen, opened, explanations, out, html)
+            how_many = f"{len(explanations)} of {len(told)} answers were explained"
+            sys.stderr.write(f"\n{how_many}{_written(out, html)}\n")
+        raise
+    _write(chosen, opened, explanations, out, html)
     for explanation in explanations[:SHOWN]:
         say(f"{explanation}\n")
     tell_rest(len(explanations), "explanation", out)
@@ -204,9 +209,31 @@ def explain(
     if len(queries) < len(opened.queries):
         total = f"{len(opened.queries):,}"
         say(f"these are the first {len(queries)} of {total} queries; --limit N explains more")
-    written = [str(file) for file in (out, html) if file is not None]
-    if written:
-        say(f"written to {' and '.join(written)}")
+    if out is not None or html is not None:
+        say(_written(out, html).removeprefix(", "))
+
+
+def _write(
+    chosen: Target,
+    opened: Opened,
+    explanations: Sequence[AnswerExplanation],
+    out: Path | None,
+    html: Path | None,
+) -> None:
+    """The records and the page, where they are wanted."""
+    from rulerag.evaluation.html import write_report
+
+    records = [explanation.to_json() for explanation in explanations]
+    if out is not None:
+        write_jsonl(out, records)
+    if html is not None:
+        about = _about(chosen, opened, explanations)
+        write_report(html, title="Why these answers", about=about, explanations=records)
+
+
+def _written(out: Path | None, html: Path | None) -> str:
+    files = [str(file) for file in (out, html) if file is not None]
+    return f", written to {' and '.join(files)}" if files else ""
 
 
 def _rerun(

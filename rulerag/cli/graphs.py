@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rulerag.arguments import parameters
-from rulerag.build import MINERS, load_component, make_miner
+from rulerag.build import make_miner
 from rulerag.cli.banks import (
     PruneCoveredOption,
     PruneOption,
@@ -20,9 +19,10 @@ from rulerag.cli.banks import (
 from rulerag.cli.common import QuietOption, check_outputs, say, show_progress, table
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.mining.pruning import merge_rules
+from rulerag.mining.normal_form import merge_rules
 from rulerag.mining.quality import check_count, check_fraction
 from rulerag.parallel import backend as make_backend
+from rulerag.registry import find
 from rulerag.rules import RuleBank, readable
 
 __all__ = ["mine", "rules"]
@@ -111,7 +111,7 @@ def mine(
     given = {key: value for key, value in options.items() if value is not None}
     if miner == "auto":
         # One command line for graphs of both kinds: what the chosen miner knows counts.
-        known = parameters(load_component("miner", MINERS, name))
+        known = find("miner", name).keys
         given = {key: value for key, value in given.items() if key in known}
     if name == "tlogic":
         given.setdefault("lengths", _LENGTHS)

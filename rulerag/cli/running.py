@@ -17,17 +17,27 @@ from rulerag.cli.common import (
     show_progress,
     table,
 )
-from rulerag.config import load_config
 from rulerag.errors import ConfigError
+from rulerag.presets import experiment as load_experiment
 
 __all__ = ["demo", "evaluate"]
 
 
 def evaluate(
-    config: Annotated[Path, typer.Argument(help="an experiment file")],
+    experiment: Annotated[
+        str,
+        typer.Argument(help="a method, such as bm25-guided__symbolic, or an experiment file"),
+    ],
     out: Annotated[Path, typer.Option(help="the folder of the run")],
     overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="changed settings")
+        list[str] | None,
+        typer.Argument(
+            metavar="[KEY=VALUE]...",
+            help="changed settings: every key of a component, query_set=full, generator=NAME …",
+        ),
+    ] = None,
+    dataset: Annotated[
+        Path | None, typer.Option(help="the dataset folder (default: the experiment file's)")
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="throw away another run in the folder")
@@ -40,11 +50,13 @@ def evaluate(
     from rulerag.evaluation.experiment import run_experiment
     from rulerag.output_folder import output_folder
 
-    if config.is_dir():
+    if Path(experiment).is_dir():
         raise ConfigError(
-            "is a folder", path=config, hint="name an experiment file, such as those in configs"
+            "is a folder",
+            path=experiment,
+            hint="name a method, such as bm25-guided__symbolic, and the folder with --dataset",
         )
-    settings = load_config(config, overrides or ())
+    settings = load_experiment(experiment, overrides or (), dataset=dataset)
     # What a file expects holds for the experiment that it states, wherever the dataset stands.
     changed = [o for o in overrides or () if not o.startswith(("dataset.path=", "path="))]
     if changed or limit is not None:
@@ -65,7 +77,7 @@ def evaluate(
             progress=show_progress(quiet),
             load_seconds=opened.load_seconds,
         )
-    _tell(config.stem, result)
+    _tell(Path(experiment).stem, result)
     say(f"written to {out}")
 
 

@@ -45,11 +45,12 @@ from rulerag.io import (
     write_text,
 )
 from rulerag.output_folder import output_folder
+from rulerag.registry import retriever_name
 from rulerag.retrieval.runs import write_run
 from rulerag.types import Document, ScoredDocument
 
 if TYPE_CHECKING:
-    from rulerag.dataset import RuleQADataset
+    from rulerag.ruleqa.dataset import RuleQADataset
     from rulerag.types import Answer, Query
 
 __all__ = ["AnsweringPipeline", "code_fingerprint", "run_experiment", "versions"]
@@ -73,7 +74,6 @@ _PACKAGES = (
     "numba",
     "numpy",
     "openai",
-    "polars",
     "pyserini",
     "scipy",
     "sentence-transformers",
@@ -120,8 +120,8 @@ def run_experiment(
         dataset: whose queries they are; its judgements are used where there are any.
         queries: what to ask.
         out: the folder of the run.
-        config: the experiment; its ``metadata``, ``retriever.type`` and ``generator.type`` name
-            the run in ``metrics.json``.
+        config: the experiment; its ``metadata``, ``retriever`` and ``generator.type`` name the run
+            in ``metrics.json``.
         top_k: the k of the pipeline.
         seed: the seed of the run, for the record.
         batch_size: queries between two writes to disk.
@@ -326,8 +326,7 @@ def _result(
     return {
         "benchmark": config.read("metadata.benchmark", str, dataset.name),
         "method": config.read("metadata.method", str, ""),
-        "retriever": config.read("retriever.type", str, "")
-        + ("-guided" if config.get("guided") is not None else ""),
+        "retriever": retriever_name(config.section("retriever")),
         "generator": config.read("generator.type", str, ""),
         "num_queries": len(queries),
         "metrics": {**mean_metrics([row["metrics"] for row in rows]), **judged},

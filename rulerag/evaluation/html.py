@@ -15,9 +15,8 @@ from rulerag.evaluation.metrics import metric
 from rulerag.evaluation.report import expected_rows, format_value, results_table
 from rulerag.evaluation.svg import confidence_mark, document_roles, evidence_flow, recall_curves
 from rulerag.explanation.shown import SUBSETS, ShownRule, percent
-from rulerag.explanation.telling import capital
 from rulerag.explanation.trace import RuleTrace
-from rulerag.explanation.wording import factored
+from rulerag.explanation.wording import capital, factored
 from rulerag.io import write_text
 from rulerag.rules import Rule
 

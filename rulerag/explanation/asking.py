@@ -1,4 +1,4 @@
-"""What is asked of a generator: keys of what it reads, answers as they arrive, what spoils them.
+"""Generators under explanation: keys of what they read, answers as they arrive, votes, refusals.
 
 An answer belongs to what was read for it and to nothing else. So the key of an answer holds all
 that its generator reads of a request, and neither the query's id, its gold answers nor its place
@@ -7,33 +7,29 @@ in a batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rulerag.errors import DroppedDocumentsError, EndpointChangedError, ExplanationError
+from rulerag.errors import (
+    ConfigError,
+    DroppedDocumentsError,
+    EndpointChangedError,
+    ExplanationError,
+    SamplingError,
+)
 from rulerag.io import fingerprint_object
-from rulerag.protocols import Arrival
-from rulerag.types import GenerationRequest, Query
+from rulerag.protocols import Arrival, Generator
+from rulerag.text import normalize_answer
+from rulerag.types import Candidate, Completion, GenerationRequest, Query
 
-if TYPE_CHECKING:
-    from rulerag.protocols import Generator
-
-__all__ = [
-    "Asked",
-    "arrivals",
-    "endpoint_changed",
-    "reading_of",
-    "refuse_dropped_documents",
-    "request_key",
-    "whole_request",
-]
+__all__ = ["VotingGenerator", "refuse_another_answer"]
 
 _UNREAD = ("id", "answers")  # of a query
-_KEY_DIGITS = 40
-_SHOWN = 5
-_HELD = 4096
+_KEY_DIGITS, _SHOWN, _HELD = 40, 5, 4096
+# Where readers hold the readers that they are made of.
+_PARTS = ("generator", "reader", "model", "symbolic")
 
 
 def request_key(generator: str, reading: object) -> str:
@@ -49,10 +45,10 @@ def request_key(generator: str, reading: object) -> str:
 def reading_of(generator: Generator, request: GenerationRequest) -> object:
     """What a generator reads of a request: what it says itself, else the whole request."""
     reading = getattr(generator, "reading", None)
-    return reading(request) if callable(reading) else whole_request(request)
+    return reading(request) if callable(reading) else _whole_request(request)
 
 
-def whole_request(request: GenerationRequest) -> object:
+def _whole_request(request: GenerationRequest) -> object:
     """Everything that a generator may read of a request, as a JSON-like value.
 
     That is every field of query, rules (with their counts, atoms and words) and documents (with
@@ -62,7 +58,7 @@ def whole_request(request: GenerationRequest) -> object:
     for field in fields(request):
         value = getattr(request, field.name)
         many = isinstance(value, list | tuple)
-        told[field.name] = [_digest(part) for part in value] if many else _digest(value)
+        told[field.name] = list(map(_digest, value)) if many else _digest(value)
     return told
 
 
@@ -96,6 +92,22 @@ def _plain(value: Any) -> Any:
     return value
 
 
+class WrappedGenerator:
+    """What stands in front of a generator and reads what that one reads."""
+
+    def __init__(self, generator: Any) -> None:
+        self.generator = generator
+
+    @property
+    def prompts(self) -> Any:
+        """The generator's own, where it has them."""
+        return getattr(self.generator, "prompts", None)
+
+    def reading(self, request: GenerationRequest) -> object:
+        """What the generator reads."""
+        return reading_of(self.generator, request)
+
+
 def arrivals(
     generator: Generator, requests: Sequence[GenerationRequest]
 ) -> Iterator[list[Arrival]]:
@@ -107,65 +119,24 @@ def arrivals(
         ExplanationError: the generator returned too few or too many completions.
     """
     stream = getattr(generator, "stream", None)
+    found = 0
     if callable(stream):
-        waiting = set(range(len(requests)))
+        seen = set()
         for arrival in stream(requests):
-            waiting.discard(arrival.place)
+            seen.add(arrival.place)
             yield [arrival]
-        if waiting:
-            raise _wrong_count(len(requests) - len(waiting), len(requests))
-        return
-    completions = generator.generate(requests)
-    if len(completions) != len(requests):
-        raise _wrong_count(len(completions), len(requests))
-    system = str(getattr(generator, "system_fingerprint", ""))
-    yield [Arrival(place, completion, system) for place, completion in enumerate(completions)]
-
-
-def _wrong_count(found: int, wanted: int) -> ExplanationError:
-    return ExplanationError(
-        f"the generator returned {found} completions for {wanted} requests",
-        hint="return one completion for each request, in the order given",
-    )
-
-
-class Asked:
-    """A generator as the answer function of an engine.
-
-    Args:
-        generator: what is asked.
-        reduced: the request that keeps some sources, given by their indices.
-
-    Attributes:
-        arrived: what the last batch got so far, by kept indices.
-        scores: the generator's own score of every answer that arrived, where it states one.
-    """
-
-    def __init__(
-        self, generator: Generator, reduced: Callable[[tuple[int, ...]], GenerationRequest]
-    ) -> None:
-        self._generator = generator
-        self._reduced = reduced
-        self._system: str | None = None
-        self.arrived: dict[tuple[int, ...], str] = {}
-        self.scores: dict[tuple[int, ...], float | None] = {}
-
-    def __call__(self, batch: list[tuple[int, ...]]) -> list[str]:
-        """The outputs for some subsets, in order.
-
-        Raises:
-            EndpointChangedError: an answer came from another build of the model than those before.
-            ExplanationError: the generator returned too few or too many completions.
-        """
-        self.arrived = {}
-        requests = [self._reduced(kept) for kept in batch]
-        for place, completion, system in chain.from_iterable(arrivals(self._generator, requests)):
-            if self._system not in (None, system):
-                raise endpoint_changed(self._system or "", system)
-            self._system = system
-            self.scores[batch[place]] = completion.score
-            self.arrived[batch[place]] = completion.text
-        return [self.arrived[kept] for kept in batch]
+        found = len(seen)
+    else:
+        completions = generator.generate(requests)
+        found = len(completions)
+        if found == len(requests):
+            system = str(getattr(generator, "system_fingerprint", ""))
+            yield [Arrival(place, one, system) for place, one in enumerate(completions)]
+    if found != len(requests):
+        raise ExplanationError(
+            f"the generator returned {found} completions for {len(requests)} requests",
+            hint="return one completion for each request, in the order given",
+        )
 
 
 def endpoint_changed(before: str, now: str) -> EndpointChangedError:
@@ -187,17 +158,116 @@ def refuse_dropped_documents(generator: Generator, request: GenerationRequest) -
         DroppedDocumentsError: documents did not fit; names them.
     """
     prompts = getattr(generator, "prompts", None)
-    if not callable(prompts):
-        return
-    (prompt,) = prompts([request])
-    if not prompt.dropped:
-        return
-    names = ", ".join(map(repr, prompt.dropped[:_SHOWN]))
-    more = len(prompt.dropped) - _SHOWN
-    raise DroppedDocumentsError(
-        f"the prompt of query {request.query.id!r} holds {len(prompt.kept)} of "
-        f"{len(request.documents)} documents: {names}{f' and {more} more' if more > 0 else ''} "
-        "did not fit, and what is never read explains nothing",
-        hint="allow longer prompts (max_input_tokens, max_prompt_tokens), take a model with a "
-        "longer context, or fewer documents (top_k)",
-    )
+    (prompt,) = prompts([request]) if callable(prompts) else (None,)
+    if prompt is not None and prompt.dropped:
+        names = ", ".join(map(repr, prompt.dropped[:_SHOWN]))
+        more = len(prompt.dropped) - _SHOWN
+        raise DroppedDocumentsError(
+            f"the prompt of query {request.query.id!r} holds {len(prompt.kept)} of "
+            f"{len(request.documents)} documents: {names}{f' and {more} more' if more > 0 else ''} "
+            "did not fit, and what is never read explains nothing",
+            hint="allow longer prompts (max_input_tokens, max_prompt_tokens), take a model with a "
+            "longer context, or fewer documents (top_k)",
+        )
+
+
+class VotingGenerator(WrappedGenerator):
+    """Asks a generator several times and answers what most of the tries said.
+
+    Outputs count as one after normalisation. Ties go to the one that was said first.
+
+    Args:
+        generator: one that samples, anew in each call.
+        votes: how many tries.
+
+    Raises:
+        ConfigError: fewer than one vote.
+    """
+
+    def __init__(self, generator: Generator, votes: int = 5) -> None:
+        if votes < 1:
+            raise ConfigError(f"expected a number from 1, found {votes}", key="votes")
+        super().__init__(generator)
+        self.votes = votes
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the generator and the number of votes."""
+        return fingerprint_object(["votes", self.votes, self.generator.fingerprint])
+
+    @property
+    def sampling(self) -> str:
+        """Empty: the vote stands for the tries, unless there is only one."""
+        return "" if self.votes > 1 else _sampling_of(self.generator)
+
+    @property
+    def system_fingerprint(self) -> str:
+        """Which build of a model gave the last answers, where the generator knows."""
+        return str(getattr(self.generator, "system_fingerprint", ""))
+
+    def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
+        """Return one completion for each request, in order; its candidates hold the votes.
+
+        The candidates' scores are shares of the votes; the completion keeps the generator's own
+        score of the winning try.
+        """
+        ballots = [self.generator.generate(requests) for _ in range(self.votes)]
+        return [self._count([ballot[i] for ballot in ballots]) for i in range(len(requests))]
+
+    def _count(self, tries: Sequence[Completion]) -> Completion:
+        first: dict[str, Completion] = {}
+        for one in tries:
+            first.setdefault(normalize_answer(one.text), one)
+        # Equal counts stay in the order of appearance.
+        ranked = Counter(normalize_answer(one.text) for one in tries).most_common()
+        candidates = [Candidate(first[text].text, count / len(tries)) for text, count in ranked]
+        winner = first[ranked[0][0]]
+        return Completion(winner.text, winner.score, tuple(candidates))
+
+
+def _sampling_of(generator: object) -> str:
+    """How a generator, or one that it is made of, decodes by chance; empty where none says so.
+
+    Read from ``sampling``, else from ``do_sample`` and ``temperature``.
+    """
+    stated = getattr(generator, "sampling", None)
+    if stated is not None:
+        return str(stated) if stated else ""
+    if getattr(generator, "do_sample", None) is True:
+        return "do_sample"
+    temperature = getattr(generator, "temperature", None)
+    if isinstance(temperature, int | float) and temperature > 0:
+        return f"temperature {temperature:g}"
+    parts = (getattr(generator, name, None) for name in _PARTS)
+    return next(filter(None, (_sampling_of(p) for p in parts if hasattr(p, "fingerprint"))), "")
+
+
+def refuse_sampling_generator(generator: Generator) -> None:
+    """Refuse a generator that says it decodes by chance; asks nothing.
+
+    Raises:
+        SamplingError: it does; says how.
+    """
+    if how := _sampling_of(generator):
+        raise SamplingError(
+            f"the generator decodes by chance ({how}): asked the same again it may answer "
+            "otherwise, and a probe would tell as much about chance as about the sources",
+            hint="set temperature 0, or let several tries vote (votes, VotingGenerator)",
+        )
+
+
+def refuse_another_answer(first: str, second: str | None) -> None:
+    """Refuse two answers to one request that differ; costs nothing where both are known.
+
+    Args:
+        first: what the generator said.
+        second: what it said when it was asked the same again; None when it was not.
+
+    Raises:
+        SamplingError: the answers differ.
+    """
+    if second is not None and normalize_answer(first) != normalize_answer(second):
+        raise SamplingError(
+            f"the generator says {first!r} and then {second!r} to the same request",
+            hint="decode greedily, or let several tries vote (votes, VotingGenerator)",
+        )

@@ -1,7 +1,7 @@
 """How much each source counts: leave-one-out, Shapley and Banzhaf values.
 
-Every function takes an engine and a score (a number for an output, a predicate, or the
-generator's own score) and asks the engine in batches; what it knows is not asked again.
+Every function takes an engine and a score (a number for an output, or a predicate) and asks the
+engine in batches; what it knows is not asked again.
 
 References:
     Shapley 1953 (Contributions to the Theory of Games 2, 307-317).
@@ -14,37 +14,86 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 
 from rulerag.errors import ConfigError
 from rulerag.explanation.lattice import indices_of, mask_of
-from rulerag.explanation.predictors import LinearSurrogate, SplitSurrogate
 from rulerag.explanation.probe import ProbeEngine
-from rulerag.explanation.trace import expect
+from rulerag.explanation.record import Record
+from rulerag.explanation.sources import Source
 from rulerag.explanation.values import Floats, Score, SetValue, valued
+from rulerag.protocols import Encoder
 
-__all__ = ["MAX_EXACT_VALUES", "Attribution", "banzhaf_values", "leave_one_out", "shapley_values"]
+__all__ = ["Attribution", "LinearSurrogate", "banzhaf_values", "leave_one_out", "shapley_values"]
 
 MAX_EXACT_VALUES = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Attribution:
+@dataclass(frozen=True)
+class LinearSurrogate(Record):
+    """A linear function of the kept sources.
+
+    Args:
+        weights: of the sources, in order.
+        bias: the number without any source.
+    """
+
+    weights: tuple[float, ...]
+    bias: float
+
+    def __call__(self, mask: int) -> float:
+        """The predicted score of a subset, whose mask has bit i set when source i is kept."""
+        return self.bias + sum(w for i, w in enumerate(self.weights) if mask >> i & 1)
+
+
+@dataclass(frozen=True)
+class SplitSurrogate(Record):
+    """One linear function for the subsets with a whole rule, another for those without.
+
+    Args:
+        rules: the minimal sets of source indices that keep the score.
+        above: predicts subsets with a whole rule.
+        below: predicts the others.
+        complete: whether the search for rules ended, so that under the assumption that more
+            sources keep the score too there are no others.
+    """
+
+    rules: tuple[tuple[int, ...], ...]
+    above: LinearSurrogate
+    below: LinearSurrogate
+    complete: bool
+
+    @cached_property
+    def masks(self) -> tuple[int, ...]:
+        """The rules as masks."""
+        return tuple(map(mask_of, self.rules))
+
+    def holds(self, mask: int) -> bool:
+        """Whether a subset has a whole rule."""
+        return any(rule & ~mask == 0 for rule in self.masks)
+
+    def __call__(self, mask: int) -> float:
+        """The predicted score of a subset."""
+        return self.above(mask) if self.holds(mask) else self.below(mask)
+
+
+@dataclass(frozen=True)
+class Attribution(Record):
     """A number for each source.
 
     Args:
         method: how it was found.
         names: what the sources are called, in order.
         values: what each counts, in the unit of the score.
+        errors: the standard error of each value: the standard deviation that it would have over
+            other seeds. None for exact values and where none is stated.
         full: the score with every source kept; for a surrogate, what it predicts.
         empty: the score with every source removed, likewise; None when it was not asked.
         num_probes: how many distinct subsets were needed.
-        errors: the standard error of each value: the standard deviation that it would have over
-            other seeds. None for exact values and where none is stated.
         removals: the sources in the order in which removing them costs most, each after those
             before it, where that was looked for. It differs from ``ranking`` where sources stand in
             for each other: the second of two that say the same costs nothing until the first goes.
@@ -54,10 +103,10 @@ class Attribution:
     method: str
     names: tuple[str, ...]
     values: tuple[float, ...]
+    errors: tuple[float, ...] | None
     full: float
     empty: float | None
     num_probes: int
-    errors: tuple[float, ...] | None = None
     removals: tuple[int, ...] | None = None
     surrogate: SplitSurrogate | None = None
 
@@ -68,9 +117,7 @@ class Attribution:
 
     def predict(self, mask: int) -> float:
         """The score that is predicted for a subset; up to a constant where ``empty`` is None."""
-        if self.surrogate is not None:
-            return self.surrogate(mask)
-        return LinearSurrogate(self.values, self.empty or 0.0)(mask)
+        return (self.surrogate or LinearSurrogate(self.values, self.empty or 0.0))(mask)
 
     def top(self, count: int) -> frozenset[int]:
         """The ``count`` sources that count most."""
@@ -85,47 +132,11 @@ class Attribution:
         if self.removals is not None:
             order = ", ".join(self.names[index] for index in self.removals)
             lines.append(f"  removed in this order, most is lost: {order}")
-        if self.surrogate is not None and self.surrogate.rules not in ((), (0,)):
-            rules = [" + ".join(self.names[i] for i in indices_of(m)) for m in self.surrogate.rules]
+        if self.surrogate is not None and any(self.surrogate.rules):
+            rules = [" + ".join(self.names[i] for i in rule) for rule in self.surrogate.rules]
             more = "" if self.surrogate.complete else ", or with sets not looked for"
             lines.append(f"  the score is kept with {' or with '.join(rules)}{more}")
         return "\n".join(lines)
-
-    def to_json(self) -> dict[str, Any]:
-        """The values as a JSON object."""
-        return {
-            "method": self.method,
-            "names": list(self.names),
-            "values": list(self.values),
-            "errors": None if self.errors is None else list(self.errors),
-            "full": self.full,
-            "empty": self.empty,
-            "num_probes": self.num_probes,
-            "removals": None if self.removals is None else list(self.removals),
-            "surrogate": None if self.surrogate is None else self.surrogate.to_json(),
-        }
-
-    @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> Attribution:
-        """Read the object that ``to_json`` makes; older ones have no removals and no surrogate.
-
-        Raises:
-            DataFormatError: a key is missing or has the wrong type.
-        """
-        errors = expect(row, "errors", list | None)
-        removals = expect({"removals": None, **row}, "removals", list | None)
-        surrogate = expect({"surrogate": None, **row}, "surrogate", dict | None)
-        return cls(
-            method=expect(row, "method", str),
-            names=tuple(expect(row, "names", list)),
-            values=tuple(float(value) for value in expect(row, "values", list)),
-            full=float(expect(row, "full", int | float)),
-            empty=None if row.get("empty") is None else float(row["empty"]),
-            num_probes=expect(row, "num_probes", int),
-            errors=None if errors is None else tuple(float(value) for value in errors),
-            removals=None if removals is None else tuple(removals),
-            surrogate=None if surrogate is None else SplitSurrogate.from_json(surrogate),
-        )
 
 
 def leave_one_out(engine: ProbeEngine | SetValue, score: Score | None = None) -> Attribution:
@@ -133,19 +144,17 @@ def leave_one_out(engine: ProbeEngine | SetValue, score: Score | None = None) ->
 
     Args:
         engine: answers or numbers for subsets of the sources.
-        score: a number for an output; None for the generator's own score.
+        score: a number for an output; None where outputs are numbers.
 
     Raises:
-        ExplanationError: the generator states no score.
         PredicateError: the score raised or is not finite.
         ProbeBudgetError: the engine's budget ran out.
     """
     value = valued(engine, score)
     found = value([value.full, *(value.full ^ 1 << i for i in range(value.num_sources))])
     values = tuple((found[0] - found[1:]).tolist())
-    return Attribution(
-        "leave-one-out", value.names, values, float(found[0]), None, value.num_probes
-    )
+    full, probes = float(found[0]), value.num_probes
+    return Attribution("leave-one-out", value.names, values, None, full, None, probes)
 
 
 def shapley_values(
@@ -161,7 +170,7 @@ def shapley_values(
 
     Args:
         engine: answers or numbers for subsets of the sources.
-        score: a number for an output; None for the generator's own score.
+        score: a number for an output; None where outputs are numbers.
         permutations: how many random orders to average over, at most ``num_sources`` new probes
             each. Every other one is the reverse of the one before, which evens out errors; an odd
             last one, which would have no reverse, is not drawn. None for exact values from every
@@ -174,23 +183,24 @@ def shapley_values(
 
     Raises:
         ConfigError: exact values of more than 20 sources, or fewer than 2 permutations.
-        ExplanationError: the generator states no score.
         PredicateError: the score raised or is not finite.
         ProbeBudgetError: the engine's budget ran out.
     """
     value = valued(engine, score)
+    count = value.num_sources
     if permutations is None:
         table = _every_value(value, "permutations=200")
-        sizes = np.array([mask.bit_count() for mask in range(table.size)])
-        weights = np.array([_shapley_weight(size, value.num_sources) for size in sizes])
-        values = [_mean_gain(table, index, weights) for index in range(value.num_sources)]
-        return _exact("Shapley", value, values)
+        # The share of the orders in which a set of each size comes before a source besides.
+        shares = [1 / (count * math.comb(count - 1, size)) for size in range(count)] + [0.0]
+        weights = np.array([shares[mask.bit_count()] for mask in range(table.size)])
+        values = [_mean_gain(table, index, weights) for index in range(count)]
+        return _of("Shapley (exact)", value, values)
     if permutations < 2:
         raise ConfigError(f"expected 2 or more, found {permutations}", key="permutations")
     gains = _permutation_gains(value, permutations // 2, random.Random(seed))
     pairs = (gains[0::2] + gains[1::2]) / 2
     errors = pairs.std(axis=0, ddof=1) / math.sqrt(len(pairs)) if len(pairs) > 1 else None
-    return _sampled("Shapley", value, pairs.mean(axis=0), errors)
+    return _of("Shapley (sampled)", value, pairs.mean(axis=0), errors)
 
 
 def banzhaf_values(
@@ -204,7 +214,7 @@ def banzhaf_values(
 
     Args:
         engine: answers or numbers for subsets of the sources.
-        score: a number for an output; None for the generator's own score.
+        score: a number for an output; None where outputs are numbers.
         samples: how many random subsets to ask; a value is the mean score of those with the source
             less that of those without. None for exact values from every subset.
         seed: of the random subsets.
@@ -214,7 +224,6 @@ def banzhaf_values(
 
     Raises:
         ConfigError: exact values of more than 20 sources, or fewer than 4 samples.
-        ExplanationError: the generator states no score.
         PredicateError: the score raised or is not finite.
         ProbeBudgetError: the engine's budget ran out.
     """
@@ -223,7 +232,8 @@ def banzhaf_values(
     if samples is None:
         table = _every_value(value, "samples=400")
         weights = np.full(table.size, 2.0 ** (1 - count))
-        return _exact("Banzhaf", value, [_mean_gain(table, i, weights) for i in range(count)])
+        gains = [_mean_gain(table, i, weights) for i in range(count)]
+        return _of("Banzhaf (exact)", value, gains)
     if samples < 4:
         raise ConfigError(f"expected 4 or more, found {samples}", key="samples")
     masks = _random_masks(count, samples, random.Random(seed))
@@ -231,14 +241,10 @@ def banzhaf_values(
     means, errors = np.zeros(count), np.zeros(count)
     for index in range(count):
         kept = np.array([mask >> index & 1 for mask in masks], dtype=np.bool_)
-        means[index] = found[kept].mean() - found[~kept].mean()
-        errors[index] = math.sqrt(_error(found[kept]) + _error(found[~kept]))
-    return _sampled("Banzhaf", value, means, errors)
-
-
-def _error(values: Floats) -> float:
-    """The squared standard error of a mean."""
-    return float(values.var(ddof=1) / values.size)
+        one, other = found[kept], found[~kept]
+        means[index] = one.mean() - other.mean()
+        errors[index] = math.sqrt(one.var(ddof=1) / one.size + other.var(ddof=1) / other.size)
+    return _of("Banzhaf (sampled)", value, means, errors)
 
 
 def _random_masks(count: int, samples: int, chance: random.Random) -> list[int]:
@@ -260,18 +266,11 @@ def _random_masks(count: int, samples: int, chance: random.Random) -> list[int]:
 
 
 def _every_value(value: SetValue, alternative: str) -> Floats:
-    if value.num_sources > MAX_EXACT_VALUES:
-        raise ConfigError(
-            f"exact values of {value.num_sources} sources need "
-            f"2^{value.num_sources} = {2**value.num_sources:,} probes",
-            hint=f"sample: {alternative}",
-        )
-    return value(range(1 << value.num_sources))
-
-
-def _shapley_weight(size: int, count: int) -> float:
-    """The share of the orders in which a given set of ``size`` comes before a given source."""
-    return 1 / (count * math.comb(count - 1, size)) if size < count else 0.0
+    count = value.num_sources
+    if count > MAX_EXACT_VALUES:
+        what = f"exact values of {count} sources need 2^{count} = {2**count:,} probes"
+        raise ConfigError(what, hint=f"sample: {alternative}")
+    return value(range(1 << count))
 
 
 def _mean_gain(table: Floats, index: int, weights: Floats) -> float:
@@ -295,21 +294,21 @@ def _permutation_gains(value: SetValue, pairs: int, chance: random.Random) -> Fl
     return gains
 
 
-def _exact(method: str, value: SetValue, values: list[float]) -> Attribution:
+def _of(
+    method: str, value: SetValue, values: Floats | list[float], errors: Floats | None = None
+) -> Attribution:
+    numbers = tuple(np.asarray(values, dtype=float).tolist())
+    stated = None if errors is None else tuple(errors.tolist())
     full, empty = value([value.full, 0]).tolist()
-    return Attribution(
-        f"{method} (exact)", value.names, tuple(values), full, empty, value.num_probes
-    )
+    return Attribution(method, value.names, numbers, stated, full, empty, value.num_probes)
 
 
-def _sampled(method: str, value: SetValue, means: Floats, errors: Floats | None) -> Attribution:
-    full, empty = value([value.full, 0]).tolist()
-    return Attribution(
-        f"{method} (sampled)",
-        value.names,
-        tuple(means.tolist()),
-        full,
-        empty,
-        value.num_probes,
-        None if errors is None else tuple(errors.tolist()),
-    )
+def embedding_similarity(
+    statement: str, sources: Sequence[Source], encoder: Encoder
+) -> Attribution:
+    """The cosine of the vectors of a statement and each source."""
+    vectors = np.asarray(encoder.encode([statement, *(s.text for s in sources)]), dtype=float)
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = vectors / np.where(norms > 0, norms, 1.0)
+    values, names = (unit[1:] @ unit[0]).tolist(), tuple(source.name for source in sources)
+    return Attribution("embedding similarity", names, tuple(values), None, math.nan, None, 0)

@@ -6,6 +6,10 @@ without one of them lies inside a set that was seen to fail. Where the assumptio
 proof stands all the same, since a set inside a failing one is the source of no valid rule; what
 has to be shown otherwise is that the sets found are valid.
 
+A set is the sources that a rule speaks of: for a retention rule those kept, for an omission rule
+those removed. Either way a rule is valid when the condition holds for the set and for everything
+larger, so that searches need not know which kind they look for.
+
 References:
     Gunopulos, Khardon, Mannila, Toivonen 1997 (PODS): dualise and advance.
     Liffiton et al. 2016 (Constraints 21, 223-250): MARCO, seeds from the unexplored part, shrunk.
@@ -14,20 +18,98 @@ References:
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import math
+import operator
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
-from rulerag.explanation.lattice import indices_of, iter_minimal_transversals, mask_of
-from rulerag.explanation.oracle import RuleOracle
+from rulerag.explanation.lattice import full_mask, indices_of, mask_of, minimal_transversals
+from rulerag.explanation.predicates import Judge, Predicate
+from rulerag.explanation.probe import ProbeEngine
+from rulerag.explanation.results import check_kind
 
-__all__ = ["BorderSearch", "shrink"]
+__all__ = ["BorderSearch", "RuleOracle", "shrink"]
 
-_RETRIES = 2
-_LARGEST_BATCH = 256
+_RETRIES, _LARGEST_BATCH = 2, 256
 _NEIGHBOURS, _AWAY = 12, 0.1
 
 
+class RuleOracle:
+    """A predicate over an engine as a function of the sources of a rule; remembers what it saw.
+
+    Args:
+        kind: ``retention`` or ``omission``.
+        engine: answers for subsets of the sources.
+        predicate: whether an output meets the condition.
+
+    Raises:
+        ConfigError: the kind is unknown.
+    """
+
+    def __init__(self, kind: str, engine: ProbeEngine, predicate: Predicate) -> None:
+        self.kind = check_kind(kind)
+        self.num_sources = engine.num_sources
+        self.full = full_mask(engine.num_sources)
+        self.failing: list[int] = []
+        self.holding: list[int] = []
+        self.orderly = True  # no set was seen to hold inside one that was seen to fail
+        self._engine = engine
+        self._judge = Judge(predicate, engine.outputs)
+        self._seen: dict[int, bool] = {}
+
+    @property
+    def num_probes(self) -> int:
+        """How many distinct subsets were needed so far."""
+        return len(self._seen)
+
+    def kept(self, mask: int) -> int:
+        """The subset of the sources to keep for a set; the other way round it is the same."""
+        return mask if self.kind == "retention" else self.full ^ mask
+
+    def holds(self, mask: int) -> bool:
+        """Whether the condition holds for one set."""
+        known = self._seen.get(mask)
+        return self.hold([mask])[0] if known is None else known
+
+    def hold(self, masks: Sequence[int]) -> list[bool]:
+        """Whether the condition holds for each set; unknown ones are asked in one batch.
+
+        Raises:
+            ProbeBudgetError: the engine's budget ran out; what was asked is remembered.
+            PredicateError: the predicate raised or did not return a Boolean.
+        """
+        new = [mask for mask in dict.fromkeys(masks) if mask not in self._seen]
+        if new:
+            asked = [self.kept(mask) for mask in new]
+            try:
+                self._engine.probe_codes(asked)
+            finally:
+                self._remember(new, asked)
+        return [self._seen[mask] for mask in masks]
+
+    def refuted(self, mask: int) -> bool:
+        """Whether the condition was seen to fail for the set itself or for a larger one.
+
+        Then no rule on the set is valid; this needs no assumption.
+        """
+        return any(mask & ~larger == 0 for larger in self.failing)
+
+    def _remember(self, masks: Sequence[int], asked: Sequence[int]) -> None:
+        codes = self._engine.known_codes(asked)
+        known = codes >= 0
+        answered = [mask for mask, one in zip(masks, known.tolist(), strict=True) if one]
+        for mask, verdict in zip(answered, self._judge(codes[known]).tolist(), strict=True):
+            self._seen[mask] = verdict
+            if self.orderly:
+                inside = (smaller & ~mask == 0 for smaller in self.holding)
+                self.orderly = not (self.refuted(mask) if verdict else any(inside))
+            (self.holding if verdict else self.failing).append(mask)
+
+
+@dataclass(eq=False)
 class BorderSearch:
     """Finds the minimal sets that hold, and failing sets that leave no room for another.
 
@@ -36,31 +118,29 @@ class BorderSearch:
 
     Args:
         oracle: the condition.
-        review: takes from a set the sources that only a stray output brought into it.
         max_size: sets with more sources are not looked for.
         max_probes: stop looking after so many subsets in all.
         seed: of the order in which a search that went astray is tried again.
+        review: takes from a set the sources that only a stray output brought into it.
+        found: the minimal sets.
+        isolated: sets that hold, with no small one inside.
+        exhausted: whether nothing is left to explore.
+        num_probes: how many subsets the search asked.
     """
 
-    def __init__(
-        self,
-        oracle: RuleOracle,
-        *,
-        review: Callable[[int], int] = lambda mask: mask,
-        max_size: int,
-        max_probes: int,
-        seed: int,
-    ) -> None:
-        self.oracle = oracle
-        self.found: list[int] = []  # the minimal sets
-        self.isolated: list[int] = []  # sets that hold, with no small one inside
-        self.exhausted = False
-        self.num_probes = 0
-        self._review = review
+    oracle: RuleOracle
+    max_size: int
+    max_probes: int
+    seed: int
+    review: Callable[[int], int] = lambda mask: mask
+    found: list[int] = field(default_factory=list)
+    isolated: list[int] = field(default_factory=list)
+    exhausted: bool = False
+    num_probes: int = 0
+
+    def __post_init__(self) -> None:
         self._reviewed: set[int] = set()
-        self._max_size = max_size
-        self._max_probes = max_probes
-        self._chance = random.Random(seed)
+        self._chance = random.Random(self.seed)
 
     @property
     def complete(self) -> bool:
@@ -76,9 +156,17 @@ class BorderSearch:
             ProbeBudgetError: the engine's budget ran out.
         """
         self.exhausted = False
-        before = self.oracle.num_probes - self.num_probes
+        before, batch = self.oracle.num_probes - self.num_probes, 1
         try:
-            self._explore(before + self._max_probes)
+            while self.oracle.num_probes < before + self.max_probes and not self.exhausted:
+                seeds = self._unexplored(batch)
+                self.exhausted = not seeds
+                verdicts = self.oracle.hold(seeds)
+                held = [seed for seed, holds in zip(seeds, verdicts, strict=True) if holds]
+                if held:
+                    self._minimise(held[0])
+                # Seeds that fail come in long rows at the end, when every rule is known.
+                batch = 1 if held else min(2 * batch, _LARGEST_BATCH)
         finally:
             self.num_probes = self.oracle.num_probes - before
 
@@ -89,30 +177,11 @@ class BorderSearch:
             self.found = [other for other in self.found if simpler & ~other]
             self.found.append(simpler)
 
-    def _explore(self, limit: int) -> None:
-        batch = 1
-        while self.oracle.num_probes < limit:
-            seeds = self._unexplored(batch)
-            if not seeds:
-                self.exhausted = True
-                return
-            verdicts = self.oracle.hold(seeds)
-            held = [seed for seed, holds in zip(seeds, verdicts, strict=True) if holds]
-            if held:
-                self._minimise(held[0])
-            # Seeds that fail come in long rows at the end, when every rule is known.
-            batch = 1 if held else min(2 * batch, _LARGEST_BATCH)
-
     def _unexplored(self, most: int) -> list[int]:
         """Some largest sets about which nothing is known: no found set inside, none around."""
-        seeds: list[int] = []
-        for hitting in iter_minimal_transversals(self.found):
-            seed = self.oracle.full ^ hitting
-            if not self.oracle.refuted(seed) and seed not in self.isolated:
-                seeds.append(seed)
-                if len(seeds) == most:
-                    break
-        return seeds
+        seeds = (self.oracle.full ^ hitting for hitting in minimal_transversals(self.found))
+        new = (s for s in seeds if not self.oracle.refuted(s) and s not in self.isolated)
+        return list(itertools.islice(new, most))
 
     def _minimise(self, seed: int) -> None:
         """Add a minimal set inside ``seed``, which holds."""
@@ -120,9 +189,8 @@ class BorderSearch:
         for _ in range(1 + _RETRIES):
             if not self.oracle.orderly and self._is_isolated(seed):
                 break
-            found = shrink(
-                elements, self.oracle.holds, self.oracle.refuted, max_size=self._max_size
-            )
+            oracle = self.oracle
+            found = shrink(elements, oracle.holds, oracle.refuted, max_size=self.max_size)
             if found is not None:
                 self._add(found)
                 return
@@ -139,7 +207,7 @@ class BorderSearch:
         self.found.append(mask)
         if not self.oracle.orderly:
             for member in [found for found in self.found if found not in self._reviewed]:
-                simpler = self._review(member) if member in self.found else member
+                simpler = self.review(member) if member in self.found else member
                 self._reviewed |= {member, simpler}
                 if simpler != member:
                     self.replace(member, simpler)
@@ -176,14 +244,17 @@ def shrink(
     Returns:
         The mask, or None when it was given up.
     """
-    prefixes = [0]
-    for index in elements:
-        prefixes.append(prefixes[-1] | 1 << index)
+    bits = (1 << index for index in elements)
+    prefixes = list(itertools.accumulate(bits, operator.or_, initial=0))
     kept, size, scanned, length = 0, 0, 0, len(elements)
+
+    def may_hold(count: int) -> bool:
+        return not fails(kept | prefixes[count])
+
     while True:
         density = min(0.9, (size + 1) / (scanned + len(elements) + 1))
-        low = _last(length, lambda count, kept=kept: fails(kept | prefixes[count]))  # type: ignore[misc]
-        high = length
+        # The largest prefix that is known to fail, -1 for none: failing is downward closed.
+        low, high = bisect.bisect_left(range(length), True, key=may_hold) - 1, length
         while high - low > 1:
             middle = _split(low, high, length, density)
             if holds(kept | prefixes[middle]):
@@ -196,18 +267,6 @@ def shrink(
             return None
         kept |= 1 << elements[high - 1]
         size, scanned, length = size + 1, scanned + length - high + 1, high - 1
-
-
-def _last(length: int, fails: Callable[[int], bool]) -> int:
-    """The largest count below ``length`` that fails, -1 for none; failing is downward closed."""
-    low, high = -1, length
-    while high - low > 1:
-        middle = (low + high) // 2
-        if fails(middle):
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 def _split(low: int, high: int, length: int, density: float) -> int:

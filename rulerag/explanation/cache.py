@@ -14,21 +14,19 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rulerag.errors import ConfigError, DataFormatError, OutputError
-from rulerag.explanation.asking import arrivals, endpoint_changed, reading_of, request_key
+from rulerag.explanation.asking import WrappedGenerator, arrivals, endpoint_changed, request_key
 from rulerag.io import to_json
+from rulerag.protocols import Generator
 from rulerag.types import Candidate, Completion, GenerationRequest, GroundedAtom
 
-if TYPE_CHECKING:
-    from rulerag.protocols import Generator
-
-__all__ = ["FORMAT", "AnswerCache", "CacheTotals", "CachedGenerator", "count_words"]
+__all__ = ["FORMAT", "AnswerCache", "CachedGenerator"]
 
 FORMAT = 2
 """The version of the file's layout; a file of another version is refused.
@@ -38,25 +36,16 @@ Format 1 had keys without the rules' counts, and none of its answers can be told
 
 _APPLICATION = 0x52524147  # "RRAG", in the header of the file
 _PATIENCE = 60.0  # seconds to wait for another process that is writing
-_KEYS_A_QUERY = 500
 # Where builds of a model take turns, so many calls may fall to the wrong one in a row.
 _SPARE_CALLS = 8
 
+_HEADER = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
 _SCHEMA = (
     "CREATE TABLE answers (key TEXT NOT NULL, system TEXT NOT NULL, generator TEXT NOT NULL,"
     " completion TEXT NOT NULL, tokens INTEGER NOT NULL, seconds REAL NOT NULL,"
     " PRIMARY KEY (key, system)) WITHOUT ROWID",
     "CREATE TABLE systems (generator TEXT PRIMARY KEY, system TEXT NOT NULL) WITHOUT ROWID",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class CacheTotals:
-    """What the answers in a cache took: how many, their tokens, and the model's seconds."""
-
-    answers: int
-    tokens: int
-    seconds: float
 
 
 class AnswerCache:
@@ -87,24 +76,17 @@ class AnswerCache:
             keys: what is looked for.
             system: the build, as :meth:`store` was told.
         """
-        found: dict[str, Completion] = {}
+        wanted = "system = ? AND key IN (SELECT value FROM json_each(?))"
+        question = f"SELECT key, completion FROM answers WHERE {wanted}"
         with self._open() as connection:
-            for start in range(0, len(keys), _KEYS_A_QUERY):
-                part = keys[start : start + _KEYS_A_QUERY]
-                marks = ",".join("?" * len(part))
-                rows = connection.execute(
-                    f"SELECT key, completion FROM answers WHERE system = ? AND key IN ({marks})",
-                    [system, *part],
-                )
-                found.update((key, _completion(text)) for key, text in rows)
-        return found
+            rows = connection.execute(question, (system, json.dumps(list(keys))))
+            return {key: _completion(json.loads(text)) for key, text in rows}
 
     def store(
         self,
         generator: str,
-        answers: Sequence[tuple[str, Completion]],
+        answers: Sequence[tuple[str, Completion, int]],
         *,
-        tokens: Sequence[int],
         seconds: float,
         system: str = "",
     ) -> None:
@@ -112,8 +94,7 @@ class AnswerCache:
 
         Args:
             generator: the generator's fingerprint, for people who look into the file.
-            answers: keys and completions.
-            tokens: how many tokens each took.
+            answers: keys, completions and how many tokens each took.
             seconds: how long they took together.
             system: which build of the model gave them, as an endpoint tells.
 
@@ -123,7 +104,7 @@ class AnswerCache:
         each = seconds / max(1, len(answers))
         rows = [
             (key, system, generator, to_json(_record(completion)), count, each)
-            for (key, completion), count in zip(answers, tokens, strict=True)
+            for key, completion, count in answers
         ]
         with self._open() as connection, connection:
             connection.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?, ?)", rows)
@@ -131,24 +112,15 @@ class AnswerCache:
 
     def system(self, generator: str) -> str | None:
         """The build of the model that answered last for a generator; None where none did."""
+        question = "SELECT system FROM systems WHERE generator = ?"
         with self._open() as connection:
-            row = connection.execute(
-                "SELECT system FROM systems WHERE generator = ?", (generator,)
-            ).fetchone()
+            row = connection.execute(question, (generator,)).fetchone()
         return None if row is None else str(row[0])
-
-    def totals(self) -> CacheTotals:
-        """What all stored answers took."""
-        with self._open() as connection:
-            row = connection.execute(
-                "SELECT count(*), coalesce(sum(tokens), 0), coalesce(sum(seconds), 0.0)"
-                " FROM answers"
-            ).fetchone()
-        return CacheTotals(int(row[0]), int(row[1]), float(row[2]))
 
     def __len__(self) -> int:
         """How many answers are stored."""
-        return self.totals().answers
+        with self._open() as connection:
+            return int(connection.execute("SELECT count(*) FROM answers").fetchone()[0])
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
@@ -167,17 +139,13 @@ class AnswerCache:
                     self._process = os.getpid()
                 yield self._connection
             except sqlite3.OperationalError as error:
-                raise OutputError(
-                    f"the cache of answers cannot be used ({error})",
-                    path=self.path,
-                    hint="free some space, or name a file in a folder that can be written",
-                ) from error
+                what = f"the cache of answers cannot be used ({error})"
+                hint = "free some space, or name a file in a folder that can be written"
+                raise OutputError(what, path=self.path, hint=hint) from error
             except sqlite3.DatabaseError as error:
-                raise DataFormatError(
-                    f"this is no cache of answers, or a damaged one ({error})",
-                    path=self.path,
-                    hint="name another file, or delete this one",
-                ) from error
+                what = f"this is no cache of answers, or a damaged one ({error})"
+                hint = "name another file, or delete this one"
+                raise DataFormatError(what, path=self.path, hint=hint) from error
 
     def _connect(self) -> sqlite3.Connection:
         try:
@@ -191,21 +159,14 @@ class AnswerCache:
     def _check_format(self, connection: sqlite3.Connection) -> None:
         with connection:
             connection.execute("BEGIN IMMEDIATE")  # two processes may make the file at once
-            owner = connection.execute("PRAGMA application_id").fetchone()[0]
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            owner, version, tables = (connection.execute(q).fetchone()[0] for q in _HEADER)
+            what, hint = "", "name another file, or delete this one"
             if tables and owner != _APPLICATION:
-                raise DataFormatError(
-                    "this SQLite file is no cache of answers",
-                    path=self.path,
-                    hint="name another file",
-                )
-            if tables and version != FORMAT:
-                raise DataFormatError(
-                    f"this cache of answers has format {version}, this version reads {FORMAT}",
-                    path=self.path,
-                    hint="name another file, or delete this one",
-                )
+                what, hint = "this SQLite file is no cache of answers", "name another file"
+            elif tables and version != FORMAT:
+                what = f"this cache of answers has format {version}, this version reads {FORMAT}"
+            if what:
+                raise DataFormatError(what, path=self.path, hint=hint)
             if not tables:
                 for table in _SCHEMA:
                     connection.execute(table)
@@ -214,7 +175,7 @@ class AnswerCache:
         connection.execute("PRAGMA journal_mode = WAL")  # readers never wait for a writer
 
 
-class CachedGenerator:
+class CachedGenerator(WrappedGenerator):
     """A generator in front of which an ``AnswerCache`` stands; takes any generator's place.
 
     All answers that one object hands out come from one build of the model. Where an endpoint tells
@@ -230,83 +191,61 @@ class CachedGenerator:
         cache: where answers are kept.
         batch_size: how many requests the generator gets at once. Each answer is stored as it
             arrives; of a generator that hands out whole batches a killed run loses one at most.
-        count_tokens: how many tokens a request and its completion are; white-space words by
-            default.
+
+    Attributes:
+        num_asked: how many answers the generator gave.
+        num_known: how many the cache gave.
 
     Raises:
         ConfigError: the batch size is below 1.
     """
 
-    def __init__(
-        self,
-        generator: Generator,
-        cache: AnswerCache,
-        *,
-        batch_size: int = 64,
-        count_tokens: Callable[[GenerationRequest, Completion], int] | None = None,
-    ) -> None:
+    def __init__(self, generator: Generator, cache: AnswerCache, *, batch_size: int = 64) -> None:
         if batch_size < 1:
             raise ConfigError(f"expected a number from 1, found {batch_size}", key="batch_size")
-        self.generator = generator
+        super().__init__(generator)
         self.cache = cache
         self.num_asked = 0
         self.num_known = 0
-        self.tokens = 0
-        self.seconds = 0.0
         self._batch_size = batch_size
-        self._count_tokens = count_tokens or count_words
         self._system: str | None = None  # of every answer handed out so far
         self._asking = threading.RLock()
 
     @property
     def fingerprint(self) -> str:
         """That of the generator: the cache changes no answer."""
-        return self.generator.fingerprint
+        return str(self.generator.fingerprint)
 
     @property
     def system_fingerprint(self) -> str:
         """Which build of the model gave the answers handed out, where an endpoint tells."""
         return self._system or ""
 
-    @property
-    def prompts(self) -> Any:
-        """The generator's own, where it has them."""
-        return getattr(self.generator, "prompts", None)
-
-    def reading(self, request: GenerationRequest) -> object:
-        """What the generator reads."""
-        return reading_of(self.generator, request)
-
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
         """Return one completion for each request, in order; only new requests are asked.
-
-        ``num_asked``, ``num_known``, ``tokens`` and ``seconds`` count this generator's work.
 
         Raises:
             OutputError: an answer cannot be stored.
             EndpointChangedError: the endpoint answers as another build of the model now.
             ExplanationError: the generator returned too few or too many completions.
         """
-        fingerprint = self.generator.fingerprint
-        keys = [request_key(fingerprint, self.reading(request)) for request in requests]
+        keys = [request_key(self.fingerprint, self.reading(request)) for request in requests]
         wanted: dict[str, GenerationRequest] = {}
         for key, request in zip(keys, requests, strict=True):
             wanted.setdefault(key, request)
         with self._asking:
-            known = self._complete(fingerprint, wanted)
+            known = self._complete(wanted)
         return [known[key] for key in keys]
 
-    def _complete(
-        self, fingerprint: str, wanted: dict[str, GenerationRequest]
-    ) -> dict[str, Completion]:
+    def _complete(self, wanted: dict[str, GenerationRequest]) -> dict[str, Completion]:
         """An answer for each key, all by one build of the model."""
         settled = self._system is not None
-        system = self._system if settled else self.cache.system(fingerprint)
+        system = self._system if settled else self.cache.system(self.fingerprint)
         known = {} if system is None else self.cache.load(list(wanted), system)
         asked: set[str] = set()
         seen, spare = False, _SPARE_CALLS
         while new := {key: r for key, r in wanted.items() if key not in known}:
-            arrived = self._ask(fingerprint, new)
+            arrived = self._ask(new)
             asked |= new.keys()
             fitting = {key: one for key, one, build in arrived if build == system}
             known |= fitting
@@ -326,9 +265,7 @@ class CachedGenerator:
         self.num_known += len(known.keys() - asked)
         return known
 
-    def _ask(
-        self, fingerprint: str, new: dict[str, GenerationRequest]
-    ) -> list[tuple[str, Completion, str]]:
+    def _ask(self, new: dict[str, GenerationRequest]) -> list[tuple[str, Completion, str]]:
         """Ask for some keys; every answer is stored as it arrives, with the build that gave it."""
         # Neighbours then begin alike, so that a model that shares equal beginnings shares most.
         waiting = sorted(new.items(), key=lambda item: [d.text for d in item[1].documents])
@@ -338,58 +275,36 @@ class CachedGenerator:
             started = time.perf_counter()
             for together in arrivals(self.generator, [request for _, request in batch]):
                 seconds = time.perf_counter() - started
-                found = [(batch[place][0], one, system) for place, one, system in together]
-                tokens = [
-                    self._count_tokens(batch[one.place][1], one.completion) for one in together
-                ]
-                self._store(fingerprint, found, tokens, seconds)
-                answers += found
+                answers += [(batch[place][0], one, system) for place, one, system in together]
+                self.cache.store(
+                    self.fingerprint,
+                    [(batch[n][0], one, _count_words(batch[n][1], one)) for n, one, _ in together],
+                    seconds=seconds,
+                    system=together[-1].system if together else "",
+                )
+                self.num_asked += len(together)
                 started = time.perf_counter()
         return answers
 
-    def _store(
-        self,
-        fingerprint: str,
-        found: Sequence[tuple[str, Completion, str]],
-        tokens: Sequence[int],
-        seconds: float,
-    ) -> None:
-        """Store answers that arrived together, which one build gave."""
-        answers = [(key, completion) for key, completion, _ in found]
-        system = found[-1][2] if found else ""
-        self.cache.store(fingerprint, answers, tokens=tokens, seconds=seconds, system=system)
-        self.num_asked += len(found)
-        self.tokens += sum(tokens)
-        self.seconds += seconds
 
-
-def count_words(request: GenerationRequest, completion: Completion) -> int:
+def _count_words(request: GenerationRequest, completion: Completion) -> int:
     """White-space words of a request's query, rules and documents, and of the completion."""
-    texts = [request.query.text, completion.text]
-    texts += [rule.text for rule in request.rules]
-    texts += [document.text for document in request.documents]
-    return sum(len(text.split()) for text in texts)
+    texts = [request.query.text, completion.text, *(rule.text for rule in request.rules)]
+    return sum(len(text.split()) for text in (*texts, *(d.text for d in request.documents)))
 
 
 def _record(completion: Completion) -> dict[str, Any]:
-    return {
-        "text": completion.text,
-        "score": completion.score,
-        "candidates": [
-            [c.text, c.score, list(c.document_ids), list(c.rule_ids), list(map(list, c.grounded))]
-            for c in completion.candidates
-        ],
-    }
+    candidates = [astuple(candidate) for candidate in completion.candidates]
+    return {"text": completion.text, "score": completion.score, "candidates": candidates}
 
 
-def _completion(text: str) -> Completion:
-    record = json.loads(text)
+def _completion(record: dict[str, Any]) -> Completion:
     candidates = tuple(
         Candidate(
             answer, score, tuple(documents), tuple(rules), tuple(GroundedAtom(*g) for g in grounded)
         )
         # Records of earlier versions tell nothing of atoms.
         for answer, score, documents, rules, *rest in record["candidates"]
-        for grounded in [rest[0] if rest else ()]
+        for grounded in (rest[0] if rest else (),)
     )
     return Completion(record["text"], record["score"], candidates)

@@ -1,4 +1,10 @@
-"""Testing rules on random subsets: evidence for a rule, and what to do about a counterexample."""
+"""Testing rules on random subsets: exact binomial bounds, and what to do about a counterexample.
+
+References:
+    Clopper and Pearson 1934 (Biometrika 26, 404-413): exact limits from the binomial law.
+    Jennison and Turnbull 2000 (Group Sequential Methods), section 8.5: the same limits after an
+    early stop, with the outcomes of a plan ordered by the stage at which they end.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +15,85 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from scipy.special import bdtr
+from scipy.special import bdtr, betaincinv
 
-from rulerag.explanation.borders import shrink
-from rulerag.explanation.bounds import (
-    lower_bound,
-    samples_needed,
-    staged_lower_bound,
-    upper_bound,
-)
+from rulerag.errors import ConfigError
+from rulerag.explanation.borders import RuleOracle, shrink
 from rulerag.explanation.lattice import indices_of, mask_of
-from rulerag.explanation.oracle import RuleOracle
 
-__all__ = ["Certifier", "Evidence"]
+__all__ = ["Certifier", "Evidence", "check_level", "lower_bound"]
 
-STAGES = 4
+_STAGES = 4
 """A rule with a failure among its first draws is tested on so many times as many in all."""
 
 _CURES = 6
 """A counterexample that more than so many sources would cure is a hole, not a missing source."""
 
-_TRIES = 3
+_TRIES, _HALVINGS = 3, 60
 _DROP_BATCH, _DROP_RISK = 5, 0.02
+
+
+def check_level(name: str, value: float) -> float:
+    """The value when it is a share strictly between 0 and 1.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1:
+        hint = "exact rules need every subset: MonoMiner" if value == 1 else None
+        what = f"expected a number between 0 and 1, both excluded, found {value!r}"
+        raise ConfigError(what, key=name, hint=hint)
+    return float(value)
+
+
+def samples_needed(validity: float, risk: float) -> int:
+    """How many draws without one failure show a share of at least ``validity``.
+
+    With a share below ``validity`` so many successes in a row are rarer than ``risk``: 59 for a
+    validity of 0.95 and a risk of 0.05.
+    """
+    return max(1, math.ceil(math.log(risk) / math.log(validity)))
+
+
+def lower_bound(successes: int, samples: int, risk: float) -> float:
+    """The Clopper-Pearson lower limit of a share; it is above the truth with at most ``risk``."""
+    return float(betaincinv(successes, samples - successes + 1, risk)) if successes else 0.0
+
+
+def upper_bound(successes: int, samples: int, risk: float) -> float:
+    """The Clopper-Pearson upper limit of a share; it is below the truth with at most ``risk``."""
+    failures = samples - successes
+    return float(betaincinv(successes + 1, failures, 1 - risk)) if failures else 1.0
+
+
+def staged_lower_bound(first: int, total: int, failures: int, risk: float) -> float:
+    """The lower limit of a share when the plan stops early after a clean first stage.
+
+    The plan: draw ``first`` times; without a failure stop, otherwise go on to ``total`` draws.
+    Outcomes are ordered as clean first stage, then by ``failures``, fewest first. The limit is the
+    share under which an outcome at least as good has the probability ``risk``, so that stopping
+    early costs nothing of the confidence, and a clean first stage proves ``risk ** (1 / first)``,
+    what a plan of one stage proves.
+
+    Args:
+        first: draws of the first stage.
+        total: draws of both stages.
+        failures: how many of all draws failed; 0 stands for a clean first stage.
+        risk: the probability that the limit is above the truth, at most.
+    """
+    if failures == 0:
+        return float(risk ** (1 / first))
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        clean = middle**first
+        few = bdtr(failures, total, 1 - middle)
+        few_after_clean = clean * bdtr(min(failures, total - first), total - first, 1 - middle)
+        if clean + few - few_after_clean < risk:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +116,15 @@ class Evidence:
     ceiling: float
     exact: bool
 
+    @property
+    def successes(self) -> int:
+        """For how many of the sets drawn the condition held."""
+        return self.samples - len(self.failing)
+
+    def unclear(self, validity: float) -> bool:
+        """Whether a rule holds too seldom so far, and that is not shown yet."""
+        return not self.exact and self.ceiling >= validity > self.successes / self.samples
+
 
 class Certifier:
     """Tests rules on fresh random sets that hold their sources.
@@ -65,22 +137,13 @@ class Certifier:
             the other sources) or ``by-size`` (how many of the others it holds is drawn uniformly,
             then which, so that small and large sets count as much as middling ones). Every share
             and bound is about the sets drawn so.
-        early_stop: stop after a first stage without a failure. It spends nearly all of the risk
-            on that outcome; without it a rule with some failures is shown to hold more often.
     """
 
     def __init__(
-        self,
-        oracle: RuleOracle,
-        validity: float,
-        chance: random.Random,
-        *,
-        subsets: str = "uniform",
-        early_stop: bool = True,
+        self, oracle: RuleOracle, validity: float, chance: random.Random, subsets: str
     ) -> None:
         self._oracle = oracle
         self._by_size = subsets == "by-size"
-        self._early_stop = early_stop
         self._validity = validity
         self._chance = chance
         self._drawn: dict[int, list[int]] = {}
@@ -95,16 +158,12 @@ class Certifier:
     def first_stage(self, masks: Sequence[int], risk: float) -> list[Evidence]:
         """Test rules on as many sets as a rule without a failure needs, all in one batch.
 
-        Without an early stop, on the planned total at once.
-
         Args:
             masks: the rules.
             risk: the probability that a bound of one rule is wrong, at most.
         """
         count = samples_needed(self._validity, risk)
-        for mask in masks:
-            total = count if self._early_stop else STAGES * count
-            self._drawn[mask] = self._supersets(mask, count, total)
+        self._drawn |= {mask: self._supersets(mask, count, count) for mask in masks}
         self._oracle.hold([drawn for mask in masks for drawn in self._drawn[mask]])
         return [self._evidence(mask, count, risk) for mask in masks]
 
@@ -113,7 +172,7 @@ class Certifier:
         count = samples_needed(self._validity, risk)
         drawn = self._drawn[mask]
         if not self._is_whole(mask, count):
-            drawn += [self._superset(mask) for _ in range(STAGES * count - len(drawn))]
+            drawn += [self._superset(mask) for _ in range(_STAGES * count - len(drawn))]
             self._oracle.hold(drawn)
         return self._evidence(mask, count, risk)
 
@@ -130,7 +189,10 @@ class Certifier:
         """
         count = samples_needed(self._validity, risk)
         risk /= 2
-        size = self._few_enough(STAGES * count, risk)
+        # So many draws show that a rule falls below which holds for two thirds of them.
+        few = range(4, _STAGES * count)
+        enough = (n for n in few if upper_bound(math.ceil(2 * n / 3), n, risk) < self._validity)
+        size = next(enough, _STAGES * count)
         drawn = {mask: self._supersets(mask, count, size) for mask in dict.fromkeys(masks)}
         found: dict[int, Evidence] = {}
         waiting = list(drawn)
@@ -138,24 +200,11 @@ class Certifier:
             self._oracle.hold([one for mask in waiting for one in drawn[mask]])
             found |= {mask: self._judged(mask, drawn[mask], count, risk) for mask in waiting}
             size, risk = 2 * size, risk / 2
-            waiting = [m for m in waiting if size <= STAGES * count and self._unclear(found[m])]
+            unclear = (m for m in waiting if found[m].unclear(self._validity))
+            waiting = list(unclear) if size <= _STAGES * count else []
             for mask in waiting:
                 drawn[mask] += [self._superset(mask) for _ in range(size - len(drawn[mask]))]
         return found
-
-    def _unclear(self, smaller: Evidence) -> bool:
-        """Whether a rule holds too seldom so far, and that is not shown yet."""
-        share = 1 - len(smaller.failing) / smaller.samples
-        return not smaller.exact and smaller.ceiling >= self._validity > share
-
-    def _few_enough(self, most: int, risk: float) -> int:
-        """How many draws show that a rule falls below which holds for two thirds of them."""
-        fitting = (
-            count
-            for count in range(4, most)
-            if upper_bound(math.ceil(2 * count / 3), count, risk) < self._validity
-        )
-        return next(fitting, most)
 
     def without_needless(self, mask: int) -> int:
         """The rule without sources that only a stray failure brought into it.
@@ -181,28 +230,25 @@ class Certifier:
         that the set lacks: the search knows where to go on. A counterexample that nearly any
         further source would cure is a hole that no larger rule can avoid.
         """
-        explained = False
+        cures = []
         for failing in dict.fromkeys(evidence.failing[:_TRIES]):
             lacking = list(indices_of(self._oracle.full ^ failing))
             self._chance.shuffle(lacking)
-            cure = shrink(
-                lacking,
-                lambda removed: not self._oracle.holds(self._oracle.full ^ removed),
-                max_size=_CURES,
-            )
-            explained = explained or cure is not None
-        return explained
+            cures.append(shrink(lacking, self._fails_without, max_size=_CURES))
+        return any(cure is not None for cure in cures)
+
+    def _fails_without(self, removed: int) -> bool:
+        return not self._oracle.holds(self._oracle.full ^ removed)
 
     def _evidence(self, mask: int, count: int, risk: float) -> Evidence:
         judged = self._judged(mask, self._drawn[mask], count, risk)
         if judged.exact:
             return judged
-        samples, failing = judged.samples, judged.failing
-        successes = samples - len(failing)
-        if not self._early_stop or (failing and samples == count):
-            bound = lower_bound(successes, STAGES * count, risk)
-        elif failing:
-            bound = staged_lower_bound(count, STAGES * count, len(failing), risk)
+        failures = len(judged.failing)
+        if failures and judged.samples == count:
+            bound = lower_bound(count - failures, _STAGES * count, risk)
+        elif failures:
+            bound = staged_lower_bound(count, _STAGES * count, failures, risk)
         else:
             bound = self._validity  # the draws are as many as this takes, rounded up
         return replace(judged, bound=bound)
@@ -230,18 +276,17 @@ class Certifier:
 
     def _is_whole(self, mask: int, count: int) -> bool:
         """Whether a rule speaks of so few sets that all of them are looked at."""
-        return 1 << (self._oracle.full ^ mask).bit_count() <= STAGES * count
+        return 1 << (self._oracle.full ^ mask).bit_count() <= _STAGES * count
 
     def _supersets(self, mask: int, count: int, total: int) -> list[int]:
         if not self._is_whole(mask, count):
             return [self._superset(mask) for _ in range(total)]
         free = self._oracle.full ^ mask
-        sets, part = [], free
-        while True:  # every subset of the free sources, downwards
-            sets.append(mask | part)
-            if part == 0:
-                return sets
+        sets, part = [mask | free], free
+        while part:  # every subset of the free sources, downwards
             part = (part - 1) & free
+            sets.append(mask | part)
+        return sets
 
     def _superset(self, mask: int) -> int:
         """A random set with the sources of ``mask``."""

@@ -11,33 +11,27 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from rulerag.errors import ConfigError
 from rulerag.explanation.attribution import Attribution
-from rulerag.explanation.lattice import mask_of
+from rulerag.explanation.lattice import mask_of, random_masks
 from rulerag.explanation.values import Floats, SetValue
 
 __all__ = [
-    "SetScores",
     "comprehensiveness",
     "deletion_curve",
     "insertion_curve",
     "linear_datamodeling_score",
     "rule_scores",
-    "set_scores",
     "sufficiency",
     "unasked_subsets",
 ]
 
-_LISTED = 16
-"""Up to so many sources all subsets are listed; beyond, random ones are drawn until new."""
 
-
-@dataclass(frozen=True, slots=True)
-class SetScores:
+class SetScores(NamedTuple):
     """Precision, recall and F1 of what was found against what is true."""
 
     precision: float
@@ -45,19 +39,16 @@ class SetScores:
     f1: float
 
 
-def set_scores(found: Iterable[object], truth: Iterable[object]) -> SetScores:
-    """Scores of a found set; nothing found has the precision 1, nothing to find the recall 1."""
-    one, other = set(found), set(truth)
+def rule_scores(found: Iterable[Iterable[int]], truth: Iterable[Iterable[int]]) -> SetScores:
+    """Scores of minimal rules: a rule counts when it has exactly the sources of a true one.
+
+    Nothing found has the precision 1, nothing to find the recall 1.
+    """
+    one, other = set(map(frozenset, found)), set(map(frozenset, truth))
     both = len(one & other)
     precision = both / len(one) if one else 1.0
     recall = both / len(other) if other else 1.0
-    total = precision + recall
-    return SetScores(precision, recall, 2 * precision * recall / total if total else 0.0)
-
-
-def rule_scores(found: Iterable[Iterable[int]], truth: Iterable[Iterable[int]]) -> SetScores:
-    """Scores of minimal rules: a rule counts when it has exactly the sources of a true one."""
-    return set_scores(map(frozenset, found), map(frozenset, truth))
+    return SetScores(precision, recall, 2 * precision * recall / ((precision + recall) or 1.0))
 
 
 def comprehensiveness(value: SetValue, ranking: Sequence[int], count: int) -> float:
@@ -102,17 +93,8 @@ def unasked_subsets(
         seed: of the subsets.
         asked: masks that are left out.
     """
-    chance, known = random.Random(seed), frozenset(asked)
-    if num_sources <= _LISTED:
-        left = [mask for mask in range(1 << num_sources) if mask not in known]
-        return chance.sample(left, min(samples, len(left)))
-    found: dict[int, None] = {}
-    wanted = min(samples, (1 << num_sources) - len(known))
-    while len(found) < wanted:
-        mask = chance.getrandbits(num_sources)
-        if mask not in known:
-            found[mask] = None
-    return list(found)
+    chance = random.Random(seed)
+    return random_masks(num_sources, samples, chance, frozenset(asked), listed=16)
 
 
 def linear_datamodeling_score(
@@ -141,33 +123,19 @@ def linear_datamodeling_score(
     Raises:
         ConfigError: fewer than 2 samples are wanted, or fewer than 2 subsets were not asked.
     """
+    from scipy.stats import spearmanr
+
     if samples < 2:
         raise ConfigError(f"expected 2 or more, found {samples}", key="samples")
     masks = unasked_subsets(value.num_sources, samples, seed=seed, asked=asked)
     if len(masks) < 2:
-        raise ConfigError(
-            f"{len(masks)} of {1 << value.num_sources} subsets were not asked",
-            key="asked",
-            hint="explain with fewer probes, or leave this score out",
-        )
+        what = f"{len(masks)} of {1 << value.num_sources} subsets were not asked"
+        hint = "explain with fewer probes, or leave this score out"
+        raise ConfigError(what, key="asked", hint=hint)
     predict = explanation.predict if isinstance(explanation, Attribution) else explanation
     actual = value(masks)
     predicted = np.array([predict(mask) for mask in masks])
-    return _spearman(predicted, actual)
-
-
-def _spearman(one: Floats, other: Floats) -> float:
-    first, second = _ranks(one), _ranks(other)
-    flat = [float(ranks.std()) == 0 for ranks in (first, second)]
-    if any(flat):
-        return float(all(flat))
-    return float(np.corrcoef(first, second)[0, 1])
-
-
-def _ranks(values: Floats) -> Floats:
-    """Ranks from 0, ties at their mean; differences in the last digits are ties."""
-    rounded = np.round(values, 9)
-    _, places, counts = np.unique(rounded, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    ranks: Floats = (ends - (counts + 1) / 2)[places]
-    return ranks
+    # Differences in the last digits are ties.
+    first, second = np.round(predicted, 9), np.round(actual, 9)
+    flat = [bool(np.ptp(values) == 0) for values in (first, second)]
+    return float(all(flat) if any(flat) else spearmanr(first, second).statistic)

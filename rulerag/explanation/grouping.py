@@ -6,50 +6,33 @@ on the way from groups to what they hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rulerag.errors import ExplanationError
 from rulerag.explanation.approximate import CertifiedMiner
-from rulerag.explanation.certificates import CertifiedRules
-from rulerag.explanation.judging import Predicate
 from rulerag.explanation.lattice import mask_of
 from rulerag.explanation.miners import MAX_EXACT_SOURCES, MonoMiner
+from rulerag.explanation.predicates import Predicate
 from rulerag.explanation.probe import ProbeEngine
+from rulerag.explanation.record import Record
 from rulerag.explanation.results import SourceRules
-from rulerag.explanation.shown import Certificate, ShownRule
+from rulerag.explanation.shown import ShownRule, certificates_of, evidence, holding
+from rulerag.explanation.sources import Source
 from rulerag.explanation.trace import document_of, trace_documents, trace_rules
+from rulerag.explanation.wording import listing, runs
 from rulerag.types import Answer
 
-__all__ = [
-    "GroupedRules",
-    "Groups",
-    "grouped",
-    "groups_by_document",
-    "groups_by_rule",
-    "mine_in_groups",
-    "shown_rules",
-]
+__all__ = ["GroupView", "grouped", "mine_in_groups", "view_groups"]
 
 Groups = Mapping[str, Sequence[int]]
 """What the groups are called, and the indices of their sources."""
 
-Rules = SourceRules | CertifiedRules
+Names = tuple[str, ...]
 
 
-def shown_rules(rules: Rules) -> tuple[ShownRule, ...]:
-    """The minimal rules of a result, each with what was shown about it."""
-    if isinstance(rules, CertifiedRules):
-        return tuple(rule.shown for rule in rules.rules)
-    count = rules.num_sources
-    return tuple(
-        ShownRule(rule.names, Certificate.exact(count - len(rule.sources))) for rule in rules.rules
-    )
-
-
-@dataclass(frozen=True)
-class GroupedRules:
+class GroupedRules(NamedTuple):
     """Rules over groups, and rules over what stands inside the groups that matter.
 
     Args:
@@ -57,43 +40,111 @@ class GroupedRules:
         inner: the rules over the sources of every group in a minimal outer rule, all other groups
             still kept or removed as one; the same as ``outer`` when no such group has two sources.
         opened: the groups that were opened.
-        num_probes: how many distinct subsets of the sources were asked.
     """
 
-    outer: Rules
-    inner: Rules
-    opened: tuple[str, ...]
-    num_probes: int
+    outer: SourceRules
+    inner: SourceRules
+    opened: Names
+
+
+@dataclass(frozen=True)
+class GroupView(Record):
+    """The minimal rules of one kind over groups, and inside the groups that matter.
+
+    Args:
+        by: ``document`` or ``rule``.
+        kind: ``retention`` or ``omission``.
+        groups: what each group holds, by its name: R1, R2 … what a mined rule found, ``query``
+            what the plain query found; D1, D2 … the sentences or words of a document.
+        outer_rules: the minimal rules over the groups, each with what was shown about it.
+        opened: the groups that were opened, those in a minimal rule with two sources or more.
+        inner_rules: the minimal rules over what they hold, likewise, the other groups kept or
+            removed as one.
+    """
+
+    by: str
+    kind: str
+    groups: tuple[tuple[str, Names], ...]
+    outer_rules: tuple[ShownRule, ...]
+    opened: Names
+    inner_rules: tuple[ShownRule, ...]
+
+    @property
+    def outer(self) -> tuple[Names, ...]:
+        """The minimal rules over the groups, as names."""
+        return tuple(rule.names for rule in self.outer_rules)
+
+    @property
+    def inner(self) -> tuple[Names, ...]:
+        """The minimal rules over what the opened groups hold, as names."""
+        return tuple(rule.names for rule in self.inner_rules)
 
     def __str__(self) -> str:
-        """Both levels in words."""
-        if not self.opened:
-            return str(self.outer)
-        return f"{self.outer}\nInside {', '.join(self.opened)}:\n{self.inner}"
+        """Both levels in words, behind what the groups hold."""
+        held = "; ".join(f"{name}: {listing(runs(members))}" for name, members in self.groups)
+        lines = [f"By {self.by} ({held})", f"  {self.sentence(self.outer_rules)}"]
+        if self.opened:
+            inside = listing(runs(self.opened))
+            lines.append(f"  inside {inside}: {self.sentence(self.inner_rules)}")
+        return "\n".join(lines)
+
+    def sentence(self, rules: tuple[ShownRule, ...]) -> str:
+        """One level in words."""
+        kept = self.kind == "retention"
+        holds, done = ("it stands", "kept") if kept else ("it goes", "removed")
+        if not rules:
+            return f"no {self.kind} rule"
+        if rules[0].certificate.always and not rules[0].names:
+            return f"{holds} whatever is kept or removed"
+        open_ends = evidence(rules, ()) if kept else evidence((), rules)
+        clauses = [one[:1].lower() + one[1:].rstrip(".") for one in open_ends]
+        return "; ".join([holding(rules, holds, done), *clauses])
 
     def to_json(self) -> dict[str, Any]:
-        """Both levels as a JSON object."""
+        """The view as a JSON object, its rules as names and with their certificates."""
+        levels = {"outer": self.outer_rules, "inner": self.inner_rules}
         return {
-            "outer": self.outer.to_json(),
-            "inner": self.inner.to_json(),
+            "by": self.by,
+            "kind": self.kind,
+            "groups": [[name, list(members)] for name, members in self.groups],
+            "outer": [list(names) for names in self.outer],
             "opened": list(self.opened),
-            "num_probes": self.num_probes,
+            "inner": [list(names) for names in self.inner],
+            "certificates": {name: [r.to_json() for r in rules] for name, rules in levels.items()},
+            "sentences": [self.sentence(rules) for rules in levels.values()],
         }
 
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> GroupView:
+        """Read the object that ``to_json`` makes.
 
-def groups_by_document(names: Sequence[str]) -> dict[str, list[int]]:
-    """Sentences or words of one document, by the names that ``partition`` gives: ``D2.1``."""
-    return _grouped_by(names, lambda place: document_of(names[place]))
+        Raises:
+            DataFormatError: a key is missing or has the wrong type.
+        """
+        rules = {f"{level}_rules": found for level, found in certificates_of(row).items()}
+        return super().from_json({**row, **rules})
 
 
-def groups_by_rule(answer: Answer) -> dict[str, list[int]]:
-    """The documents of an answer by the rule that found each of them with the best rank (R1, R2 …).
+def groups_of(answer: Answer, sources: Sequence[Source], by: str) -> dict[str, list[int]]:
+    """The sources of one document (D1, D2 …), or of the documents of one mined rule, together.
 
-    Documents that only the plain query found are the group ``query``.
+    A document belongs to the rule that found it with the best rank (R1, R2 …); documents that only
+    the plain query found are the group ``query``.
+
+    Args:
+        answer: with the documents that the sources are of, and what found them.
+        sources: parts of single documents.
+        by: ``document`` or ``rule``.
     """
-    traces = trace_documents(answer, trace_rules(answer))
-    names = [next((rule for rule in trace.rules if rule is not None), "query") for trace in traces]
-    return _grouped_by(names, lambda place: names[place])
+    names = [document_of(source.name) for source in sources]
+    if by == "rule":
+        traces = trace_documents(answer, trace_rules(answer))
+        first = [next((rule for rule in one.rules if rule is not None), "query") for one in traces]
+        names = [first[source.pieces[0].document] for source in sources]
+    groups: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        groups.setdefault(name, []).append(place)
+    return groups
 
 
 def grouped(engine: ProbeEngine, groups: Groups) -> ProbeEngine:
@@ -115,7 +166,8 @@ def grouped(engine: ProbeEngine, groups: Groups) -> ProbeEngine:
     always = mask_of(set(range(engine.num_sources)) - set(members))
 
     def answer(kept: list[tuple[int, ...]]) -> list[str]:
-        return engine.probe([always | _union(masks, subset) for subset in kept])
+        # The groups are disjoint: their sum is their union.
+        return engine.probe([always + sum(masks[index] for index in subset) for subset in kept])
 
     return ProbeEngine.from_function(answer, num_sources=len(masks), names=list(groups))
 
@@ -127,7 +179,6 @@ def mine_in_groups(
     *,
     kind: str = "retention",
     seed: int = 0,
-    progress: bool = False,
 ) -> GroupedRules:
     """Find rules over groups first, then over the sources of those groups that matter.
 
@@ -139,50 +190,59 @@ def mine_in_groups(
         predicate: whether an output meets the condition.
         kind: ``retention`` or ``omission``.
         seed: of random tests, where there are many.
-        progress: show a progress bar.
 
     Raises:
         ExplanationError: the groups are not disjoint.
         PredicateError: the predicate raised or did not return a Boolean.
         ProbeBudgetError: the engine's budget ran out.
     """
-    before = engine.num_probes
-    mine = _miner(kind, seed, progress)
-    outer = mine(grouped(engine, groups), predicate)
-    needed = {index for rule in outer.minimal for index in rule}
-    opened = [
-        name for place, (name, of) in enumerate(groups.items()) if place in needed and len(of) > 1
-    ]
-    inner = outer
-    if opened:
-        finer: dict[str, Sequence[int]] = {}
-        for name, of in groups.items():
-            if name in opened:
-                finer.update({engine.names[index]: [index] for index in of})
-            else:
-                finer[name] = of
-        inner = mine(grouped(engine, finer), predicate)
-    return GroupedRules(outer, inner, tuple(opened), engine.num_probes - before)
 
-
-def _miner(kind: str, seed: int, progress: bool) -> Callable[[ProbeEngine, Predicate], Rules]:
-    def mine(view: ProbeEngine, predicate: Predicate) -> Rules:
+    def mine(of: Groups) -> SourceRules:
+        view = grouped(engine, of)
         if view.num_sources <= MAX_EXACT_SOURCES:
-            return MonoMiner(kind, progress=progress).mine(view, predicate)
-        return CertifiedMiner(kind, seed=seed, progress=progress).mine(view, predicate)
+            return MonoMiner(kind).mine(view, predicate)
+        return CertifiedMiner(kind, seed=seed).mine(view, predicate)
 
-    return mine
+    outer = mine(groups)
+    needed = {name for rule in outer.rules for name in rule.names}
+    opened = tuple(name for name, of in groups.items() if name in needed and len(of) > 1)
+    if not opened:
+        return GroupedRules(outer, outer, ())
+    finer: dict[str, Sequence[int]] = {}
+    for name, of in groups.items():
+        finer |= {engine.names[index]: [index] for index in of} if name in opened else {name: of}
+    return GroupedRules(outer, mine(finer), opened)
 
 
-def _union(masks: Sequence[int], subset: Sequence[int]) -> int:
-    union = 0
-    for index in subset:
-        union |= masks[index]
-    return union
+def view_groups(
+    engine: ProbeEngine,
+    answer: Answer,
+    sources: Sequence[Source],
+    by: str,
+    conditions: tuple[Predicate, Predicate],
+    *,
+    seed: int = 0,
+) -> tuple[GroupView, ...]:
+    """The minimal retention and omission rules over groups.
 
+    Args:
+        engine: answers for subsets of the sources.
+        answer: with the documents that the sources are of, and what found them.
+        sources: what the engine keeps and removes.
+        by: ``document`` or ``rule``.
+        conditions: of the retention rules and of the omission rules.
+        seed: of random tests, where there are many groups.
 
-def _grouped_by(names: Sequence[str], key: Callable[[int], str]) -> dict[str, list[int]]:
-    groups: dict[str, list[int]] = {}
-    for place in range(len(names)):
-        groups.setdefault(key(place), []).append(place)
-    return groups
+    Raises:
+        ExplanationError: the generator failed.
+        PredicateError: a predicate raised.
+        ProbeBudgetError: the engine's budget ran out.
+    """
+    groups = groups_of(answer, sources, by)
+    held = tuple((name, tuple(sources[i].name for i in of)) for name, of in groups.items())
+    views = []
+    for kind, predicate in zip(("retention", "omission"), conditions, strict=True):
+        found = mine_in_groups(engine, groups, predicate, kind=kind, seed=seed)
+        shown = found.outer.shown, found.opened, found.inner.shown
+        views.append(GroupView(by, kind, held, *shown))
+    return tuple(views)

@@ -17,17 +17,16 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
 from rulerag.errors import ConfigError, ProbeBudgetError
-from rulerag.explanation.attribution import Attribution
-from rulerag.explanation.borders import BorderSearch
-from rulerag.explanation.lattice import indices_of, iter_minimal_transversals, mask_of
-from rulerag.explanation.oracle import RuleOracle
-from rulerag.explanation.predictors import LinearSurrogate, SplitSurrogate
+from rulerag.explanation.attribution import Attribution, LinearSurrogate, SplitSurrogate
+from rulerag.explanation.borders import BorderSearch, RuleOracle
+from rulerag.explanation.lattice import indices_of, mask_of, minimal_transversals, random_masks
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.explanation.surrogate import fit_ridge
 from rulerag.explanation.values import Score, SetValue, valued
@@ -38,12 +37,8 @@ LOG_MARGIN = math.log(10)
 """The margin for log-probabilities: a tenth of the full set's probability, from where ContextCite's
 display counts a source as one that matters."""
 
-_SEARCH = 0.5
-_REMOVALS = 0.25
-_TRIED = 4
-_MAX_SIZE = 10
-_SAMPLES = 512
-_TRANSVERSALS = 200
+_SEARCH, _REMOVALS = 0.5, 0.25  # of the probes
+_TRIED, _MAX_SIZE, _SAMPLES, _TRANSVERSALS = 4, 10, 512, 200
 
 
 def guided_surrogate(
@@ -58,7 +53,7 @@ def guided_surrogate(
 
     Args:
         engine: answers or numbers for subsets of the sources.
-        score: a number for an output; None for the generator's own score.
+        score: a number for an output; None where outputs are numbers.
         probes: how many distinct subsets to ask, at most.
         margin: a subset keeps the score when it loses less than this against the full set;
             ``LOG_MARGIN`` suits log-probabilities. By default half of what is lost when every
@@ -73,7 +68,6 @@ def guided_surrogate(
 
     Raises:
         ConfigError: fewer than 8 probes, or a margin that is not above 0.
-        ExplanationError: the generator states no score.
         PredicateError: the score raised or is not finite.
         ProbeBudgetError: the engine's own budget ran out.
     """
@@ -93,75 +87,46 @@ class _Run:
         self._limit = min(probes, 1 << self._count)
         self._probes = probes
         self._chance = chance
-        self._known: dict[int, float] = {}
+        self._known = value.known
 
     def result(self, margin: float | None) -> Attribution:
-        full, empty = self._ask([self._value.full, 0])
+        full, empty = self._value([self._value.full, 0]).tolist()
         loss = max((full - empty) / 2, 0.0) if margin is None else margin
         rules, complete = self._search(full - loss)
         self._draw(self._limit - int(_REMOVALS * self._probes))
         removals = self._remove(self._fitted(rules, complete))
         self._draw(self._limit)
         predict = self._fitted(rules, complete)
-        return Attribution(
-            "guided surrogate",
-            self._value.names,
-            self._effects(predict),
-            predict(self._value.full),
-            predict(0),
-            len(self._known),
-            removals=removals,
-            surrogate=predict,
-        )
-
-    def _ask(self, masks: Sequence[int]) -> list[float]:
-        new = [mask for mask in dict.fromkeys(masks) if mask not in self._known]
-        if new:
-            self._known.update(zip(new, self._value(new).tolist(), strict=True))
-        return [self._known[mask] for mask in masks]
+        names, effects, probes = self._value.names, self._effects(predict), len(self._known)
+        told = (effects, None, predict(self._value.full), predict(0), probes, removals, predict)
+        return Attribution("guided surrogate", names, *told)
 
     def _search(self, threshold: float) -> tuple[list[int], bool]:
         """The minimal sets whose score reaches the threshold, and whether they are all."""
 
         def outputs(kept: list[tuple[int, ...]]) -> list[str]:
-            return [repr(value) for value in self._ask([mask_of(one) for one in kept])]
+            return [repr(value) for value in self._value([mask_of(one) for one in kept]).tolist()]
 
         allowed = int(_SEARCH * self._limit)
         engine = ProbeEngine.from_function(outputs, num_sources=self._count, max_probes=allowed)
         oracle = RuleOracle("retention", engine, lambda text: float(text) >= threshold)
-        search = BorderSearch(
-            oracle,
-            max_size=_MAX_SIZE,
-            max_probes=allowed,
-            seed=self._chance.getrandbits(32),
-        )
-        try:
+        seed = self._chance.getrandbits(32)
+        search = BorderSearch(oracle, max_size=_MAX_SIZE, max_probes=allowed, seed=seed)
+        with suppress(ProbeBudgetError):
             search.run()
-        except ProbeBudgetError:
-            return list(search.found), False
-        return list(search.found), search.complete
+        return search.found, search.complete
 
     def _draw(self, target: int) -> None:
         """Ask random subsets, each source kept with the probability one half, up to a total."""
-        wanted = target - len(self._known)
-        if wanted <= 0:
-            return
-        if self._count <= 12:
-            new = [mask for mask in range(1 << self._count) if mask not in self._known]
-            self._ask(self._chance.sample(new, wanted))
-            return
-        drawn: dict[int, None] = {}
-        while len(drawn) < wanted:
-            mask = self._chance.getrandbits(self._count)
-            if mask not in self._known:
-                drawn[mask] = None
-        self._ask(list(drawn))
+        wanted = max(0, target - len(self._known))
+        self._value(random_masks(self._count, wanted, self._chance, self._known, listed=12))
 
     def _fitted(self, rules: Sequence[int], complete: bool) -> SplitSurrogate:
         """The prediction: a linear function with, and one without, a whole rule."""
         nothing = LinearSurrogate((0.0,) * self._count, 0.0)
-        split = SplitSurrogate(tuple(sorted(rules)), nothing, nothing, complete)
-        sides = {True: [], False: []}  # type: dict[bool, list[int]]
+        sets = tuple(indices_of(mask) for mask in sorted(rules))
+        split = SplitSurrogate(sets, nothing, nothing, complete)
+        sides: dict[bool, list[int]] = {True: [], False: []}
         for mask in self._known:
             sides[split.holds(mask)].append(mask)
         above, below = (self._fit(sides[side] or sides[not side]) for side in (True, False))
@@ -186,7 +151,7 @@ class _Run:
             likely = sorted(without, key=lambda i, w=without: (predict(w[i]), i))  # type: ignore[misc]
             new = [without[i] for i in likely[:_TRIED] if without[i] not in self._known]
             tried = new[: self._limit - len(self._known)] if len(choice) > 1 else []
-            self._ask(tried)
+            self._value(tried)
             seen = {i: self._known[m] for i, m in without.items() if m in self._known}
             if len(tried) < len(new):  # no probe is left: what is not known is predicted
                 seen = {i: self._known.get(m, predict(m)) for i, m in without.items()}
@@ -196,10 +161,10 @@ class _Run:
 
     def _breaking(self, predict: SplitSurrogate) -> int:
         """The smallest set that meets every rule; of several, the one that costs most."""
-        rules = predict.rules
+        rules = predict.masks
         if not rules or 0 in rules:
             return 0
-        sets = list(itertools.islice(iter_minimal_transversals(list(rules)), _TRANSVERSALS))
+        sets = list(itertools.islice(minimal_transversals(rules), _TRANSVERSALS))
         least = min(mask.bit_count() for mask in sets)
         full = self._value.full
 
@@ -211,10 +176,8 @@ class _Run:
     def _effects(self, predict: SplitSurrogate) -> tuple[float, ...]:
         """The mean effect of each source on the prediction for random subsets of the others."""
         count = self._count
-        masks: Iterable[int] = range(1 << count)
-        if 1 << count > _SAMPLES:
-            masks = [self._chance.getrandbits(count) for _ in range(_SAMPLES)]
-        masks = list(masks)
+        masks: Sequence[int] = range(1 << count) if 1 << count <= _SAMPLES else ()
+        masks = masks or [self._chance.getrandbits(count) for _ in range(_SAMPLES)]
         return tuple(
             float(np.mean([predict(m | 1 << i) - predict(m & ~(1 << i)) for m in masks]))
             for i in range(count)

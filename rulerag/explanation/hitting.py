@@ -1,4 +1,4 @@
-"""Smallest changes of many sources, from the rules: minimal hitting sets, each tried on the model.
+"""What minimal hitting sets of rules say: the smallest changes, and whether two families fit.
 
 A rule that holds whenever its sources are kept is broken only where one of them is removed. So a
 removal that changes the answer meets every such rule, and the smallest that do are the smallest
@@ -6,8 +6,15 @@ hitting sets of the rules. Each is tried; one that changes nothing shows that a 
 which is then mined from the sources that it leaves. The number of probes grows with the rules, not
 with the subsets, and what miners asked before is known.
 
+When a predicate and its opposite are explained, a retention rule and an omission rule that share
+no source contradict each other: keep the one, remove the other. And where the predicate is
+monotone, each family is exactly the minimal hitting sets of the other, so that every subset keeps
+a whole retention rule or removes a whole omission rule.
+
 References:
+    Rorseth et al. 2025 (arXiv:2510.22689), section 3: retention and omission rules.
     Reiter 1987 (Artificial Intelligence 32, 57-95): diagnoses as hitting sets of conflicts.
+    Fredman and Khachiyan 1996 (J. Algorithms 21): duality of monotone forms.
     Gunopulos, Khardon, Mannila, Toivonen 1997 (PODS): dualise and advance.
     Moreno-Centeno, Karp 2013 (Operations Research 61, 453-468): the implicit hitting set problem.
 """
@@ -16,17 +23,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from rulerag.explanation.borders import BorderSearch, shrink
-from rulerag.explanation.lattice import indices_of, minimal_elements
-from rulerag.explanation.oracle import RuleOracle
+from rulerag.explanation.borders import BorderSearch, RuleOracle, shrink
+from rulerag.explanation.lattice import indices_of, mask_of, minimal_elements, minimal_transversals
+from rulerag.explanation.record import Record
+from rulerag.explanation.wording import listing, runs
 
-__all__ = ["RuleChanges", "smallest_hitting_sets"]
+__all__ = ["Duality", "RuleChanges", "check_duality", "smallest_hitting_sets"]
 
-_BATCH = 64
-_MOST_PROBES = 1000
-_MOST_SETS = 100
-_MOST_STEPS = 100_000
+Names = tuple[str, ...]
+
+_BATCH, _MOST_SETS, _MOST_PROBES, _MOST_STEPS = 64, 100, 1000, 100_000
 
 
 class RuleChanges:
@@ -34,16 +42,14 @@ class RuleChanges:
 
     Args:
         oracle: of retention rules.
-        max_size: changes of more sources are not looked for.
 
     Attributes:
         found: the changes found so far, as masks of sources removed or kept; each was tried.
         complete: whether every smallest change that the rules lead to was found.
     """
 
-    def __init__(self, oracle: RuleOracle, max_size: int) -> None:
+    def __init__(self, oracle: RuleOracle) -> None:
         self.oracle = oracle
-        self.max_size = max_size
         self.found: list[int] = []
         self.complete = False
 
@@ -61,9 +67,8 @@ class RuleChanges:
             search.run()
             self.complete = search.complete
         finally:
-            small = [mask for mask in search.found if mask.bit_count() <= self.max_size]
-            least = min((mask.bit_count() for mask in small), default=0)
-            self.found = [mask for mask in small if mask.bit_count() == least]
+            least = min((mask.bit_count() for mask in search.found), default=0)
+            self.found = [mask for mask in search.found if mask.bit_count() == least]
 
     def removals(self) -> None:
         """Find the smallest sets that meet every rule, and without which the condition fails.
@@ -85,13 +90,15 @@ class RuleChanges:
                 if not holds:
                     self.found.append(mask)
                 elif all(edge & mask for edge in edges):
-                    edges.append(self._missing_rule(rest))
+                    # A minimal set of the sources left, which hold: the rule that was not met.
+                    rule = shrink(indices_of(rest), self.oracle.holds, self.oracle.refuted)
+                    edges.append(rest if rule is None else rule)
         if not self.found:
             self._single_sources()
 
     def _candidates(self, edges: Sequence[int], tried: set[int]) -> tuple[list[int], bool]:
         """Some smallest hitting sets not tried yet, and whether the rest of them were tried."""
-        most = self.found[0].bit_count() if self.found else self.max_size
+        most = self.found[0].bit_count() if self.found else self.oracle.num_sources
         try:
             new = (m for m in smallest_hitting_sets(edges, most) if m not in tried)
             # One at a time until all rules are known: each shows which one is missing.
@@ -101,14 +108,9 @@ class RuleChanges:
             fits = rough.bit_count() <= most and rough not in tried
             return [rough] if fits else [], False
 
-    def _missing_rule(self, rest: int) -> int:
-        """A minimal set of the sources left, which hold: the rule that a candidate did not meet."""
-        found = shrink(indices_of(rest), self.oracle.holds, self.oracle.refuted)
-        return rest if found is None else found
-
     def _single_sources(self) -> None:
         """Try each source alone: where no rule leads, an answer may still hang on what misleads."""
-        alone = [1 << index for index in range(self.oracle.num_sources)] if self.max_size else []
+        alone = [1 << index for index in range(self.oracle.num_sources)]
         verdicts = self.oracle.hold([self.oracle.full ^ mask for mask in alone])
         self.found = [mask for mask, holds in zip(alone, verdicts, strict=True) if not holds]
         self.complete = bool(self.found)
@@ -128,11 +130,10 @@ def smallest_hitting_sets(edges: Sequence[int], most: int) -> Iterator[int]:
         return
     steps = itertools.count(1)
     for size in range(_disjoint(ordered), most + 1):
-        found = False
-        for mask in _of_size(ordered, size, 0, 0, steps):
-            found = True
+        sets = _of_size(ordered, size, 0, 0, steps)
+        for mask in sets:
             yield mask
-        if found:
+            yield from sets
             return
 
 
@@ -175,3 +176,64 @@ def _greedy(edges: Sequence[int]) -> int:
         if all(edge & without for edge in edges):
             mask = without
     return mask
+
+
+@dataclass(frozen=True)
+class Duality(Record):
+    """How two families of rules of opposite predicates fit each other.
+
+    Args:
+        consistent: every omission rule shares a source with every retention rule.
+        dual: each family is exactly the minimal hitting sets of the other; every subset then
+            keeps a whole retention rule or removes a whole omission rule.
+        disjoint: a retention and an omission rule that share no source, where there are such.
+        undecided: the sources removed by a subset that falls under no rule of either family, where
+            they are consistent and not dual.
+    """
+
+    consistent: bool
+    dual: bool
+    disjoint: tuple[Names, Names] | None = None
+    undecided: Names | None = None
+
+    def __str__(self) -> str:
+        """The result in one sentence."""
+        if self.disjoint is not None:
+            kept, removed = (" + ".join(names) or "no source" for names in self.disjoint)
+            both = f"keeping {kept} and removing {removed} go together"
+            return f"The rules contradict each other: {both}, so neither holds for every subset."
+        if self.dual:
+            each = "each kind is the minimal hitting sets of the other"
+            return f"Every subset falls under one of these rules: {each}."
+        example = f"for example with {listing(runs(self.undecided or ())) or 'nothing'} removed"
+        return f"Some subsets fall under no rule of either kind, {example}."
+
+
+def check_duality(
+    retention: Sequence[Names], omission: Sequence[Names], sources: Sequence[str]
+) -> Duality:
+    """Compare the minimal rules of a predicate with those of its opposite.
+
+    Asks nothing: it looks at the rules alone, so that it says whether two families that were mined
+    apart fit, and whether something is left that neither decides.
+
+    Args:
+        retention: the minimal retention rules of the predicate, as names.
+        omission: the minimal omission rules of its opposite.
+        sources: every name.
+    """
+    place = {name: index for index, name in enumerate(sources)}
+    kept = [mask_of(place[name] for name in names) for names in retention]
+    removed = [mask_of(place[name] for name in names) for names in omission]
+    for names, rule in zip(retention, kept, strict=True):
+        for others, other in zip(omission, removed, strict=True):
+            if not rule & other:
+                return Duality(False, False, (tuple(names), tuple(others)))
+    # A set that hits every retention rule and holds no omission rule: removing it leaves no
+    # retention rule whole and removes no omission rule. When there is none, each minimal hitting
+    # set holds an omission rule, which hits every retention rule itself: they are the same sets, so
+    # that no more hitting sets are looked at than there are omission rules.
+    for hitting in minimal_transversals(kept):
+        if not any(rule & ~hitting == 0 for rule in removed):
+            return Duality(True, False, undecided=tuple(sources[i] for i in indices_of(hitting)))
+    return Duality(True, True)

@@ -1,37 +1,20 @@
-"""Subsets as integer bitmasks: levels, up-sets, down-sets, antichains, minimal transversals.
+"""Subsets as integer bitmasks: levels, minimal elements, minimal transversals.
 
 Bit ``i`` of a mask stands for source ``i``. Pure mathematics on Python integers, exact for any
-number of sources; ``levels`` holds the array form that the exact miners walk.
+number of sources; ``tables`` holds the array form that the exact miners walk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import random
+from collections.abc import Collection, Iterable, Iterator
 
-__all__ = [
-    "complement",
-    "down_set",
-    "full_mask",
-    "indices_of",
-    "is_antichain",
-    "iter_minimal_transversals",
-    "level",
-    "mask_of",
-    "maximal_elements",
-    "minimal_elements",
-    "minimal_transversals",
-    "up_set",
-]
+__all__ = ["indices_of", "mask_of"]
 
 
 def full_mask(num_sources: int) -> int:
     """The mask that holds every one of ``num_sources`` sources."""
     return (1 << num_sources) - 1
-
-
-def complement(mask: int, num_sources: int) -> int:
-    """The sources that ``mask`` does not hold."""
-    return full_mask(num_sources) ^ mask
 
 
 def mask_of(indices: Iterable[int]) -> int:
@@ -69,32 +52,27 @@ def level(num_sources: int, size: int) -> Iterator[int]:
         mask = ripple | (((mask ^ ripple) >> 2) // lowest)
 
 
-def up_set(masks: Iterable[int], num_sources: int) -> set[int]:
-    """Every superset of some given mask, those masks included."""
-    seen = set(masks)
-    frontier = list(seen)
-    while frontier:
-        mask = frontier.pop()
-        for index in indices_of(complement(mask, num_sources)):
-            larger = mask | (1 << index)
-            if larger not in seen:
-                seen.add(larger)
-                frontier.append(larger)
-    return seen
+def random_masks(
+    num_sources: int, count: int, chance: random.Random, known: Collection[int], *, listed: int
+) -> list[int]:
+    """Distinct random masks that are not known, each equally likely; fewer where fewer are left.
 
-
-def down_set(masks: Iterable[int]) -> set[int]:
-    """Every subset of some given mask, those masks included."""
-    seen = set(masks)
-    frontier = list(seen)
-    while frontier:
-        mask = frontier.pop()
-        for index in indices_of(mask):
-            smaller = mask ^ (1 << index)
-            if smaller not in seen:
-                seen.add(smaller)
-                frontier.append(smaller)
-    return seen
+    Args:
+        num_sources: how many sources the masks run over.
+        count: how many masks.
+        chance: where they come from.
+        known: masks that are left out.
+        listed: up to so many sources all masks are listed; beyond, random ones are drawn until new.
+    """
+    if num_sources <= listed:
+        left = [mask for mask in range(1 << num_sources) if mask not in known]
+        return chance.sample(left, min(count, len(left)))
+    found: dict[int, None] = {}
+    while len(found) < min(count, (1 << num_sources) - len(known)):
+        mask = chance.getrandbits(num_sources)
+        if mask not in known:
+            found[mask] = None
+    return list(found)
 
 
 def minimal_elements(masks: Iterable[int]) -> set[int]:
@@ -106,45 +84,12 @@ def minimal_elements(masks: Iterable[int]) -> set[int]:
     return set(kept)
 
 
-def maximal_elements(masks: Iterable[int]) -> set[int]:
-    """The masks that no other given mask holds."""
-    kept: list[int] = []
-    for mask in sorted(set(masks), key=int.bit_count, reverse=True):
-        if not any(larger & mask == mask for larger in kept):
-            kept.append(mask)
-    return set(kept)
-
-
-def is_antichain(masks: Iterable[int]) -> bool:
-    """Whether no given mask holds another one."""
-    distinct = set(masks)
-    return minimal_elements(distinct) == distinct
-
-
-def minimal_transversals(edges: Iterable[int]) -> set[int]:
-    """The smallest masks that share a source with every edge (minimal hitting sets).
+def minimal_transversals(edges: Iterable[int]) -> Iterator[int]:
+    """The smallest masks that share a source with every edge (minimal hitting sets), one by one.
 
     No edge at all is hit by the empty mask; an empty edge by none. With F the masks whose output
     fails a predicate, these are the minimal omission rules for the edges F, and the minimal
     retention rules for the complements of F.
-
-    References:
-        Berge, Hypergraphs (1989), chapter 2: one edge at a time. A transversal that already
-        hits the edge stays; another one grows by each source of the edge, unless it then holds
-        one that stayed.
-    """
-    found = {0}
-    for edge in sorted(minimal_elements(edges), key=int.bit_count):
-        hitting = {mask for mask in found if mask & edge}
-        grown = {mask | (1 << index) for mask in found - hitting for index in indices_of(edge)}
-        found = hitting | {
-            mask for mask in grown if not any(small & mask == small for small in hitting)
-        }
-    return found
-
-
-def iter_minimal_transversals(edges: Iterable[int]) -> Iterator[int]:
-    """The same masks one at a time, for families with too many to hold.
 
     References:
         Kavvadias and Stavropoulos 2005 (J. Graph Algorithms Appl. 9, 239-264): Berge's steps in

@@ -1,4 +1,4 @@
-"""A language model as the judge of outputs, and pairs of opposite predicates by one word.
+"""A language model as the judge of outputs.
 
 References:
     Rorseth et al. 2025 (arXiv:2510.22689), section 5.2.1: correct by a match with the accepted
@@ -9,40 +9,28 @@ References:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
-from rulerag.errors import ConfigError, EmptyCompletionError, PredicateError, did_you_mean
-from rulerag.explanation.predicates import (
-    OutputPredicate,
-    abstains,
-    contains,
-    equals,
-    is_correct,
-    matches_answer,
-    regex,
-)
-from rulerag.explanation.votes import refuse_sampling_generator
+from rulerag.errors import ConfigError, EmptyCompletionError, PredicateError
+from rulerag.explanation.asking import refuse_sampling_generator
+from rulerag.explanation.predicates import OutputPredicate, is_correct
 from rulerag.explanation.wording import shortened
+from rulerag.protocols import Generator
 from rulerag.text import normalize_answer
 from rulerag.types import GenerationRequest, Query
 
-if TYPE_CHECKING:
-    from rulerag.protocols import Generator
+__all__ = ["judged", "judged_correct"]
 
-__all__ = ["CORRECTNESS", "PAIRS", "judged", "judged_correct", "predicate_pair"]
-
-CORRECTNESS = (
+_CORRECTNESS = (
     "Question: {question}\nAccepted answers: {answers}\nGiven answer: {output}\n"
     "Does the given answer say the same as an accepted one? Reply with yes or no only."
 )
 """The prompt that judges an answer which matches no accepted one word for word."""
 
-PAIRS = ("answer", "exact", "correct", "contains", "regex", "abstains")
-"""The words that :func:`predicate_pair` knows."""
-
-_YES = frozenset({"yes", "true", "correct", "1", "y"})
-_NO = frozenset({"no", "false", "incorrect", "0", "n", "wrong"})
+_REPLIES = {
+    **dict.fromkeys(("yes", "true", "correct", "1", "y"), True),
+    **dict.fromkeys(("no", "false", "incorrect", "0", "n", "wrong"), False),
+}
 
 
 def judged(
@@ -74,13 +62,11 @@ def judged(
         SamplingError: the judge decodes by chance.
     """
     refuse_sampling_generator(generator)
-    if "{output}" not in prompt:
+    names = set(re.findall(r"\{(\w+)\}", prompt))
+    if "output" not in names:
         raise ConfigError("the judge's prompt does not contain {output}", key="prompt")
-    names = set(re.findall(r"\{(\w+)\}", prompt)) - {"output"}
-    if names - parts.keys():
-        raise ConfigError(
-            f"the judge's prompt names {', '.join(sorted(names - parts.keys()))}", key="prompt"
-        )
+    if unknown := names - {"output", *parts}:
+        raise ConfigError(f"the judge's prompt names {', '.join(sorted(unknown))}", key="prompt")
 
     def ask(outputs: Sequence[str]) -> list[bool]:
         requests = [
@@ -93,23 +79,20 @@ def judged(
     return OutputPredicate(lambda output: ask([output])[0], holds, fails, ask)
 
 
-def judged_correct(
-    generator: Generator, question: str, answers: Iterable[str], *, contained: bool = True
-) -> OutputPredicate:
-    """The output is correct: it matches an accepted answer, or else the judge says so.
+def judged_correct(generator: Generator, question: str, answers: Iterable[str]) -> OutputPredicate:
+    """The output is correct: it contains an accepted answer, or else the judge says so.
 
     Args:
         generator: the judge; asked only about outputs that match no accepted answer.
-        question: what was asked.
+        question: the text of the query.
         answers: every accepted answer.
-        contained: count an output that contains an accepted answer as a match.
 
     Raises:
         ConfigError: there is no accepted answer.
     """
     accepted = [answers] if isinstance(answers, str) else list(answers)
-    matches = is_correct(accepted, contained=contained)
-    judge = judged(generator, CORRECTNESS, question=question, answers="; ".join(accepted))
+    matches = is_correct(accepted, contained=True)
+    judge = judged(generator, _CORRECTNESS, question=question, answers="; ".join(accepted))
 
     def ask(outputs: Sequence[str]) -> list[bool]:
         verdicts = {output: matches(output) for output in outputs}
@@ -121,70 +104,21 @@ def judged_correct(
     return OutputPredicate(lambda o: ask([o])[0], matches.holds, matches.fails, ask)
 
 
-def predicate_pair(
-    word: str,
-    *,
-    answer: str = "",
-    answers: Iterable[str] = (),
-    question: str = "",
-    judge: Generator | None = None,
-) -> tuple[OutputPredicate, OutputPredicate]:
-    """A predicate for retention rules and its opposite for omission rules, by one word.
-
-    Args:
-        word: ``answer`` (the output matches the answer at hand), ``exact`` (it equals it),
-            ``correct`` (it is an accepted answer), ``contains:TEXT``, ``regex:PATTERN`` or
-            ``abstains``; ``not`` before the word swaps the pair.
-        answer: the answer at hand.
-        answers: the accepted answers.
-        question: what was asked, for the judge.
-        judge: asked about outputs that match no accepted answer, where there is one.
-
-    Raises:
-        ConfigError: the word is unknown, or what it needs is missing.
-    """
-    name, _, detail = word.removeprefix("not ").partition(":")
-    if name not in PAIRS:
-        raise ConfigError(
-            f"unknown predicate {word!r}", key="predicate", hint=did_you_mean(name, PAIRS)
-        )
-    if name in ("contains", "regex") and not detail:
-        raise ConfigError(f"{name!r} needs a text", key="predicate", hint=f"write {name}:TEXT")
-    if name == "correct" and judge is not None:
-        predicate = judged_correct(judge, question, answers)
-    else:
-        makers: dict[str, Callable[[], OutputPredicate]] = {
-            "answer": lambda: matches_answer(answer),
-            "exact": lambda: equals(answer),
-            "correct": lambda: is_correct(answers),
-            "contains": lambda: contains(detail),
-            "regex": lambda: regex(detail),
-            "abstains": abstains,
-        }
-        predicate = makers[name]()
-    return (~predicate, predicate) if word.startswith("not ") else (predicate, ~predicate)
-
-
 def _filled(prompt: str, parts: dict[str, str]) -> str:
     """The prompt with its parts; braces elsewhere, as in an output, stay as they are."""
     return re.sub(r"\{(\w+)\}", lambda match: parts.get(match[1], match[0]), prompt)
 
 
 def _verdict(reply: str, output: str, unclear: bool | None) -> bool:
+    about = f"about the output {shortened(repr(output), 200)}"
     if not reply.strip():
-        raise EmptyCompletionError(
-            f"the judge said nothing about the output {shortened(repr(output), 200)}",
-            hint="ask again, or take another judge; no reply is no verdict",
-        )
-    words = normalize_answer(reply).split()
-    if words and words[0] in _YES:
-        return True
-    if words and words[0] in _NO:
-        return False
-    if unclear is None:
+        hint = "ask again, or take another judge; no reply is no verdict"
+        raise EmptyCompletionError(f"the judge said nothing {about}", hint=hint)
+    word = (normalize_answer(reply).split() or [""])[0]
+    verdict = _REPLIES.get(word, unclear)
+    if verdict is None:
         raise PredicateError(
-            f"the judge said {shortened(repr(reply), 100)}, neither yes nor no, "
-            f"about the output {shortened(repr(output), 200)}",
+            f"the judge said {shortened(repr(reply), 100)}, neither yes nor no, {about}",
             hint="say what an unclear reply counts as (unclear=False)",
         )
-    return unclear
+    return verdict

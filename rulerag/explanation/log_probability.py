@@ -11,108 +11,44 @@ References:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, cast
 
-import numpy as np
-import numpy.typing as npt
-
-from rulerag.errors import ConfigError, did_you_mean
-from rulerag.explanation.asking import reading_of
+from rulerag.errors import ConfigError
+from rulerag.explanation.asking import WrappedGenerator
 from rulerag.explanation.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.explanation.sources import Source
 from rulerag.io import fingerprint_object
+from rulerag.protocols import Generator
 from rulerag.types import Completion, GenerationRequest
 
-if TYPE_CHECKING:
-    from rulerag.protocols import Generator
-
-__all__ = [
-    "VALUES",
-    "ResponseScorer",
-    "ScoringGenerator",
-    "check_value",
-    "response_engine",
-    "scoring",
-]
-
-VALUES = ("verdict", "log-probability")
-"""What attribution can explain: whether the condition holds, or the response's log-probability."""
+__all__ = ["ResponseScorer", "check_value", "response_engine"]
 
 
-class ScoringGenerator(Protocol):
-    """A generator that tells what it writes, and how probable a given text is."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Names the model and every setting that changes results."""
-        ...
-
-    def write(self, requests: Sequence[GenerationRequest]) -> list[str]:
-        """What the model writes for each request, word for word."""
-        ...
-
-    def score(
-        self, requests: Sequence[GenerationRequest], answers: Sequence[str], *, literal: bool
-    ) -> npt.NDArray[np.float64]:
-        """The log-probability of a text behind each request, of shape (len(requests),)."""
-        ...
-
-
-def scoring(generator: Generator | ScoringGenerator) -> ScoringGenerator:
-    """The generator, where it gives log-probabilities.
-
-    Raises:
-        ConfigError: it does not.
-    """
-    if not all(callable(getattr(generator, name, None)) for name in ("score", "write")):
-        raise ConfigError(
-            f"{type(generator).__name__} gives no log-probability of a text",
-            key="value",
-            hint="a local language model does (generator type huggingface); or explain verdicts",
-        )
-    return cast(ScoringGenerator, generator)
-
-
-def check_value(value: str, generator: Generator, attribution: Sequence[str]) -> None:
+def check_value(value: str, generator: object, attribution: Sequence[str]) -> None:
     """Refuse, before any work is done, a value that attribution could not explain.
 
     Raises:
-        ConfigError: the value is unknown, nothing is to be attributed to sources, or the generator
-            gives no log-probabilities.
+        ConfigError: nothing is to be attributed to sources, or the generator gives no
+            log-probabilities.
     """
-    if value not in VALUES:
-        raise ConfigError(
-            f"there is no value {value!r}", key="value", hint=did_you_mean(value, VALUES)
-        )
     if value == "verdict":
         return
-    scoring(generator)
+    _refuse_without_scores(generator)
     if not attribution:
-        raise ConfigError(
-            f"the {value} is a value of sources, and no method is named",
-            key="value",
-            hint="name one with attribution, such as guided or linear",
-        )
+        what = f"the {value} is a value of sources, and no method is named"
+        hint = "name one with attribution, such as guided or linear"
+        raise ConfigError(what, key="value", hint=hint)
 
 
-class _OnScores:
-    """What is made of a generator that scores texts; it reads what that one reads."""
-
-    def __init__(self, generator: Generator | ScoringGenerator) -> None:
-        self.generator = scoring(generator)
-
-    @property
-    def prompts(self) -> Any:
-        """The generator's own, where it has them."""
-        return getattr(self.generator, "prompts", None)
-
-    def reading(self, request: GenerationRequest) -> object:
-        """What the generator reads."""
-        return reading_of(cast("Generator", self.generator), request)
+def _refuse_without_scores(generator: object) -> None:
+    """Refuse a generator that does not tell how probable a given text is, and what it writes."""
+    if not all(callable(getattr(generator, name, None)) for name in ("score", "write")):
+        what = f"{type(generator).__name__} gives no log-probability of a text"
+        hint = "a local language model does (generator type huggingface); or explain verdicts"
+        raise ConfigError(what, key="value", hint=hint)
 
 
-class ResponseScorer(_OnScores):
+class ResponseScorer(WrappedGenerator):
     """A generator whose output is the log-probability that another writes one response.
 
     Made for a :class:`~rulerag.explanation.probe.ProbeEngine`: budget, cache and counts then hold
@@ -120,14 +56,15 @@ class ResponseScorer(_OnScores):
     ``float`` reads, and stand in the completions' scores too.
 
     Args:
-        generator: one that scores texts.
+        generator: one with the methods ``score`` and ``write`` of ``HuggingFaceGenerator``.
         response: what is explained, word for word, as ``generator.write`` gives it.
 
     Raises:
         ConfigError: the generator gives no log-probabilities.
     """
 
-    def __init__(self, generator: Generator | ScoringGenerator, response: str) -> None:
+    def __init__(self, generator: object, response: str) -> None:
+        _refuse_without_scores(generator)
         super().__init__(generator)
         self.response = response
 
@@ -146,7 +83,7 @@ class ResponseScorer(_OnScores):
         return [Completion(repr(float(value)), float(value)) for value in values]
 
 
-class _Writer(_OnScores):
+class _Writer(WrappedGenerator):
     """A generator whose output is what another writes, word for word."""
 
     @property
@@ -182,10 +119,11 @@ def response_engine(
         ExplanationError: there is no source, or the sources do not fit the documents.
         GenerationError: the request does not fit the model.
     """
-    writer: Generator = _Writer(generator)
-    if cache is not None:
-        writer = CachedGenerator(writer, cache)
-    scorer: Generator = ResponseScorer(generator, writer.generate([request])[0].text)
-    if cache is not None:
-        scorer = CachedGenerator(scorer, cache)
+
+    def kept(one: Generator) -> Generator:
+        return one if cache is None else CachedGenerator(one, cache)
+
+    _refuse_without_scores(generator)
+    response = kept(_Writer(generator)).generate([request])[0].text
+    scorer = kept(ResponseScorer(generator, response))
     return ProbeEngine.from_generator(scorer, request, sources, max_probes=max_probes)

@@ -10,23 +10,24 @@ References:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from tqdm import tqdm
 
 from rulerag.errors import ExplanationError, ProbeBudgetError
-from rulerag.explanation.judging import Judge, Predicate
 from rulerag.explanation.lattice import full_mask, indices_of
-from rulerag.explanation.probe import ProbeEngine
-from rulerag.explanation.results import SourceRule, SourceRules, source_rule
+from rulerag.explanation.predicates import Judge, Predicate
+from rulerag.explanation.probe import ProbeEngine, stopped
+from rulerag.explanation.results import ExactRules, RuleHook, SourceRule, check_kind
+from rulerag.explanation.shown import Certificate
 from rulerag.explanation.tables import Masks, children, masks_of, table_of, without_child
 
-__all__ = ["MAX_EXACT_SOURCES", "DualMiner", "MonoMiner", "Predicate", "RuleHook"]
+__all__ = ["MAX_EXACT_SOURCES", "DualMiner", "MonoMiner"]
+
+T = TypeVar("T")
 
 MAX_EXACT_SOURCES = 20
-
-RuleHook = Callable[[SourceRule], None]
 
 
 class MonoMiner:
@@ -35,20 +36,17 @@ class MonoMiner:
     Args:
         kind: ``retention`` (the predicate holds whenever these sources are kept) or ``omission``
             (whenever they are removed).
-        progress: show a progress bar of probes.
 
     Raises:
         ConfigError: the kind is unknown.
     """
 
-    def __init__(self, kind: str, *, progress: bool = False) -> None:
-        source_rule(kind, 0, ())  # refuses an unknown kind
-        self.kind = kind
-        self.progress = progress
+    def __init__(self, kind: str) -> None:
+        self.kind = check_kind(kind)
 
     def mine(
         self, engine: ProbeEngine, predicate: Predicate, *, on_rule: RuleHook | None = None
-    ) -> SourceRules:
+    ) -> ExactRules:
         """Find the rules.
 
         Args:
@@ -62,8 +60,7 @@ class MonoMiner:
             ProbeBudgetError: the engine's budget ran out; ``partial`` holds what is certain.
         """
         search = _Search(self.kind, engine, predicate, on_rule)
-        _run(engine, [search], search.result, self.progress)
-        return search.result()
+        return _mine(engine, [search], search.result)
 
 
 class DualMiner:
@@ -72,13 +69,7 @@ class DualMiner:
     Both kinds share the engine: a subset that both need is asked once, so a pass never asks more
     than two mono miners together. Each result counts what its own kind needed; the engine's
     ``num_probes`` counts the pass.
-
-    Args:
-        progress: show a progress bar of probes.
     """
-
-    def __init__(self, *, progress: bool = False) -> None:
-        self.progress = progress
 
     def mine(
         self,
@@ -87,7 +78,7 @@ class DualMiner:
         retention: Predicate,
         omission: Predicate,
         on_rule: RuleHook | None = None,
-    ) -> tuple[SourceRules, SourceRules]:
+    ) -> tuple[ExactRules, ExactRules]:
         """Find the rules of both kinds.
 
         Args:
@@ -104,43 +95,28 @@ class DualMiner:
         """
         kept = _Search("retention", engine, retention, on_rule)
         removed = _Search("omission", engine, omission, on_rule)
-        _run(engine, [kept, removed], lambda: (kept.result(), removed.result()), self.progress)
-        return kept.result(), removed.result()
+        return _mine(engine, [kept, removed], lambda: (kept.result(), removed.result()))
 
 
-def _run(
-    engine: ProbeEngine,
-    searches: Sequence[_Search],
-    result: Callable[[], object],
-    progress: bool,
-) -> None:
+def _mine(engine: ProbeEngine, searches: Sequence[_Search], result: Callable[[], T]) -> T:
     """Walk the searches down the lattice in step, one batch of probes for each level."""
-    with tqdm(desc="probing", unit=" subsets", disable=not progress, leave=False) as bar:
-        while any(search.candidates.size for search in searches):
-            asked = [search.asked() for search in searches]
-            before = engine.num_probes
-            try:
-                codes = engine.probe_codes(np.concatenate(asked))
-            except ProbeBudgetError as error:
-                for search, masks in zip(searches, asked, strict=True):
-                    search.stop(engine.known_codes(masks))
-                raise ProbeBudgetError(
-                    f"{error.message}; {_certain(searches)}", partial=result(), hint=error.hint
-                ) from None
-            finally:
-                bar.update(engine.num_probes - before)
-            start = 0
+    while any(search.candidates.size for search in searches):
+        asked = [search.asked() for search in searches]
+        try:
+            codes = engine.probe_codes(np.concatenate(asked))
+        except ProbeBudgetError as error:
             for search, masks in zip(searches, asked, strict=True):
-                search.advance(codes[start : start + masks.size])
-                start += masks.size
-
-
-def _certain(searches: Sequence[_Search]) -> str:
-    words = [
-        f"{len(found)} minimal and {found.valid_masks.size} valid {found.kind} rules"
-        for found in (search.result() for search in searches)
-    ]
-    return f"certain so far: {' and '.join(words)}"
+                search.stop(engine.known_codes(masks))
+            certain = " and ".join(
+                f"{len(part)} minimal and {part.valid_masks.size} valid {part.kind} rules"
+                for part in (search.result() for search in searches)
+            )
+            raise stopped(error, f"certain so far: {certain}", result()) from None
+        start = 0
+        for search, masks in zip(searches, asked, strict=True):
+            search.advance(codes[start : start + masks.size])
+            start += masks.size
+    return result()
 
 
 class _Search:
@@ -150,11 +126,19 @@ class _Search:
         self, kind: str, engine: ProbeEngine, predicate: Predicate, on_rule: RuleHook | None
     ) -> None:
         self._num_sources = engine.num_sources
-        _refuse_large(self._num_sources)
+        if self._num_sources > MAX_EXACT_SOURCES:
+            needed = f"2^{self._num_sources} = {2**self._num_sources:,} probes"
+            raise ExplanationError(
+                f"{self._num_sources} sources need up to {needed} to be decided exactly; the exact "
+                f"miners take {MAX_EXACT_SOURCES} at most",
+                hint="make fewer sources: keep some documents fixed, or group several into one "
+                "source (rulerag.explanation.sources.group), or find rules with a statistical "
+                "guarantee (CertifiedMiner)",
+            )
         self._kind = kind
         self._names = engine.names
-        self._judge = Judge(predicate, engine.outputs)
         self._on_rule = on_rule
+        self._judge = Judge(predicate, engine.outputs)
         self._full = full_mask(self._num_sources)
         self.candidates: Masks = np.array([self._full], dtype=np.int64)
         self._candidate_table = 1 << self._full
@@ -200,12 +184,12 @@ class _Search:
         self._complete = bool(known.all()) and not below
         self.candidates = self.candidates[:0]
 
-    def result(self) -> SourceRules:
+    def result(self) -> ExactRules:
         """The rules decided so far."""
         minimal = sorted(self._minimal, key=lambda mask: (mask.bit_count(), indices_of(mask)))
         valid = np.concatenate(self._valid) if self._valid else self.candidates[:0]
-        return SourceRules(
-            self._kind, self._names, valid, tuple(minimal), self._num_probes, self._complete
+        return ExactRules(
+            self._kind, self._names, tuple(minimal), self._num_probes, self._complete, valid
         )
 
     def _aligned(self, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
@@ -227,15 +211,5 @@ class _Search:
         self._minimal += masks
         if self._on_rule is not None:
             for mask in masks:
-                self._on_rule(source_rule(self._kind, mask, self._names))
-
-
-def _refuse_large(num_sources: int) -> None:
-    if num_sources > MAX_EXACT_SOURCES:
-        raise ExplanationError(
-            f"{num_sources} sources need up to 2^{num_sources} = {2**num_sources:,} probes to be "
-            f"decided exactly; the exact miners take {MAX_EXACT_SOURCES} at most",
-            hint="make fewer sources: keep some documents fixed, or group several into one source "
-            "(rulerag.explanation.sources.group), or find rules with a statistical guarantee "
-            "(CertifiedMiner)",
-        )
+                certificate = Certificate.exact(self._num_sources - mask.bit_count())
+                self._on_rule(SourceRule.of(self._kind, mask, self._names, certificate))

@@ -6,42 +6,99 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rulerag.errors import DataFormatError
 from rulerag.explanation.attribution import Attribution
 from rulerag.explanation.counterfactual import Counterfactuals
-from rulerag.explanation.duality import Duality
-from rulerag.explanation.group_views import GroupView
-from rulerag.explanation.rerun import Rerun
-from rulerag.explanation.shown import ShownRule
-from rulerag.explanation.telling import (
+from rulerag.explanation.grouping import GroupView
+from rulerag.explanation.hitting import Duality
+from rulerag.explanation.record import Record
+from rulerag.explanation.shown import (
+    ShownRule,
     among,
     becomes,
-    capital,
+    certificates_of,
     evidence,
     holding,
     strongest,
     verdict,
 )
-from rulerag.explanation.trace import DocumentTrace, RuleTrace, document_of, expect
-from rulerag.explanation.wording import finding, listing, quoted, runs, shortened, told_sets
+from rulerag.explanation.trace import DocumentTrace, RuleTrace, document_of
+from rulerag.explanation.wording import (
+    capital,
+    finding,
+    in_words,
+    listing,
+    quoted,
+    runs,
+    shortened,
+    told_sets,
+)
 
-__all__ = ["REST", "AnswerExplanation", "Names"]
+__all__ = ["REST", "AnswerExplanation", "Rerun"]
 
 REST = "the rest"
 """The name of the source that holds every document without a source of its own."""
 
-Names = tuple[tuple[str, ...], ...]
+Names = tuple[str, ...]
 
-_MOST_ANSWERS = 3
-_OPTIONAL = ("duality", "rerun")
+_MOST_ANSWERS, _MOST_LINES = 3, 5
 
 
 @dataclass(frozen=True)
-class AnswerExplanation:
+class Rerun(Record):
+    """What is answered without some documents in the corpus.
+
+    Args:
+        removed: the documents taken out, by their short names: D1, D2 …
+        removed_ids: the same by their ids.
+        answer: what is answered then.
+        holds: whether the condition of the retention rules holds again.
+        right: whether it is an accepted answer; None where none is known.
+        newcomers: ids and texts of the documents retrieved then that were not there before.
+        copies: ids of further documents of the corpus that state the same as one removed, but for
+            its time.
+    """
+
+    removed: tuple[str, ...]
+    removed_ids: tuple[str, ...]
+    answer: str
+    holds: bool
+    right: bool | None
+    newcomers: tuple[tuple[str, str], ...]
+    copies: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """The result in sentences, one a line."""
+        gone = listing(runs(self.removed))
+        right = {True: ", which is right", False: ", which is wrong", None: ""}[self.right]
+        said = quoted(self.answer) + (right if self.answer.strip() else "")
+        how = "The answer comes back" if self.holds else "The answer goes"
+        lines = [f"{how}: without {gone} in the corpus the generator {said}."]
+        one = len(self.newcomers) == 1
+        place = f"{in_words(len(self.newcomers))} further document{'' if one else 's'} of the "
+        place += f"corpus {'takes' if one else 'take'} "
+        place += "its place" if len(self.removed) == 1 else "their place"
+        among_new = len(set(self.copies) & {identifier for identifier, _ in self.newcomers})
+        states = "document states" if len(self.copies) == 1 else "documents state"
+        copies = f"{in_words(len(self.copies))} other {states} the same, at whatever time"
+        if self.copies:
+            copies += f", {in_words(among_new) if among_new else 'none'} of them among these"
+        lines.append(f"{capital(place)}; {copies}.")
+        lines += [f"  {shortened(text)}" for _, text in self.newcomers[:_MOST_LINES]]
+        if len(self.newcomers) > _MOST_LINES:
+            lines.append(f"  … and {len(self.newcomers) - _MOST_LINES} more")
+        return lines
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as a JSON object, with its sentences."""
+        return {**super().to_json(), "lines": self.lines()}
+
+
+@dataclass(frozen=True)
+class AnswerExplanation(Record):
     """Everything that an explanation of one answer says; prints itself for the terminal.
 
     Args:
@@ -65,6 +122,8 @@ class AnswerExplanation:
         settings: how the explanation was made, and the fingerprints of what it was made from.
         duality: whether the two kinds of rules fit each other; None where the search for them
             ended early, or the two conditions are not each other's opposite.
+        statements: what documents state of the question, and what rules say beside it, a line
+            each; empty for a prediction, of which nothing can be stated.
         rerun: what retrieval and generator give without the documents of the first omission rule
             in the corpus, where that was asked for.
         attributions: what each source counts, where that was asked for.
@@ -90,6 +149,7 @@ class AnswerExplanation:
     complete: bool = True
     answers: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+    statements: tuple[str, ...] = ()
     duality: Duality | None = None
     rerun: Rerun | None = None
     attributions: tuple[Attribution, ...] = ()
@@ -97,12 +157,12 @@ class AnswerExplanation:
     group_views: tuple[GroupView, ...] = ()
 
     @property
-    def retention(self) -> Names:
+    def retention(self) -> tuple[Names, ...]:
         """The retention rules as tuples of source names."""
         return tuple(rule.names for rule in self.retained)
 
     @property
-    def omission(self) -> Names:
+    def omission(self) -> tuple[Names, ...]:
         """The omission rules as tuples of source names."""
         return tuple(rule.names for rule in self.omitted)
 
@@ -126,11 +186,7 @@ class AnswerExplanation:
     @property
     def sentence(self) -> str:
         """When the answer stands, and which rules found the documents that it needs."""
-        if not self.retained:
-            return self._without_rule("kept", self.full_output, "set of documents", self.claim)
-        if self._whatever(self.retained):
-            return self._scoped(f"{self.claim} whatever is kept or removed.")
-        words = self._scoped(holding(self.retained, self.claim, "kept"))
+        words = self._holding(self.retained, "kept", "set of documents", self.claim)
         sets = [rule.names for rule in strongest(self.retained)]
         told_rules = told_sets(sets)
         told = {name for rule in told_rules for name in rule}
@@ -146,12 +202,20 @@ class AnswerExplanation:
     @property
     def omission_sentence(self) -> str:
         """When the answer goes, and what comes in its place."""
-        if not self.omitted:
-            return self._without_rule("removed", self.empty_output, "removal", self.counterclaim)
-        if self._whatever(self.omitted):
-            return self._scoped(f"{self.counterclaim} whatever is kept or removed.")
-        words = f"{self._scoped(holding(self.omitted, self.counterclaim, 'removed'))}."
-        return f"{words} {becomes(self.omitted, self.answers)}".rstrip()
+        words = self._holding(self.omitted, "removed", "removal", self.counterclaim)
+        return f"{words}. {becomes(self.omitted, self.answers)}".rstrip()
+
+    def _holding(self, rules: tuple[ShownRule, ...], done: str, what: str, claim: str) -> str:
+        """When a claim holds, without a full stop."""
+        if not rules and not self.complete:
+            return f"No {what} is certain yet to guarantee that {claim}"
+        if not rules:
+            output = self.full_output if done == "kept" else self.empty_output
+            said = f"With every document {done} the generator {quoted(output)}"
+            return f"{said}, so no {what} guarantees that {claim}"
+        whatever = len(rules) == 1 and not rules[0].names and rules[0].certificate.always
+        words = f"{claim} whatever is kept or removed" if whatever else holding(rules, claim, done)
+        return among(len(self.documents), words)
 
     @property
     def evidence_sentence(self) -> str:
@@ -159,30 +223,20 @@ class AnswerExplanation:
         return " ".join(evidence(self.retained, self.omitted))
 
     @property
-    def effort(self) -> str:
-        """What was asked, and how long that took."""
-        return (
-            f"{_count(self.num_probes, 'subset')} of {_count(len(self.sources), 'source')} "
-            f"asked in {self.seconds:.2f} s."
-        )
-
-    @property
     def scope(self) -> str:
         """What the statement rests on, and what it leaves open."""
         parts = []
         if self.together:
-            parts.append(
-                f"“{capital(REST)}” is {listing(runs(self.together))}, kept or removed as one."
-            )
+            names = listing(runs(self.together))
+            parts.append(f"“{capital(REST)}” is {names}, kept or removed as one.")
         if self.duality is not None:
             parts.append(str(self.duality))
         if not self.complete:
-            exact = all(rule.certificate.always for rule in (*self.retained, *self.omitted))
-            parts.append(
-                "The probe budget ran out: what is said here is certain, there may be more."
-                if exact
-                else "The search ended early: there may be more rules."
-            )
+            if all(rule.certificate.always for rule in (*self.retained, *self.omitted)):
+                more = "The probe budget ran out: what is said here is certain, there may be more."
+            else:
+                more = "The search ended early: there may be more rules."
+            parts.append(more)
         if self.rerun is None:
             parts.append("No other document of the corpus was looked at.")
         return " ".join(parts)
@@ -200,123 +254,30 @@ class AnswerExplanation:
     def __str__(self) -> str:
         """The explanation for a terminal."""
         right = f"  ({self.verdict})" if self.verdict else ""
-        lines = [f"Question  {self.query}", f"Answer    {self.answer or '(none)'}{right}", ""]
-        if self.rules:
-            lines += ["Guiding rules", *self._rule_lines(), ""]
-        lines.append("Documents")
+        lines = [f"Question  {self.query}", f"Answer    {self.answer or '(none)'}{right}"]
         supporting = {document.alias for document in self.supporting}
+        documents = []
         for document in self.documents:
             mark = "*" if document.alias in supporting else " "
             searches = "; ".join(map(str, document.found_by)) or "no search recorded"
-            lines.append(f" {mark}{document.alias:<4}{shortened(document.text)}  [{searches}]")
-        rests_on = f"{self.effort} {self.scope}".rstrip()
+            text = shortened(document.text)
+            documents.append(f" {mark}{document.alias:<4}{text}  [{searches}]")
+        subsets, sources = _count(self.num_probes, "subset"), _count(len(self.sources), "source")
+        rests_on = f"{subsets} of {sources} asked in {self.seconds:.2f} s. {self.scope}".rstrip()
         why = (self.sentence, self.omission_sentence, self.evidence_sentence, rests_on)
-        lines += ["", "Why", *(f"  {line}" for line in why if line)]
-        if self.rerun is not None:
-            lines += ["", "Retrieved again", *(f"  {line}" for line in self.rerun.lines())]
-        if self.group_views:
-            told = [str(view) for view in self.group_views]
-            lines += ["", "In groups", *(f"  {line}" for one in told for line in one.splitlines())]
-        if self.counterfactuals or self.attributions:
-            lines += ["", "In numbers"]
-            told = [str(one) for one in (*self.counterfactuals, *self.attributions)]
-            lines += [f"  {line}" for one in told for line in one.splitlines()]
-        return "\n".join(lines)
-
-    def to_json(self) -> dict[str, Any]:
-        """The object written to ``explanations.jsonl``."""
-        return {
-            "query_id": self.query_id,
-            "query": self.query,
-            "answer": self.answer,
-            "answers": list(self.answers),
-            "right": self.right,
-            "claim": self.claim,
-            "counterclaim": self.counterclaim,
-            "rules": [rule.to_json() for rule in self.rules],
-            "documents": [document.to_json() for document in self.documents],
-            "sources": list(self.sources),
-            "together": list(self.together),
-            "retention": [list(names) for names in self.retention],
-            "omission": [list(names) for names in self.omission],
-            "certificates": {
-                "retention": [rule.to_json() for rule in self.retained],
-                "omission": [rule.to_json() for rule in self.omitted],
-            },
-            "duality": None if self.duality is None else self.duality.to_json(),
-            "supporting_documents": [document.id for document in self.supporting],
-            "supporting_rules": [rule.id for rule in self.supporting_rules],
-            "sentence": self.sentence,
-            "omission_sentence": self.omission_sentence,
-            "evidence_sentence": self.evidence_sentence,
-            "scope": self.scope,
-            "full_output": self.full_output,
-            "empty_output": self.empty_output,
-            "num_probes": self.num_probes,
-            "seconds": self.seconds,
-            "complete": self.complete,
-            "settings": dict(self.settings),
-            "rerun": None if self.rerun is None else self.rerun.to_json(),
-            "attributions": [one.to_json() for one in self.attributions],
-            "counterfactuals": [one.to_json() for one in self.counterfactuals],
-            "group_views": [one.to_json() for one in self.group_views],
+        sections: dict[str, list[str]] = {
+            "Guiding rules": self._rule_lines(),
+            "Documents": documents,
+            "Stated": [f"  {line}" for line in self.statements],
+            "Why": [f"  {line}" for line in why if line],
+            "Retrieved again": [f"  {line}" for line in (self.rerun.lines() if self.rerun else ())],
+            "In groups": _indented(self.group_views),
+            "In numbers": _indented((*self.counterfactuals, *self.attributions)),
         }
-
-    @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> AnswerExplanation:
-        """Read an object of ``explanations.jsonl``; sentences are made again.
-
-        Raises:
-            DataFormatError: a key is missing or has the wrong type.
-        """
-        shown = expect({"certificates": None, **row}, "certificates", Mapping | None)
-        if shown is None:
-            raise DataFormatError(
-                "the rules of this explanation stand without their certificates",
-                key="certificates",
-                hint="an earlier version wrote it: explain the answer again",
-            )
-        duality, rerun = (expect({key: None, **row}, key, Mapping | None) for key in _OPTIONAL)
-        texts = ("query_id", "query", "answer", "claim", "counterclaim")
-        return cls(
-            **{key: expect(row, key, str) for key in texts},
-            rules=tuple(RuleTrace.from_json(rule) for rule in expect(row, "rules", list)),
-            documents=tuple(DocumentTrace.from_json(d) for d in expect(row, "documents", list)),
-            sources=tuple(expect(row, "sources", list)),
-            together=tuple(expect(row, "together", list)),
-            retained=tuple(ShownRule.from_json(r) for r in expect(shown, "retention", list)),
-            omitted=tuple(ShownRule.from_json(r) for r in expect(shown, "omission", list)),
-            full_output=expect(row, "full_output", str | None),
-            empty_output=expect(row, "empty_output", str | None),
-            num_probes=expect(row, "num_probes", int),
-            seconds=float(expect(row, "seconds", int | float)),
-            complete=expect(row, "complete", bool),
-            answers=tuple(expect({"answers": [], **row}, "answers", list)),
-            settings=dict(expect({"settings": {}, **row}, "settings", Mapping)),
-            duality=None if duality is None else Duality.from_json(duality),
-            rerun=None if rerun is None else Rerun.from_json(rerun),
-            attributions=tuple(Attribution.from_json(one) for one in _more(row, "attributions")),
-            counterfactuals=tuple(
-                Counterfactuals.from_json(one) for one in _more(row, "counterfactuals")
-            ),
-            group_views=tuple(GroupView.from_json(one) for one in _more(row, "group_views")),
-        )
-
-    def _scoped(self, words: str) -> str:
-        return among(len(self.documents), words)
-
-    @staticmethod
-    def _whatever(rules: tuple[ShownRule, ...]) -> bool:
-        """Whether the only rule names no source, and every subset was decided."""
-        return len(rules) == 1 and not rules[0].names and rules[0].certificate.always
-
-    def _without_rule(self, done: str, output: str | None, what: str, claim: str) -> str:
-        if not self.complete:
-            return f"No {what} is certain yet to guarantee that {claim}."
-        return (
-            f"With every document {done} the generator {quoted(output)}, "
-            f"so no {what} guarantees that {claim}."
-        )
+        for heading, told in sections.items():
+            if told:
+                lines += ["", heading, *told]
+        return "\n".join(lines)
 
     def _rule_lines(self) -> list[str]:
         lines, idle = [], []
@@ -329,21 +290,55 @@ class AnswerExplanation:
             ]
             if hits:
                 quality = f"  ({rule.quality})" if rule.quality else ""
-                lines += [
-                    f"  {rule.alias:<4}{rule.text}{quality}",
-                    f"      found {', '.join(hits)}",
-                ]
+                lines.append(f"  {rule.alias:<4}{rule.text}{quality}")
+                lines.append(f"      found {', '.join(hits)}")
             else:
                 idle.append(rule.alias)
         if idle:
             lines.append(f"  {listing(runs(idle))} found none of these documents")
         return lines
 
+    def to_json(self) -> dict[str, Any]:
+        """The object written to ``explanations.jsonl``."""
+        row = super().to_json()
+        row |= {
+            "right": self.right,
+            "certificates": {"retention": row["retained"], "omission": row["omitted"]},
+            "retention": [rule["names"] for rule in row["retained"]],
+            "omission": [rule["names"] for rule in row["omitted"]],
+            "supporting_documents": [document.id for document in self.supporting],
+            "supporting_rules": [rule.id for rule in self.supporting_rules],
+            "sentence": self.sentence,
+            "omission_sentence": self.omission_sentence,
+            "evidence_sentence": self.evidence_sentence,
+            "scope": self.scope,
+        }
+        return {key: row[key] for key in _KEYS}
 
-def _more(row: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    """Records that were not asked for may be left out."""
-    found = expect({key: [], **row}, key, list)
-    return [expect({key: one}, key, Mapping) for one in found]
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> AnswerExplanation:
+        """Read an object of ``explanations.jsonl``; sentences are made again.
+
+        Raises:
+            DataFormatError: a key is missing or has the wrong type.
+        """
+        shown = certificates_of(row)
+        rules = {"retained": shown.get("retention"), "omitted": shown.get("omission")}
+        return super().from_json({**row, **rules})
+
+
+_KEYS = (
+    *("query_id", "query", "answer", "answers", "right", "claim", "counterclaim", "rules"),
+    *("documents", "statements", "sources", "together", "retention", "omission", "certificates"),
+    *("duality", "supporting_documents", "supporting_rules", "sentence", "omission_sentence"),
+    *("evidence_sentence", "scope", "full_output", "empty_output", "num_probes", "seconds"),
+    *("complete", "settings", "rerun", "attributions", "counterfactuals", "group_views"),
+)
+"""The keys of ``explanations.jsonl``, in their order."""
+
+
+def _indented(records: Iterable[object]) -> list[str]:
+    return [f"  {line}" for record in records for line in str(record).splitlines()]
 
 
 def _count(number: int, noun: str) -> str:

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import operator
 from collections.abc import Iterable, Sequence
+from functools import reduce
 
 from rulerag.errors import ConfigError
-from rulerag.explanation.lattice import (
-    full_mask,
-    indices_of,
-    mask_of,
-    minimal_elements,
-    minimal_transversals,
-)
+from rulerag.explanation.lattice import indices_of, mask_of, minimal_elements, minimal_transversals
 from rulerag.explanation.probe import ProbeEngine
 
 __all__ = ["PlantedAnswer"]
@@ -34,8 +30,6 @@ class PlantedAnswer:
             have to be removed.
         noise: the share of the subsets whose answer is turned round, the same ones every time.
         seed: which ones.
-        yes: the answer when a clause holds.
-        no: the other answer.
 
     Raises:
         ConfigError: a clause names a source that does not exist, or noise is not in [0, 1).
@@ -48,15 +42,12 @@ class PlantedAnswer:
         *,
         noise: float = 0.0,
         seed: int = 0,
-        yes: str = "yes",
-        no: str = "no",
     ) -> None:
         if not 0 <= noise < 1:
             raise ConfigError(f"expected a share from 0 to below 1, found {noise}", key="noise")
         self.num_sources = num_sources
         self.noise = noise
         self.seed = seed
-        self.yes, self.no = yes, no
         self._clauses = [_masks(clause) for clause in clauses]
         if any((wanted | spoiling) >> num_sources for wanted, spoiling in self._clauses):
             raise ConfigError(f"a clause reaches beyond {num_sources} sources", key="clauses")
@@ -68,7 +59,7 @@ class PlantedAnswer:
 
     def __call__(self, kept: Sequence[Sequence[int]]) -> list[str]:
         """The answers for some subsets, given by their kept indices."""
-        return [self.yes if self.says_yes(mask_of(subset)) else self.no for subset in kept]
+        return ["yes" if self.says_yes(mask_of(subset)) else "no" for subset in kept]
 
     def engine(self, *, max_probes: int | None = None) -> ProbeEngine:
         """A new probe engine that asks this answer."""
@@ -76,7 +67,7 @@ class PlantedAnswer:
 
     def predicate(self, output: str) -> bool:
         """Whether an output is the planted ``yes``."""
-        return output == self.yes
+        return output == "yes"
 
     def says_yes(self, mask: int) -> bool:
         """Whether the answer for a kept subset is ``yes``, noise included."""
@@ -96,7 +87,7 @@ class PlantedAnswer:
         if not self.is_monotone:
             raise ConfigError("the minimal rules of a formula with spoiling sources are not known")
         wanted = minimal_elements(wanted for wanted, _ in self._clauses)
-        masks = wanted if kind == "retention" else minimal_transversals(wanted)
+        masks = wanted if kind == "retention" else set(minimal_transversals(wanted))
         return frozenset(frozenset(indices_of(mask)) for mask in masks)
 
     def validity(self, sources: Iterable[int]) -> float:
@@ -109,25 +100,12 @@ class PlantedAnswer:
         share = 0.0
         for count in range(1, len(self._clauses) + 1):
             for chosen in itertools.combinations(self._clauses, count):
-                wanted = spoiling = 0
-                for need, spoil in chosen:
-                    wanted, spoiling = wanted | need, spoiling | spoil
+                wanted, spoiling = (reduce(operator.or_, m) for m in zip(*chosen, strict=True))
                 if spoiling & (kept | wanted):
                     continue
                 free = (wanted & ~kept).bit_count() + spoiling.bit_count()
                 share += (-1) ** (count + 1) * 0.5**free
         return share * (1 - self.noise) + (1 - share) * self.noise
-
-    def exact_validity(self, sources: Iterable[int]) -> float:
-        """The same share counted one by one, noise as drawn; for few free sources."""
-        kept = mask_of(sources)
-        free = indices_of(full_mask(self.num_sources) & ~kept)
-        masks = [
-            kept | mask_of(part)
-            for size in range(len(free) + 1)
-            for part in itertools.combinations(free, size)
-        ]
-        return sum(map(self.says_yes, masks)) / len(masks)
 
     def _draw(self, mask: int) -> float:
         """A number in [0, 1) that belongs to this subset."""

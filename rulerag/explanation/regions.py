@@ -13,35 +13,33 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rulerag.errors import ConfigError, ExplanationError
-from rulerag.explanation.judging import Judge, Predicate
+from rulerag.explanation.predicates import Judge, Predicate
+from rulerag.explanation.record import Record
 from rulerag.explanation.sources import Piece
 from rulerag.explanation.wording import shortened
+from rulerag.protocols import Generator
 from rulerag.text import contains_answer, word_spans
 from rulerag.types import Document, GenerationRequest
 
-if TYPE_CHECKING:
-    from rulerag.protocols import Generator
+__all__ = ["explain_regions"]
 
-__all__ = ["MASK", "Keywords", "Region", "RegionExplanation", "explain_regions"]
-
-MASK = "_"
+_MASK = "_"
 
 
-@dataclass(frozen=True, slots=True)
-class Keywords:
+@dataclass(frozen=True)
+class Keywords(Record):
     """Neighbouring words without which a region is not enough."""
 
     text: str
     pieces: tuple[Piece, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+@dataclass(frozen=True)
+class Region(Keywords):
     """A part of the text that is enough by itself.
 
     Args:
@@ -50,13 +48,11 @@ class Region:
         keywords: the groups of its words that it needs, in their order.
     """
 
-    text: str
-    pieces: tuple[Piece, ...]
     keywords: tuple[Keywords, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RegionExplanation:
+@dataclass(frozen=True)
+class RegionExplanation(Record):
     """The sufficient regions of a request, with their necessary keywords.
 
     Args:
@@ -104,25 +100,6 @@ class RegionExplanation:
             lines.append(f"  {shortened(region.text)}  [needs {needed or 'no single group'}]")
         return "\n".join(lines)
 
-    def to_json(self) -> dict[str, Any]:
-        """The regions as a JSON object."""
-        return {
-            "regions": [
-                {
-                    "text": region.text,
-                    "pieces": [list(piece) for piece in region.pieces],
-                    "keywords": [
-                        {"text": group.text, "pieces": [list(piece) for piece in group.pieces]}
-                        for group in region.keywords
-                    ],
-                }
-                for region in self.regions
-            ],
-            "parts": self.parts,
-            "groups": self.groups,
-            "num_probes": self.num_probes,
-        }
-
 
 def explain_regions(
     generator: Generator,
@@ -131,11 +108,10 @@ def explain_regions(
     *,
     parts: int = 3,
     groups: int = 5,
-    depth: int = 1,
 ) -> RegionExplanation:
     """Find the sufficient regions and their necessary keywords.
 
-    At most ``parts * (1 + groups)`` requests for a depth of 1, whatever the length of the text.
+    At most ``parts * (1 + groups)`` requests, whatever the length of the text.
 
     Args:
         generator: what answers.
@@ -143,119 +119,84 @@ def explain_regions(
         predicate: whether an output is right.
         parts: into how many parts of equally many words the text is cut.
         groups: into how many groups of equally many words each sufficient region is cut.
-        depth: how often a sufficient region is cut again, as long as a part of it is enough.
 
     Raises:
         ConfigError: an argument is below 1.
         ExplanationError: the documents hold no word.
         PredicateError: the predicate raised or did not return a Boolean.
     """
-    for name, value in (("parts", parts), ("groups", groups), ("depth", depth)):
+    for name, value in (("parts", parts), ("groups", groups)):
         if value < 1:
             raise ConfigError(f"expected a number from 1, found {value}", key=name)
     search = _Search(generator, request, predicate)
     if not search.words:
         raise ExplanationError("the documents hold no word to keep or to mask")
-    regions = search.sufficient([search.words], parts)
-    for _ in range(depth - 1):
-        regions = search.refined(regions, parts)
-    needed = search.necessary(regions, groups)
-    return RegionExplanation(
-        tuple(
-            Region(search.text(region), search.pieces(region), keywords)
-            for region, keywords in zip(regions, needed, strict=True)
-        ),
-        parts,
-        groups,
-        search.num_probes,
-    )
+    regions = search.sufficient(parts)
+    found = zip(regions, search.necessary(regions, groups), strict=True)
+    told = tuple(Region(*search.place(region), keywords) for region, keywords in found)
+    return RegionExplanation(told, parts, groups, search.num_probes)
 
 
+@dataclass
 class _Search:
     """The words of the documents as pieces, and the questions about ranges of them."""
 
-    def __init__(
-        self, generator: Generator, request: GenerationRequest, predicate: Predicate
-    ) -> None:
-        self._generator = generator
-        self._request = request
-        self._predicate = predicate
-        self.num_probes = 0
+    generator: Generator
+    request: GenerationRequest
+    predicate: Predicate
+    num_probes: int = 0
+
+    def __post_init__(self) -> None:
         self.words = [
             Piece(place, start, end)
-            for place, document in enumerate(request.documents)
+            for place, document in enumerate(self.request.documents)
             for start, end in word_spans(document.text)
         ]
 
-    def sufficient(self, regions: Sequence[list[Piece]], parts: int) -> list[list[Piece]]:
-        """The parts of some regions that are enough alone."""
-        candidates = [part for region in regions for part in _cut(region, parts)]
+    def sufficient(self, parts: int) -> list[list[Piece]]:
+        """The parts of the text that are enough alone."""
+        candidates = _cut(self.words, parts)
         verdicts = self._ask([self._alone(part) for part in candidates])
         return [part for part, holds in zip(candidates, verdicts, strict=True) if holds]
-
-    def refined(self, regions: Sequence[list[Piece]], parts: int) -> list[list[Piece]]:
-        """Each region replaced by its sufficient parts, where it has some."""
-        finer = self.sufficient([region for region in regions if len(region) > 1], parts)
-        kept = []
-        for region in regions:
-            inside = [part for part in finer if part[0] in region]
-            kept += inside or [region]
-        return kept
 
     def necessary(self, regions: Sequence[list[Piece]], groups: int) -> list[tuple[Keywords, ...]]:
         """For each region, the groups of words whose masking makes it fail."""
         cuts = [_cut(region, groups) for region in regions]
-        requests = [
-            self._alone(region, masked=group)
-            for region, cut in zip(regions, cuts, strict=True)
-            for group in cut
-        ]
-        verdicts = iter(self._ask(requests))
-        return [
-            tuple(
-                Keywords(self.text(group), self.pieces(group))
-                for group in cut
-                if not next(verdicts)
-            )
-            for cut in cuts
-        ]
-
-    def text(self, words: Sequence[Piece]) -> str:
-        """What some words say, a line for each document."""
-        return "\n".join(
-            self._request.documents[p.document].text[p.start : p.end] for p in self.pieces(words)
+        pairs = zip(regions, cuts, strict=True)
+        verdicts = iter(
+            self._ask([self._alone(region, masked=group) for region, cut in pairs for group in cut])
         )
+        needed = [[group for group in cut if not next(verdicts)] for cut in cuts]
+        return [tuple(Keywords(*self.place(group)) for group in one) for one in needed]
 
-    def pieces(self, words: Sequence[Piece]) -> tuple[Piece, ...]:
-        """Where some neighbouring words stand: one piece for each document."""
+    def place(self, words: Sequence[Piece]) -> tuple[str, tuple[Piece, ...]]:
+        """What some neighbouring words say, a line for each document, and where they stand."""
         spans: dict[int, Piece] = {}
         for word in words:
             before = spans.get(word.document, word)
             spans[word.document] = Piece(word.document, before.start, word.end)
-        return tuple(spans.values())
+        lines = [self.request.documents[p.document].text[p.start : p.end] for p in spans.values()]
+        return "\n".join(lines), tuple(spans.values())
 
     def _alone(self, words: Sequence[Piece], *, masked: Sequence[Piece] = ()) -> GenerationRequest:
         """The request with these words only, some of them masked."""
         documents = []
-        for piece in self.pieces(words):
-            document = self._request.documents[piece.document]
+        for piece in self.place(words)[1]:
+            document = self.request.documents[piece.document]
             text = document.text[: piece.end]
             for word in reversed([word for word in masked if word.document == piece.document]):
-                text = f"{text[: word.start]}{MASK}{text[word.end :]}"
+                text = f"{text[: word.start]}{_MASK}{text[word.end :]}"
             text = text[piece.start :]
             whole = text == document.text.strip()
             documents.append(document if whole else Document(document.id, text))
-        return replace(self._request, documents=tuple(documents))
+        return replace(self.request, documents=tuple(documents))
 
     def _ask(self, requests: Sequence[GenerationRequest]) -> list[bool]:
-        if not requests:
-            return []
-        outputs = [completion.text for completion in self._generator.generate(requests)]
+        outputs = [one.text for one in self.generator.generate(requests)] if requests else []
         self.num_probes += len(requests)
-        distinct = list(dict.fromkeys(outputs))
-        verdicts = Judge(self._predicate, distinct)(np.arange(len(distinct), dtype=np.int32))
-        judged = dict(zip(distinct, verdicts.tolist(), strict=True))
-        return [judged[output] for output in outputs]
+        judge = Judge(self.predicate, distinct := list(dict.fromkeys(outputs)))
+        codes = [distinct.index(output) for output in outputs]
+        return list(judge(np.array(codes, dtype=np.int32)))
 
 
 def _cut(words: list[Piece], parts: int) -> list[list[Piece]]:

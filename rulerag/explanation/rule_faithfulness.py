@@ -7,17 +7,11 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from rulerag.explanation.narrative import REST, AnswerExplanation
-from rulerag.explanation.telling import strongest
+from rulerag.explanation.shown import strongest
 from rulerag.explanation.trace import document_of
 from rulerag.types import Answer
 
-__all__ = [
-    "FaithfulnessSummary",
-    "RuleFaithfulness",
-    "claimed_rules",
-    "mean_rule_faithfulness",
-    "rule_faithfulness",
-]
+__all__ = ["claimed_rules", "mean_rule_faithfulness", "rule_faithfulness"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +51,13 @@ class FaithfulnessSummary:
         if self.mean is None:
             return "rule faithfulness: no answer can be compared"
         unknown = self.compared - self.right - self.wrong
-        verdicts = [
-            f"{number} {word}"
-            for number, word in (
-                (self.right, "right"),
-                (self.wrong, "wrong"),
-                (unknown, "without an accepted answer to compare with"),
-            )
-            if number
-        ]
-        answers = "answer" if self.compared == 1 else "answers"
+        words = ("right", "wrong", "without an accepted answer to compare with")
+        numbers = zip((self.right, self.wrong, unknown), words, strict=True)
+        verdicts = ", ".join(f"{number} {word}" for number, word in numbers if number)
+        answers = f"{self.compared} answer{'' if self.compared == 1 else 's'}"
         return (
-            f"rule faithfulness {100 * self.mean:.1f} % of {self.compared} {answers} "
-            f"({', '.join(verdicts)}): how often the rule that an answer claims found what it "
-            "needs, whether or not the answer is right"
+            f"rule faithfulness {100 * self.mean:.1f} % of {answers} ({verdicts}): how often the "
+            "rule that an answer claims found what it needs, whether or not the answer is right"
         )
 
 
@@ -103,17 +90,16 @@ def rule_faithfulness(explanation: AnswerExplanation, claimed: Iterable[str]) ->
         document.alias: {ids.get(rule, rule) for rule in document.rules if rule is not None}
         for document in explanation.documents
     }
-    found_by = {name: of_document.get(document_of(name), set()) for name in explanation.sources}
-    together = [of_document.get(document_of(name), set()) for name in explanation.together]
+    names = (*explanation.sources, *explanation.together)
+    found_by = {name: of_document.get(document_of(name), set()) for name in names}
+    together = [found_by[name] for name in explanation.together]
     found_by[REST] = set.intersection(*together) if together else set()
     claims = tuple(dict.fromkeys(claimed))
     rules = [rule.names for rule in strongest(explanation.retained) if rule.names]
-    needed = {rule for names in rules for name in names for rule in found_by.get(name, ())}
+    needed = {rule for names in rules for name in names for rule in found_by[name]}
     score = None
     if rules and claims:
-        score = fmean(
-            all(found_by.get(name, set()) & set(claims) for name in names) for names in rules
-        )
+        score = fmean(all(found_by[name] & set(claims) for name in names) for names in rules)
     ordered = tuple(trace.id for trace in explanation.rules if trace.id in needed)
     return RuleFaithfulness(claims, ordered, score)
 
@@ -122,12 +108,11 @@ def mean_rule_faithfulness(
     explained: Iterable[tuple[Answer, AnswerExplanation]],
 ) -> FaithfulnessSummary:
     """The mean score of many answers, and how many of those compared are right or wrong."""
-    scores, rights = [], []
-    for answer, explanation in explained:
-        score = rule_faithfulness(explanation, claimed_rules(answer)).score
-        if score is not None:
-            scores.append(score)
-            rights.append(explanation.right)
-    return FaithfulnessSummary(
-        fmean(scores) if scores else None, len(scores), rights.count(True), rights.count(False)
-    )
+    scored = [
+        (rule_faithfulness(explanation, claimed_rules(answer)).score, explanation.right)
+        for answer, explanation in explained
+    ]
+    scores = [score for score, _ in scored if score is not None]
+    rights = [right for score, right in scored if score is not None]
+    mean = fmean(scores) if scores else None
+    return FaithfulnessSummary(mean, len(scores), rights.count(True), rights.count(False))

@@ -11,7 +11,8 @@ References:
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,9 +20,13 @@ from rulerag.errors import ConfigError, ExplanationError, did_you_mean
 from rulerag.text import sentence_spans, word_spans
 from rulerag.types import Document
 
-__all__ = ["UNITS", "Evidence", "Piece", "Source", "group", "partition"]
+__all__ = ["Evidence", "Piece", "Source", "group", "partition"]
 
-UNITS = ("document", "sentence", "word")
+_UNITS: dict[str, Callable[[str], list[tuple[int, int]]]] = {
+    "document": lambda text: [(0, len(text))],
+    "sentence": lambda text: list(sentence_spans(text)),
+    "word": lambda text: list(word_spans(text)),
+}
 
 
 class Piece(NamedTuple):
@@ -58,20 +63,15 @@ def partition(documents: Sequence[Document], unit: str = "document") -> tuple[So
         ConfigError: the unit is unknown.
         ExplanationError: two documents have the same id.
     """
-    if unit not in UNITS:
-        raise ConfigError(f"unknown unit {unit!r}", key="unit", hint=did_you_mean(unit, UNITS))
+    if unit not in _UNITS:
+        raise ConfigError(f"unknown unit {unit!r}", key="unit", hint=did_you_mean(unit, _UNITS))
     _refuse_repeats([document.id for document in documents], "document")
     sources = []
     for place, document in enumerate(documents):
-        if unit == "document":
-            whole = Piece(place, 0, len(document.text))
-            sources.append(Source(f"D{place + 1}", document.text, (whole,)))
-            continue
-        spans = sentence_spans(document.text) if unit == "sentence" else word_spans(document.text)
-        sources += [
-            Source(f"D{place + 1}.{number}", document.text[start:end], (Piece(place, start, end),))
-            for number, (start, end) in enumerate(spans, start=1)
-        ]
+        for number, (start, end) in enumerate(_UNITS[unit](document.text), start=1):
+            name = f"D{place + 1}" if unit == "document" else f"D{place + 1}.{number}"
+            piece = Piece(place, start, end)
+            sources.append(Source(name, document.text[start:end], (piece,)))
     return tuple(sources)
 
 
@@ -99,12 +99,6 @@ class Evidence:
         self.sources = tuple(sources)
         _refuse_repeats([source.name for source in self.sources], "source")
         self._check_pieces()
-        self._places = [
-            frozenset(piece.document for piece in source.pieces) for source in self.sources
-        ]
-        self._only_whole = all(
-            self._is_whole(piece) for source in self.sources for piece in source.pieces
-        )
 
     def keep(self, kept: Iterable[int]) -> tuple[Document, ...]:
         """The documents left when only the sources ``kept`` (indices) stay, in their order.
@@ -113,9 +107,6 @@ class Evidence:
         sentence states which fact is not recorded. A document without text left is left out.
         """
         removed = set(range(len(self.sources))).difference(kept)
-        if self._only_whole:
-            gone = {place for index in removed for place in self._places[index]}
-            return tuple(d for place, d in enumerate(self.documents) if place not in gone)
         cuts: dict[int, list[Piece]] = {}
         for index in removed:
             for piece in self.sources[index].pieces:
@@ -123,27 +114,19 @@ class Evidence:
         left = (_cut(d, cuts.get(place, [])) for place, d in enumerate(self.documents))
         return tuple(document for document in left if document is not None)
 
-    def _is_whole(self, piece: Piece) -> bool:
-        return piece.start == 0 and piece.end == len(self.documents[piece.document].text)
-
     def _check_pieces(self) -> None:
         owned = sorted((piece, source.name) for source in self.sources for piece in source.pieces)
         for piece, name in owned:
             if not 0 <= piece.document < len(self.documents):
-                raise ExplanationError(
-                    f"source {name} names document {piece.document} of {len(self.documents)}",
-                    hint="make the sources with partition(documents)",
-                )
+                what = f"source {name} names document {piece.document} of {len(self.documents)}"
+                raise ExplanationError(what, hint="make the sources with partition(documents)")
             if not 0 <= piece.start <= piece.end <= len(self.documents[piece.document].text):
                 raise ExplanationError(f"source {name} reaches outside its document")
         for (before, first), (after, second) in itertools.pairwise(owned):
-            if before.document == after.document and (
-                after.start < before.end or before[1:] == after[1:]
-            ):
-                raise ExplanationError(
-                    f"sources {first} and {second} cover the same text",
-                    hint="give disjoint sources",
-                )
+            crossing = after.start < before.end or before[1:] == after[1:]
+            if before.document == after.document and crossing:
+                what = f"sources {first} and {second} cover the same text"
+                raise ExplanationError(what, hint="give disjoint sources")
 
 
 def _cut(document: Document, pieces: list[Piece]) -> Document | None:
@@ -160,10 +143,7 @@ def _cut(document: Document, pieces: list[Piece]) -> Document | None:
 
 
 def _refuse_repeats(names: Sequence[str], what: str) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise ExplanationError(
-                f"the {what} {name!r} is given twice", hint=f"give every {what} once"
-            )
-        seen.add(name)
+    for name, count in Counter(names).items():
+        if count > 1:
+            hint = f"give every {what} once"
+            raise ExplanationError(f"the {what} {name!r} is given twice", hint=hint)

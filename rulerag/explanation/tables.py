@@ -6,15 +6,16 @@ for 20 sources), which Python does at memory speed; that is what makes the exact
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Sequence, Set
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.explanation.lattice import indices_of
+from rulerag.explanation.lattice import indices_of, mask_of
 
-__all__ = ["KeptIndices", "Masks", "children", "masks_of", "table_of", "without_child"]
+__all__ = ["Masks", "SubsetFamily"]
 
 Masks = npt.NDArray[np.int64]
 
@@ -73,27 +74,17 @@ def table_of(masks: Masks, num_sources: int) -> int:
     return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 
-class KeptIndices:
-    """Masks to tuples of kept indices, ascending.
-
-    Args:
-        num_sources: how many sources the masks run over.
-    """
-
-    def __init__(self, num_sources: int) -> None:
-        self._num_sources = num_sources
-
-    def __call__(self, masks: Masks | Sequence[int]) -> list[tuple[int, ...]]:
-        """The kept indices of each mask."""
-        if self._num_sources > 2 * _TABLE_BITS:
-            return [indices_of(int(mask)) for mask in masks]
-        array = np.asarray(masks, dtype=np.int64)
-        split = min(self._num_sources, _TABLE_BITS)
-        kept = _index_tuples(0, split)[array & ((1 << split) - 1)]
-        if self._num_sources > split:
-            kept = kept + _index_tuples(split, self._num_sources)[array >> split]
-        tuples: list[tuple[int, ...]] = kept.tolist()
-        return tuples
+def kept_indices(masks: Masks | Sequence[int], num_sources: int) -> list[tuple[int, ...]]:
+    """Each mask as a tuple of the indices that it keeps, ascending."""
+    if num_sources > 2 * _TABLE_BITS:
+        return [indices_of(int(mask)) for mask in masks]
+    array = np.asarray(masks, dtype=np.int64)
+    split = min(num_sources, _TABLE_BITS)
+    kept = _index_tuples(0, split)[array & ((1 << split) - 1)]
+    if num_sources > split:
+        kept = kept + _index_tuples(split, num_sources)[array >> split]
+    tuples: list[tuple[int, ...]] = kept.tolist()
+    return tuples
 
 
 @lru_cache(maxsize=32)
@@ -106,3 +97,47 @@ def _index_tuples(start: int, stop: int) -> npt.NDArray[np.object_]:
     for index in range(start, stop):
         tuples += [(*kept, index) for kept in tuples]
     return np.fromiter(tuples, dtype=np.object_, count=len(tuples))
+
+
+class SubsetFamily(Set[frozenset[int]]):
+    """A read-only set of ``frozenset[int]`` kept as masks: a million subsets take 8 MB.
+
+    It compares equal to a plain set of frozensets, and has the set operators.
+
+    Args:
+        masks: distinct masks of fewer than 63 sources, in any order.
+    """
+
+    __slots__ = ("__dict__", "_masks")
+
+    def __init__(self, masks: Masks) -> None:
+        self._masks = masks
+
+    @classmethod
+    def _from_iterable(cls, it: Any) -> Any:  # the result of an operator is a plain set
+        return set(it)
+
+    @cached_property
+    def _sorted(self) -> Masks:
+        return np.sort(self._masks)
+
+    def __len__(self) -> int:
+        return int(self._masks.size)
+
+    def __iter__(self) -> Iterator[frozenset[int]]:
+        for mask in self._masks.tolist():
+            yield frozenset(indices_of(mask))
+
+    def __contains__(self, subset: object) -> bool:
+        if not isinstance(subset, frozenset | set) or not all(
+            isinstance(index, int) and 0 <= index < 63 for index in subset
+        ):
+            return False
+        mask = mask_of(subset)
+        place = int(np.searchsorted(self._sorted, mask))
+        return place < len(self) and int(self._sorted[place]) == mask
+
+    def __repr__(self) -> str:
+        shown = ", ".join(str(set(indices_of(m)) or "{}") for m in self._masks[:8].tolist())
+        more = f", … {len(self) - 8} more" if len(self) > 8 else ""
+        return f"SubsetFamily({shown}{more})"

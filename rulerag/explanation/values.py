@@ -9,18 +9,16 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.errors import ConfigError, GenerationError, PredicateError
+from rulerag.errors import ConfigError, PredicateError
 from rulerag.explanation.lattice import full_mask
+from rulerag.explanation.predicates import evaluated
 from rulerag.explanation.probe import ProbeEngine
-from rulerag.explanation.wording import shortened
 
 __all__ = ["Floats", "Score", "SetValue", "valued"]
 
 Floats = npt.NDArray[np.float64]
 Score = Callable[[str], float]
 """A number for an output; a predicate counts as 1.0 and 0.0."""
-
-SetFunction = Callable[[list[int]], Sequence[float]]
 
 
 class SetValue:
@@ -33,13 +31,19 @@ class SetValue:
             explained answer, for example.
         num_sources: how many sources there are.
         names: what explanations call them; ``source 0``, ``source 1`` … by default.
+
+    Attributes:
+        known: the numbers of the subsets asked so far.
     """
 
     def __init__(
-        self, function: SetFunction, num_sources: int, names: Sequence[str] | None = None
+        self,
+        function: Callable[[list[int]], Sequence[float]],
+        num_sources: int,
+        names: Sequence[str] | None = None,
     ) -> None:
         self._function = function
-        self._known: dict[int, float] = {}
+        self.known: dict[int, float] = {}
         self._asking = threading.RLock()
         self.num_sources = num_sources
         self.names = tuple(names or (f"source {index}" for index in range(num_sources)))
@@ -54,7 +58,7 @@ class SetValue:
     @property
     def num_probes(self) -> int:
         """How many distinct subsets were asked."""
-        return len(self._known)
+        return len(self.known)
 
     def __call__(self, masks: Iterable[int]) -> Floats:
         """The numbers of some subsets, of shape (len(masks),).
@@ -65,17 +69,12 @@ class SetValue:
         """
         asked = [int(mask) for mask in masks]
         with self._asking:
-            self._learn(asked)
-        return np.array([self._known[mask] for mask in asked], dtype=np.float64)
-
-    def _learn(self, asked: Sequence[int]) -> None:
-        new = [mask for mask in dict.fromkeys(asked) if mask not in self._known]
-        if new:
-            values = self._function(new)
-            for mask, value in zip(new, values, strict=True):
+            new = [mask for mask in dict.fromkeys(asked) if mask not in self.known]
+            for mask, value in zip(new, self._function(new) if new else (), strict=True):
                 if not math.isfinite(value):
                     raise PredicateError(f"the score of the subset {mask:#b} is {value!r}")
-                self._known[mask] = float(value)
+                self.known[mask] = float(value)
+        return np.array([self.known[mask] for mask in asked], dtype=np.float64)
 
 
 def valued(engine: ProbeEngine | SetValue, score: Score | None) -> SetValue:
@@ -83,34 +82,23 @@ def valued(engine: ProbeEngine | SetValue, score: Score | None) -> SetValue:
 
     Args:
         engine: an engine, or numbers already.
-        score: a number for an output; None for the generator's own score.
+        score: a number for an output; None where outputs are numbers.
     """
     if isinstance(engine, SetValue):
         if score is not None:
             raise ConfigError("this function gives numbers already", key="score")
         # Each explainer counts what it asks; what another asked before costs nothing all the same.
         return SetValue(lambda masks: engine(masks).tolist(), engine.num_sources, engine.names)
-    if score is None:
-        return SetValue(engine.scores, engine.num_sources, engine.names)
-    judged: dict[str, float] = {}
+    known: dict[str, float] = {}
+
+    def number(output: str) -> float:
+        return float(output if score is None else score(output))
 
     def function(masks: list[int]) -> list[float]:
         outputs = engine.probe(masks)
-        for output in outputs:
-            if output not in judged:
-                judged[output] = _ask(score, output)
-        return [judged[output] for output in outputs]
+        for output in dict.fromkeys(outputs):
+            if output not in known:
+                known[output] = evaluated("score", number, output)
+        return [known[output] for output in outputs]
 
     return SetValue(function, engine.num_sources, engine.names)
-
-
-def _ask(score: Score, output: str) -> float:
-    shown = shortened(repr(output), 200)
-    try:
-        return float(score(output))
-    except (PredicateError, GenerationError):
-        raise
-    except Exception as error:
-        raise PredicateError(
-            f"the score raised {type(error).__name__}: {error}, on the output {shown}"
-        ) from error

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = [
-    "condition",
-    "factored",
-    "finding",
-    "in_words",
-    "listing",
-    "quoted",
-    "runs",
-    "shortened",
-    "told_sets",
-]
+__all__ = ["capital", "factored"]
 
-MOST_SETS = 4
+_MOST_SETS = 4
 """More joint sets than this are counted, not spelt out."""
 
-MOST_RULES = 3
+_MOST_RULES = 3
 """More rules behind one document than this are counted."""
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -39,31 +30,27 @@ def listing(words: Sequence[str], last: str = "and") -> str:
 
 def runs(names: Iterable[str]) -> list[str]:
     """The names with three or more neighbours drawn together: ``D1``, ``D4 to D7``."""
-    groups: list[list[str]] = []
-    for name in names:
-        if groups and _follows(groups[-1][-1], name):
-            groups[-1].append(name)
-        else:
-            groups.append([name])
+
+    def neighbourhood(item: tuple[int, str]) -> tuple[str, int]:
+        place, name = item
+        found = _NUMBERED.fullmatch(name)
+        return (found[1], int(found[2]) - place) if found else (name, place)
+
     drawn: list[str] = []
-    for group in groups:
-        drawn += [f"{group[0]} to {group[-1]}"] if len(group) > 2 else group
+    for _, group in itertools.groupby(enumerate(names), neighbourhood):
+        near = [name for _, name in group]
+        drawn += [f"{near[0]} to {near[-1]}"] if len(near) > 2 else near
     return drawn
-
-
-def _follows(before: str, after: str) -> bool:
-    first, second = _NUMBERED.fullmatch(before), _NUMBERED.fullmatch(after)
-    return (
-        first is not None
-        and second is not None
-        and first[1] == second[1]
-        and int(first[2]) + 1 == int(second[2])
-    )
 
 
 def in_words(number: int) -> str:
     """The number as a word up to ten, in digits beyond."""
     return _NUMBERS[number] if number < len(_NUMBERS) else f"{number:,}"
+
+
+def capital(text: str) -> str:
+    """The text with a capital in front."""
+    return text[:1].upper() + text[1:]
 
 
 def shortened(text: str, width: int = 100) -> str:
@@ -74,14 +61,15 @@ def shortened(text: str, width: int = 100) -> str:
 
 def told_sets(sets: Sequence[Names]) -> list[Names]:
     """The sets that :func:`condition` spells out: all single ones, and joint ones up to a limit."""
-    joint = _smallest_first([names for names in sets if len(names) > 1])
+    single, joint = _split(sets)
     common, rest = factored(joint)
-    told = [
+    larger = [names for names in rest if len(names) > 1]
+    spelt = larger if _any_so_many(larger) else larger[:_MOST_SETS]
+    return single + [
         names
         for names, part in zip(joint, rest, strict=True)
-        if part in _spelt_out(rest) or (common and len(part) == 1)
+        if part in spelt or (common and len(part) == 1)
     ]
-    return [*(names for names in sets if len(names) == 1), *told]
 
 
 def factored(sets: Sequence[Names]) -> tuple[list[str], list[Names]]:
@@ -93,11 +81,12 @@ def factored(sets: Sequence[Names]) -> tuple[list[str], list[Names]]:
     Returns:
         The common names, none for fewer than three sets; and the sets without them, in order.
     """
-    if len(sets) < 3:
-        return [], list(sets)
-    common = [name for name in sets[0] if all(name in names for names in sets)]
-    rest = [tuple(name for name in names if name not in common) for names in sets]
-    return (common, list(rest)) if common and all(rest) else ([], list(sets))
+    if len(sets) > 2:
+        common = [name for name in sets[0] if all(name in names for names in sets)]
+        rest = [tuple(name for name in names if name not in common) for names in sets]
+        if common and all(rest):
+            return common, list(rest)
+    return [], list(sets)
 
 
 def condition(sets: Sequence[Names], done: str) -> str:
@@ -110,41 +99,30 @@ def condition(sets: Sequence[Names], done: str) -> str:
         sets: at least one set of names, none empty.
         done: ``kept`` or ``removed``.
     """
-    single = [names[0] for names in sets if len(names) == 1]
-    joint = _smallest_first([names for names in sets if len(names) > 1])
-    parts = []
-    if len(single) > 3:
-        parts.append(f"any one of {listing(runs(single))} is {done}")
-    elif single:
-        parts.append(f"{listing(single, 'or')} is {done}")
-    threshold = _any_so_many(joint)
+    single, joint = _split(sets)
+    parts = [f"{_one_of(single)} is {done}"] if single else []
     common, rest = factored(joint)
-    if threshold is not None:
-        size, names = threshold
-        parts.append(f"any {in_words(size)} of {listing(runs(names))} are {done}")
+    if threshold := _any_so_many(joint):
+        parts.append(f"{threshold} are {done}")
     elif common:
         verb = "is" if len(common) == 1 else "are"
         parts.append(f"{listing(runs(common))} {verb} {done} together with {_partners(rest)}")
     elif len(joint) > 2:
         parts.append(f"all of one of these sets is {done}: {_spelt(joint)}")
+    elif done == "kept":
+        parts += [f"{listing(runs(names))} are kept together" for names in joint]
     else:
-        parts += [_joint(names, done) for names in joint]
+        both = {2: "both"}
+        parts += [f"{listing(runs(n))} are {both.get(len(n), 'all')} {done}" for n in joint]
     return ", or ".join(parts)
 
 
 def _partners(sets: Sequence[Names]) -> str:
     """What stands beside a common part, without a verb."""
-    single = [names[0] for names in sets if len(names) == 1]
-    joint = [names for names in sets if len(names) > 1]
-    threshold = _any_so_many(joint)
-    parts = []
-    if len(single) > 3:
-        parts.append(f"any one of {listing(runs(single))}")
-    elif single:
-        parts.append(listing(single, "or"))
-    if threshold is not None:
-        size, names = threshold
-        parts.append(f"any {in_words(size)} of {listing(runs(names))}")
+    single, joint = _split(sets)
+    parts = [_one_of(single)] if single else []
+    if threshold := _any_so_many(joint):
+        parts.append(threshold)
     elif len(joint) == 1:
         parts.append(f"all of {listing(runs(joint[0]))}")
     elif joint:
@@ -152,38 +130,31 @@ def _partners(sets: Sequence[Names]) -> str:
     return ", or ".join(parts)
 
 
+def _split(sets: Sequence[Names]) -> tuple[list[Names], list[Names]]:
+    """Sets of one name, and larger ones, smallest first."""
+    joint = sorted((names for names in sets if len(names) > 1), key=len)
+    return [names for names in sets if len(names) == 1], joint
+
+
+def _one_of(single: Sequence[Names]) -> str:
+    names = [name for (name,) in single]
+    return f"any one of {listing(runs(names))}" if len(names) > 3 else listing(names, "or")
+
+
 def _spelt(joint: Sequence[Names]) -> str:
     """Sets one by one up to a limit, and how many there are besides."""
-    told = "; ".join(" + ".join(names) for names in joint[:MOST_SETS])
-    more = len(joint) - MOST_SETS
+    told = "; ".join(" + ".join(names) for names in joint[:_MOST_SETS])
+    more = len(joint) - _MOST_SETS
     return f"{told}, or of {more} further {'one' if more == 1 else 'ones'}" if more > 0 else told
 
 
-def _spelt_out(sets: Sequence[Names]) -> list[Names]:
-    """Those of some sets that are said name by name."""
-    joint = [names for names in sets if len(names) > 1]
-    if len(joint) <= MOST_SETS or _any_so_many(joint):
-        return joint
-    return joint[:MOST_SETS]
-
-
-def _smallest_first(sets: Sequence[Names]) -> list[Names]:
-    return sorted(sets, key=len)
-
-
-def _any_so_many(sets: Sequence[Names]) -> tuple[int, list[str]] | None:
-    """The size and the names when the sets are all the sets of one size over some names."""
-    sizes = {len(names) for names in sets}
-    if len(sets) < 2 or len(sizes) > 1:
-        return None
-    size, names = sizes.pop(), list(dict.fromkeys(name for names in sets for name in names))
-    return (size, names) if len(sets) == math.comb(len(names), size) else None
-
-
-def _joint(names: Names, done: str) -> str:
-    if done == "kept":
-        return f"{listing(runs(names))} are kept together"
-    return f"{listing(runs(names))} are {'both' if len(names) == 2 else 'all'} {done}"
+def _any_so_many(sets: Sequence[Names]) -> str:
+    """``any two of D1 to D4`` when the sets are all the sets of one size over some names."""
+    if len(sets) < 2 or len({len(names) for names in sets}) > 1:
+        return ""
+    size, names = len(sets[0]), list(dict.fromkeys(name for names in sets for name in names))
+    every = len(sets) == math.comb(len(names), size)
+    return f"any {in_words(size)} of {listing(runs(names))}" if every else ""
 
 
 def quoted(output: str | None) -> str:
@@ -220,7 +191,7 @@ def finding(
 
 def _searches(rules: tuple[str | None, ...], texts: Mapping[str, str], mentioned: set[str]) -> str:
     named = [rule for rule in rules if rule is not None]
-    told = named if len(named) <= MOST_RULES else named[: MOST_RULES - 1]
+    told = named if len(named) <= _MOST_RULES else named[: _MOST_RULES - 1]
     words = [
         f"{rule} ({texts[rule]})" if rule in texts and rule not in mentioned else rule
         for rule in told
@@ -229,6 +200,4 @@ def _searches(rules: tuple[str | None, ...], texts: Mapping[str, str], mentioned
     if len(named) > len(told):
         words.append(f"{len(named) - len(told)} others")
     ways = [f"by rule{'s' if len(words) > 1 else ''} {listing(words)}"] if words else []
-    if None in rules:
-        ways.append("by the plain query")
-    return " and ".join(ways)
+    return " and ".join([*ways, *(["by the plain query"] if None in rules else [])])

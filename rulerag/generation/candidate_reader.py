@@ -9,6 +9,7 @@ from functools import cached_property
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
 from rulerag.kg.statements import Statements
+from rulerag.registry import register
 from rulerag.types import Candidate, Completion, Document, GenerationRequest, GroundedAtom
 
 __all__ = ["CandidateReader", "answers_by_relation"]
@@ -25,6 +26,7 @@ def answers_by_relation(documents: Iterable[Document]) -> dict[str, Counter[str]
     return counts
 
 
+@register("generator", "candidate")
 class CandidateReader:
     """Answers with entities of the documents, as far as the order of the documents is trusted.
 

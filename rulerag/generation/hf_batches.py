@@ -1,19 +1,82 @@
-"""Cutting prompts into batches: shared beginnings computed once, padding kept low."""
+"""What both ways of decoding share: results, endings, limits, and how prompts become batches."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Batch", "plan_batches", "shared_length"]
+from rulerag.errors import GenerationError
+
+__all__ = [
+    "Batch",
+    "Decoded",
+    "Ending",
+    "Limits",
+    "Tokens",
+    "best_tokens",
+    "plan_batches",
+    "shared_length",
+]
 
 # What one forward pass costs beyond its tokens, in tokens: weights are read once a pass.
 _PASS = 32
 
 Tokens = npt.NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Decoded:
+    """What a model wrote after one prompt.
+
+    Args:
+        tokens: the new tokens, without the one that ends the text.
+        log_probability: of the tokens and of the end, natural logarithm.
+    """
+
+    tokens: list[int] = field(default_factory=list)
+    log_probability: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is computed at once.
+
+    Args:
+        rows: the most rows of a batch.
+        tokens: the most tokens of a batch, answers included; one row is always allowed.
+        new_tokens: how many tokens an answer may have.
+    """
+
+    rows: int
+    tokens: int
+    new_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """When an answer ends.
+
+    Args:
+        tokens: those that end a text.
+        piece: the text of one token; a line break after some text ends an answer.
+    """
+
+    tokens: frozenset[int]
+    piece: Callable[[int], str]
+
+    def take(self, result: Decoded, token: int, score: float) -> bool:
+        """Add a token to a result; False when it ends the text."""
+        result.log_probability += score
+        if token in self.tokens:
+            return False
+        before, broken, _ = self.piece(token).partition("\n")
+        begun = before.strip() or any(self.piece(t).strip() for t in result.tokens)
+        result.tokens.append(token)
+        return not (broken and begun)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,76 +99,55 @@ def shared_length(first: Tokens, second: Tokens) -> int:
     return int(different[0]) if len(different) else length
 
 
-def plan_batches(
-    prompts: Sequence[Tokens],
-    *,
-    batch_size: int,
-    max_batch_tokens: int,
-    new_tokens: int,
-    share: bool = True,
-) -> list[Batch]:
-    """Cut prompts into batches of least estimated work.
+def plan_batches(prompts: Sequence[Tokens], limits: Limits, *, share: bool) -> list[Batch]:
+    """Cut prompts into batches.
 
-    Prompts are put in two orders, by their tokens (which brings equal beginnings together) and by
-    length (which keeps padding low). Each order is cut into runs by dynamic programming over the
-    work of a run: its own part of the shared beginning once, the padded rest for every row, and
-    what its passes cost beyond their tokens. The cheaper cut is returned.
+    In the order of their tokens equal beginnings stand together; where none is shared, prompts are
+    put in the order of their lengths, which keeps padding low. A batch ends at the limits, and
+    where one row more would share so much less that a pass of its own costs less.
 
     Args:
         prompts: token ids of each prompt, at least one each.
-        batch_size: the most rows of a batch.
-        max_batch_tokens: the most tokens that a batch may hold, padding and answers included; a
-            single prompt is always allowed.
-        new_tokens: how many tokens each answer may have.
+        limits: of a batch.
         share: whether shared beginnings are computed once.
     """
-    if not prompts:
-        return []
-    orders = [sorted(range(len(prompts)), key=lambda i: (len(prompts[i]), i))]
-    if share:
-        orders.append(sorted(range(len(prompts)), key=lambda i: prompts[i].tolist()))
-    plans = [
-        _cut(order, prompts, (batch_size, max_batch_tokens, new_tokens), share=share)
-        for order in orders
-    ]
-    return min(plans, key=lambda plan: plan[0])[1]
-
-
-def _cut(
-    order: Sequence[int],
-    prompts: Sequence[Tokens],
-    limits: tuple[int, int, int],
-    *,
-    share: bool,
-) -> tuple[float, list[Batch]]:
-    """The least work of an order cut into runs, and the runs."""
-    batch_size, max_tokens, new_tokens = limits
-    lengths = [len(prompts[i]) for i in order]
-    common = [0] * len(order)  # with the prompt before
-    if share:
-        for place in range(1, len(order)):
-            common[place] = shared_length(prompts[order[place - 1]], prompts[order[place]])
-    fixed = _PASS * (new_tokens + 2)
-    best = [0.0] + [float("inf")] * len(order)
-    choice = [(0, 0)] * (len(order) + 1)
-    for end in range(1, len(order) + 1):
-        longest, shared = 0, lengths[end - 1] - 1
-        for start in range(end - 1, max(-1, end - 1 - batch_size), -1):
-            longest = max(longest, lengths[start])
-            shared = min(shared, lengths[start] - 1)
-            rows = end - start
-            if rows > 1:
-                shared = min(shared, common[start + 1])
-                if rows * (longest + new_tokens) > max_tokens:
-                    break
-            prefix = shared if share else 0
-            work = prefix - min(prefix, common[start]) + rows * (longest - prefix) + fixed
-            if best[start] + work < best[end]:
-                best[end], choice[end] = best[start] + work, (start, prefix)
+    order = sorted(
+        range(len(prompts)), key=lambda i: prompts[i].tolist() if share else len(prompts[i])
+    )
     batches: list[Batch] = []
-    end = len(order)
-    while end:
-        start, prefix = choice[end]
-        batches.append(Batch(tuple(order[start:end]), prefix))
-        end = start
-    return best[-1], batches[::-1]
+    rows: list[int] = []
+    longest = shared = 0
+    for row in order:
+        tokens = prompts[row]
+        longest, least = max(longest, len(tokens)), len(tokens) - 1
+        if rows:
+            least = min(shared, least, shared_length(prompts[rows[-1]], tokens)) if share else 0
+            lost = (shared - least) * len(rows)
+            full = len(rows) == limits.rows
+            large = (len(rows) + 1) * (longest + limits.new_tokens) > limits.tokens
+            if full or large or lost > _PASS * (limits.new_tokens + 2):
+                batches.append(Batch(tuple(rows), shared))
+                rows, longest, least = [], len(tokens), len(tokens) - 1
+        rows.append(row)
+        shared = least if share else 0
+    return [*batches, Batch(tuple(rows), shared)] if rows else []
+
+
+def best_tokens(logits: Any) -> tuple[Any, Any]:
+    """The best token of each row and its log-probability.
+
+    Raises:
+        GenerationError: the scores are not numbers.
+    """
+    import torch
+
+    logits = logits.float()
+    top, chosen = logits.max(dim=-1)
+    scores = top - torch.logsumexp(logits, dim=-1)
+    if not bool(torch.isfinite(scores).all()):
+        raise GenerationError(
+            "the model's scores are not numbers",
+            provider="huggingface",
+            hint="load it with dtype='float32', and check that its training did not diverge",
+        )
+    return chosen, scores

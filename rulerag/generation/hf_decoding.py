@@ -2,133 +2,115 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.errors import GenerationError
-from rulerag.generation.hf_batches import Batch, Tokens, plan_batches, shared_length
-from rulerag.generation.hf_cache import roomy_cache
+from rulerag.generation.hf_batches import (
+    Decoded,
+    Ending,
+    Limits,
+    Tokens,
+    best_tokens,
+    plan_batches,
+    shared_length,
+)
 
-__all__ = ["Decoded", "Decoder", "Ending", "Limits", "best_tokens", "window_of"]
+__all__ = ["Decoder", "sampled_tokens", "window_of"]
 
 Choose = Callable[[Any, Sequence[int]], tuple[Any, Any]]
 
 
-@dataclass(slots=True)
-class Decoded:
-    """What a model wrote after one prompt.
-
-    Args:
-        tokens: the new tokens, without the one that ends the text.
-        log_probability: of the tokens and of the end, natural logarithm.
-    """
-
-    tokens: list[int] = field(default_factory=list)
-    log_probability: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How much is computed at once.
-
-    Args:
-        rows: the most rows of a batch.
-        tokens: the most tokens of a batch, answers included; one row is always allowed.
-        new_tokens: how many tokens an answer may have.
-        share: whether beginnings are shared.
-    """
-
-    rows: int
-    tokens: int
-    new_tokens: int
-    share: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """When an answer ends.
-
-    Args:
-        tokens: those that end a text.
-        piece: the text of one token; a line break after some text ends an answer.
-    """
-
-    tokens: frozenset[int]
-    piece: Callable[[int], str]
-
-    def take(self, result: Decoded, token: int, score: float) -> bool:
-        """Add a token to a result; False when it ends the text."""
-        result.log_probability += score
-        if token in self.tokens:
-            return False
-        before, broken, _ = self.piece(token).partition("\n")
-        begun = before.strip() or any(self.piece(t).strip() for t in result.tokens)
-        result.tokens.append(token)
-        return not (broken and begun)
-
-
 class Decoder:
-    """Runs a causal language model, many rows at a time; greedily unless told otherwise.
+    """Continues and scores prompts by a causal language model, many rows at a time.
 
     Rows are padded on the left, between the shared beginning and their own part. Keys and values
-    of the last shared beginning are kept until :meth:`forget`, and what the next beginning has in
+    of the last shared beginning are kept until the call ends, and what the next beginning has in
     common with it is not computed again.
 
     Args:
         model: a causal language model of transformers, in evaluation mode.
         ending: when an answer ends.
         pad: the token that fills up rows.
-        choose: takes scores of shape (rows, tokens) and the place of each row's prompt; gives the
-            next tokens and their log-probabilities, both of shape (rows,).
     """
 
-    def __init__(self, model: Any, ending: Ending, pad: int, choose: Choose | None = None) -> None:
+    def __init__(self, model: Any, ending: Ending, pad: int) -> None:
         self.model, self.ending, self.pad = model, ending, pad
-        self._choose = choose or (lambda logits, _: best_tokens(logits))
-        parameters = inspect.signature(model.forward).parameters
-        self._positions = "position_ids" in parameters
-        self._last_only = "logits_to_keep" in parameters
         self.shareable = _plain_cache(model.config)
+        self._parameters = inspect.signature(model.forward).parameters
         self._window = window_of(model.config)
-        self._stored: Tokens = np.zeros(0, dtype=np.int64)
-        self._layers: list[tuple[Any, Any]] = []
 
     def generate(
-        self, prompts: Sequence[Tokens], limits: Limits, done: Callable[[int], object]
+        self,
+        prompts: Sequence[Tokens],
+        limits: Limits,
+        done: Callable[[int], object],
+        choose: Choose | None = None,
     ) -> list[Decoded]:
         """Continue prompts.
 
         Args:
             prompts: token ids, at least one each.
             limits: how much is computed at once.
-            done: told how many prompts were finished.
+            done: called with the number of prompts that were finished.
+            choose: takes scores of shape (rows, tokens) and the place of each row's prompt; gives
+                the next tokens and their log-probabilities, both of shape (rows,). The best token
+                by default.
 
         Raises:
             GenerationError: the model's scores are not numbers.
         """
+        import torch
+        from transformers import DynamicCache
+        from transformers import GenerationConfig as UntypedConfig
+
+        GenerationConfig: Any = UntypedConfig
+
         longest = max(map(len, prompts), default=0) + limits.new_tokens
         # Padding in the middle would move tokens out of a sliding window too early.
         fits = self.shareable and (self._window is None or longest <= self._window)
-        batches = plan_batches(
-            prompts,
-            batch_size=limits.rows if self.shareable else 1,
-            max_batch_tokens=limits.tokens,
-            new_tokens=limits.new_tokens,
-            share=limits.share and fits,
-        )
-        results: list[Decoded] = [Decoded() for _ in prompts]
-        for batch in batches:
-            found = self._decode(prompts, batch, limits.new_tokens)
-            for row, result in zip(batch.rows, found, strict=True):
-                results[row] = result
-            done(len(batch.rows))
-        # The weights may change before the next call, as they do while a model is trained.
-        self._stored, self._layers = np.zeros(0, dtype=np.int64), []
+        rows = limits.rows if self.shareable else 1
+        batches = plan_batches(prompts, replace(limits, rows=rows), share=fits)
+        results = [Decoded() for _ in prompts]
+        cache: Any = DynamicCache()
+        stored: Tokens = np.zeros(0, dtype=np.int64)
+        # What the model's folder recommends (sampling, penalties) is not what is measured here.
+        blank: Any = GenerationConfig
+        recommended, self.model.generation_config = self.model.generation_config, blank()
+        try:
+            for batch in batches:
+                chosen = [prompts[row] for row in batch.rows]
+                prefix, shared = chosen[0][: batch.shared], None
+                if len(prefix):
+                    known = shared_length(stored, prefix)
+                    if known < len(stored):
+                        cache.crop(known - len(stored))
+                    if known < len(prefix):
+                        ids = torch.from_numpy(prefix[known:])[None].to(self.model.device)
+                        with torch.inference_mode():
+                            self.model(input_ids=ids, past_key_values=cache)
+                    stored, shared = prefix, copy.deepcopy(cache)
+                    shared.batch_repeat_interleave(len(chosen))
+                ids, mask = self._padded(chosen, batch.shared)
+                step = _Step([results[row] for row in batch.rows], batch.rows, self.ending, choose)
+                self.model.generate(
+                    ids,
+                    attention_mask=mask,
+                    past_key_values=shared,
+                    generation_config=blank(
+                        max_new_tokens=limits.new_tokens, pad_token_id=self.pad
+                    ),
+                    logits_processor=[step.choose],
+                    stopping_criteria=[step.stop],
+                )
+                done(len(batch.rows))
+        finally:
+            self.model.generation_config = recommended
         return results
 
     def score(
@@ -148,15 +130,19 @@ class Decoder:
         while order:
             longest = len(sequences[order[-1]])
             count = min(limits.rows, max(1, limits.tokens // longest), len(order))
-            rows, order = order[-count:], order[:-count]
             if not self.shareable:  # a state would run over the padding
-                rows, order = rows[-1:], [*order, *rows[:-1]]
+                count = 1
+            rows, order = order[-count:], order[:-count]
             chosen = [sequences[i] for i in rows]
             ids, mask = self._padded(chosen, 0)
-            positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
             kept = max(len(sequences[i]) - starts[i] for i in rows)
+            arguments: dict[str, Any] = {"input_ids": ids, "attention_mask": mask}
+            if "position_ids" in self._parameters:
+                arguments["position_ids"] = (mask.cumsum(dim=1) - 1).clamp(min=0)
+            if "logits_to_keep" in self._parameters:
+                arguments["logits_to_keep"] = kept + 1
             with torch.inference_mode():
-                logits = self._forward(ids, mask, positions, None, keep=kept + 1).logits.float()
+                logits = self.model(**arguments, use_cache=False).logits.float()
             logits = logits[:, -kept - 1 : -1]
             targets = ids[:, -kept:]
             each = logits.gather(2, targets[..., None])[..., 0] - torch.logsumexp(logits, dim=-1)
@@ -164,94 +150,14 @@ class Decoder:
                 found[i] = float(each[row, -(len(sequences[i]) - starts[i]) :].double().sum())
         return found
 
-    def _decode(self, whole: Sequence[Tokens], batch: Batch, new_tokens: int) -> list[Decoded]:
-        """Continue one batch, whose first tokens are the same."""
-        import torch
-
-        prompts, shared = [whole[place] for place in batch.rows], batch.shared
-        with torch.inference_mode():
-            cache = None
-            if shared:
-                self._advance(prompts[0][:shared])
-            if self.shareable:
-                capacity = max(map(len, prompts)) + new_tokens
-                layers = self._layers if shared else ()
-                cache = roomy_cache(layers, len(prompts), capacity)
-            return self._continue(prompts, batch, cache, new_tokens)
-
-    def _advance(self, prefix: Tokens) -> None:
-        """Make the kept beginning this one, computing only what is new."""
-        import torch
-        from transformers import DynamicCache
-
-        # One token is always computed: a pass over nothing is not possible.
-        known = min(shared_length(self._stored, prefix), len(prefix))
-        layers = [(k[..., :known, :], v[..., :known, :]) for k, v in self._layers]
-        if known < len(prefix):
-            cache = DynamicCache()
-            for place, (keys, values) in enumerate(layers if known else []):
-                cache.update(keys, values, place)
-            device = self.model.device
-            ids = torch.from_numpy(prefix[known:])[None].to(device)
-            mask = torch.ones((1, len(prefix)), dtype=torch.long, device=device)
-            positions = torch.arange(known, len(prefix), device=device)[None]
-            self._forward(ids, mask, positions, cache)
-            filled: list[Any] = list(cache.layers)
-            layers = [(layer.keys, layer.values) for layer in filled]
-        self._stored, self._layers = prefix.copy(), layers
-
-    def _forward(self, ids: Any, mask: Any, positions: Any, cache: Any, *, keep: int = 1) -> Any:
-        arguments: dict[str, Any] = {
-            "input_ids": ids,
-            "attention_mask": mask,
-            "past_key_values": cache,
-            "use_cache": keep == 1,
-        }
-        if self._positions:
-            arguments["position_ids"] = positions
-        if self._last_only:
-            arguments["logits_to_keep"] = keep
-        return self.model(**arguments)
-
-    def _continue(
-        self, prompts: Sequence[Tokens], batch: Batch, cache: Any, new_tokens: int
-    ) -> list[Decoded]:
-        import torch
-
-        ids, mask = self._padded(prompts, batch.shared)
-        positions = (mask.cumsum(dim=1) - 1).clamp(min=0)[:, batch.shared :]
-        results = [Decoded() for _ in prompts]
-        rows = list(range(len(prompts)))  # of the batch that is still computed
-        going = set(rows)
-        for step in range(new_tokens):
-            output = self._forward(ids, mask, positions, cache)
-            cache = output.past_key_values
-            places = [batch.rows[row] for row in rows]
-            chosen, scores = self._choose(output.logits[:, -1, :], places)
-            for row, token, score in zip(rows, chosen.tolist(), scores.tolist(), strict=True):
-                if row in going and not self.ending.take(results[row], token, score):
-                    going.discard(row)
-            if not going or step == new_tokens - 1:
-                break
-            keep = [place for place, row in enumerate(rows) if row in going]
-            if self.shareable and 2 * len(keep) <= len(rows):
-                index = torch.tensor(keep, device=ids.device)
-                cache.batch_select_indices(index)
-                mask, positions, chosen = mask[index], positions[index], chosen[index]
-                rows = [rows[place] for place in keep]
-            ids = chosen[:, None]
-            mask = torch.cat([mask, mask.new_ones((len(rows), 1))], dim=1)
-            positions = positions[:, -1:] + 1
-        return results
-
     def _padded(self, prompts: Sequence[Tokens], shared: int) -> tuple[Any, Any]:
-        """Ids of the rows' own parts, padded on the left, and the mask over everything."""
+        """Ids and mask of rows that are padded on the left, behind what they share."""
         import torch
 
         longest = max(len(prompt) for prompt in prompts)
-        ids = np.full((len(prompts), longest - shared), self.pad, dtype=np.int64)
+        ids = np.full((len(prompts), longest), self.pad, dtype=np.int64)
         mask: npt.NDArray[np.int64] = np.zeros((len(prompts), longest), dtype=np.int64)
-        mask[:, :shared] = 1
+        ids[:, :shared], mask[:, :shared] = prompts[0][:shared], 1
         for row, prompt in enumerate(prompts):
             own = len(prompt) - shared
             ids[row, -own:] = prompt[shared:]
@@ -260,20 +166,68 @@ class Decoder:
         return torch.from_numpy(ids).to(device), torch.from_numpy(mask).to(device)
 
 
-def best_tokens(logits: Any) -> tuple[Any, Any]:
-    """The best token of each row and its log-probability."""
+class _Step:
+    """Chooses the tokens of one step of transformers' generation, and says which rows end.
+
+    Args:
+        results: of the rows; grow with each step.
+        places: of the rows' prompts.
+        ending: when a row ends.
+        choose: see :meth:`Decoder.generate`.
+    """
+
+    def __init__(
+        self,
+        results: Sequence[Decoded],
+        places: Sequence[int],
+        ending: Ending,
+        choose: Choose | None,
+    ) -> None:
+        self.results, self.places, self.ending, self._choose = results, places, ending, choose
+        self.ended = [False] * len(results)
+
+    def choose(self, _: Any, logits: Any) -> Any:
+        """Scores that leave the chosen tokens alone (a logits processor)."""
+        import torch
+
+        found = self._choose(logits, self.places) if self._choose else best_tokens(logits)
+        self.tokens, self.scores = found
+        alone = torch.full_like(logits, -torch.inf)
+        return alone.scatter_(1, self.tokens[:, None], 0.0)
+
+    def stop(self, ids: Any, _: Any) -> Any:
+        """Which rows end (a stopping criterion)."""
+        import torch
+
+        pairs = zip(self.tokens.tolist(), self.scores.tolist(), strict=True)
+        for row, (token, score) in enumerate(pairs):
+            if not self.ended[row]:
+                self.ended[row] = not self.ending.take(self.results[row], token, score)
+        return torch.tensor(self.ended, device=ids.device)
+
+
+def sampled_tokens(seeds: Sequence[int], temperature: float) -> Choose:
+    """Samples from the model's whole distribution (no top-k, no top-p), by each prompt's own seed.
+
+    Scores are log-probabilities at temperature 1.
+    """
     import torch
 
-    logits = logits.float()
-    top, chosen = logits.max(dim=-1)
-    scores = top - torch.logsumexp(logits, dim=-1)
-    if not bool(torch.isfinite(scores).all()):
-        raise GenerationError(
-            "the model's scores are not numbers",
-            provider="huggingface",
-            hint="load it with dtype='float32', and check that its training did not diverge",
-        )
-    return chosen, scores
+    # On the processor: a seed draws the same there whatever the model runs on.
+    generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+
+    def choose(logits: Any, places: Sequence[int]) -> tuple[Any, Any]:
+        best_tokens(logits)  # refuses scores that are not numbers
+        weights = torch.softmax(logits.float() / temperature, dim=-1).cpu()
+        drawn = [
+            torch.multinomial(row, 1, generator=generators[place])
+            for row, place in zip(weights, places, strict=True)
+        ]
+        chosen = torch.cat(drawn).to(logits.device)
+        scores = torch.log_softmax(logits.float(), dim=-1)
+        return chosen, scores.gather(1, chosen[:, None])[:, 0]
+
+    return choose
 
 
 def _plain_cache(config: Any) -> bool:

@@ -7,20 +7,38 @@ import importlib.util
 import logging
 import warnings
 from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from rulerag.errors import ConfigError, GenerationError, MissingDependencyError
-from rulerag.generation.hf_shipped import shipped
 from rulerag.io import read_json
 
-__all__ = ["PROVIDER", "Loading", "adapted", "open_model", "open_tokenizer"]
+__all__ = [
+    "NANO_LLAMA",
+    "Loading",
+    "adapted",
+    "adapter_base",
+    "failure",
+    "open_model",
+    "open_tokenizer",
+    "shipped",
+    "stated_template",
+]
 
 logger = logging.getLogger(__name__)
 
-PROVIDER = "huggingface"
+failure = partial(GenerationError, provider="huggingface")
+NANO_LLAMA = "rulerag-nano-llama"
+"""The small reader that is installed with rulerag; its card stands in its folder."""
+
+_SHIPPED = Path(str(files("rulerag"))) / "models" / "nano-llama"
 _LOADING_ERRORS = (OSError, ValueError, KeyError, RuntimeError, TypeError, ImportError)
-_DTYPES = ("auto", "float32", "bfloat16", "float16")
+_KNOWN = {
+    "dtype": ("auto", "float32", "bfloat16", "float16"),
+    "quantization": (None, "4bit", "8bit"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +63,9 @@ class Loading:
     local_files_only: bool = False
 
     def __post_init__(self) -> None:
-        if self.dtype not in _DTYPES:
-            raise ConfigError(f"no such dtype: {self.dtype!r}", key="dtype", hint=f"{_DTYPES}")
-        if self.quantization not in (None, "4bit", "8bit"):
-            raise ConfigError(
-                f"no such quantization: {self.quantization!r}",
-                key="quantization",
-                hint="'4bit', '8bit' or none",
-            )
+        for key, known in _KNOWN.items():
+            if (value := getattr(self, key)) not in known:
+                raise ConfigError(f"no such {key}: {value!r}", key=key, hint=f"one of {known}")
 
     def place(self) -> str:
         """The device to use.
@@ -72,14 +85,37 @@ class Loading:
         return self.device
 
 
-def open_tokenizer(name: str | Path, loading: Loading) -> Any:
-    """The tokenizer of a model folder or hub id, padding on the left.
+def shipped(model: Any) -> Any:
+    """The folder of :data:`NANO_LLAMA`; any other model as it is."""
+    return _SHIPPED if str(model) == NANO_LLAMA else model
+
+
+def stated_template(model: Any) -> Any:
+    """What the ``prompt.json`` of a model folder, or of its adapter's base, holds; else None.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    if not isinstance(model, str | Path):
+        return None
+    folder = Path(shipped(model))
+    if (folder / "prompt.json").is_file():
+        return read_json(folder / "prompt.json")
+    if (folder / "adapter_config.json").is_file():
+        return stated_template(read_json(folder / "adapter_config.json")["base_model_name_or_path"])
+    return None
+
+
+def open_tokenizer(name: Any, loading: Loading) -> Any:
+    """The tokenizer of a model folder or hub id, padding on the left; an open one as it is.
 
     Raises:
         GenerationError: there is none, or it cannot be read.
     """
     from transformers import AutoTokenizer
 
+    if not isinstance(name, str | Path):
+        return name
     _check_folder(name)
     try:
         tokenizer = AutoTokenizer.from_pretrained(
@@ -88,9 +124,8 @@ def open_tokenizer(name: str | Path, loading: Loading) -> Any:
     except _LOADING_ERRORS as error:
         raise _unopened("tokenizer", name, error) from error
     if not len(tokenizer):
-        raise GenerationError(
+        raise failure(
             f"the model {name} has no tokenizer",
-            provider=PROVIDER,
             hint="save it there with tokenizer.save_pretrained(folder), or give tokenizer=",
         )
     return tokenizer
@@ -147,7 +182,7 @@ def adapted(model: Any, adapter: str | Path, base: str, *, merge: bool) -> Any:
         if stated and Path(shipped(stated)).name != Path(base).name:
             logger.warning("the adapter %s was trained on %s, not on %s", adapter, stated, base)
     elif folder.exists() or len(folder.parts) != 2:
-        raise GenerationError(f"there is no adapter folder {adapter}", provider=PROVIDER)
+        raise failure(f"there is no adapter folder {adapter}")
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("error", message=".*missing adapter keys.*")
@@ -156,9 +191,8 @@ def adapted(model: Any, adapter: str | Path, base: str, *, merge: bool) -> Any:
             return (wrapped.merge_and_unload() if merge else wrapped.get_base_model()).eval()
     except (*_LOADING_ERRORS, UserWarning) as error:
         message = next((line.strip() for line in str(error).splitlines()[1:]), str(error))
-        raise GenerationError(
+        raise failure(
             f"the adapter {adapter} does not fit the model {base}: {message[:300]}",
-            provider=PROVIDER,
             hint="take the base that its adapter_config.json names",
         ) from error
 
@@ -171,9 +205,8 @@ def adapter_base(folder: Path) -> str:
     """
     config = folder / "adapter_config.json"
     if not config.is_file():
-        raise GenerationError(
+        raise failure(
             f"{folder} holds no adapter (no adapter_config.json)",
-            provider=PROVIDER,
             hint="name the folder that model.save_pretrained wrote for a PEFT model",
         )
     return str(read_json(config).get("base_model_name_or_path") or "")
@@ -182,13 +215,12 @@ def adapter_base(folder: Path) -> str:
 def _check_folder(name: str | Path) -> None:
     path = Path(name)
     if path.is_dir() and not (path / "config.json").is_file():
-        raise GenerationError(
+        raise failure(
             f"the folder {path} holds no model (no config.json)",
-            provider=PROVIDER,
             hint="name the folder that model.save_pretrained wrote",
         )
     if not path.is_dir() and (path.is_absolute() or len(path.parts) > 2 or str(name)[:1] == "."):
-        raise GenerationError(f"there is no model folder {path}", provider=PROVIDER)
+        raise failure(f"there is no model folder {path}")
 
 
 def _unopened(what: str, name: str | Path, error: BaseException) -> GenerationError:
@@ -202,9 +234,7 @@ def _unopened(what: str, name: str | Path, error: BaseException) -> GenerationEr
         )
     else:
         hint = "check the hub id and the connection, or give a folder with the model"
-    return GenerationError(
-        f"the {what} of {name} cannot be opened: {reason}", provider=PROVIDER, hint=hint
-    )
+    return failure(f"the {what} of {name} cannot be opened: {reason}", hint=hint)
 
 
 def _quantized(kind: str, dtype: str) -> Any:

@@ -9,22 +9,20 @@ arXiv:2205.14135).
 
 from __future__ import annotations
 
-import inspect
-import math
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from rulerag.generation.hf_batches import Tokens
 from rulerag.generation.hf_trie import Node
 
-__all__ = ["Block", "Memory", "PackedModel", "Pass", "Rows"]
+__all__ = ["Block", "PackedModel", "Pass", "Rows"]
 
 # Blocks grow to this many tokens before a new one is begun.
 _BLOCK = 256
@@ -48,14 +46,6 @@ class Block:
         return int(self.layers[0][0].shape[2])
 
 
-class Attention(Protocol):
-    """What attention does in one pass."""
-
-    def attend(self, layer: int, q: Any, k: Any, v: Any, scale: float | None) -> Any:
-        """The output of shape (1, tokens, heads, width) from states (1, heads, tokens, width)."""
-        ...
-
-
 class PackedModel:
     """A causal language model that reads packed rows.
 
@@ -65,8 +55,6 @@ class PackedModel:
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        parameters = inspect.signature(model.forward).parameters
-        self._select = "logits_to_keep" in parameters
 
     @staticmethod
     def fits(model: Any) -> bool:
@@ -82,17 +70,16 @@ class PackedModel:
     @contextmanager
     def ready(self) -> Iterator[None]:
         """Attention is ours inside the block."""
-        config = self.model.config
-        before = config._attn_implementation
         _register()
-        config._attn_implementation = _NAME
+        before = self.model.config._attn_implementation  # transformers has no public way to ask
+        self.model.set_attn_implementation(_NAME)
         try:
             yield
         finally:
-            config._attn_implementation = before
+            self.model.set_attn_implementation(before)
 
     def __call__(
-        self, ids: Tokens, positions: Tokens, attention: Attention, keep: Sequence[int]
+        self, ids: Tokens, positions: Tokens, attention: Pass | Rows, keep: Sequence[int]
     ) -> Any:
         """One pass.
 
@@ -107,20 +94,17 @@ class PackedModel:
         """
         import torch
 
-        arguments: dict[str, Any] = {
-            "input_ids": torch.from_numpy(ids)[None],
-            "position_ids": torch.from_numpy(positions)[None],
-            "use_cache": False,
-        }
-        index = torch.tensor(keep or [0], dtype=torch.long)
-        if self._select:
-            arguments["logits_to_keep"] = index
         _active.attention = attention
         try:
-            logits = self.model(**arguments).logits[0]
+            output = self.model(
+                input_ids=torch.from_numpy(ids)[None],
+                position_ids=torch.from_numpy(positions)[None],
+                use_cache=False,
+                logits_to_keep=torch.tensor(keep or [0]),
+            )
         finally:
             del _active.attention
-        return (logits if self._select else logits[index])[: len(keep)]
+        return output.logits[0, : len(keep)]
 
 
 class Pass:
@@ -135,25 +119,33 @@ class Pass:
         ends = np.cumsum([len(node.tokens) for node in nodes]).tolist()
         self.bounds = list(zip([0, *ends[:-1]], ends, strict=True))
         contexts = [node.parent.context if node.parent is not None else () for node in nodes]
-        self._runs: list[tuple[int, int, Block]] = []
-        for depth in range(max(map(len, contexts), default=0)):
-            place = 0
-            blocks = [context[depth] if depth < len(context) else None for context in contexts]
-            for block, run in groupby(blocks):
-                count = len(list(run))
-                if block is not None:
-                    start, end = self.bounds[place][0], self.bounds[place + count - 1][1]
-                    self._runs.append((start, end, block))
-                place += count
+        self._runs = [
+            (self.bounds[first][0], self.bounds[last - 1][1], block)
+            for runs in _runs(contexts)
+            for first, last, block in runs
+        ]
         self.layers: list[KeysValues] = []
 
     def attend(self, layer: int, q: Any, k: Any, v: Any, scale: float | None) -> Any:
-        """See :class:`Attention`; the pieces' keys and values are kept."""
+        """Attention of one layer; the pieces' keys and values are kept.
+
+        Args:
+            layer: its number.
+            q: the queries, of shape (1, heads, tokens, width).
+            k: the keys, of that shape with fewer heads.
+            v: the values, of the keys' shape.
+            scale: of the products; by the width when None.
+
+        Returns:
+            Of shape (1, tokens, heads, width).
+        """
+        import torch
+
         flash = _flash()
         self.layers.append((k, v))
         heads, shared = q.shape[1], q.shape[1] // k.shape[1]
         out = q.new_empty((1, q.shape[2], heads, q.shape[3])).transpose(1, 2)
-        sums = q.new_empty((1, heads, q.shape[2]), dtype=_float())
+        sums = q.new_empty((1, heads, q.shape[2]), dtype=torch.float32)
         every_k, every_v = (
             (part.repeat_interleave(shared, dim=1) for part in (k, v)) if shared > 1 else (k, v)
         )
@@ -197,21 +189,6 @@ class Pass:
         node.context = [*before, Block(joined)]
 
 
-class Memory:
-    """Room for the keys and values of rows, taken once and used again."""
-
-    def __init__(self) -> None:
-        self._flat: dict[tuple[int, int], Any] = {}
-
-    def take(self, layer: int, side: int, like: Any, shape: tuple[int, ...]) -> Any:
-        """Uninitialised room of a shape, of the kind of another tensor."""
-        size = math.prod(shape)
-        flat = self._flat.get((layer, side))
-        if flat is None or flat.numel() < size or flat.dtype != like.dtype:
-            flat = self._flat[layer, side] = like.new_empty(size)
-        return flat[:size].view(shape)
-
-
 class Rows:
     """Attention of one new token a row.
 
@@ -222,15 +199,10 @@ class Rows:
         own: keys and values of each row's own piece.
         contexts: the blocks before each row.
         new_tokens: how many tokens may follow.
-        memory: room for the rows; what stood there is lost.
     """
 
     def __init__(
-        self,
-        own: Sequence[Block],
-        contexts: Sequence[Sequence[Block]],
-        new_tokens: int,
-        memory: Memory,
+        self, own: Sequence[Block], contexts: Sequence[Sequence[Block]], new_tokens: int
     ) -> None:
         import torch
 
@@ -241,22 +213,19 @@ class Rows:
         shape = (len(own), like.shape[1], self.column + new_tokens, like.shape[3])
         self._layers: list[KeysValues] = []
         for layer in range(len(own[0].layers)):
-            both = memory.take(layer, 0, like, shape), memory.take(layer, 1, like, shape)
+            both = like.new_empty(shape), like.new_empty(shape)
             for row, blocks in enumerate(pieces):
                 end = self.column - lengths[row]
-                for side in (0, 1):
-                    both[side][row, :, :end] = 0  # what is masked must still be a number
+                for memory in both:
+                    memory[row, :, :end] = 0  # what is masked must still be a number
                 for block in blocks:
                     start, end = end, end + block.length
-                    for side in (0, 1):
-                        both[side][row, :, start:end] = block.layers[layer][side][0]
+                    for memory, states in zip(both, block.layers[layer], strict=True):
+                        memory[row, :, start:end] = states[0]
             self._layers.append(both)
-        padding = self.column - np.array(lengths)
-        self._mask = None
-        if padding.any():
-            mask = torch.from_numpy(np.arange(shape[2])[None, :] < padding[:, None])
-            filled = like.new_zeros((len(own), 1, 1, shape[2]))
-            self._mask = filled.masked_fill_(mask[:, None, None], float("-inf"))
+        padding = self.column - torch.tensor(lengths)
+        hidden = torch.arange(shape[2])[None] < padding[:, None]
+        self._mask = like.new_zeros(hidden.shape).masked_fill_(hidden, -torch.inf)[:, None, None]
 
     def _divide(
         self, own: Sequence[Block], contexts: Sequence[Sequence[Block]]
@@ -264,30 +233,25 @@ class Rows:
         """Say which blocks are read where they stand, and return the pieces to copy, by row."""
         parts: list[list[Block]] = [[] for _ in own]
         self._shared: list[tuple[int, int, Block]] = []
-        for depth in range(max(map(len, contexts), default=0)):
-            blocks = [context[depth] if depth < len(context) else None for context in contexts]
-            groups = [(block, len(list(run))) for block, run in groupby(blocks)]
+        for runs in _runs(contexts):
             # A call for each of many blocks would cost more than to copy them.
-            few = 4 * len(groups) <= len(own)
-            place = 0
-            for block, count in groups:
-                if block is not None and few:
-                    self._shared.append((place, place + count, block))
-                elif block is not None:
-                    for row in range(place, place + count):
-                        parts[row].append(block)
-                place += count
+            if 4 * len(runs) <= len(own):
+                self._shared += runs
+                continue
+            for first, last, block in runs:
+                for row in range(first, last):
+                    parts[row].append(block)
         return [[*blocks, last] for blocks, last in zip(parts, own, strict=True)]
 
     def attend(self, layer: int, q: Any, k: Any, v: Any, scale: float | None) -> Any:
-        """See :class:`Attention`; the new keys and values are added to the rows."""
+        """As :meth:`Pass.attend`, of one token a row; its keys and values are added to the row."""
         rows, heads, width = q.shape[2], k.shape[1], q.shape[3]
         keys, values = self._layers[layer]
         keys[:, :, self.column] = k[0].transpose(0, 1)
         values[:, :, self.column] = v[0].transpose(0, 1)
         end = self.column + 1
         asked = q[0].transpose(0, 1).reshape(rows, heads, -1, width)
-        mask = None if self._mask is None else self._mask[..., :end]
+        mask = self._mask[..., :end]
         out, sums = _few(asked, keys[:, :, :end], values[:, :, :end], mask, scale)
         for first, last, block in self._shared:
             count = last - first
@@ -308,13 +272,26 @@ class Rows:
 
         index = torch.tensor(rows)
         self._layers = [(keys[index], values[index]) for keys, values in self._layers]
-        self._mask = None if self._mask is None else self._mask[index]
+        self._mask = self._mask[index]
         places = np.array(rows)
         moved = [
             (*np.searchsorted(places, [first, last]).tolist(), block)
             for first, last, block in self._shared
         ]
         self._shared = [(first, last, block) for first, last, block in moved if last > first]
+
+
+def _runs(contexts: Sequence[Sequence[Block]]) -> Iterator[list[tuple[int, int, Block]]]:
+    """By depth, each block with the rows that it stands before: the first, and behind the last."""
+    for depth in range(max(map(len, contexts), default=0)):
+        blocks = (context[depth] if depth < len(context) else None for context in contexts)
+        runs, first = [], 0
+        for block, run in groupby(blocks):
+            last = first + len(list(run))
+            if block is not None:
+                runs.append((first, last, block))
+            first = last
+        yield runs
 
 
 def _few(q: Any, keys: Any, values: Any, mask: Any, scale: float | None) -> tuple[Any, Any]:
@@ -324,16 +301,14 @@ def _few(q: Any, keys: Any, values: Any, mask: Any, scale: float | None) -> tupl
         q: of shape (rows, heads, queries, width).
         keys: of shape (rows, heads, tokens, width).
         values: of the same shape.
-        mask: added to the weights; None for none.
+        mask: added to the weights.
         scale: of the weights; by the width when None.
     """
     import torch
 
     flat = q.flatten(0, 1) * (q.shape[-1] ** -0.5 if scale is None else scale)
     weights = torch.bmm(flat, keys.flatten(0, 1).transpose(1, 2)).view(*q.shape[:3], -1)
-    if mask is not None:
-        weights += mask
-    weights = weights.float()
+    weights = (weights + mask).float()
     sums = torch.logsumexp(weights, dim=-1)
     shares = torch.softmax(weights, dim=-1).to(values.dtype)
     out = torch.bmm(shares.flatten(0, 1), values.flatten(0, 1))
@@ -347,12 +322,6 @@ def _join(out: Any, sums: Any, more: Any, their_sums: Any) -> None:
     weight = torch.sigmoid(their_sums - sums).unsqueeze(-1)
     out.lerp_(more, weight.to(out.dtype))
     torch.logaddexp(sums, their_sums, out=sums)
-
-
-def _float() -> Any:
-    import torch
-
-    return torch.float32
 
 
 @cache

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rulerag.generation.hf_batches import Tokens
-from rulerag.generation.hf_decoding import Decoded, Ending, Limits, best_tokens
-from rulerag.generation.hf_packed import Memory, PackedModel, Pass, Rows
+from rulerag.generation.hf_batches import Decoded, Ending, Limits, Tokens, best_tokens
+from rulerag.generation.hf_packed import PackedModel, Pass, Rows
 from rulerag.generation.hf_trie import Node, Trie, path
 
 __all__ = ["PackedDecoder"]
@@ -47,13 +46,12 @@ class PackedDecoder:
         """
         import torch
 
-        trie = Trie(prompts, share=limits.share)
+        trie = Trie(prompts)
         results = [Decoded() for _ in prompts]
-        memory = Memory()
         with torch.inference_mode(), self.model.ready():
             for leaves in trie.groups(limits.rows, limits.tokens, limits.new_tokens):
                 wanted = [results[trie.order[leaf.first]] for leaf in leaves]
-                self._group(leaves, wanted, limits, memory)
+                self._group(leaves, wanted, limits.new_tokens)
                 _forget(leaves)
                 done(len(leaves))
         return results
@@ -70,45 +68,25 @@ class PackedDecoder:
         """
         import torch
 
-        trie = Trie([tokens[:-1] for tokens in sequences], share=limits.share)
-        found = [0.0] * len(sequences)
+        trie = Trie([tokens[:-1] for tokens in sequences])
+        found = np.zeros(len(sequences))
         with torch.inference_mode(), self.model.ready():
             for leaves in trie.groups(limits.rows, limits.tokens, 0):
                 for nodes in _chunks(_needed(leaves)):
-                    self._score(nodes, trie.order, sequences, starts, found)
+                    step = Pass(nodes)
+                    scored = [
+                        (row, begin + place - node.begin, sequences[row][place + 1])
+                        for node, (begin, _) in zip(nodes, step.bounds, strict=True)
+                        for row in trie.order[node.first : node.last + 1]
+                        for place in range(max(node.begin, starts[row] - 1), node.end)
+                    ]
+                    rows, places, targets = np.array(scored, dtype=np.int64).reshape(-1, 3).T
+                    kept, inverse = np.unique(places, return_inverse=True)
+                    logits = self._pass(step, kept.tolist()).float()
+                    values = logits[inverse, targets] - torch.logsumexp(logits, dim=-1)[inverse]
+                    np.add.at(found, rows, values.double().numpy())
                 _forget(leaves)
-        return found
-
-    def _score(
-        self,
-        nodes: Sequence[Node],
-        order: Sequence[int],
-        sequences: Sequence[Tokens],
-        starts: Sequence[int],
-        found: list[float],
-    ) -> None:
-        """Add what the tokens behind these pieces' tokens contribute."""
-        import torch
-
-        step = Pass(nodes)
-        owners: list[int] = []
-        places: list[int] = []
-        targets: list[int] = []
-        for node, (begin, _) in zip(nodes, step.bounds, strict=True):
-            for row in order[node.first : node.last + 1]:
-                for place in range(max(node.begin, starts[row] - 1), node.end):
-                    owners.append(row)
-                    places.append(begin + place - node.begin)
-                    targets.append(int(sequences[row][place + 1]))
-        distinct, inverse = np.unique(np.array(places, dtype=np.int64), return_inverse=True)
-        logits = self._pass(step, distinct.tolist()).float()
-        if not owners:
-            return
-        norms = torch.logsumexp(logits, dim=-1)
-        which = torch.from_numpy(inverse)
-        values = logits[which, torch.tensor(targets)] - norms[which]
-        for row, value in zip(owners, values.double().tolist(), strict=True):
-            found[row] += value
+        return list(map(float, found))
 
     def _pass(self, step: Pass, keep: Sequence[int]) -> Any:
         """Compute pieces; those with others behind them keep their context."""
@@ -121,13 +99,7 @@ class PackedDecoder:
                 step.keep(place)
         return logits
 
-    def _group(
-        self,
-        leaves: Sequence[Node],
-        results: list[Decoded],
-        limits: Limits,
-        memory: Memory,
-    ) -> None:
+    def _group(self, leaves: Sequence[Node], results: list[Decoded], new_tokens: int) -> None:
         """Read some prompts and write their answers."""
         import torch
 
@@ -146,16 +118,16 @@ class PackedDecoder:
         rows: Rows | None = None
         going = list(range(len(leaves)))  # rows that are computed
         open_rows = set(going)
-        for count in range(1, limits.new_tokens + 1):
+        for count in range(1, new_tokens + 1):
             values = zip(going, chosen.tolist(), scores.tolist(), strict=True)
             for row, token, score in values:
                 if row in open_rows and not self.ending.take(results[row], token, score):
                     open_rows.discard(row)
-            if not open_rows or count == limits.new_tokens:
+            if not open_rows or count == new_tokens:
                 return
             if rows is None:
                 pieces = [own[leaf.first] for leaf in leaves]
-                rows = Rows(pieces, contexts, limits.new_tokens, memory)
+                rows = Rows(pieces, contexts, new_tokens)
                 del own, logits
             if 4 * len(open_rows) <= 3 * len(going):
                 keep = [place for place, row in enumerate(going) if row in open_rows]

@@ -7,9 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from rulerag.errors import GenerationError
 from rulerag.generation.hf_batches import Tokens
-from rulerag.generation.hf_loading import PROVIDER
+from rulerag.generation.hf_loading import failure
 from rulerag.generation.prompts import Prompt, PromptTemplate
 from rulerag.types import GenerationRequest
 
@@ -109,7 +108,7 @@ class PromptEncoder:
         if not self.chat:  # some tokenizers end every text, and a prompt is to be continued
             ids = [row[:-1] if len(row) > 1 and row[-1] == end else row for row in ids]
         if not all(ids):
-            raise GenerationError("a prompt has no token", provider=PROVIDER)
+            raise failure("a prompt has no token")
         return [np.asarray(row, dtype=np.int64) for row in ids]
 
     def _conversation(self, text: str) -> str:
@@ -123,7 +122,5 @@ class PromptEncoder:
                 **self.chat_options,
             )
         except TemplateError as error:
-            raise GenerationError(
-                f"the chat template failed: {error}", provider=PROVIDER, hint="try chat=False"
-            ) from error
+            raise failure(f"the chat template failed: {error}", hint="try chat=False") from error
         return cast(str, conversation)

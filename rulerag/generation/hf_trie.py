@@ -54,18 +54,16 @@ class Trie:
 
     Args:
         sequences: at least one token each.
-        share: whether beginnings are shared at all.
     """
 
-    def __init__(self, sequences: Sequence[Tokens], *, share: bool = True) -> None:
+    def __init__(self, sequences: Sequence[Tokens]) -> None:
         keys = [tokens.astype(">i8").tobytes() for tokens in sequences]
         self.order = sorted(range(len(sequences)), key=keys.__getitem__)
         ordered = [sequences[i] for i in self.order]
         # What each sequence has in common with the one before it.
         common = np.zeros(len(ordered), dtype=np.int64)
-        if share:
-            for i, (one, other) in enumerate(pairwise(ordered), start=1):
-                common[i] = min(shared_length(one, other), len(one) - 1, len(other) - 1)
+        for i, (one, other) in enumerate(pairwise(ordered), start=1):
+            common[i] = min(shared_length(one, other), len(one) - 1, len(other) - 1)
         self.leaves: list[Node] = []
         todo: list[tuple[int, int, int, Node | None]] = [(0, len(ordered), 0, None)]
         while todo:
@@ -85,12 +83,6 @@ class Trie:
             cuts = [low, *(low + 1 + np.flatnonzero(inside == shared)).tolist(), high]
             # The last part first: a stack gives the first part back first.
             todo += [(a, b, begin, parent) for a, b in pairwise(cuts)][::-1]
-
-    @property
-    def num_tokens(self) -> int:
-        """How many tokens are computed."""
-        nodes = {id(node): node for leaf in self.leaves for node in path(leaf)}
-        return sum(len(node.tokens) for node in nodes.values())
 
     def groups(self, rows: int, tokens: int, new_tokens: int) -> list[list[Node]]:
         """The leaves cut into runs that are decoded together.

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import logging
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.errors import ConfigError, GenerationError
+from rulerag.errors import ConfigError, MissingDependencyError
 from rulerag.generation.citations import Citation
-from rulerag.generation.hf_batches import Tokens
-from rulerag.generation.hf_decoding import Decoded, Decoder, Ending, Limits, window_of
+from rulerag.generation.hf_batches import Decoded, Ending, Limits, Tokens
+from rulerag.generation.hf_decoding import Decoder, sampled_tokens, window_of
 from rulerag.generation.hf_identity import (
     Weights,
     adapter_identity,
@@ -22,20 +24,22 @@ from rulerag.generation.hf_identity import (
     tokenizer_identity,
 )
 from rulerag.generation.hf_loading import (
-    PROVIDER,
+    NANO_LLAMA,
     Loading,
     adapted,
     adapter_base,
+    failure,
     open_model,
     open_tokenizer,
+    shipped,
+    stated_template,
 )
 from rulerag.generation.hf_packed import PackedModel
 from rulerag.generation.hf_packed_decoding import PackedDecoder
 from rulerag.generation.hf_prompts import PromptEncoder
-from rulerag.generation.hf_shipped import NANO_LLAMA, shipped, stated_template
 from rulerag.generation.prompts import Prompt, PromptTemplate
-from rulerag.generation.sampled import sampled_by_model
 from rulerag.io import fingerprint_object
+from rulerag.registry import register
 from rulerag.types import Completion, GenerationRequest
 
 __all__ = ["HuggingFaceGenerator"]
@@ -43,6 +47,7 @@ __all__ = ["HuggingFaceGenerator"]
 logger = logging.getLogger(__name__)
 
 
+@register("generator", "huggingface")
 class HuggingFaceGenerator:
     """Answers with a causal language model: greedy decoding of batched prompts.
 
@@ -50,7 +55,8 @@ class HuggingFaceGenerator:
     :func:`~rulerag.generation.hf_batches.plan_batches`); what the prompts of a batch begin with in
     common is computed once and its keys and values are shared. Answers do not depend on batches
     or sharing, up to rounding. An answer ends at the end-of-text token, at a line break after some
-    text, or after ``max_new_tokens``.
+    text, or after ``max_new_tokens``; its score is the natural logarithm of its text's probability,
+    end included.
 
     Args:
         model: a folder, a hub id, or an open model of transformers (then give ``tokenizer``). A
@@ -67,9 +73,6 @@ class HuggingFaceGenerator:
         device: ``auto``, ``cpu``, ``cuda`` and so on.
         dtype: ``auto`` (float32 on a CPU, else as stored), ``float32``, ``bfloat16``, ``float16``.
         quantization: None, ``4bit`` or ``8bit`` (bitsandbytes).
-        prefix_cache: share the work on equal beginnings.
-        log_probability: give each completion the natural logarithm of its text's probability, end
-            included, as its score.
         chat: use the tokenizer's chat template; None where it has one.
         chat_options: further arguments of the chat template, for example ``enable_thinking``.
         local_files_only: never ask the hub.
@@ -96,25 +99,28 @@ class HuggingFaceGenerator:
         device: str = "auto",
         dtype: str = "auto",
         quantization: str | None = None,
-        prefix_cache: bool = True,
-        log_probability: bool = True,
         chat: bool | None = None,
         chat_options: Mapping[str, Any] | None = None,
         local_files_only: bool = False,
         progress: bool = False,
     ) -> None:
+        for package in ("torch", "transformers"):
+            if importlib.util.find_spec(package) is None:
+                raise MissingDependencyError(package, "hf")
         numbers = {"max_new_tokens": max_new_tokens, "batch_size": batch_size}
         for key, value in {**numbers, "max_batch_tokens": max_batch_tokens}.items():
             if value < 1:
                 raise ConfigError(f"{value} is below 1", key=key)
         self.template = PromptTemplate.of(stated_template(model) if template is None else template)
         model = shipped(model)
-        self.max_new_tokens, self.batch_size = max_new_tokens, batch_size
-        self.max_batch_tokens = max_batch_tokens
-        self.prefix_cache, self.log_probability = prefix_cache, log_probability
+        self.max_new_tokens = max_new_tokens
+        self._limits = Limits(batch_size, max_batch_tokens, max_new_tokens)
         self.chat_options, self.progress = dict(chat_options or {}), progress
         loading = Loading(device, dtype, quantization, local_files_only)
         self._open(model, tokenizer, adapter, loading)
+        self._context = getattr(
+            self.model.config.get_text_config(), "max_position_embeddings", None
+        )
         self.chat = self.tokenizer.chat_template is not None if chat is None else chat
         if self.chat and self.tokenizer.chat_template is None:
             raise ConfigError("the tokenizer has no chat template", key="chat", hint="chat=False")
@@ -122,7 +128,6 @@ class HuggingFaceGenerator:
         self._prompts = PromptEncoder(
             self.tokenizer, self.template, self.max_input_tokens, self.chat, self.chat_options
         )
-        self._pieces: dict[int, str] = {}
         self._decoders = self._make_decoder()
 
     def _open(self, model: Any, tokenizer: Any, adapter: Any, loading: Loading) -> None:
@@ -134,22 +139,21 @@ class HuggingFaceGenerator:
                 # A merged folder has a config of its own.
                 model, adapter = shipped(adapter_base(folder)), adapter or folder
             name = str(model)
-            self.tokenizer = self._tokenizer(tokenizer or name, loading)
+            self.tokenizer = open_tokenizer(tokenizer or name, loading)
             self.model = open_model(name, loading)
             names.append(model_identity(name, getattr(self.model.config, "_commit_hash", None)))
         else:
             if tokenizer is None:
                 raise ConfigError("an open model comes without a tokenizer", key="tokenizer")
-            self.tokenizer, self.model = self._tokenizer(tokenizer, loading), model.eval()
-            name = str(getattr(model.config, "_name_or_path", "") or type(model).__name__)
+            self.tokenizer, self.model = open_tokenizer(tokenizer, loading), model.eval()
+            name = str(model.config.name_or_path or type(model).__name__)
             names.append("")  # what is open may have changed since it was read
         rows = self.model.get_input_embeddings().weight.shape[0]
         highest = max(self.tokenizer.get_vocab().values(), default=-1)
         if highest >= rows:
-            raise GenerationError(
+            raise failure(
                 f"the tokenizer has tokens up to number {highest}, and the model {name} knows "
                 f"{rows}",
-                provider=PROVIDER,
                 hint="take the tokenizer that the model was trained with",
             )
         if adapter is not None:
@@ -157,10 +161,6 @@ class HuggingFaceGenerator:
             self.model = adapted(self.model, adapter, name, merge=merge)
             names.append(adapter_identity(adapter))
         self._weights = Weights(self.model, fingerprint_object(names) if all(names) else "")
-
-    def _tokenizer(self, tokenizer: Any, loading: Loading) -> Any:
-        opened = isinstance(tokenizer, str | Path)
-        return open_tokenizer(tokenizer, loading) if opened else tokenizer
 
     def _make_decoder(self) -> tuple[PackedDecoder | None, Decoder]:
         """The fast decoder where it fits, and the one for everything else."""
@@ -170,7 +170,8 @@ class HuggingFaceGenerator:
             ends.update(stated if isinstance(stated, list) else [stated])
         ends.add(self.tokenizer.eos_token_id)
         pad = self.tokenizer.pad_token_id
-        ending = Ending(frozenset(end for end in ends if end is not None), self._piece)
+        piece = cache(lambda token: str(self.tokenizer.decode([token])))
+        ending = Ending(frozenset(end for end in ends if end is not None), piece)
         packed = PackedDecoder(self.model, ending) if PackedModel.fits(self.model) else None
         return packed, Decoder(self.model, ending, 0 if pad is None else pad)
 
@@ -181,12 +182,6 @@ class HuggingFaceGenerator:
         return packed if packed is not None and (window is None or longest <= window) else padded
 
     @property
-    def _limits(self) -> Limits:
-        return Limits(
-            self.batch_size, self.max_batch_tokens, self.max_new_tokens, self.prefix_cache
-        )
-
-    @property
     def fingerprint(self) -> str:
         """Names weights, tokenizer, template and every setting that changes answers or scores.
 
@@ -195,15 +190,11 @@ class HuggingFaceGenerator:
         template = [type(self.template).__name__, self.template.fingerprint]
         loaded = [str(self.model.dtype), str(getattr(self.model.config, "quantization_config", ""))]
         chat = [self.chat, self.tokenizer.chat_template if self.chat else None, self.chat_options]
-        limits = [
-            self.max_new_tokens,
-            self.max_input_tokens,
-            sorted(self._decoders[1].ending.tokens),
-        ]
+        ends = sorted(self._decoders[1].ending.tokens)
+        limits = [self.max_new_tokens, self.max_input_tokens, ends]
         names = [self._weights.name, self._words, *template]
-        return fingerprint_object(
-            ["huggingface", *names, *loaded, *chat, *limits, self.log_probability]
-        )
+        # The last stands for scores, which an earlier option could leave out.
+        return fingerprint_object(["huggingface", *names, *loaded, *chat, *limits, True])
 
     @cached_property
     def _words(self) -> str:
@@ -236,7 +227,42 @@ class HuggingFaceGenerator:
         answers = self._answers(requests)
         return [self._completion(*pair) for pair in zip(answers, requests, strict=True)]
 
-    sample = sampled_by_model
+    def sample(
+        self, requests: Sequence[GenerationRequest], count: int, *, temperature: float, seed: int
+    ) -> list[list[Completion]]:
+        """Sample answers from the model's distribution, whole (no top-k, no top-p).
+
+        An answer depends on prompt and seed alone, not on the batch (up to rounding).
+
+        Args:
+            requests: what is read.
+            count: answers of each request.
+            temperature: scores are divided by it; above 0.
+            seed: another one samples other answers.
+
+        Returns:
+            For each request its completions in the order of the draw; a score is the
+            log-probability at temperature 1.
+
+        Raises:
+            ConfigError: the count or the temperature is out of range.
+            GenerationError: a prompt does not fit even without documents.
+        """
+        if count < 1:
+            raise ConfigError(f"{count} is below 1", key="count")
+        if temperature <= 0:
+            raise ConfigError(f"{temperature} draws nothing", key="temperature", hint="0.7")
+        encoded = [tokens for _, tokens in self.encode(requests)]
+        distinct = {tokens.tobytes(): tokens for tokens in encoded}
+        seeds = [_seed_of(key, seed, number) for key in distinct for number in range(count)]
+        choose = sampled_tokens(seeds, temperature)
+        repeated = [tokens for tokens in distinct.values() for _ in range(count)]
+        drawn = self._decoders[1].generate(repeated, self._limits, lambda _: None, choose)
+        of = {key: drawn[n * count : (n + 1) * count] for n, key in enumerate(distinct)}
+        return [
+            [self._completion(decoded, request) for decoded in of[tokens.tobytes()]]
+            for request, tokens in zip(requests, encoded, strict=True)
+        ]
 
     def write(self, requests: Sequence[GenerationRequest]) -> list[str]:
         """What the model writes for each request, word for word, citation and cues included.
@@ -259,16 +285,9 @@ class HuggingFaceGenerator:
                 len(prepared),
                 self.max_input_tokens,
             )
-        places: dict[bytes, int] = {}
-        distinct: list[Tokens] = []
-        owner: list[int] = []
-        for _, tokens in prepared:
-            place = places.setdefault(tokens.tobytes(), len(distinct))
-            if place == len(distinct):
-                distinct.append(tokens)
-            owner.append(place)
-        decoded = self._decode(distinct)
-        return [decoded[place] for place in owner]
+        distinct = {tokens.tobytes(): tokens for _, tokens in prepared}
+        decoded = dict(zip(distinct, self._decode(list(distinct.values())), strict=True))
+        return [decoded[tokens.tobytes()] for _, tokens in prepared]
 
     def score(
         self,
@@ -298,23 +317,20 @@ class HuggingFaceGenerator:
             ConfigError: the template cites, and a fact is missing.
         """
         if len(requests) != len(answers):
-            raise GenerationError(
-                f"{len(answers)} answers for {len(requests)} requests", provider=PROVIDER
-            )
-        encoded = self.encode(requests)
+            raise failure(f"{len(answers)} answers for {len(requests)} requests")
         sequences, starts = [], []
-        for place, ((prompt, tokens), answer) in enumerate(zip(encoded, answers, strict=True)):
-            fact = facts[place] if facts is not None else None
+        given = facts if facts is not None else [None] * len(requests)
+        encoded = self.encode(requests)
+        for (prompt, tokens), answer, fact in zip(encoded, answers, given, strict=True):
             text = answer if literal else self.template.completion(answer, fact)
             end = self.encode_completion(prompt.text, text)
             sequences.append(np.concatenate([tokens, end]))
             starts.append(len(tokens))
         longest = max(map(len, sequences), default=0)
-        context = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
-        if context is not None and longest > context:
-            raise GenerationError(
-                f"a prompt and its answer have {longest} tokens, and the model reads {context}",
-                provider=PROVIDER,
+        if self._context is not None and longest > self._context:
+            raise failure(
+                f"a prompt and its answer have {longest} tokens, and the model reads "
+                f"{self._context}",
                 hint="set a lower max_input_tokens",
             )
         found = self._decoder(longest).score(sequences, starts, self._limits)
@@ -328,19 +344,18 @@ class HuggingFaceGenerator:
             return self._decoder(longest).generate(prompts, self._limits, bar.update)
 
     def _completion(self, decoded: Decoded, request: GenerationRequest) -> Completion:
-        score = decoded.log_probability if self.log_probability else None
-        return Completion(self.template.read(self._text(decoded), request), score)
+        answer = self.template.read(self._text(decoded), request)
+        return Completion(answer, decoded.log_probability)
 
     def _text(self, decoded: Decoded) -> str:
         return cast(str, self.tokenizer.decode(decoded.tokens, skip_special_tokens=True))
 
     def _room(self, asked: int | None) -> int | None:
         """How many tokens a prompt may have; None without a limit."""
-        context = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
-        room = None if context is None else int(context) - self.max_new_tokens
+        room = None if self._context is None else int(self._context) - self.max_new_tokens
         if room is not None and room < 1:
             raise ConfigError(
-                f"{self.max_new_tokens} new tokens leave no room in the model's {context}",
+                f"{self.max_new_tokens} new tokens leave no room in the model's {self._context}",
                 key="max_new_tokens",
             )
         return min((n for n in (asked, room) if n is not None), default=None)
@@ -362,8 +377,8 @@ class HuggingFaceGenerator:
         """
         return self._prompts.encode(requests)
 
-    def _piece(self, token: int) -> str:
-        piece = self._pieces.get(token)
-        if piece is None:
-            piece = self._pieces[token] = cast(str, self.tokenizer.decode([token]))
-        return piece
+
+def _seed_of(prompt: bytes, seed: int, number: int) -> int:
+    """A seed of 63 bits for one sample from a prompt."""
+    digest = hashlib.sha256(f"{seed}:{number}:".encode() + prompt).digest()
+    return int.from_bytes(digest[:8], "big") >> 1

@@ -15,6 +15,7 @@ from rulerag.generation.citations import Citation, citation_of
 from rulerag.generation.prompts import PromptTemplate
 from rulerag.io import fingerprint_object
 from rulerag.protocols import Generator
+from rulerag.registry import register
 from rulerag.text import exact_match
 from rulerag.types import Candidate, Completion, GenerationRequest
 
@@ -24,19 +25,10 @@ WEIGHTS = tuple(round(0.05 * n, 2) for n in range(21))
 """The weights of the model that tuning tries: 0, 0.05 … 1."""
 
 
-class Scorer(Protocol):
-    """A language model that answers, and tells how probable a given answer is."""
+class Scorer(Generator, Protocol):
+    """A language model that answers, and says how probable an answer is."""
 
     template: PromptTemplate
-
-    @property
-    def fingerprint(self) -> str:
-        """Names the model and every setting that changes results."""
-        ...
-
-    def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
-        """Return one completion for each request, in order."""
-        ...
 
     def score(
         self,
@@ -58,19 +50,24 @@ class _Weighed(NamedTuple):
     stated: npt.NDArray[np.bool_]
 
 
+@register(
+    "generator",
+    "hybrid",
+    parts={"symbolic": "generator", "model": "generator"},
+    shared={"labels": "all_labels"},
+)
 class HybridReader:
     """Ranks the symbolic reader's candidates by both readers.
 
     A candidate's score is ``(1 - weight) * log p_symbolic + weight * log p_model``, where each
     reader's scores are first made a distribution over the candidates. What documents state comes
     before what only rules lead to, here too, but in predictions. Where the symbolic reader
-    abstains, the model answers alone (or nobody, with ``fallback=False``).
+    abstains, the model answers alone.
 
     Args:
         symbolic: names candidates with scores above 0 and their documents.
         model: weighs them.
         weight: how much the model counts, from 0 to 1; tune it on validation with :meth:`tune`.
-        fallback: let the model answer where there is no candidate.
         labels: readable names of ``entities`` and ``relations``, for models that cite.
 
     Raises:
@@ -83,19 +80,19 @@ class HybridReader:
         model: Scorer,
         *,
         weight: float = 0.3,
-        fallback: bool = True,
         labels: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         if not 0 <= weight <= 1:
             raise ConfigError(f"{weight} is not from 0 to 1", key="weight")
         self.symbolic, self.model = symbolic, model
-        self.weight, self.fallback, self.labels = weight, fallback, labels or {}
+        self.weight, self.labels = weight, labels or {}
 
     @property
     def fingerprint(self) -> str:
         """Names both readers and how they are joined."""
-        parts = [self.symbolic.fingerprint, self.model.fingerprint, self.weight, self.fallback]
-        return fingerprint_object(["hybrid", *parts, self._names])
+        parts = [self.symbolic.fingerprint, self.model.fingerprint, self.weight]
+        # True: that the model answers where there is no candidate was an option once.
+        return fingerprint_object(["hybrid", *parts, True, self._names])
 
     @cached_property
     def _names(self) -> str:
@@ -117,13 +114,9 @@ class HybridReader:
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
         """Return one completion for each request, in order; its candidates are ranked anew."""
         weighed = self._weigh(requests)
-        alone = [n for n, one in enumerate(weighed) if not one.candidates] if self.fallback else []
-        answers = self.model.generate([requests[n] for n in alone]) if alone else []
-        spoken = dict(zip(alone, answers, strict=True))
-        return [
-            spoken.get(n, Completion("")) if not one.candidates else _ranked(one, self.weight)
-            for n, one in enumerate(weighed)
-        ]
+        alone = [r for r, one in zip(requests, weighed, strict=True) if not one.candidates]
+        answers = iter(self.model.generate(alone) if alone else [])
+        return [_ranked(one, self.weight) if one.candidates else next(answers) for one in weighed]
 
     def tune(
         self, requests: Sequence[GenerationRequest], weights: Sequence[float] = WEIGHTS

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from rulerag.errors import ConfigError, did_you_mean
+from rulerag.config import Config
 from rulerag.types import GenerationRequest
 
-__all__ = ["CASES", "Case"]
+__all__ = ["CASES", "ROWS", "Case"]
 
 _KEYS = ("documents", "rules", "query", "answer", "fact")
 
@@ -48,64 +50,26 @@ class Case:
         Raises:
             ConfigError: a key is missing, unknown or of the wrong kind.
         """
-        for key in row:
-            if key not in _KEYS:
-                raise ConfigError(
-                    "a case has no such key", key=f"cases.{key}", hint=did_you_mean(key, _KEYS)
-                )
+        given = Config(row, where="cases").check(_KEYS, required=("query", "answer"))
+        documents, rules, fact = (given.read(k, tuple, ()) for k in ("documents", "rules", "fact"))
+        if len(fact) not in (0, 2):
+            raise given.error("expected [subject, relation]", "fact")
         for key in ("query", "answer"):
-            if not isinstance(row.get(key), str) or not row[key]:
-                raise ConfigError("a case needs this text", key=f"cases.{key}")
-        documents, rules = (tuple(map(str, row.get(key) or ())) for key in ("documents", "rules"))
-        fact = row.get("fact")
-        if fact is not None and len(fact) != 2:
-            raise ConfigError("expected [subject, relation]", key="cases.fact")
-        ends = (str(fact[0]), str(fact[1])) if fact is not None else None
-        return cls(documents, rules, str(row["query"]), str(row["answer"]), ends)
+            if not given.read(key, str):
+                raise given.error("is empty", key)
+        return cls(
+            tuple(map(str, documents)),
+            tuple(map(str, rules)),
+            given.read("query", str),
+            given.read("answer", str),
+            (str(fact[0]), str(fact[1])) if fact else None,
+        )
 
 
-CASES: tuple[Case, ...] = (
-    Case(
-        (
-            "Time 2014-03-02 Norland Express intent to meet Sudavia.",
-            "Time 2014-03-05 Norland Criticize Velmora.",
-            "Time 2014-02-11 Sudavia Consult Velmora.",
-        ),
-        (
-            "[Entity 1, Express intent to meet, Entity 2] leads to "
-            "[Entity 1, Make a visit, Entity 2].",
-        ),
-        "Time 2014-03-20 what does Norland Make a visit ?",
-        "Sudavia",
-        ("Norland", "Express intent to meet"),
-    ),
-    Case(
-        (
-            "Time 2014-05-17 Ostra Police Arrest Ivo Marek.",
-            "Time 2014-05-09 Ostra Police Investigate Citizen (Ostra).",
-            "Time 2014-04-30 Mayor (Ostra) Praise Ostra Police.",
-        ),
-        (
-            "[Entity 1, Investigate, Entity 2] leads to [Entity 1, Accuse, Entity 2].",
-            "[Entity 1, Arrest, Entity 2] leads to [Entity 1, Accuse, Entity 2].",
-        ),
-        "Time 2014-06-01 what does Ostra Police Accuse ?",
-        "Ivo Marek",
-        ("Ostra Police", "Arrest"),
-    ),
-    Case(
-        (
-            "Time 2014-08-14 Velmora Host a visit Norland.",
-            "Time 2014-08-21 Velmora Sign formal agreement Ostra.",
-            "Time 2014-07-03 Ostra Reject Velmora.",
-        ),
-        (
-            "[Entity 1, Sign formal agreement, Entity 2] leads to "
-            "[Entity 1, Provide economic aid, Entity 2].",
-        ),
-        "Time 2014-09-10 what does Velmora Provide economic aid ?",
-        "Ostra",
-        ("Velmora", "Sign formal agreement"),
-    ),
-)
-"""Three cases about invented places in the form of RuleQA's documents, rules and queries."""
+ROWS: list[dict[str, Any]] = tomllib.loads(
+    Path(__file__).with_name("few_shot.toml").read_text(encoding="utf-8")
+)["case"]
+"""The three invented cases, and a chain of thought for each."""
+
+CASES = tuple(Case.from_json({key: row[key] for key in _KEYS}) for row in ROWS)
+"""The three invented cases: places, in the form of RuleQA's documents, rules and queries."""

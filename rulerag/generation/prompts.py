@@ -43,9 +43,6 @@ _GUIDED_CITED = _FORM + (
 _NUMBERS = ("Zero", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 _SEPARATOR = " | "
 
-KINDS = ("rule-guided", "standard", "few-shot", "citation", "compact", "plain")
-"""The names that :meth:`PromptTemplate.of` knows."""
-
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
@@ -126,13 +123,6 @@ class PromptTemplate:
         return cls(**{"target": "citation", **changes})
 
     @classmethod
-    def compact(cls, **changes: Any) -> PromptTemplate:
-        """Short lines for small readers; see :mod:`rulerag.generation.prompts_compact`."""
-        from rulerag.generation.prompts_compact import CompactTemplate
-
-        return CompactTemplate(**changes)
-
-    @classmethod
     def plain(cls) -> PromptTemplate:
         """The query's own text and nothing else when it comes alone, as for a judge's question."""
         return cls(instruction="", query_cue="", answer_cue="")
@@ -150,10 +140,10 @@ class PromptTemplate:
         """
         if isinstance(value, PromptTemplate):
             return value
-        options: dict[str, Any] = {"type": value or KINDS[0]}
+        options: dict[str, Any] = {"type": value or "rule-guided"}
         if isinstance(value, Mapping):
             options = dict(value)
-        name = str(options.pop("type", KINDS[0]))
+        name = str(options.pop("type", "rule-guided"))
         if name not in KINDS:
             hint = did_you_mean(name, KINDS)
             raise ConfigError(f"no template is called {name!r}", key="template", hint=hint)
@@ -163,11 +153,10 @@ class PromptTemplate:
                 for case in options["cases"]
             )
         try:
-            made: PromptTemplate = getattr(cls, name.replace("-", "_"))(**options)
+            return KINDS[name](**options)
         except TypeError as error:
             known = ", ".join(cls.__slots__)
             raise ConfigError(f"{error}", key="template", hint=f"known: {known}") from error
-        return made
 
     @property
     def fingerprint(self) -> str:
@@ -304,6 +293,16 @@ class PromptTemplate:
         ending = f"{self.query_cue}{query}"
         parts.append(f"{ending}\n{self.answer_cue}" if self.answer_cue else ending)
         return "\n".join(parts)
+
+
+KINDS: dict[str, Callable[..., PromptTemplate]] = {
+    "rule-guided": PromptTemplate.rule_guided,
+    "standard": PromptTemplate.standard,
+    "few-shot": PromptTemplate.few_shot,
+    "citation": PromptTemplate.citation,
+    "plain": PromptTemplate.plain,
+}
+"""What :meth:`PromptTemplate.of` knows by name; the compact template adds itself."""
 
 
 def _words(text: str) -> int:

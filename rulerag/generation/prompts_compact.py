@@ -24,9 +24,9 @@ from typing import Literal
 
 from rulerag.generation.citations import Citation
 from rulerag.generation.prompt_answers import first_answer
-from rulerag.generation.prompts import PromptTemplate
+from rulerag.generation.prompts import KINDS, PromptTemplate
 from rulerag.rules import Rule
-from rulerag.types import Document, GenerationRequest, Query
+from rulerag.types import Document, GenerationRequest
 
 __all__ = ["CompactTemplate"]
 
@@ -106,8 +106,23 @@ class CompactTemplate(PromptTemplate):
         return f" > {end} {cited.relation} | {answer}"
 
     def line(self, document: Document, request: GenerationRequest) -> str:
-        """A document as it is shown; a good citation repeats it with a bar put in."""
-        return _marked(document, request.query)
+        """A document as it is shown, with the mark in place of the question's subject at one end.
+
+        A good citation repeats it with a bar put in. A document that states facts is marked where
+        they name the subject: "China Daily" is not "China". A text of unknown content is marked
+        where it begins or ends with the subject's words.
+        """
+        query, text = request.query, _undated(document.text).removesuffix(".")
+        subject = query.subject_words
+        first = last = bool(subject)
+        if document.facts:
+            first = any(fact.subject == query.subject for fact in document.facts)
+            last = any(fact.object == query.subject for fact in document.facts)
+        if first and text.startswith(f"{subject} "):
+            return _MARK + text[len(subject) :]
+        if last and text.endswith(f" {subject}"):
+            return text[: -len(subject)] + _MARK
+        return text
 
     def _text(self, request: GenerationRequest, documents: Sequence[Document]) -> str:
         lines = _patterns(request if self.rules else replace(request, rules=()))
@@ -115,26 +130,11 @@ class CompactTemplate(PromptTemplate):
         return "".join(f"\n{line}" for line in [*lines, self.answer_cue])
 
 
+KINDS["compact"] = CompactTemplate
+
+
 def _undated(text: str) -> str:
     return _DATE.sub("", text)
-
-
-def _marked(document: Document, query: Query) -> str:
-    """The document with the mark in place of the question's subject at one of its ends.
-
-    A document that states facts is marked where they name the subject: "China Daily" is not
-    "China". A text of unknown content is marked where it begins or ends with the subject's words.
-    """
-    text, subject = _undated(document.text).removesuffix("."), query.subject_words
-    first = last = bool(subject)
-    if document.facts:
-        first = any(fact.subject == query.subject for fact in document.facts)
-        last = any(fact.object == query.subject for fact in document.facts)
-    if first and text.startswith(f"{subject} "):
-        return _MARK + text[len(subject) :]
-    if last and text.endswith(f" {subject}"):
-        return text[: -len(subject)] + _MARK
-    return text
 
 
 def _patterns(request: GenerationRequest) -> list[str]:

@@ -11,6 +11,7 @@ from rulerag.io import fingerprint_object
 from rulerag.kg.evidence import EvidenceModel, evidence_sum
 from rulerag.kg.grounding import FactIndex, ground
 from rulerag.kg.statements import Statements
+from rulerag.registry import register
 from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.types import Candidate, Completion, Fact, GenerationRequest, GroundedAtom
 
@@ -37,6 +38,7 @@ class _Support:
             self.latest = max(self.latest, latest)
 
 
+@register("generator", "symbolic")
 class SymbolicReader:
     """Answers from the facts inside the retrieved documents. Deterministic, no model.
 

@@ -8,27 +8,32 @@ References:
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from rulerag.errors import ConfigError
+from rulerag.generation.prompt_cases import ROWS as CASES
 from rulerag.generation.prompts import PromptTemplate
-from rulerag.generation.sampled import SamplingGenerator
-from rulerag.generation.thoughts import (
-    answer_prompt,
-    ask_prompt,
-    read_prompt,
-    sentences,
-    think_prompt,
-)
 from rulerag.io import fingerprint_object
-from rulerag.protocols import Retriever
+from rulerag.protocols import Retriever, SamplingGenerator
+from rulerag.registry import register
 from rulerag.text import normalize_answer
 from rulerag.types import Candidate, Completion, GenerationRequest, Query
 
-__all__ = ["ChainOfKnowledge", "VerifyAndEdit"]
+__all__ = ["ChainOfKnowledge", "VerifyAndEdit", "answer_prompt", "sentences", "think_prompt"]
+
+# A full stop that ends a sentence: not one after an initial, as in J. R.
+_END = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)\s+")
+
+_THINK = (
+    "Each query asks for the missing object of a fact. Think in one line about the facts that lead "
+    "to it, then give the missing object only.\n"
+)
+_ASK = "Write the query that checks a statement.\n"
+_READ = "Read the documents and complete the answer with the missing object only.\n"
 
 
 @dataclass(slots=True)
@@ -48,22 +53,9 @@ class _Chain:
     evidence: dict[str, None] = field(default_factory=dict)
 
     @property
-    def told(self) -> str:
+    def line(self) -> str:
         """The thought in one line."""
         return " ".join(self.thought)
-
-
-@dataclass(frozen=True, slots=True)
-class _Vote:
-    """What the drawn thoughts of one query agree on.
-
-    Args:
-        chain: the first one that led to the most frequent answer.
-        share: of the thoughts that led there.
-    """
-
-    chain: _Chain
-    share: float
 
 
 class _ThoughtReader(ABC):
@@ -103,14 +95,15 @@ class _ThoughtReader(ABC):
         consistency: float = 0.5,
         seed: int = 0,
     ) -> None:
-        counts = (("top_k", top_k), ("max_thoughts", max_thoughts), ("samples", samples))
-        for key, value in counts:
-            if value < 1:
-                raise ConfigError(f"{value} is below 1", key=key)
-        if temperature <= 0:
-            raise ConfigError(f"{temperature} draws nothing", key="temperature", hint="0.7")
-        if not 0 < consistency <= 1:
-            raise ConfigError(f"{consistency} is not in (0, 1]", key="consistency", hint="0.5")
+        for key, value, fits, hint in (
+            ("top_k", top_k, top_k >= 1, "1 or more"),
+            ("max_thoughts", max_thoughts, max_thoughts >= 1, "1 or more"),
+            ("samples", samples, samples >= 1, "1 or more"),
+            ("temperature", temperature, temperature > 0, "above 0, say 0.7"),
+            ("consistency", consistency, 0 < consistency <= 1, "above 0 and up to 1, say 0.5"),
+        ):
+            if not fits:
+                raise ConfigError(f"{value} does not fit", key=key, hint=hint)
         template = getattr(reader, "template", None)
         if isinstance(template, PromptTemplate) and template != PromptTemplate.plain():
             raise ConfigError(
@@ -150,16 +143,16 @@ class _ThoughtReader(ABC):
         the vote stood.
         """
         votes = self._votes([request.query for request in requests])
-        doubtful = [vote.chain for vote in votes if vote.share < self.consistency]
+        doubtful = [chain for chain, share in votes if share < self.consistency]
         if doubtful:
             self._correct(doubtful)
-            prompts = [answer_prompt(chain.query.text, chain.told) for chain in doubtful]
+            prompts = [answer_prompt(chain.query.text, chain.line) for chain in doubtful]
             for chain, answer in zip(doubtful, self._ask(prompts), strict=True):
                 chain.answer = answer
-        return [_completion(vote.chain) for vote in votes]
+        return [_completion(chain) for chain, _ in votes]
 
-    def _votes(self, queries: Sequence[Query]) -> list[_Vote]:
-        """What the drawn thoughts of each query agree on."""
+    def _votes(self, queries: Sequence[Query]) -> list[tuple[_Chain, float]]:
+        """What the sampled thoughts of each query agree on (see :func:`_vote`)."""
         asked = [think_prompt(query.text) for query in queries]
         drawn = self._drawn(asked, self.samples, self.seed)
         chains = [
@@ -168,7 +161,7 @@ class _ThoughtReader(ABC):
         ]
         for number in range(self.samples):  # equal thoughts answer each by a draw of its own
             own = [thoughts[number] for thoughts in chains]
-            prompts = [answer_prompt(chain.query.text, chain.told) for chain in own]
+            prompts = [answer_prompt(chain.query.text, chain.line) for chain in own]
             answers = self._drawn(prompts, 1, self.seed + 1 + number)
             for chain, (answer,) in zip(own, answers, strict=True):
                 chain.answer = answer
@@ -178,35 +171,28 @@ class _ThoughtReader(ABC):
     def _correct(self, chains: Sequence[_Chain]) -> None:
         """Correct the thoughts of some queries by documents."""
 
-    def _checked(self, chains: Sequence[_Chain], statements: Sequence[str]) -> list[str]:
-        """One statement of each chain, put right by the documents found for it.
+    def _check(self, places: Sequence[tuple[_Chain, int]]) -> None:
+        """Correct one sentence of each chain by the documents found for it.
 
-        A statement without a document stays as it is.
+        A sentence for which nothing is found, or nothing read, stays.
         """
-        prompts = [
-            ask_prompt(chain.query.text, statement)
-            for chain, statement in zip(chains, statements, strict=True)
-        ]
+        prompts = [ask_prompt(chain.query.text, chain.thought[n]) for chain, n in places]
         questions = [
-            replace(chain.query, text=asked.text or chain.query.text)
-            for chain, asked in zip(chains, self._ask(prompts), strict=True)
+            replace(chain.query, text=written.text or chain.query.text)
+            for (chain, _), written in zip(places, self._ask(prompts), strict=True)
         ]
         found = self.retriever.retrieve(questions, self.top_k)
-        read = [
+        prompts = [
             read_prompt([scored.document.text for scored in documents], question.text)
             for documents, question in zip(found, questions, strict=True)
         ]
-        answers = self._ask(read)
-        corrected = []
-        for chain, statement, question, documents, answer in zip(
-            chains, statements, questions, found, answers, strict=True
+        answers = self._ask(prompts)
+        for (chain, n), question, documents, answer in zip(
+            places, questions, found, answers, strict=True
         ):
-            if not documents or not answer.text:
-                corrected.append(statement)
-                continue
-            chain.evidence.update((scored.document.id, None) for scored in documents)
-            corrected.append(f"{question.text} {answer.text}.")
-        return corrected
+            if documents and answer.text:
+                chain.evidence.update((scored.document.id, None) for scored in documents)
+                chain.thought[n] = f"{question.text} {answer.text}."
 
     def _ask(self, prompts: Sequence[str]) -> list[Completion]:
         """What the reader writes behind some prompts, one line each, greedily."""
@@ -219,6 +205,7 @@ class _ThoughtReader(ABC):
         )
 
 
+@register("generator", "verify-and-edit", parts={"reader": "generator"})
 class VerifyAndEdit(_ThoughtReader):
     """Verify-and-Edit: each sentence of a doubtful thought is checked and edited on its own.
 
@@ -229,19 +216,12 @@ class VerifyAndEdit(_ThoughtReader):
     name = "verify-and-edit"
 
     def _correct(self, chains: Sequence[_Chain]) -> None:
-        owners = [
-            (chain, place)
-            for chain in chains
-            for place in range(min(len(chain.thought), self.max_thoughts))
-        ]
-        if not owners:
-            return
-        statements = [chain.thought[place] for chain, place in owners]
-        corrected = self._checked([chain for chain, _ in owners], statements)
-        for (chain, place), sentence in zip(owners, corrected, strict=True):
-            chain.thought[place] = sentence
+        places = [(c, n) for c in chains for n in range(min(len(c.thought), self.max_thoughts))]
+        if places:
+            self._check(places)
 
 
+@register("generator", "chain-of-knowledge", parts={"reader": "generator"})
 class ChainOfKnowledge(_ThoughtReader):
     """Chain-of-Knowledge: sentences of a doubtful thought are corrected one after another.
 
@@ -255,12 +235,12 @@ class ChainOfKnowledge(_ThoughtReader):
     def _correct(self, chains: Sequence[_Chain]) -> None:
         going = [chain for chain in chains if chain.thought]
         for place in range(self.max_thoughts):
-            corrected = self._checked(going, [chain.thought[place] for chain in going])
-            for chain, sentence in zip(going, corrected, strict=True):
-                chain.thought[place:] = [sentence]
+            self._check([(chain, place) for chain in going])
+            for chain in going:
+                del chain.thought[place + 1 :]
             if place + 1 == self.max_thoughts:
                 return
-            prompts = [think_prompt(c.query.text, " ".join(c.thought)) for c in going]
+            prompts = [think_prompt(c.query.text, c.line) for c in going]
             for chain, rest in zip(going, self._ask(prompts), strict=True):
                 chain.thought += sentences(rest.text)
             going = [chain for chain in going if len(chain.thought) > place + 1]
@@ -268,14 +248,17 @@ class ChainOfKnowledge(_ThoughtReader):
                 return
 
 
-def _vote(chains: Sequence[_Chain]) -> _Vote:
-    """The most frequent answer, the first of equals; one that is empty is no vote."""
+def _vote(chains: Sequence[_Chain]) -> tuple[_Chain, float]:
+    """The first thought that led to the most frequent answer, and the share of those that did.
+
+    The first of equally frequent answers is taken; an empty one is no vote.
+    """
     answers = [normalize_answer(chain.answer.text) for chain in chains]
     votes = Counter(answer for answer in answers if answer)
     if not votes:
-        return _Vote(chains[0], 0.0)
+        return chains[0], 0.0
     best, count = votes.most_common(1)[0]
-    return _Vote(chains[answers.index(best)], count / len(chains))
+    return chains[answers.index(best)], count / len(chains)
 
 
 def _requests(prompts: Sequence[str]) -> list[GenerationRequest]:
@@ -287,3 +270,44 @@ def _completion(chain: _Chain) -> Completion:
     score = 0.0 if answer.score is None else answer.score
     candidate = Candidate(answer.text, score, tuple(chain.evidence))
     return Completion(answer.text, answer.score, (candidate,) if answer.text else ())
+
+
+def think_prompt(query: str, thought: str = "") -> str:
+    """Three cases (RuleRAG, section 4.1), the query, and the beginning of a thought to go on with.
+
+    Args:
+        query: the question.
+        thought: what was thought so far; may be empty.
+    """
+    blocks = [_THINK]
+    blocks += [
+        f"Query: {case['query']}\nThought: {case['thought']}\nAnswer: {case['answer']}.\n"
+        for case in CASES
+    ]
+    return "\n".join([*blocks, f"Query: {query}\nThought: {thought}".rstrip()])
+
+
+def answer_prompt(query: str, thought: str) -> str:
+    """Cases, the query and a whole thought; the answer follows."""
+    return f"{think_prompt(query, thought)}\nAnswer:"
+
+
+def ask_prompt(query: str, sentence: str) -> str:
+    """A statement of a thought; the query that checks it follows."""
+    blocks = [_ASK]
+    for case in CASES:
+        first = sentences(case["thought"])[0]
+        blocks.append(f"Query: {case['query']}\nStatement: {first}\nCheck: {case['check']}\n")
+    return "\n".join([*blocks, f"Query: {query}\nStatement: {sentence}\nCheck:"])
+
+
+def read_prompt(documents: Sequence[str], question: str) -> str:
+    """Documents and a checking query; its answer follows."""
+    found = "\n".join(["Retrieved documents:", *documents])
+    return f"{_READ}\n{found}\n\nQuery: {question}\nAnswer:"
+
+
+def sentences(thought: str) -> list[str]:
+    """The sentences of a thought, each with its full stop."""
+    parts = [part.strip() for part in _END.split(thought)]
+    return [part if part[-1] in ".!?" else part + "." for part in parts if part]

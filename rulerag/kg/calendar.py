@@ -19,7 +19,7 @@ class Calendar:
     Args:
         unit: what one timestamp step of 1 means: ``hour``, ``day``, ``year`` or ``step`` (no date).
         origin: the date of timestamp 0: ``YYYY-MM-DD`` for hours and days, a year for years.
-        step: the distance of two neighbouring times in timestamps (24 for days told in hours).
+        step: the distance of two neighbouring times in timestamps (24 for days in hours).
 
     Raises:
         ConfigError: an unknown unit, or an origin that is no date.
@@ -62,8 +62,7 @@ class Calendar:
             moment = origin + dt.timedelta(hours=hours)
         except OverflowError:
             raise DataFormatError(
-                f"the timestamp {timestamp} is no date when told in {self.unit}s from "
-                f"{self.origin}",
+                f"the timestamp {timestamp} is no date in {self.unit}s from {self.origin}",
                 hint="give the graph another calendar",
             ) from None
         return moment.date().isoformat() if moment.hour == 0 else moment.isoformat(" ", "minutes")

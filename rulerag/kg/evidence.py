@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from rulerag.errors import ConfigError
+from rulerag.registry import register
 from rulerag.rules import Rule
 
-__all__ = ["EvidenceModel", "noisy_or"]
+__all__ = ["EvidenceModel", "evidence_sum", "noisy_or_exponents"]
 
 # A weight of exactly 1 would end a noisy-or: every later piece of evidence would be lost in it.
 _ALMOST_ONE = 1.0 - 1e-6
 
 
+@register("evidence", "grounded")
+@dataclass(frozen=True, kw_only=True)
 class EvidenceModel:
     """Weights the groundings of rules, shared by the symbolic retriever and reader.
 
@@ -40,42 +44,28 @@ class EvidenceModel:
             step below 1.
     """
 
-    def __init__(
-        self,
-        *,
-        prior: float = 5.0,
-        sharpness: float = 1.0,
-        decay: float = 0.0,
-        time_step: int = 1,
-        static_confidence: str = "pca",
-    ) -> None:
-        if static_confidence not in ("pca", "standard"):
+    prior: float = 5.0
+    sharpness: float = 1.0
+    decay: float = 0.0
+    time_step: int = 1
+    static_confidence: str = "pca"
+
+    def __post_init__(self) -> None:
+        if self.static_confidence not in ("pca", "standard"):
             raise ConfigError(
-                f"unknown confidence {static_confidence!r}",
+                f"unknown confidence {self.static_confidence!r}",
                 key="static_confidence",
                 hint="pca or standard",
             )
-        if sharpness <= 0:
-            raise ConfigError(f"{sharpness} is not above 0", key="sharpness", hint="say 1")
-        limits = (("prior", prior, 0), ("decay", decay, 0), ("time_step", time_step, 1))
-        for key, value, least in limits:
-            if value < least:
-                raise ConfigError(f"{value} is below {least}", key=key)
-        self.prior = prior
-        self.sharpness = sharpness
-        self.decay = decay
-        self.time_step = time_step
-        self.static_confidence = static_confidence
+        if self.sharpness <= 0:
+            raise ConfigError(f"{self.sharpness} is not above 0", key="sharpness", hint="say 1")
+        for key, least in (("prior", 0), ("decay", 0), ("time_step", 1)):
+            if getattr(self, key) < least:
+                raise ConfigError(f"{getattr(self, key)} is below {least}", key=key)
 
     def settings(self) -> dict[str, float | str]:
         """The settings that change results, for fingerprints."""
-        return {
-            "prior": self.prior,
-            "sharpness": self.sharpness,
-            "decay": self.decay,
-            "time_step": self.time_step,
-            "static_confidence": self.static_confidence,
-        }
+        return asdict(self)
 
     def confidence(self, rule: Rule) -> float:
         """The smoothed, sharpened confidence of a rule; of its bare confidence without counts."""
@@ -99,11 +89,6 @@ class EvidenceModel:
         if now is None or latest is None:
             return confidence
         return confidence * float(self.fade(now - latest))
-
-
-def noisy_or(weights: Iterable[float]) -> float:
-    """The chance that at least one of several independent pieces of evidence holds."""
-    return -math.expm1(-evidence_sum(weights))
 
 
 def evidence_sum(weights: Iterable[float]) -> float:

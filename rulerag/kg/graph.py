@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -47,6 +48,21 @@ class FactTable:
     calendar: Calendar = field(default_factory=Calendar)
     name: str = "facts"
 
+    @classmethod
+    def of(
+        cls,
+        rows: Ints,
+        entities: Vocabulary,
+        relations: Vocabulary,
+        calendar: Calendar,
+        name: str = "facts",
+    ) -> FactTable:
+        """The table of rows (subject, relation, object[, timestamp]) of shape (n, 3 or 4)."""
+        columns = (np.ascontiguousarray(column, dtype=np.int32) for column in rows.T)
+        subject, relation, object_, *times = columns
+        time = times[0] if times else None
+        return cls(entities, relations, subject, relation, object_, time, calendar, name)
+
     def __len__(self) -> int:
         return int(self.subject.shape[0])
 
@@ -54,6 +70,12 @@ class FactTable:
     def is_temporal(self) -> bool:
         """Whether the facts carry timestamps."""
         return self.timestamp is not None
+
+    @property
+    def rows(self) -> Ints:
+        """The facts as an int32 array of shape (n, 3), or (n, 4) with timestamps."""
+        columns = (self.subject, self.relation, self.object, self.timestamp)
+        return np.stack([column for column in columns if column is not None], axis=1)
 
     def fact(self, row: int) -> Fact:
         """The fact of one row, by raw names."""
@@ -76,71 +98,21 @@ class FactTable:
 
     def select(self, rows: npt.NDArray[np.generic], name: str | None = None) -> FactTable:
         """The table of some rows (an index array or a Boolean mask of shape (n,))."""
-        return FactTable(
-            self.entities,
-            self.relations,
-            self.subject[rows],
-            self.relation[rows],
-            self.object[rows],
-            None if self.timestamp is None else self.timestamp[rows],
-            self.calendar,
-            name or self.name,
+        time = None if self.timestamp is None else self.timestamp[rows]
+        return replace(
+            self,
+            subject=self.subject[rows],
+            relation=self.relation[rows],
+            object=self.object[rows],
+            timestamp=time,
+            name=name or self.name,
         )
-
-    def between(self, start: int | None = None, end: int | None = None) -> FactTable:
-        """The facts with ``start <= timestamp < end``; an open end where None is given.
-
-        Raises:
-            DataFormatError: the facts are not dated.
-        """
-        if self.timestamp is None:
-            raise DataFormatError(f"{self.name} has no timestamps", hint="use a temporal graph")
-        keep = np.ones(len(self), dtype=bool)
-        if start is not None:
-            keep &= self.timestamp >= start
-        if end is not None:
-            keep &= self.timestamp < end
-        return self.select(keep)
-
-    @cached_property
-    def _relation_rows(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        order = np.argsort(self.relation, kind="stable")
-        bounds = np.searchsorted(self.relation[order], np.arange(len(self.relations) + 1))
-        return order, bounds
-
-    def rows_of_relation(self, relation: int) -> npt.NDArray[np.int64]:
-        """Rows with this relation id, in table order."""
-        order, bounds = self._relation_rows
-        return order[bounds[relation] : bounds[relation + 1]]
-
-    @cached_property
-    def _subject_rows(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        order = np.argsort(self.subject, kind="stable")
-        return order, np.searchsorted(self.subject[order], np.arange(len(self.entities) + 1))
-
-    @cached_property
-    def _object_rows(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        order = np.argsort(self.object, kind="stable")
-        return order, np.searchsorted(self.object[order], np.arange(len(self.entities) + 1))
-
-    def rows_of_entity(self, entity: int, *, as_object: bool = False) -> npt.NDArray[np.int64]:
-        """Rows in which the entity is the subject (or the object), in table order."""
-        order, bounds = self._object_rows if as_object else self._subject_rows
-        return order[bounds[entity] : bounds[entity + 1]]
 
     @cached_property
     def fingerprint(self) -> str:
         """A fingerprint of names, ids and facts, independent of files, labels and calendar."""
-        columns = [self.subject, self.relation, self.object]
-        if self.timestamp is not None:
-            columns.append(self.timestamp)
-        rows = np.stack(columns, axis=1)
-        parts: list[object] = [self.entities.names, self.relations.names, len(self)]
-        return fingerprint_object([*parts, _digest(rows)])
-
-
-def _digest(array: npt.NDArray[np.int32]) -> str:
-    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+        digest = hashlib.sha256(self.rows.tobytes()).hexdigest()
+        return fingerprint_object([self.entities.names, self.relations.names, len(self), digest])
 
 
 def _as_facts(split: str, rows: Iterable[Fact | tuple[str, ...]]) -> list[Fact]:
@@ -216,9 +188,12 @@ class KnowledgeGraph:
             UnknownNameError: a fact uses an id that the vocabulary lacks.
             EmptyDataError: there is no training fact.
         """
-        from rulerag.kg.loaders import load_graph
-
-        return load_graph(path, layout=layout, labels=labels, calendar=calendar, columns=columns)
+        # The readers make graphs, so they import this module; it finds them by name.
+        load_graph = importlib.import_module("rulerag.kg.loaders").load_graph
+        graph: KnowledgeGraph = load_graph(
+            path, layout=layout, labels=labels, calendar=calendar, columns=columns
+        )
+        return graph
 
     @classmethod
     def from_facts(
@@ -242,8 +217,8 @@ class KnowledgeGraph:
         Raises:
             DataFormatError: some facts are dated and others are not, or a fact has another form.
         """
-        given = (("train", train), ("valid", valid), ("test", test))
-        lists = {split: _as_facts(split, facts) for split, facts in given}
+        given = {"train": train, "valid": valid, "test": test}
+        lists = {split: _as_facts(split, facts) for split, facts in given.items()}
         everything = [fact for facts in lists.values() for fact in facts]
         dated = {fact.timestamp is not None for fact in everything}
         if len(dated) > 1:
@@ -258,13 +233,11 @@ class KnowledgeGraph:
         for split, facts in lists.items():
             if not facts and split != "train":
                 continue
-            ids = np.array(
-                [(entities.id(s), relations.id(r), entities.id(o), t or 0) for s, r, o, t in facts],
-                dtype=np.int32,
-            ).reshape(-1, 4)
-            s, r, o, t = (np.ascontiguousarray(ids[:, c]) for c in range(4))
-            times = t if dated == {True} else None
-            splits[split] = FactTable(entities, relations, s, r, o, times, calendar, split)
+            rows = [
+                (entities.id(s), relations.id(r), entities.id(o), t or 0) for s, r, o, t in facts
+            ]
+            ids = np.array(rows, dtype=np.int32).reshape(-1, 4)[:, : 4 if True in dated else 3]
+            splits[split] = FactTable.of(ids, entities, relations, calendar, split)
         return cls(entities, relations, splits, calendar=calendar, name=name)
 
     def split(self, name: str) -> FactTable:

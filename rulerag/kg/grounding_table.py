@@ -9,24 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from rulerag.errors import ConfigError
-from rulerag.kg.grounding_plans import Group, Plan, Step, join_group, join_plan
+from rulerag.kg.grounding import body_order
+from rulerag.kg.grounding_index import TableIndex
+from rulerag.rules import Rule
 
-if TYPE_CHECKING:
-    from rulerag.kg.grounding import TableIndex
-    from rulerag.rules import Rule
-
-__all__ = ["MAX_ROWS", "GroundingTable", "RulePlans", "ground_table"]
+__all__ = ["MAX_ROWS", "GroundingTable", "RulePlans"]
 
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 MAX_ROWS = 200_000
-"""Rows that a join may have unless told otherwise: some 50 MB and a tenth of a second."""
+"""Rows that a join may have by default: some 50 MB and a tenth of a second."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class GroundingTable:
 class RulePlans:
     """Rules made ready for one graph: made once, grounded from many subjects.
 
-    Rules that cannot be executed on the graph ground nothing; ``unusable`` tells why. These are
+    Rules that cannot be executed on the graph ground nothing; ``unusable`` says why. These are
     rules with relations or constants that no fact has, and rules whose body is not connected: an
     atom that nothing leads to from the head's subject would range over the whole graph.
 
@@ -89,17 +87,19 @@ class RulePlans:
         self.max_rows = max_rows
         self.width = max((len(rule.body) for rule in rules), default=0)
         self.unusable: dict[int, str] = {}
-        forms: dict[tuple[object, ...], list[Plan]] = {}
+        forms: dict[_Form, list[tuple[object, ...]]] = {}
         for number, rule in enumerate(rules):
-            plan = join_plan(number, rule, index)
+            plan = _plan(rule, index)
             if isinstance(plan, str):
                 self.unusable[number] = plan
-                continue
-            form = (plan.steps, plan.answer, plan.start < 0, rule.temporal)
-            forms.setdefault(form, []).append(plan)
+            else:
+                form, *columns = plan
+                forms.setdefault(form, []).append((number, *columns))
         # Short bodies first: what a hub's long chains may take of the rows is what these leave.
-        plans = sorted(forms.values(), key=lambda same: len(same[0].steps))
-        self._groups = [join_group(same) for same in plans]
+        self._groups = [
+            _Group(form, *(np.array(column, np.int64).T for column in zip(*same, strict=True)))
+            for form, same in sorted(forms.items(), key=lambda item: len(item[0].steps))
+        ]
 
     def ground(self, subject: str, before: int | None = None) -> GroundingTable:
         """Every grounding of every rule whose head subject is bound.
@@ -126,7 +126,7 @@ class RulePlans:
             at += len(table)
         latest = None
         if facts.timestamp is not None:
-            latest = np.concatenate([none, *(_times(table) for table in tables)])
+            latest = np.concatenate([none, *(t.latest for t in tables if t.latest is not None)])
         order = np.argsort(rule, kind="stable")
         return GroundingTable(
             rule[order],
@@ -138,37 +138,106 @@ class RulePlans:
         )
 
 
-def ground_table(
-    rules: Sequence[Rule],
-    subject: str,
-    index: TableIndex,
-    before: int | None = None,
-    *,
-    max_rows: int = MAX_ROWS,
-) -> GroundingTable:
-    """Every grounding of many rules' bodies whose head subject is bound, as columns.
-
-    The same groundings as :func:`~rulerag.kg.grounding.ground` finds rule by rule. For many
-    subjects under the same rules, make :class:`RulePlans` once.
+class _Step(NamedTuple):
+    """One atom of a body, met from an end that is bound already.
 
     Args:
-        rules: the rules; each body must be connected to the head's subject or to a constant.
-        subject: what the head's subject is bound to.
-        index: the facts.
-        before: the time asked about; None allows every time.
-        max_rows: rows of a join; see :class:`RulePlans`.
-
-    Raises:
-        ConfigError: ``max_rows`` below 1.
+        atom: its place in the body.
+        anchor: the slot of the bound end; -1 for a constant.
+        other: the slot of the other end; -1 for a constant, -2 where it is bound here.
     """
-    return RulePlans(rules, index, max_rows=max_rows).ground(subject, before)
+
+    atom: int
+    anchor: int
+    other: int
+
+
+class _Form(NamedTuple):
+    """What rules that are joined together share.
+
+    Args:
+        steps: the body's atoms, in the order of the join.
+        answer: the slot of the head's object; -1 for a constant.
+        any_subject: whether the head's subject is a variable; it has slot 0 then.
+        temporal: whether the body keeps a time order.
+    """
+
+    steps: tuple[_Step, ...]
+    answer: int
+    any_subject: bool
+    temporal: bool
+
+    def needed(self, number: int) -> list[int]:
+        """The slots that the steps from ``number`` on, or the answer, still read."""
+        later = [slot for step in self.steps[number:] for slot in (step.anchor, step.other)]
+        return sorted({slot for slot in (*later, self.answer) if slot >= 0})
+
+
+class _Group(NamedTuple):
+    """Rules of one form.
+
+    Args:
+        form: what they share.
+        rule: int64 array of shape (g,), which rules.
+        relation: int64 array of shape (steps, g), directed relation of each step.
+        anchor: int64 array of shape (steps, g), the constant at a step's bound end; -1: a slot.
+        other: int64 array of shape (steps, g), the constant at its other end; -1: a slot.
+        start: int64 array of shape (g,), what the subject must be; -1 where it is a variable.
+        result: int64 array of shape (g,), the constant answer; -1 where it is a variable.
+    """
+
+    form: _Form
+    rule: Longs
+    relation: Longs
+    anchor: Longs
+    other: Longs
+    start: Longs
+    result: Longs
+
+
+def _plan(
+    rule: Rule, index: TableIndex
+) -> tuple[_Form, list[int], list[int], list[int], int, int] | str:
+    """A rule's form and columns of its group, or why the graph or its form allows no join."""
+    entities, relations = index.facts.entities, index.facts.relations
+    slots: dict[str, int] = {}
+    constants: dict[str, int] = {}
+    for term in {end for a in (rule.head, *rule.body) for end in (a.subject, a.object)}:
+        if not term.startswith("?"):
+            if term not in entities:
+                return f"no fact has the constant {term!r}"
+            constants[term] = entities.id(term)
+    if rule.head.subject.startswith("?"):
+        slots[rule.head.subject] = 0
+    steps, relation, anchors, others = [], [], [], []
+    for place in body_order(rule):
+        atom = rule.body[place]
+        if atom.relation not in relations:
+            return f"no fact has the relation {atom.relation!r}"
+        turned = atom.subject not in slots and atom.subject not in constants
+        anchor, other = (atom.object, atom.subject) if turned else (atom.subject, atom.object)
+        if anchor not in slots and anchor not in constants:
+            return f"nothing leads from {rule.head.subject} to the body atom {place + 1}"
+        known = slots.get(other, -1 if other in constants else -2)
+        steps.append(_Step(place, slots.get(anchor, -1), known))
+        relation.append(relations.id(atom.relation) + len(relations) * turned)
+        anchors.append(constants.get(anchor, -1))
+        others.append(constants.get(other, -1))
+        if known == -2:
+            slots[other] = len(slots)
+    start, result = rule.head.subject, rule.head.object
+    if result not in slots and result not in constants:
+        return f"the body does not have the head's object {result}"
+    form = _Form(tuple(steps), slots.get(result, -1), start not in constants, rule.temporal)
+    ends = constants.get(start, -1), constants.get(result, -1)
+    return form, relation, anchors, others, *ends
 
 
 class _Join:
     """The join of one group from one subject: rows of bindings that grow atom by atom."""
 
     def __init__(
-        self, index: TableIndex, group: Group, subject: int, before: int | None, limit: int
+        self, index: TableIndex, group: _Group, subject: int, before: int | None, limit: int
     ) -> None:
         self._index = index
         self._group = group
@@ -178,23 +247,20 @@ class _Join:
         self._member = np.flatnonzero((group.start < 0) | (group.start == subject))
         self._count = np.ones(len(self._member), dtype=np.int64)
         full = np.full(len(self._member), subject, dtype=np.int64)
-        # Slot 0 is the head's subject where that is a variable.
-        self._slots = [full] if bool((group.start < 0).all()) else []
+        self._slots = [full] if group.form.any_subject else []
         self._rows: dict[int, Longs] = {}
         self._times: dict[int, Longs] = {}
 
     def run(self) -> GroundingTable:
-        group = self._group
-        for number, step in enumerate(group.steps):
+        group, form = self._group, self._group.form
+        for number, step in enumerate(form.steps):
             if not len(self._member):
-                break
+                none = np.zeros(0, dtype=np.int64)
+                empty = np.zeros((0, len(form.steps)), dtype=np.int64)
+                return GroundingTable(none, none, empty, none, none, self._is_complete)
             self._take(number, step)
-        if not len(self._member):
-            none = np.zeros(0, dtype=np.int64)
-            empty = np.zeros((0, len(group.steps)), dtype=np.int64)
-            return GroundingTable(none, none, empty, none, none, self._is_complete)
-        answer = group.result[self._member] if group.answer < 0 else self._slots[group.answer]
-        places = range(len(group.steps))
+        answer = group.result[self._member] if form.answer < 0 else self._slots[form.answer]
+        places = range(len(form.steps))
         rows = np.stack([self._rows[place] for place in places], axis=1)
         latest = None
         if self._times:
@@ -202,7 +268,7 @@ class _Join:
         rule = group.rule[self._member]
         return GroundingTable(rule, answer, rows, latest, self._count, self._is_complete)
 
-    def _take(self, number: int, step: Step) -> None:
+    def _take(self, number: int, step: _Step) -> None:
         start, length = self._spans(number, step)
         if length.sum() > self._limit:
             self._keep(self._witnesses(number))
@@ -221,7 +287,7 @@ class _Join:
         if time is not None:
             self._times[step.atom] = time
 
-    def _spans(self, number: int, step: Step) -> tuple[Longs, Longs]:
+    def _spans(self, number: int, step: _Step) -> tuple[Longs, Longs]:
         """Where the facts stand that a step may take, for each row of bindings."""
         group, member = self._group, self._member
         anchor = self._slots[step.anchor] if step.anchor >= 0 else group.anchor[number, member]
@@ -240,7 +306,7 @@ class _Join:
 
     def _witnesses(self, number: int) -> Longs:
         """One row for those that the steps from ``number`` on cannot tell apart; counts them."""
-        known = [slot for slot in self._group.needed(number) if slot < len(self._slots)]
+        known = [slot for slot in self._group.form.needed(number) if slot < len(self._slots)]
         slots = [self._slots[slot] for slot in known]
         columns = [self._member, *slots, *self._times.values()]
         order = np.lexsort(columns)
@@ -269,11 +335,7 @@ class _Join:
         keep = np.ones(len(time), dtype=np.bool_)
         if self._before is not None:
             keep &= time < self._before
-        if self._group.temporal:
+        if self._group.form.temporal:
             for place, times in self._times.items():
                 keep &= times[source] <= time if place < atom else times[source] >= time
         return keep
-
-
-def _times(table: GroundingTable) -> Longs:
-    return np.zeros(0, dtype=np.int64) if table.latest is None else table.latest

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from rulerag.kg.calendar import Calendar
 
-__all__ = ["KnownGraph", "recognise", "vocabulary_fingerprint"]
+__all__ = ["KnownGraph", "recognise"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,7 @@ class KnownGraph:
 
 _DAYS_OF_2014 = Calendar("hour", "2014-01-01", 24)
 
+# By the first 16 hex digits of the SHA-256 of both vocabularies, in id order.
 _KNOWN = {
     "5525b2b60091bb2b": KnownGraph("ICEWS14", _DAYS_OF_2014, 8736),
     "31948b911ac161bf": KnownGraph("ICEWS14 (forecasting)", _DAYS_OF_2014, 8736),
@@ -48,12 +49,7 @@ _KNOWN = {
 }
 
 
-def vocabulary_fingerprint(entities: Sequence[str], relations: Sequence[str]) -> str:
-    """A fingerprint of both vocabularies in id order (16 hex digits of SHA-256)."""
-    text = "\x1f".join(("\n".join(entities), "\n".join(relations)))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
 def recognise(entities: Sequence[str], relations: Sequence[str]) -> KnownGraph | None:
     """The public graph that has these names at these ids; None for any other graph."""
-    return _KNOWN.get(vocabulary_fingerprint(entities, relations))
+    text = "\x1f".join(("\n".join(entities), "\n".join(relations)))
+    return _KNOWN.get(hashlib.sha256(text.encode()).hexdigest()[:16])

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from rulerag.errors import DataError, DataFormatError
-from rulerag.io import read_json
-from rulerag.kg.known import KnownGraph
+from rulerag.io import excerpt, read_json, read_lines
 from rulerag.kg.labels import Ladder
-from rulerag.kg.tables import excerpt, read_lines
 
 __all__ = ["LABEL_FILES", "GivenLabels", "find_labels", "read_labels"]
 
@@ -40,7 +38,7 @@ class GivenLabels:
     paths: tuple[Path, ...] = ()
 
 
-def find_labels(folder: Path, known: KnownGraph | None = None) -> GivenLabels:
+def find_labels(folder: Path, beside: str = "") -> GivenLabels:
     """The labels in a graph folder, else those in the folder of labels beside it.
 
     Beside ``NAME/`` that is ``NAME_labels/``; a public graph finds its own whatever its folder
@@ -48,13 +46,12 @@ def find_labels(folder: Path, known: KnownGraph | None = None) -> GivenLabels:
 
     Args:
         folder: the graph folder.
-        known: the public graph that it holds, if it is one.
+        beside: the folder of labels that belongs to a public graph, if it is one.
     """
     here = folder.resolve()
-    beside = [f"{here.name}_labels", known.labels if known else ""]
-    for place in (here, *(here.parent / name for name in beside if name)):
-        paths = _label_files(place)
-        if paths:
+    names = filter(None, (f"{here.name}_labels", beside))
+    for place in (here, *(here.parent / name for name in names)):
+        if paths := _label_files(place):
             return _read_all(paths)
     return GivenLabels()
 
@@ -73,9 +70,7 @@ def read_labels(path: str | Path) -> GivenLabels:
     source = Path(path)
     if not source.exists():
         raise DataError("no such file or folder of labels", path=source)
-    if source.is_file():
-        return _read_all([source])
-    paths = _label_files(source)
+    paths = [source] if source.is_file() else _label_files(source)
     if not paths:
         raise DataError(
             "no label files here", path=source, hint="looked for " + ", ".join(LABEL_FILES)

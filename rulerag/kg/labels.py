@@ -12,18 +12,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import unquote
 
-from rulerag.kg.words import split_words
+from rulerag.kg.nell_words import split_words
 from rulerag.text import normalize_answer
 
-__all__ = [
-    "Ladder",
-    "entity_label",
-    "entity_ladder",
-    "make_labels",
-    "relation_label",
-    "relation_ladder",
-    "unique_labels",
-]
+__all__ = ["Ladder", "entity_ladder", "make_labels", "relation_ladder", "unique_labels"]
 
 Ladder = tuple[str, ...]
 
@@ -47,7 +39,7 @@ def entity_ladder(name: str) -> Ladder:
         label = _clean(_NELL_NUMBER.sub("", rest))
         return label, f"{label} ({split_words(category)})"
     if found := _COORDINATES.match(name):
-        return (", ".join(_short_decimal(part) for part in found.groups()), name)
+        return (", ".join(part.rstrip("0").rstrip(".") for part in found.groups()), name)
     if found := _URI.match(name):
         return _clean(unquote(found[1])), name
     return (_clean(name),)
@@ -67,16 +59,6 @@ def relation_ladder(name: str) -> Ladder:
     if found := _URI.match(name):
         return _camel_words(_clean(unquote(found[1]))), name
     return (_camel_words(_clean(name)),)
-
-
-def entity_label(name: str) -> str:
-    """The shortest label of an entity name, without regard to other names."""
-    return entity_ladder(name)[0]
-
-
-def relation_label(name: str) -> str:
-    """The shortest label of a relation name, without regard to other names."""
-    return relation_ladder(name)[0]
 
 
 def make_labels(
@@ -129,7 +111,7 @@ def unique_labels(names: Sequence[str], ladders: Sequence[Ladder]) -> list[str]:
 
 
 def _number(labels: list[str], keys: list[str], own: Mapping[str, int]) -> None:
-    """Tell apart what no ladder told apart, in place."""
+    """Number the labels that no ladder makes different, in place."""
     taken = set(keys)
     seen: set[str] = set()
     numbers: dict[str, int] = {}
@@ -157,10 +139,6 @@ def _clean(name: str) -> str:
     if "\\u" in name:
         name = _ESCAPE.sub(lambda match: chr(int(match[1], 16)), name)
     return " ".join(name.replace("_", " ").split())
-
-
-def _short_decimal(number: str) -> str:
-    return number.rstrip("0").rstrip(".")
 
 
 def _camel_words(text: str) -> str:

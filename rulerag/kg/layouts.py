@@ -5,20 +5,33 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
-from rulerag.errors import ConfigError, DataError, DataFormatError, EmptyDataError, did_you_mean
-from rulerag.kg.tables import excerpt, read_head
+import numpy as np
+import numpy.typing as npt
+
+from rulerag.errors import (
+    ConfigError,
+    DataError,
+    DataFormatError,
+    EmptyDataError,
+    UnknownNameError,
+    did_you_mean,
+)
+from rulerag.io import excerpt, read_lines
+from rulerag.kg.calendar import Calendar
 
 __all__ = [
+    "COLUMN_ORDERS",
     "LAYOUTS",
     "GraphFiles",
-    "Sketch",
+    "RawGraph",
     "find_graph",
     "is_interval_date",
     "is_jsonl",
-    "sketch",
+    "unknown_name",
 ]
 
 #: What each layout is; the keys are the values of ``layout=``.
@@ -29,13 +42,18 @@ LAYOUTS: Mapping[str, str] = {
     "intervals": "train.txt with 'subject relation object start end', dates like 1946-##-##",
     "intervals-by-time": "as intervals; the splits are cut anew by time, for forecasting",
 }
+#: Where head, relation and tail stand, by the value of ``columns=``.
+COLUMN_ORDERS: Mapping[str, tuple[int, int, int]] = {
+    "hrt": (0, 1, 2),
+    "rht": (1, 0, 2),
+    "htr": (0, 2, 1),
+}
 
 _SPLITS = {"train": ("train",), "valid": ("valid", "dev"), "test": ("test",)}
 _ENDINGS = ("", ".txt", ".tsv", ".jsonl")
-_FILE_ENDINGS = [f"{ending}{packed}" for ending in _ENDINGS for packed in ("", ".gz")]
 _INTEGER = re.compile(r"-?\d+")
 _INTERVAL_DATE = re.compile(r"####|(####|-?\d{1,4})-(##|\d\d)-(##|\d\d)")
-_SAMPLE = 50  # lines looked at; the whole file is checked when it is read
+_HEAD, _SAMPLE = 1 << 16, 50  # bytes and lines looked at; every line is checked when it is read
 
 
 @dataclass(frozen=True)
@@ -47,8 +65,8 @@ class GraphFiles:
         splits: the file of each split; ``train`` alone for a single file.
         layout: a key of :data:`LAYOUTS`.
         coded: whether facts are ids of the two vocabulary files.
-        entity2id: names of entity ids, where there is such a file.
-        relation2id: names of relation ids, where there is such a file.
+        vocabularies: the files with the names of entity ids and of relation ids, where facts are
+            ids or a folder has both.
         stat: the numbers of entities and relations, where there is such a file.
     """
 
@@ -56,8 +74,7 @@ class GraphFiles:
     splits: Mapping[str, Path]
     layout: str
     coded: bool
-    entity2id: Path | None = None
-    relation2id: Path | None = None
+    vocabularies: tuple[Path, ...] = ()
     stat: Path | None = None
 
     @property
@@ -71,12 +88,34 @@ class GraphFiles:
         return (self.root.resolve() if self.root.is_dir() else Path(_stem(self.root.name))).name
 
 
-@dataclass(frozen=True, slots=True)
-class Sketch:
-    """What the first lines of a file of facts look like."""
+@dataclass
+class RawGraph:
+    """What the files hold.
+
+    Args:
+        entities: names by entity id.
+        relations: names by relation id.
+        splits: by split, an int32 array of shape (facts, 3 or 4): subject, relation, object and
+            the timestamp of dated facts.
+        calendar: how the timestamps read, where the files say it.
+        notes: what the reader saw, for reports.
+    """
+
+    entities: list[str]
+    relations: list[str]
+    splits: dict[str, npt.NDArray[np.int32]]
+    calendar: Calendar | None = None
+    notes: dict[str, object] = field(default_factory=dict)
+
+
+class _Format(NamedTuple):
+    """What the first lines of a file look like: its layout, and whether it holds ids."""
 
     layout: str
     coded: bool
+
+    def __str__(self) -> str:
+        return f"{self.layout} of {'ids' if self.coded else 'names'}"
 
 
 def is_interval_date(text: str) -> bool:
@@ -89,6 +128,24 @@ def is_jsonl(path: Path) -> bool:
     return path.name.removesuffix(".gz").endswith(".jsonl")
 
 
+def unknown_name(text: str, place: int, path: Path, line: int) -> UnknownNameError:
+    """The error about a name or an id that a vocabulary file lacks.
+
+    Args:
+        text: the name or id.
+        place: 0 for a subject, 1 for a relation, 2 for an object.
+        path: the file that has it.
+        line: the line.
+    """
+    what = ("entity", "relation", "entity")[place]
+    return UnknownNameError(
+        f"the {('subject', 'relation', 'object')[place]} {text!r} is not in {what}2id.txt",
+        path=path,
+        line=line,
+        hint="the files may be of two graphs, or the columns in another order",
+    )
+
+
 def find_graph(path: str | Path, layout: str = "auto") -> GraphFiles:
     """Find the files of a graph and their layout.
 
@@ -99,62 +156,72 @@ def find_graph(path: str | Path, layout: str = "auto") -> GraphFiles:
     Raises:
         DataError: there is no such path, or no file of facts in it.
         EmptyDataError: the training file is empty.
-        DataFormatError: the layout cannot be told, or two layouts are mixed.
+        DataFormatError: the files have no layout that is known, or two layouts.
         ConfigError: no such layout.
     """
     if layout not in ("auto", *LAYOUTS):
-        raise ConfigError(
-            f"there is no layout {layout!r}",
-            key="layout",
-            hint=did_you_mean(layout, ("auto", *LAYOUTS)),
-        )
+        hint = did_you_mean(layout, ("auto", *LAYOUTS))
+        raise ConfigError(f"there is no layout {layout!r}", key="layout", hint=hint)
     root = Path(path)
     if not root.exists():
         raise DataError("no such file or folder", path=root, hint=_neighbours(root))
     folder = root if root.is_dir() else root.parent
     found = {entry.name: entry for entry in sorted(folder.iterdir()) if entry.is_file()}
-    entity2id = _first(found, ("entity2id",))
-    relation2id = _first(found, ("relation2id",))
     splits, openke = _choose_splits(root, found, layout)
-    sketches = _sketches(splits, openke)
-    guess = _agree(sketches, splits)
-    chosen = _chosen_layout(layout, guess, splits["train"])
-    coded = guess.coded and (entity2id is not None or chosen not in ("triples",))
-    if coded:
-        for missing, present in (("entity2id.txt", entity2id), ("relation2id.txt", relation2id)):
-            if present is None:
-                raise DataError(
-                    f"{splits['train'].name} holds ids, but there is no {missing} to name them",
-                    path=folder,
-                    hint=f"put {missing} beside it (lines 'name TAB id')",
-                )
-    return GraphFiles(root, splits, chosen, coded, entity2id, relation2id, _first(found, ("stat",)))
+    look = _Format("openke", True) if openke else _common_format(splits)
+    chosen = _chosen_layout(layout, look, splits["train"])
+    files = {name: _first(found, name) for name in ("entity2id", "relation2id")}
+    coded = look.coded and (files["entity2id"] is not None or chosen != "triples")
+    for name, file in files.items():
+        if coded and file is None:
+            raise DataError(
+                f"{splits['train'].name} holds ids, but there is no {name}.txt to name them",
+                path=folder,
+                hint=f"put {name}.txt beside it (lines 'name TAB id')",
+            )
+    entities, relations = files.values()
+    # Beside a single file of names, vocabulary files may belong to something else.
+    if entities is None or relations is None or not (coded or root.is_dir()):
+        return GraphFiles(root, splits, chosen, coded)
+    return GraphFiles(root, splits, chosen, coded, (entities, relations), _first(found, "stat"))
 
 
-def sketch(path: Path) -> Sketch | None:
-    """What a file of facts looks like; None when it has no line.
+def _common_format(splits: Mapping[str, Path]) -> _Format:
+    """The format that all splits have."""
+    looks = {split: look for split, path in splits.items() if (look := _format(path)) is not None}
+    if "train" not in looks:
+        raise EmptyDataError("holds no fact", path=splits["train"])
+    for split, look in looks.items():
+        if look != looks["train"]:
+            raise DataFormatError(
+                f"two layouts are mixed here: {splits['train'].name} looks like "
+                f"{looks['train']}, {splits[split].name} like {look}",
+                path=splits[split].parent,
+                hint="bring all splits into one layout",
+            )
+    return looks["train"]
 
-    Raises:
-        DataFormatError: no layout has such lines.
-    """
-    lines = read_head(path)[:_SAMPLE]
+
+def _format(path: Path) -> _Format | None:
+    """What a file of facts looks like; None when it has no line."""
+    lines = list(read_lines(path, _HEAD))[:_SAMPLE]
     if not lines:
         return None
     if is_jsonl(path):
-        return Sketch("quadruples" if '"timestamp"' in lines[0][1] else "triples", coded=False)
+        return _Format("quadruples" if '"timestamp"' in lines[0][1] else "triples", False)
     # Most lines decide: a broken one must be named when it is read, not change the layout.
     widths = [line.count("\t") + 1 for _, line in lines]
     width = Counter(widths).most_common(1)[0][0]
     rows = [line.split("\t") for _, line in lines if line.count("\t") + 1 == width]
     whole = _most(rows, lambda row: all(_INTEGER.fullmatch(text) for text in row))
     if width == 3:
-        return Sketch("triples", whole)
+        return _Format("triples", whole)
     dated = width == 5 and any("#" in row[3] + row[4] or "-" in row[3][1:] for row in rows)
     if dated and _most(rows, _like_interval):
         ids = _most(rows, lambda row: all(_INTEGER.fullmatch(text) for text in row[:3]))
-        return Sketch("intervals", ids)
+        return _Format("intervals", ids)
     if width == 4 or (width == 5 and whole):
-        return Sketch("quadruples", whole)
+        return _Format("quadruples", whole)
     number, line = lines[widths.index(width)]
     raise DataFormatError(
         f"found {width} TAB-separated columns, {excerpt(line)}, which no layout has",
@@ -181,9 +248,8 @@ def _stem(name: str) -> str:
     return name
 
 
-def _first(found: Mapping[str, Path], stems: Iterable[str]) -> Path | None:
-    names = [f"{stem}.txt{gz}" for stem in stems for gz in ("", ".gz")]
-    return next((found[name] for name in names if name in found), None)
+def _first(found: Mapping[str, Path], stem: str) -> Path | None:
+    return next((found[n] for n in (f"{stem}.txt", f"{stem}.txt.gz") if n in found), None)
 
 
 def _choose_splits(
@@ -191,28 +257,27 @@ def _choose_splits(
 ) -> tuple[dict[str, Path], bool]:
     """The file of each split, and whether they are OpenKE's."""
     if root.is_file():
-        openke = _stem(root.name).endswith("2id") and layout in ("auto", "openke")
-        openke = openke and not _stem(root.name).startswith("triple")
+        stem = _stem(root.name)
+        openke = stem.endswith("2id") and layout == "auto" and not stem.startswith("triple")
         return {"train": root}, openke or layout == "openke"
-    plain = _splits_by_name(found, "")
-    openke_files = _splits_by_name(found, "2id")
+    plain, openke_files = (_splits_by_name(found, suffix) for suffix in ("", "2id"))
     if "train" in plain and "train" in openke_files and layout == "auto":
         raise DataFormatError(
             f"two layouts are mixed here: {plain['train'].name} and {openke_files['train'].name}",
             path=root,
             hint="choose one with layout='openke', or another layout for the first",
         )
-    openke = layout == "openke" or (layout == "auto" and "train" not in plain)
-    splits = openke_files if openke and ("train" in openke_files or layout != "auto") else plain
+    openke = layout == "openke" or (layout == "auto" and "train" in openke_files)
+    splits = openke_files if openke else plain
     if "train" not in splits:
-        raise DataError(_nothing_found(found, layout), path=root, hint=_advice(splits))
-    return splits, splits is openke_files
+        raise _nothing_found(root, found, splits, layout)
+    return splits, openke
 
 
 def _splits_by_name(found: Mapping[str, Path], suffix: str) -> dict[str, Path]:
     splits: dict[str, Path] = {}
     for split, stems in _SPLITS.items():
-        names = [f"{stem}{suffix}{ending}" for stem in stems for ending in _FILE_ENDINGS]
+        names = [f"{s}{suffix}{end}{gz}" for s in stems for end in _ENDINGS for gz in ("", ".gz")]
         here = [name for name in names if name in found]
         if len(here) > 1:
             raise DataFormatError(
@@ -225,19 +290,20 @@ def _splits_by_name(found: Mapping[str, Path], suffix: str) -> dict[str, Path]:
     return splits
 
 
-def _nothing_found(found: Mapping[str, Path], layout: str) -> str:
+def _nothing_found(
+    root: Path, found: Iterable[str], splits: Iterable[str], layout: str
+) -> DataError:
     wanted = "train2id.txt" if layout == "openke" else "train.txt, train.tsv, train.jsonl"
     if layout == "auto":
         wanted += " or train2id.txt (OpenKE)"
     names = list(found)
     held = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-    return f"no training facts here: looked for {wanted}, each also .gz; found {held or 'no file'}"
-
-
-def _advice(splits: Mapping[str, Path]) -> str:
-    if splits:
-        return "the splits " + " and ".join(splits) + " are here, train is missing"
-    return "give a graph folder or one file of facts; layouts: " + ", ".join(LAYOUTS)
+    here, advice = " and ".join(splits), f"give a folder or one file; layouts: {', '.join(LAYOUTS)}"
+    return DataError(
+        f"no training facts here: looked for {wanted}, each also .gz; found {held or 'no file'}",
+        path=root,
+        hint=f"the splits {here} are here, train is missing" if here else advice,
+    )
 
 
 def _neighbours(root: Path) -> str | None:
@@ -248,42 +314,15 @@ def _neighbours(root: Path) -> str | None:
     return did_you_mean(root.name, known)
 
 
-def _sketches(splits: Mapping[str, Path], openke: bool) -> dict[str, Sketch]:
-    if openke:
-        return {"train": Sketch("openke", coded=True)}
-    looks = {split: sketch(path) for split, path in splits.items()}
-    if looks["train"] is None:
-        raise EmptyDataError("holds no fact", path=splits["train"])
-    return {split: look for split, look in looks.items() if look is not None}
-
-
-def _agree(sketches: Mapping[str, Sketch], splits: Mapping[str, Path]) -> Sketch:
-    first = sketches["train"]
-    for split, look in sketches.items():
-        if look != first:
-            raise DataFormatError(
-                f"two layouts are mixed here: {splits['train'].name} looks like "
-                f"{_words(first)}, {splits[split].name} like {_words(look)}",
-                path=splits[split].parent,
-                hint="bring all splits into one layout",
-            )
-    return first
-
-
-def _words(look: Sketch) -> str:
-    return f"{look.layout} of {'ids' if look.coded else 'names'}"
-
-
-def _chosen_layout(layout: str, guess: Sketch, train: Path) -> str:
-    """The layout asked for, where the file can have it."""
-    if layout == "auto" or layout == guess.layout:
-        return guess.layout
-    if layout == "intervals-by-time" and guess.layout == "intervals":
+def _chosen_layout(layout: str, look: _Format, train: Path) -> str:
+    """The layout that was named, where the file can have it."""
+    if layout in ("auto", look.layout):
+        return look.layout
+    bare_years = look == _Format("quadruples", True)  # as in '0 5 1 1946 1950'
+    if layout.startswith("intervals") and (bare_years or look.layout == "intervals"):
         return layout
-    if layout.startswith("intervals") and guess == Sketch("quadruples", coded=True):
-        return layout  # bare years, as in '0 5 1 1946 1950'
     raise DataFormatError(
-        f"does not have the layout {layout!r}; it looks like {_words(guess)}",
+        f"does not have the layout {layout!r}; it looks like {look}",
         path=train,
         hint=f"{layout}: {LAYOUTS[layout]}",
     )

@@ -6,8 +6,8 @@ import datetime as dt
 import json
 import re
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from math import gcd
 from pathlib import Path
 
@@ -15,20 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.errors import DataFormatError, UnknownNameError, did_you_mean
+from rulerag.io import excerpt, read_lines
 from rulerag.kg.calendar import Calendar
-from rulerag.kg.layouts import is_jsonl
-from rulerag.kg.tables import excerpt, read_lines
+from rulerag.kg.layouts import COLUMN_ORDERS, GraphFiles, RawGraph, is_jsonl
+from rulerag.kg.tables import read_vocabularies
 
-__all__ = ["COLUMN_ORDERS", "NamedFacts", "column_order", "read_named"]
+__all__ = ["read_named"]
 
 Ints = npt.NDArray[np.int32]
-
-#: Where head, relation and tail stand, by the value of ``columns=``.
-COLUMN_ORDERS: Mapping[str, tuple[int, int, int]] = {
-    "hrt": (0, 1, 2),
-    "rht": (1, 0, 2),
-    "htr": (0, 2, 1),
-}
 
 _HEADER = {
     "h": {"subject", "head", "subj", "source", "from"},
@@ -40,146 +34,62 @@ _INTEGER = re.compile(r"-?\d{1,10}")
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
-@dataclass
-class NamedFacts:
-    """Facts of several files, coded over one pair of vocabularies.
-
-    Args:
-        entities: names of entity ids.
-        relations: names of relation ids.
-        splits: by split, an int32 array of shape (facts, 3 or 4): subject, relation, object and
-            the timestamp of dated facts.
-        calendar: how the timestamps read, where the file says it (ISO dates).
-        order: the column order that was found or given.
-    """
-
-    entities: list[str]
-    relations: list[str]
-    splits: dict[str, Ints]
-    calendar: Calendar | None
-    order: str
-
-
-@dataclass
-class _Column:
-    """One column of a file, coded by first appearance."""
-
-    codes: dict[str, int] = field(default_factory=dict)
-    values: array[int] = field(default_factory=lambda: array("i"))
-    places: list[tuple[Path, int]] = field(default_factory=list)  # where each code was first seen
-
-
-def read_named(
-    files: Mapping[str, Path],
-    *,
-    dated: bool,
-    columns: str | None = None,
-    calendar: Calendar | None = None,
-    vocabulary: tuple[Sequence[str], Sequence[str]] | None = None,
-) -> NamedFacts:
+def read_named(files: GraphFiles, columns: str | None, calendar: Calendar | None) -> RawGraph:
     """Read facts by name.
 
     A first line such as ``subject TAB relation TAB object`` is a header and gives the order.
 
     Args:
-        files: the file of each split.
-        dated: whether a fourth column holds the time.
-        columns: the order of the first three columns, a key of :data:`COLUMN_ORDERS`; found from
-            the names when None.
+        files: the files; with vocabularies, names take their ids.
+        columns: the order of the first three columns, a key of
+            :data:`~rulerag.kg.layouts.COLUMN_ORDERS`; found from header or names when None.
         calendar: reads dates; without it ISO dates become days since the earliest one.
-        vocabulary: the entity and relation names in id order, where files give them.
 
     Raises:
-        DataFormatError: a line of another form, or an order that cannot be told.
-        UnknownNameError: a name that the given vocabulary lacks.
+        DataFormatError: a line of another form, or an order that cannot be found.
+        UnknownNameError: a name that the vocabulary files lack.
     """
-    table = [_Column() for _ in range(4 if dated else 3)]
-    bounds = {}
-    for split, path in files.items():
-        first = len(table[0].values)
-        header = _read_columns(path, table)
-        columns = columns or header
-        bounds[split] = (first, len(table[0].values))
-    names = [list(column.codes) for column in table[:3]]
-    some = next(iter(files.values()))
-    order = columns or column_order(names, some)
-    coded = [np.frombuffer(column.values, np.int32) for column in table]
-    head, relation, tail = (coded[place] for place in COLUMN_ORDERS[order])
-    spots = [table[place] for place in COLUMN_ORDERS[order]]
-    entities, relations, maps = _vocabularies(spots, (head, tail), vocabulary)
-    whole = [maps[0][head], maps[1][relation], maps[2][tail]]
-    found_calendar = None
-    if dated:
-        times, found_calendar = _times(table[3], calendar)
-        whole.append(times[coded[3]])
-    rows = np.stack(whole, axis=1)
-    splits = {split: rows[start:end] for split, (start, end) in bounds.items()}
-    return NamedFacts(entities, relations, splits, found_calendar, order)
+    width = _width(files)
+    names: dict[str, int] = {}
+    times: dict[str, int] = {}
+    codes, bounds = array("i"), {}
+    for split, path in files.splits.items():
+        start = len(codes) // width
+        columns = columns or _header(path, width)
+        for number, fields in _records(path, width):
+            if len(fields) != width or "" in fields:
+                raise DataFormatError(
+                    f"expected {width} TAB-separated names, found {excerpt(chr(9).join(fields))}",
+                    path=path,
+                    line=number,
+                    hint="part columns by TAB, not by spaces" if len(fields) == 1 else None,
+                )
+            codes.extend(names.setdefault(name, len(names)) for name in fields[:3])
+            codes.extend(times.setdefault(time, len(times)) for time in fields[3:])
+        bounds[split] = slice(start, len(codes) // width)
+    table = np.frombuffer(codes, np.int32).reshape(-1, width)
+    order = columns or _column_order(table, next(iter(files.splits.values())))
+    facts = table[:, COLUMN_ORDERS[order]]
+    entities, relations, ids = _vocabularies(files, list(names), facts)
+    dates = None
+    if width == 4:
+        values, dates = _times(files, list(times), table[:, 3], calendar)
+        ids = np.column_stack([ids, values[table[:, 3]]])
+    splits = {split: ids[rows] for split, rows in bounds.items()}
+    return RawGraph(entities, relations, splits, dates, {"columns": order})
 
 
-def column_order(names: Sequence[Sequence[str]], path: Path | None = None) -> str:
-    """Tell ``hrt`` from ``rht`` by the distinct names of three columns.
-
-    The relation column shares no name with the others. Where both of the first two columns
-    qualify (subjects and objects never meet), or neither does, the one with at most half as many
-    distinct names is the relation.
-
-    Raises:
-        DataFormatError: both orders are possible; names the option ``columns``.
-    """
-    first, second, third = (set(column) for column in names)
-    hrt = second.isdisjoint(first) and second.isdisjoint(third)
-    rht = first.isdisjoint(second) and first.isdisjoint(third)
-    if hrt != rht:
-        return "hrt" if hrt else "rht"
-    if 2 * len(second) <= len(first):
-        return "hrt"
-    if 2 * len(first) <= len(second):
-        return "rht"
-    raise DataFormatError(
-        "the order of the columns cannot be told from the names",
-        path=path,
-        key="columns",
-        hint="say columns='hrt' for subject relation object, 'rht' for relation subject object",
-    )
-
-
-def _read_columns(path: Path, table: Sequence[_Column]) -> str | None:
-    """Code the fields of a file into the columns; return the order that its header gives."""
-    width = len(table)
-    order = None
-    codes = [column.codes for column in table]
-    values = [column.values for column in table]
-    start = True
-    for number, fields in _records(path, width):
-        if start:
-            start = False
-            order = _header_order(fields)
-            if order is not None:
-                continue
-        if len(fields) != width or "" in fields:
-            raise DataFormatError(
-                f"expected {width} TAB-separated names, found {excerpt(chr(9).join(fields))}",
-                path=path,
-                line=number,
-                hint="part columns by TAB, not by spaces" if len(fields) == 1 else None,
-            )
-        for place, text in enumerate(fields):
-            known = codes[place]
-            code = known.get(text)
-            if code is None:
-                code = known[text] = len(known)
-                table[place].places.append((path, number))
-            values[place].append(code)
-    return order or ("hrt" if is_jsonl(path) else None)
+def _width(files: GraphFiles) -> int:
+    return 4 if files.layout == "quadruples" else 3
 
 
 def _records(path: Path, width: int) -> Iterator[tuple[int, list[str]]]:
+    """The fields of each line but the header's, with the line's number."""
+    keys = ("subject", "relation", "object", "timestamp")[:width]
     if not is_jsonl(path):
-        for number, line in read_lines(path):
+        for number, line in islice(read_lines(path), int(_header(path, width) is not None), None):
             yield number, line.split("\t")
         return
-    keys = ("subject", "relation", "object", "timestamp")[:width]
     for number, line in read_lines(path):
         try:
             row = json.loads(line)
@@ -192,61 +102,88 @@ def _records(path: Path, width: int) -> Iterator[tuple[int, list[str]]]:
             ) from error
 
 
-def _header_order(fields: Sequence[str]) -> str | None:
-    """The column order that a header line names; None when the line is no header."""
-    words = [text.strip().lower() for text in fields]
-    if len(words) == 4 and words[3] not in _TIME_HEADER:
+def _header(path: Path, width: int) -> str | None:
+    """The column order that the first line names; None where it is no header."""
+    if is_jsonl(path):
+        return "hrt"
+    line = next(read_lines(path, 1 << 16), (0, ""))[1]
+    words = [text.strip().lower() for text in line.split("\t")]
+    if len(words) != width or (width == 4 and words[3] not in _TIME_HEADER):
         return None
     order = "".join(next((k for k, known in _HEADER.items() if w in known), "?") for w in words[:3])
     return order if order in COLUMN_ORDERS else None
 
 
+def _place(files: GraphFiles, row: int) -> tuple[Path, int]:
+    """The file and the line of a row of all files together."""
+    width = _width(files)
+    places = ((p, n) for p in files.splits.values() for n, _ in _records(p, width))
+    return next(islice(places, row, None))
+
+
+def _column_order(table: Ints, path: Path) -> str:
+    """Tell ``hrt`` from ``rht`` by the distinct names of three columns.
+
+    The relation column shares no name with the others. Where both of the first two columns
+    qualify (subjects and objects never meet), or neither does, the one with at most half as many
+    distinct names is the relation.
+
+    Raises:
+        DataFormatError: both orders are possible; names the option ``columns``.
+    """
+    first, second, third = (set(np.unique(table[:, place]).tolist()) for place in range(3))
+    hrt = second.isdisjoint(first) and second.isdisjoint(third)
+    rht = first.isdisjoint(second) and first.isdisjoint(third)
+    if hrt != rht:
+        return "hrt" if hrt else "rht"
+    if 2 * len(second) <= len(first):
+        return "hrt"
+    if 2 * len(first) <= len(second):
+        return "rht"
+    raise DataFormatError(
+        "the order of the columns cannot be found from the names",
+        path=path,
+        key="columns",
+        hint="say columns='hrt' for subject relation object, 'rht' for relation subject object",
+    )
+
+
 def _vocabularies(
-    spots: Sequence[_Column],
-    ends: tuple[Ints, Ints],
-    vocabulary: tuple[Sequence[str], Sequence[str]] | None,
-) -> tuple[list[str], list[str], list[Ints]]:
-    """Entity and relation names, and for each column the ids of its codes."""
-    if vocabulary is not None:
-        entities, relations = (list(names) for names in vocabulary)
-        known = [{name: i for i, name in enumerate(v)} for v in (entities, relations)]
-        maps = [_known(spots[i], known[i == 1], ("entity", "relation")[i == 1]) for i in range(3)]
-        return entities, relations, maps
-    # Ids follow first appearance, a fact's subject before its object.
-    first: dict[str, int] = {}
-    for place, (column, codes) in enumerate(zip((spots[0], spots[2]), ends, strict=True)):
-        rows = np.unique(codes, return_index=True)[1].tolist()
-        for name, row in zip(column.codes, rows, strict=True):
-            spot = 2 * row + place
-            first[name] = min(first.get(name, spot), spot)
-    entities = sorted(first, key=first.__getitem__)
-    ids = {name: i for i, name in enumerate(entities)}
-    relations = list(spots[1].codes)
-    head, tail = (np.array([ids[n] for n in spots[i].codes], np.int32) for i in (0, 2))
-    return entities, relations, [head, np.arange(len(relations), dtype=np.int32), tail]
-
-
-def _known(column: _Column, ids: Mapping[str, int], what: str) -> Ints:
+    files: GraphFiles, names: Sequence[str], facts: Ints
+) -> tuple[list[str], list[str], Ints]:
+    """Entity and relation names, and the facts as ids of these."""
+    ids = np.empty_like(facts)
+    given = read_vocabularies(files) if files.vocabularies else None
     found = []
-    for (path, line), name in zip(column.places, column.codes, strict=True):
-        if name not in ids:
+    for kind, (what, places) in enumerate((("entity", [0, 2]), ("relation", [1]))):
+        # Ids follow first appearance, a fact's subject before its object.
+        used, first = np.unique(facts[:, places], return_index=True)
+        found.append(given[kind] if given else [names[i] for i in used[np.argsort(first)]])
+        number = {name: i for i, name in enumerate(found[-1])}
+        id_of = np.array([number.get(name, -1) for name in names], np.int32)
+        strange = used[id_of[used] < 0]
+        if len(strange):
+            name = names[strange[0]]
+            row = int(np.argwhere(facts[:, places] == strange[0])[0, 0])
+            path, line = _place(files, row)
             raise UnknownNameError(
                 f"the {what} {name!r} is not in {what}2id.txt",
                 path=path,
                 line=line,
-                hint=did_you_mean(name, ids),
+                hint=did_you_mean(name, number),
             )
-        found.append(ids[name])
-    return np.array(found, np.int32)
+        ids[:, places] = id_of[facts[:, places]]
+    return found[0], found[1], ids
 
 
-def _times(column: _Column, calendar: Calendar | None) -> tuple[Ints, Calendar | None]:
+def _times(
+    files: GraphFiles, texts: Sequence[str], column: Ints, calendar: Calendar | None
+) -> tuple[Ints, Calendar | None]:
     """The timestamp of each distinct time, and the calendar of ISO dates."""
-    texts = list(column.codes)
     dated = bool(texts) and _ISO_DATE.fullmatch(texts[0]) is not None
     pattern, form = (_ISO_DATE, "YYYY-MM-DD") if dated else (_INTEGER, "a whole number")
     values = []
-    for (path, line), text in zip(column.places, texts, strict=True):
+    for code, text in enumerate(texts):
         try:
             if not pattern.fullmatch(text):
                 raise ValueError(text)
@@ -259,6 +196,7 @@ def _times(column: _Column, calendar: Calendar | None) -> tuple[Ints, Calendar |
             if not -(2**31) <= value < 2**31:
                 raise ValueError(text)
         except (ValueError, DataFormatError) as error:
+            path, line = _place(files, int(np.flatnonzero(column == code)[0]))
             raise DataFormatError(
                 f"expected {form} as the time, found {excerpt(text)}", path=path, line=line
             ) from error

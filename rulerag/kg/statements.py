@@ -21,7 +21,7 @@ __all__ = ["Statement", "Statements", "compare", "statement_lines"]
 
 # The least share of a relation's other subjects with one object at a time, for two to contradict.
 _FUNCTIONAL = 0.95
-# Answers of rules that are told in words; the record holds all of them.
+# Answers of rules that are written out; the record holds all of them.
 _TOLD = 3
 
 
@@ -138,11 +138,7 @@ def compare(
     in_hand = {document.id for document in documents}
     answers: dict[str, dict[str, Any]] = {}
     for name, time, row in stated:
-        fresh: dict[str, Any] = {
-            "answer": labels.get(name, name),
-            "documents": [],
-            "time": time,
-        }
+        fresh: dict[str, Any] = {"answer": labels.get(name, name), "documents": [], "time": time}
         answers.setdefault(name, fresh)["documents"].append(corpus.documents[row].id)
     for entry in answers.values():
         entry["documents"] = [i for i in entry["documents"] if i in in_hand] or entry["documents"]

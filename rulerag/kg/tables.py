@@ -1,124 +1,108 @@
-"""Reading columns from text files: whole numbers fast, names exactly, errors with their line.
+"""Facts as ids, and the vocabulary files that name them; every complaint names file and line.
 
-Lines end with LF or CRLF, the last one with or without. Columns are parted by TAB (OpenKE: by
-one ASCII space too) and by nothing else: names hold spaces, and some hold U+00A0.
+Columns are separated by TAB (OpenKE: by one ASCII space too) and by nothing else: names hold
+spaces, and some hold U+00A0.
 """
 
 from __future__ import annotations
 
-import gzip
-import zlib
+import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.errors import DataError, DataFormatError
+from rulerag.errors import DataFormatError
+from rulerag.io import excerpt, read_bytes, read_lines
+from rulerag.kg.layouts import COLUMN_ORDERS, GraphFiles, RawGraph, unknown_name
 
-__all__ = ["excerpt", "read_bytes", "read_head", "read_integers", "read_lines", "read_vocabulary"]
+__all__ = ["read_ids", "read_integers", "read_vocabularies", "read_vocabulary"]
 
-Table = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int32]
 
-_HEAD = 1 << 16  # bytes that tell a layout
-_BLOCK = 1 << 20  # bytes parsed at a time: working memory stays at a few tens of MB
-_NEWLINE, _MINUS, _ZERO, _NINE = 10, 45, 48, 57
-_LIMIT = 2**31
-
-
-def excerpt(line: str, limit: int = 60) -> str:
-    """The line in quotes, cut to a readable length, control characters made visible."""
-    return repr(line if len(line) <= limit else line[: limit - 1] + "…")
+_INTEGER = re.compile(r"-?\d+", re.ASCII)
+_HEAD = 1 << 16  # bytes that hold the first lines
 
 
-def read_bytes(path: Path, limit: int = -1) -> bytes:
-    """A file's content with LF line ends and without a byte order mark; gzip by its name.
+def read_ids(files: GraphFiles, columns: str | None) -> RawGraph:
+    """Read quadruples, OpenKE triples or TAB-separated triples of ids.
 
     Args:
-        path: the file.
-        limit: how many bytes to read at most; all when negative.
+        files: the files.
+        columns: the order of triples, a key of :data:`~rulerag.kg.layouts.COLUMN_ORDERS`; ``hrt``
+            when None.
 
     Raises:
-        DataError: the file is missing or cannot be read or decompressed.
+        DataFormatError: a line, a count or ``stat.txt`` is wrong.
+        UnknownNameError: an id without a name.
     """
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
-            data = file.read(limit)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise DataError(f"cannot be read ({reason})", path=path) from error
-    if b"\r" in data:
-        data = data.replace(b"\r\n", b"\n")
-    return data.removeprefix(b"\xef\xbb\xbf")
+    entities, relations = read_vocabularies(files)
+    openke, dated = files.layout == "openke", files.layout == "quadruples"
+    places = (0, 1, 2, 3) if dated else COLUMN_ORDERS["htr" if openke else columns or "hrt"]
+    limits = np.array([len(entities), len(relations), len(entities)])
+    splits = {}
+    for split, path in files.splits.items():
+        separators = " \t" if openke else "\t"
+        table = read_integers(
+            path, columns=(4, 5) if dated else (3,), separators=separators, counted=openke
+        )
+        splits[split] = rows = table[:, places]
+        wrong = (rows[:, :3] < 0) | (rows[:, :3] >= limits)
+        if wrong.any():
+            row, place = (int(i) for i in np.argwhere(wrong)[0])
+            line = next(islice(read_lines(path), row + openke, None))[0]
+            raise unknown_name(str(rows[row, place]), place, path, line)
+    _check_stat(files, len(entities), len(relations))
+    return RawGraph(entities, relations, splits)
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines that are not empty, with their numbers from 1.
-
-    Raises:
-        DataFormatError: the bytes are not UTF-8; names the line.
-    """
-    yield from _lines(read_bytes(path), path)
-
-
-def read_head(path: Path) -> list[tuple[int, str]]:
-    """The full lines among the first 64 KB, as :func:`read_lines` gives them."""
-    data = read_bytes(path, _HEAD)
-    cut = data.rfind(b"\n") + 1 if len(data) > _HEAD // 2 else len(data)
-    return list(_lines(data[:cut] if cut else data, path))
-
-
-def _lines(data: bytes, path: Path) -> Iterator[tuple[int, str]]:
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
+def _check_stat(files: GraphFiles, entities: int, relations: int) -> None:
+    """``stat.txt`` counts entities and relations; other counts mean files of two graphs."""
+    if files.stat is None:
+        return
+    counts = read_bytes(files.stat).split()
+    if len(counts) < 2 or not all(c.isdigit() for c in counts[:2]):
         raise DataFormatError(
-            "not UTF-8 text",
-            path=path,
-            line=data[: error.start].count(b"\n") + 1,
-            hint="save the file as UTF-8",
-        ) from error
-    # Not splitlines(): it also ends lines at U+0085 and U+2028, which names may hold.
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line:
-            yield number, line
+            "expected 'entities TAB relations TAB …'",
+            path=files.stat,
+            line=1,
+            hint="correct the file or remove it",
+        )
+    if [int(c) for c in counts[:2]] != [entities, relations]:
+        raise DataFormatError(
+            f"says {int(counts[0]):,} entities and {int(counts[1]):,} relations; "
+            f"entity2id.txt and relation2id.txt hold {entities:,} and {relations:,}",
+            path=files.stat,
+            hint="the files may be of two graphs; remove stat.txt to load them as they are",
+        )
 
 
 def read_integers(
-    path: Path, *, columns: Sequence[int], separators: bytes = b"\t", counted: bool = False
-) -> tuple[Table, npt.NDArray[np.int64]]:
-    """A table of whole numbers, all rows of one width.
+    path: Path, *, columns: Sequence[int], separators: str = "\t", counted: bool = False
+) -> Ints:
+    """A table of whole numbers, all rows of one width; empty lines are passed over.
 
     Args:
         path: the file.
         columns: the widths that are allowed; the first row chooses.
-        separators: the bytes that part columns.
+        separators: the characters that separate columns.
         counted: whether the first line is the number of rows.
 
     Returns:
-        The int32 array of shape (rows, columns), and the line number of each row.
+        An int32 array of shape (rows, columns).
 
     Raises:
         DataFormatError: a row of another form, or a count that disagrees.
     """
-    data = read_bytes(path)
-    lines_before = 0
-    count = None
-    if counted and data.strip():
-        head, _, data = data.partition(b"\n")
-        count = _count(head, path)
-        lines_before = 1
-    width = _width(data, columns, separators)
-    tables, numbers = [np.empty((0, width), np.int32)], [np.empty(0, np.int64)]
-    for block in _blocks(data):
-        table = _parse(block, width, separators)
-        rows = np.arange(1, len(table) + 1) if table is not None else None
-        if table is None or rows is None:
-            table, rows = _parse_slowly(block, width, columns, separators, path, lines_before)
-        tables.append(table)
-        numbers.append(rows + lines_before)
-        lines_before += block.count(b"\n")
-    table = np.concatenate(tables)
+    lines = read_lines(path, _HEAD)
+    count = _count(path, *next(lines, (1, ""))) if counted and read_bytes(path, 1) else None
+    first = next(lines, (0, ""))[1]
+    table = _read_fast(path, first, separators, skip=int(counted))
+    if table is None or table.shape[1] not in columns:
+        rows = list(_read_slowly(path, columns, separators, skip=int(counted)))
+        table = np.array(rows, np.int32).reshape(len(rows), -1 if rows else columns[0])
     if count is not None and count != len(table):
         raise DataFormatError(
             f"the first line counts {count:,} rows, but {len(table):,} follow",
@@ -126,7 +110,48 @@ def read_integers(
             line=1,
             hint="the file may be cut short; correct the count or fetch the file again",
         )
-    return table, np.concatenate(numbers)
+    return table
+
+
+def _read_fast(path: Path, first: str, separators: str, *, skip: int) -> Ints | None:
+    """The table by compiled code, which takes more than we do and names no line; None if unsure."""
+    data = read_bytes(path)
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n")
+    if not first or data.translate(None, f"-0123456789\n{separators}".encode()):
+        return None
+    delimiter = next((c for c in separators if c in first), "\t")
+    try:
+        return np.loadtxt(
+            path, np.int32, delimiter=delimiter, comments=None, skiprows=skip, ndmin=2
+        )
+    except ValueError:
+        return None
+
+
+def _read_slowly(
+    path: Path, columns: Sequence[int], separators: str, *, skip: int
+) -> Iterator[list[int]]:
+    for number, line in islice(read_lines(path), skip, None):
+        cells = re.split(f"[{separators}]", line)
+        whole = all(_INTEGER.fullmatch(cell) for cell in cells)
+        row = [int(cell) for cell in cells] if whole else []
+        if len(row) not in columns or any(abs(value) >= 2**31 for value in row):
+            parted = "TAB" if separators == "\t" else "one space"
+            raise DataFormatError(
+                f"expected {' or '.join(map(str, columns))} whole numbers parted by {parted}, "
+                f"found {excerpt(line)}",
+                path=path,
+                line=number,
+            )
+        columns = (len(row),)
+        yield row
+
+
+def read_vocabularies(files: GraphFiles) -> tuple[list[str], list[str]]:
+    """The names of entities and of relations of a graph that has files of both."""
+    entities, relations = map(read_vocabulary, files.vocabularies)
+    return entities, relations
 
 
 def read_vocabulary(path: Path) -> list[str]:
@@ -139,7 +164,7 @@ def read_vocabulary(path: Path) -> list[str]:
             that disagrees; names the line.
     """
     names: dict[int, str] = {}
-    seen: dict[str, int] = {}
+    seen: set[str] = set()
     count: int | None = None
     for number, line in read_lines(path):
         name, tab, rest = line.partition("\t")
@@ -156,104 +181,27 @@ def read_vocabulary(path: Path) -> list[str]:
             what = f"the id {key}" if key in names else f"the name {name!r}"
             raise DataFormatError(f"{what} stands here a second time", path=path, line=number)
         names[key] = name
-        seen[name] = key
+        seen.add(name)
     if count is not None and count != len(names):
         raise DataFormatError(
             f"the first line counts {count:,} names, but {len(names):,} follow", path=path, line=1
         )
-    try:
-        return [names[i] for i in range(len(names))]
-    except KeyError as error:
+    missing = next((i for i in range(len(names)) if i not in names), None)
+    if missing is not None:
         raise DataFormatError(
-            f"no name has the id {error.args[0]}",
+            f"no name has the id {missing}",
             path=path,
             hint=f"{len(names):,} names need the ids 0 to {len(names) - 1}",
-        ) from None
+        )
+    return [names[i] for i in range(len(names))]
 
 
-def _count(line: bytes, path: Path) -> int:
-    text = line.strip()
-    if not text.isdigit():
-        found = excerpt(line.decode("utf-8", "replace"))
+def _count(path: Path, number: int, line: str) -> int:
+    if not (line.isascii() and line.strip().isdigit()):
         raise DataFormatError(
-            f"expected the number of rows alone on the first line, found {found}",
+            f"expected the number of rows alone on the first line, found {excerpt(line)}",
             path=path,
-            line=1,
+            line=number,
             hint="OpenKE files start with their count",
         )
-    return int(text)
-
-
-def _width(data: bytes, columns: Sequence[int], separators: bytes) -> int:
-    start = len(data) - len(data.lstrip(b"\n"))
-    end = data.find(b"\n", start)
-    first = data[start:] if end < 0 else data[start:end]
-    width = 1 + sum(first.count(separators[i : i + 1]) for i in range(len(separators)))
-    return width if width in columns else columns[0]
-
-
-def _blocks(data: bytes) -> Iterator[bytes]:
-    """Pieces of about ``_BLOCK`` bytes that end at line ends."""
-    start = 0
-    while start < len(data):
-        end = data.find(b"\n", min(start + _BLOCK, len(data) - 1))
-        if end < 0:
-            yield data[start:] + b"\n"
-            return
-        yield data[start : end + 1]
-        start = end + 1
-
-
-def _parse(block: bytes, width: int, separators: bytes) -> Table | None:
-    """The rows of a block of full lines; None when any byte is not as it should be."""
-    text = np.frombuffer(block, np.uint8)
-    digit = (text >= _ZERO) & (text <= _NINE)
-    minus = text == _MINUS
-    ends = np.flatnonzero(~(digit | minus))
-    if len(ends) % width:
-        return None
-    kinds = text[ends].reshape(-1, width)
-    if not (np.isin(kinds[:, :-1], list(separators)).all() and (kinds[:, -1] == _NEWLINE).all()):
-        return None
-    starts = np.empty_like(ends)
-    starts[0], starts[1:] = 0, ends[:-1] + 1
-    negative = minus[starts]
-    lengths = ends - starts - negative
-    # A minus sign is fine at the start of a number and nowhere else.
-    if int(minus.sum()) != int(negative.sum()) or lengths.min() < 1 or lengths.max() > 10:
-        return None
-    values = np.zeros(len(ends), np.int64)
-    scale = 1
-    for place in range(1, int(lengths.max()) + 1):
-        at = np.maximum(ends - place, 0)
-        values += np.where(lengths >= place, (text[at] - _ZERO).astype(np.int64) * scale, 0)
-        scale *= 10
-    if values.max() >= _LIMIT:
-        return None
-    values[negative] *= -1
-    return values.astype(np.int32).reshape(-1, width)
-
-
-def _parse_slowly(
-    block: bytes, width: int, columns: Sequence[int], separators: bytes, path: Path, before: int
-) -> tuple[Table, npt.NDArray[np.int64]]:
-    """Pass over empty lines; name the first line that cannot be read."""
-    rows: list[Table] = []
-    numbers: list[int] = []
-    for number, line in enumerate(block.split(b"\n"), start=1):
-        if not line:
-            continue
-        row = _parse(line + b"\n", width, separators)
-        if row is None:
-            form = " or ".join(str(c) for c in columns) if not rows else str(width)
-            parted = "TAB" if separators == b"\t" else "one space"
-            raise DataFormatError(
-                f"expected {form} whole numbers parted by {parted}, "
-                f"found {excerpt(line.decode('utf-8', 'replace'))}",
-                path=path,
-                line=before + number,
-            )
-        rows.append(row)
-        numbers.append(number)
-    empty = np.empty((0, width), np.int32)
-    return np.concatenate([empty, *rows]), np.array(numbers, np.int64)
+    return int(line)

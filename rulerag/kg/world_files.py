@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,8 @@ import numpy as np
 from rulerag.errors import DataError, DataFormatError, FingerprintError
 from rulerag.io import atomic_write, fingerprint_file, prepare_folder, read_json, to_json
 from rulerag.kg.graph import FactTable, KnowledgeGraph
-from rulerag.kg.world_parts import QUERY_KINDS, PlantedRule
+from rulerag.kg.world_parts import QUERY_KINDS, PlantedRule, QueryTruth
 from rulerag.kg.world_schema import WORLD_CALENDAR
-from rulerag.kg.worlds import QueryTruth, World
 from rulerag.rules import Rule
 
 __all__ = ["load_world", "save_world"]
@@ -25,43 +24,49 @@ __all__ = ["load_world", "save_world"]
 _TRUTH = "truth.json"
 _FORMAT = 1
 _ASKED = ("valid", "test")
-_CHUNK = 1 << 18  # facts written at a time
 
 
-def save_world(world: World, folder: str | Path) -> None:
-    """Write a world; see :meth:`rulerag.kg.worlds.World.save`."""
+def save_world(
+    folder: str | Path,
+    graph: KnowledgeGraph,
+    planted: Sequence[PlantedRule],
+    truths: Mapping[str, QueryTruth],
+    made: Mapping[str, Any],
+) -> None:
+    """Write a world; see :meth:`rulerag.kg.worlds.World.save`.
+
+    Args:
+        folder: where to write.
+        graph: its graph.
+        planted: its rules.
+        truths: by split, what leads to each held-out fact.
+        made: its kind, seed and longest rule body.
+    """
     target = prepare_folder(folder)
     # Without its truth a folder is still a graph; a truth beside other facts would be wrong.
     (target / _TRUTH).unlink(missing_ok=True)
-    for split, table in world.graph.splits.items():
+    for split, table in graph.splits.items():
         with atomic_write(target / f"{split}.txt") as file:
-            for text in _lines(table):
-                file.write(text)
+            file.writelines(_lines(table))
     head = {
         "format": _FORMAT,
-        "kind": world.kind,
-        "seed": world.seed,
-        "max_body_atoms": world.max_body_atoms,
+        **made,
         "sha256": {
-            f"{split}.txt": fingerprint_file(target / f"{split}.txt")
-            for split in world.graph.splits
+            f"{split}.txt": fingerprint_file(target / f"{split}.txt") for split in graph.splits
         },
     }
     with atomic_write(target / _TRUTH) as file:
         file.write(to_json(head)[:-1] + ',\n"rules": [\n')
-        rules = ({"planted": p.confidence, **p.rule.to_json()} for p in world.planted)
+        rules = ({"planted": p.confidence, **p.rule.to_json()} for p in planted)
         file.write(",\n".join(to_json(rule) for rule in rules) + '\n],\n"queries": {\n')
-        for place, (split, truth) in enumerate(world.truth.items()):
+        for place, (split, truth) in enumerate(truths.items()):
             file.write(f'{"," if place else ""}"{split}": [\n')
-            for start in range(0, len(truth.row), _CHUNK):
-                rows = (to_json(row) for row in _queries(truth, slice(start, start + _CHUNK)))
-                file.write((",\n" if start else "") + ",\n".join(rows))
-            file.write("\n]\n")
+            file.write(",\n".join(map(to_json, _queries(truth))) + "\n]\n")
         file.write("}}\n")
 
 
-def load_world(folder: str | Path) -> World:
-    """Read a world; see :meth:`rulerag.kg.worlds.World.load`."""
+def load_world(folder: str | Path) -> dict[str, Any]:
+    """The arguments of a world; see :meth:`rulerag.kg.worlds.World.load`."""
     source = Path(folder)
     path = source / _TRUTH
     if source.is_dir() and not path.exists():
@@ -88,14 +93,14 @@ def load_world(folder: str | Path) -> World:
             split: _truth(content["queries"][split], graph.split(split), graph.train, planted)
             for split in _ASKED
         }
-        return World(
-            graph,
-            planted,
-            truth,
-            kind=kind,
-            seed=int(content["seed"]),
-            max_body_atoms=int(content["max_body_atoms"]),
-        )
+        return {
+            "graph": graph,
+            "planted": tuple(planted),
+            "truth": truth,
+            "kind": kind,
+            "seed": int(content["seed"]),
+            "max_body_atoms": int(content["max_body_atoms"]),
+        }
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise DataFormatError(
             f"not the truth of a world ({type(error).__name__}: {error})",
@@ -109,25 +114,16 @@ def load_world(folder: str | Path) -> World:
 
 
 def _lines(table: FactTable) -> Iterator[str]:
-    """The lines of a table of facts, a chunk at a time."""
-    entities, relations = table.entities.names, table.relations.names
-    for start in range(0, len(table), _CHUNK):
-        rows = slice(start, start + _CHUNK)
-        columns = [
-            [entities[i] for i in table.subject[rows].tolist()],
-            [relations[i] for i in table.relation[rows].tolist()],
-            [entities[i] for i in table.object[rows].tolist()],
-        ]
-        if table.timestamp is not None:
-            days, place = np.unique(table.timestamp[rows], return_inverse=True)
-            texts = [table.calendar.format(day) for day in days.tolist()]
-            columns.append([texts[i] for i in place.tolist()])
-        yield "\n".join(map("\t".join, zip(*columns, strict=True))) + "\n"
+    """The lines of a table of facts."""
+    days = set() if table.timestamp is None else set(table.timestamp.tolist())
+    dates = {None: "", **{day: f"\t{table.calendar.format(day)}" for day in days}}
+    for fact in table:
+        yield f"{fact.subject}\t{fact.relation}\t{fact.object}{dates[fact.timestamp]}\n"
 
 
-def _queries(truth: QueryTruth, places: slice) -> Iterator[dict[str, Any]]:
+def _queries(truth: QueryTruth) -> Iterator[dict[str, Any]]:
     columns = (truth.row, truth.kind, truth.rule, truth.support)
-    for row, kind, rules, supports in zip(*(c[places].tolist() for c in columns), strict=True):
+    for row, kind, rules, supports in zip(*(c.tolist() for c in columns), strict=True):
         ways = [
             {"rule": rule, "train_lines": [r + 1 for r in rows if r >= 0]}
             for rule, rows in zip(rules, supports, strict=True)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -69,30 +70,23 @@ class _Level:
     @cached_property
     def capacity(self) -> int:
         """How many different names there are."""
-        total = 1
-        for part in self.parts:
-            for table in part:
-                total *= len(table)
-        return total
+        return prod(len(table) for part in self.parts for table in part)
 
     def spell(self, index: Longs) -> list[str]:
         """The names of indices below the capacity."""
-        columns: list[list[str]] = []
+        words: list[list[str]] = []
         rest = index
         for part in reversed(self.parts):
             pieces: list[list[str]] = []
             for table in reversed(part):
                 rest, digit = np.divmod(rest, len(table))
-                pieces.append([table[d] for d in digit.tolist()])
-            pieces.reverse()
-            joined = pieces[0] if len(pieces) == 1 else map("".join, zip(*pieces, strict=True))
-            columns.append([word[:1].upper() + word[1:] for word in joined])
-        columns.reverse()
-        if len(columns) == 1:
-            return columns[0]
-        return list(map(" ".join, zip(*columns, strict=True)))
+                pieces.insert(0, [table[d] for d in digit.tolist()])
+            joined = map("".join, zip(*pieces, strict=True))
+            words.insert(0, [word[:1].upper() + word[1:] for word in joined])
+        return list(map(" ".join, zip(*words, strict=True)))
 
 
+@dataclass(frozen=True)
 class NameMaker:
     """Spells the i-th name of a kind; a different seed spells other names.
 
@@ -104,8 +98,7 @@ class NameMaker:
         seed: chooses the order of the names, from 0.
     """
 
-    def __init__(self, seed: int = 0) -> None:
-        self.seed = seed
+    seed: int = 0
 
     def names(self, kind: str, index: npt.ArrayLike) -> list[str]:
         """The names of a kind at these indices.

@@ -6,7 +6,6 @@ half a fact) and not by luck.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -224,11 +223,6 @@ class WorldPlan:
         """Whether the facts carry times."""
         return self.groups[0].dated
 
-    @property
-    def num_distractors(self) -> int:
-        """Facts without a part in any rule; they fill the world up to its size."""
-        return self.num_facts - self._structured
-
     @cached_property
     def _structured(self) -> int:
         parts = [*self.groups, *(p for p in (self.chain, self.echo) if p is not None)]
@@ -250,46 +244,29 @@ class WorldPlan:
     @classmethod
     def solve(cls, num_facts: int, kind: str, max_body_atoms: int) -> WorldPlan:
         """The richest plan whose rules are all well supported, as large as the size allows."""
-        for plan in cls._candidates(num_facts, kind, max_body_atoms):
-            if plan.blocks >= _FULL_BLOCKS or plan._is_smallest:
+        richest = len(SCHEMAS[kind].groups)
+        for groups in range(richest, 0, -1):
+            plan = cls._fit(num_facts, kind, max_body_atoms, _LADDERS[:groups])
+            if plan.blocks >= _FULL_BLOCKS:
                 return plan
-        raise AssertionError("the smallest plan is always a candidate")
-
-    @property
-    def _is_smallest(self) -> bool:
-        return len(self.groups) == 1 and self.groups[0].num_clues == len(_SHORT_LADDER)
-
-    @classmethod
-    def _candidates(cls, num_facts: int, kind: str, max_body_atoms: int) -> Iterator[WorldPlan]:
-        schema = SCHEMAS[kind]
-        for groups in range(len(schema.groups), 0, -1):
-            # Both extra parts come before the third group: a world should show every rule shape.
-            extras = groups >= 2
-            yield cls._fit(num_facts, kind, groups, extras, max_body_atoms, _LADDERS)
-        yield cls._fit(num_facts, kind, 1, False, max_body_atoms, (_SHORT_LADDER,))
+        return cls._fit(num_facts, kind, max_body_atoms, (_SHORT_LADDER,))
 
     @classmethod
     def _fit(
-        cls,
-        num_facts: int,
-        kind: str,
-        num_groups: int,
-        extras: bool,
-        max_body_atoms: int,
-        ladders: tuple[tuple[float, ...], ...],
+        cls, num_facts: int, kind: str, max_body_atoms: int, ladders: tuple[tuple[float, ...], ...]
     ) -> WorldPlan:
-        """The plan with this many parts and the most blocks that fit."""
+        """The plan with a group for each ladder and the most blocks that fit."""
         schema, dated = SCHEMAS[kind], kind == "temporal"
+        # Both extra parts come before the third group: a world should show every rule shape.
+        extras = len(ladders) >= 2
 
         def plan(blocks: int) -> WorldPlan:
+            groups = zip(schema.groups, ladders, strict=False)
             return cls(
                 schema,
                 num_facts,
                 blocks,
-                tuple(
-                    GroupPlan(group, ladder, blocks, dated)
-                    for group, ladder in zip(schema.groups[:num_groups], ladders, strict=False)
-                ),
+                tuple(GroupPlan(group, ladder, blocks, dated) for group, ladder in groups),
                 ChainPlan(max(blocks, _CHAIN_HEADS), dated)
                 if extras and max_body_atoms > 1
                 else None,

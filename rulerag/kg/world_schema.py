@@ -88,98 +88,60 @@ class Schema:
     distractors: tuple[Distractor, ...]
 
 
+def _group(head: str, clues: str) -> RuleGroup:
+    """A group from a head, ``subject relation object``, and clues, inverse ones with a ``~``."""
+    subject, relation, object_ = head.split()
+    names = clues.split()
+    relations = tuple(Clue(name.removeprefix("~"), name.startswith("~")) for name in names)
+    return RuleGroup(relation, subject, object_, relations)
+
+
+def _distractors(*facts: str) -> tuple[Distractor, ...]:
+    """Distractors, each from ``subject relation object``."""
+    return tuple(Distractor(r, s, o) for s, r, o in map(str.split, facts))
+
+
 _STATIC = Schema(
     groups=(
-        RuleGroup(
-            "has_lived_in",
-            "person",
-            "city",
-            (Clue("went_to_school_in"), Clue("owns_a_house_in"), Clue("is_a_local_hero_of")),
+        _group("person has_lived_in city", "went_to_school_in owns_a_house_in is_a_local_hero_of"),
+        _group(
+            "person is_affiliated_with organisation", "gives_lectures_at ~pays_a_salary_to advises"
         ),
-        RuleGroup(
-            "is_affiliated_with",
-            "person",
-            "organisation",
-            (Clue("gives_lectures_at"), Clue("pays_a_salary_to", inverse=True), Clue("advises")),
+        _group("person holds_the_rights_to work", "wrote ~is_dedicated_to translated"),
+        _group(
+            "organisation cooperates_with organisation", "supplies owns_shares_of ~was_founded_by"
         ),
-        RuleGroup(
-            "holds_the_rights_to",
-            "person",
-            "work",
-            (Clue("wrote"), Clue("is_dedicated_to", inverse=True), Clue("translated")),
-        ),
-        RuleGroup(
-            "cooperates_with",
-            "organisation",
-            "organisation",
-            (Clue("supplies"), Clue("owns_shares_of"), Clue("was_founded_by", inverse=True)),
-        ),
-        RuleGroup(
-            "is_performed_in",
-            "work",
-            "city",
-            (Clue("is_set_in"), Clue("was_finished_in"), Clue("bought_a_copy_of", inverse=True)),
-        ),
+        _group("work is_performed_in city", "is_set_in was_finished_in ~bought_a_copy_of"),
     ),
     chain=Chain("is_a_citizen_of", "was_born_in", "is_located_in", ("person", "city", "country")),
     echo=None,
-    distractors=(
-        Distractor("dreams_of", "person", "city"),
-        Distractor("plays_chess_with", "person", "person"),
-        Distractor("has_never_finished", "person", "work"),
-        Distractor("holds_an_account_with", "person", "organisation"),
-        Distractor("flies_the_flag_of", "organisation", "city"),
-        Distractor("mentions", "work", "organisation"),
+    distractors=_distractors(
+        "person dreams_of city",
+        "person plays_chess_with person",
+        "person has_never_finished work",
+        "person holds_an_account_with organisation",
+        "organisation flies_the_flag_of city",
+        "work mentions organisation",
     ),
 )
 
 _TEMPORAL = Schema(
     groups=(
-        RuleGroup(
-            "visits",
-            "person",
-            "city",
-            (Clue("books_a_trip_to"), Clue("sends_a_parcel_to"), Clue("invites", inverse=True)),
-        ),
-        RuleGroup(
-            "joins",
-            "person",
-            "organisation",
-            (Clue("applies_to"), Clue("makes_an_offer_to", inverse=True), Clue("praises")),
-        ),
-        RuleGroup(
-            "sues",
-            "organisation",
-            "organisation",
-            (Clue("accuses"), Clue("ends_a_contract_with"), Clue("undercuts", inverse=True)),
-        ),
-        RuleGroup(
-            "performs",
-            "person",
-            "work",
-            (Clue("rehearses"), Clue("buys_the_score_of"), Clue("is_offered_to", inverse=True)),
-        ),
-        RuleGroup(
-            "is_shown_in",
-            "work",
-            "city",
-            (Clue("is_shipped_to"), Clue("is_advertised_in"), Clue("asks_for", inverse=True)),
-        ),
+        _group("person visits city", "books_a_trip_to sends_a_parcel_to ~invites"),
+        _group("person joins organisation", "applies_to ~makes_an_offer_to praises"),
+        _group("organisation sues organisation", "accuses ends_a_contract_with ~undercuts"),
+        _group("person performs work", "rehearses buys_the_score_of ~is_offered_to"),
+        _group("work is_shown_in city", "is_shipped_to is_advertised_in ~asks_for"),
     ),
-    chain=Chain(
-        "moves_to",
-        "signs_with",
-        "opens_a_branch_in",
-        ("person", "organisation", "city"),
-    ),
+    chain=Chain("moves_to", "signs_with", "opens_a_branch_in", ("person", "organisation", "city")),
     echo="meets",
-    distractors=(
-        Distractor("writes_about", "person", "city"),
-        Distractor("congratulates", "person", "person"),
-        Distractor("reviews", "person", "work"),
-        Distractor("complains_about", "person", "organisation"),
-        Distractor("sponsors", "organisation", "work"),
-        Distractor("donates_to", "organisation", "city"),
+    distractors=_distractors(
+        "person writes_about city",
+        "person congratulates person",
+        "person reviews work",
+        "person complains_about organisation",
+        "organisation sponsors work",
+        "organisation donates_to city",
     ),
 )
 

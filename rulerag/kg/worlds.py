@@ -8,11 +8,10 @@ data that nobody can check by hand.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import overload
 
 import numpy as np
 import numpy.typing as npt
@@ -21,14 +20,15 @@ from rulerag.errors import ConfigError, did_you_mean
 from rulerag.kg.calendar import Calendar
 from rulerag.kg.graph import FactTable, KnowledgeGraph, Vocabulary
 from rulerag.kg.world_draft import Draft, DraftColumns
+from rulerag.kg.world_files import load_world, save_world
 from rulerag.kg.world_names import NameMaker
-from rulerag.kg.world_parts import QUERY_KINDS, PlantedRule, plant
+from rulerag.kg.world_parts import QUERY_KINDS, PlantedRule, QueryTruth, plant
 from rulerag.kg.world_plan import WorldPlan
 from rulerag.kg.world_schema import SCHEMAS, WORLD_CALENDAR
 from rulerag.rules import Rule, RuleBank, readable
 from rulerag.types import Fact
 
-__all__ = ["QUERY_KINDS", "PlantedRule", "QueryTruth", "World", "WorldQueries", "WorldQuery"]
+__all__ = ["QUERY_KINDS", "PlantedRule", "QueryTruth", "World", "WorldQuery"]
 
 Longs = npt.NDArray[np.int64]
 
@@ -61,58 +61,7 @@ class WorldQuery:
         return self.rules[0] if self.rules else None
 
 
-@dataclass(frozen=True)
-class QueryTruth:
-    """The truth about the held-out facts of one split, as columns; row i is one query.
-
-    Args:
-        row: int64 array of shape (q,), rows of the split's table.
-        kind: int8 array of shape (q,), positions in :data:`QUERY_KINDS`.
-        rule: int32 array of shape (q, 2), positions in the planted rules; -1 for none.
-        support: int64 array of shape (q, 2, 2), rows of the training table for each rule and body
-            atom; -1 for none.
-    """
-
-    row: Longs
-    kind: npt.NDArray[np.int8]
-    rule: npt.NDArray[np.int32]
-    support: Longs
-
-
-class WorldQueries(Sequence[WorldQuery]):
-    """The queries of one split, in the order of its facts; each is made when it is asked for."""
-
-    def __init__(
-        self, truth: QueryTruth, rules: Sequence[Rule], train: FactTable, held_out: FactTable
-    ) -> None:
-        self.truth = truth
-        self._rules = rules
-        self._train = train
-        self._held_out = held_out
-
-    def __len__(self) -> int:
-        return len(self.truth.row)
-
-    @overload
-    def __getitem__(self, place: int) -> WorldQuery: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[WorldQuery]: ...
-    def __getitem__(self, place: int | slice) -> WorldQuery | list[WorldQuery]:
-        if isinstance(place, slice):
-            return [self[i] for i in range(len(self))[place]]
-        numbers = [n for n in self.truth.rule[place].tolist() if n >= 0]
-        supports = self.truth.support[place].tolist()
-        return WorldQuery(
-            self._held_out.fact(int(self.truth.row[place])),
-            QUERY_KINDS[self.truth.kind[place]],
-            tuple(self._rules[n] for n in numbers),
-            tuple(
-                tuple(self._train.fact(row) for row in rows if row >= 0)
-                for rows in supports[: len(numbers)]
-            ),
-        )
-
-
+@dataclass(eq=False, repr=False)
 class World:
     """A generated graph and its truth; see :meth:`generate`.
 
@@ -125,22 +74,12 @@ class World:
         max_body_atoms: the longest planted rule body that was allowed, in atoms.
     """
 
-    def __init__(
-        self,
-        graph: KnowledgeGraph,
-        planted: Iterable[PlantedRule],
-        truth: dict[str, QueryTruth],
-        *,
-        kind: str,
-        seed: int,
-        max_body_atoms: int = 2,
-    ) -> None:
-        self.graph = graph
-        self.planted = tuple(planted)
-        self.truth = truth
-        self.kind = kind
-        self.seed = seed
-        self.max_body_atoms = max_body_atoms
+    graph: KnowledgeGraph
+    planted: tuple[PlantedRule, ...]
+    truth: dict[str, QueryTruth]
+    kind: str
+    seed: int
+    max_body_atoms: int = 2
 
     @classmethod
     def generate(
@@ -186,7 +125,7 @@ class World:
             for number, split in enumerate(_SPLITS)
             if split != "train"
         }
-        return cls(graph, planted, truth, kind=kind, seed=seed, max_body_atoms=max_body_atoms)
+        return cls(graph, tuple(planted), truth, kind, seed, max_body_atoms)
 
     @property
     def num_facts(self) -> int:
@@ -198,13 +137,13 @@ class World:
         """The planted rules with their exact counts over the training facts."""
         return RuleBank(planted.rule for planted in self.planted)
 
-    @cached_property
-    def queries(self) -> WorldQueries:
-        """One query for every test fact."""
+    @property
+    def queries(self) -> list[WorldQuery]:
+        """One query for every test fact, in the order of the table."""
         return self.queries_of("test")
 
-    def queries_of(self, split: str) -> WorldQueries:
-        """One query for every fact of ``test`` or ``valid``.
+    def queries_of(self, split: str) -> list[WorldQuery]:
+        """One query for every fact of ``test`` or ``valid``, in the order of the table.
 
         Raises:
             ConfigError: the split holds no queries.
@@ -213,26 +152,37 @@ class World:
             raise ConfigError(
                 f"the split {split!r} holds no queries", hint=did_you_mean(split, self.truth)
             )
-        rules = [planted.rule for planted in self.planted]
-        return WorldQueries(self.truth[split], rules, self.graph.train, self.graph.split(split))
+        return self._queries[split]
+
+    @cached_property
+    def _queries(self) -> dict[str, list[WorldQuery]]:
+        return {split: list(self._made(split)) for split in self.truth}
+
+    def _made(self, split: str) -> Iterator[WorldQuery]:
+        train, held_out, truth = self.graph.train, self.graph.split(split), self.truth[split]
+        columns = (truth.row, truth.kind, truth.rule, truth.support)
+        for row, kind, numbers, supports in zip(*(c.tolist() for c in columns), strict=True):
+            used = [n for n in numbers if n >= 0]
+            yield WorldQuery(
+                held_out.fact(row),
+                QUERY_KINDS[kind],
+                tuple(self.planted[n].rule for n in used),
+                tuple(
+                    tuple(train.fact(i) for i in rows if i >= 0) for rows in supports[: len(used)]
+                ),
+            )
 
     def find(self, subject: str, relation: str, timestamp: int | None = None) -> WorldQuery | None:
         """The query about a subject, a relation and a time; None when nothing is held out there.
 
         Every subject is asked at most once for each relation, so there is at most one.
         """
-        place = self._places.get((subject, relation, timestamp))
-        return None if place is None else self.queries_of(place[0])[place[1]]
+        return self._asked.get((subject, relation, timestamp))
 
     @cached_property
-    def _places(self) -> dict[tuple[str, str, int | None], tuple[str, int]]:
-        places = {}
-        for split, truth in self.truth.items():
-            table = self.graph.split(split)
-            for place, row in enumerate(truth.row.tolist()):
-                fact = table.fact(row)
-                places[fact.subject, fact.relation, fact.timestamp] = (split, place)
-        return places
+    def _asked(self) -> dict[tuple[str, str, int | None], WorldQuery]:
+        queries = (query for split in self.truth for query in self.queries_of(split))
+        return {(q.fact.subject, q.fact.relation, q.fact.timestamp): q for q in queries}
 
     def save(self, folder: str | Path) -> None:
         """Write the graph (``train.txt`` …, readable names) and its truth (``truth.json``).
@@ -240,9 +190,8 @@ class World:
         Raises:
             OutputError: the folder cannot be written.
         """
-        from rulerag.kg.world_files import save_world
-
-        save_world(self, folder)
+        made = {"kind": self.kind, "seed": self.seed, "max_body_atoms": self.max_body_atoms}
+        save_world(folder, self.graph, self.planted, self.truth, made)
 
     @classmethod
     def load(cls, folder: str | Path) -> World:
@@ -253,15 +202,13 @@ class World:
             DataFormatError: ``truth.json`` is not what :meth:`save` writes.
             FingerprintError: the facts were changed after the truth was written.
         """
-        from rulerag.kg.world_files import load_world
-
-        return load_world(folder)
+        return cls(**load_world(folder))
 
     def __repr__(self) -> str:
         return (
             f"World({self.kind}, seed {self.seed}, {self.num_facts:,} facts, "
             f"{len(self.graph.entities):,} entities, {len(self.planted)} planted rules, "
-            f"{len(self.queries):,} test queries)"
+            f"{len(self.truth['test'].row):,} test queries)"
         )
 
 
@@ -305,17 +252,10 @@ def _graph(
     names = [raw[i] for i in named.tolist()]
     relations = Vocabulary(names, [readable(name) for name in names])
     calendar = WORLD_CALENDAR if plan.dated else Calendar()
+    columns_of = [ids[columns.subject], relation_ids[columns.relation], ids[columns.object]]
+    table = np.stack([*columns_of, columns.time] if plan.dated else columns_of, axis=1)
     splits = {
-        split: FactTable(
-            entities,
-            relations,
-            ids[columns.subject[chosen]],
-            relation_ids[columns.relation[chosen]],
-            ids[columns.object[chosen]],
-            columns.time[chosen] if plan.dated else None,
-            calendar,
-            split,
-        )
+        split: FactTable.of(table[chosen], entities, relations, calendar, split)
         for split, chosen in zip(_SPLITS, facts, strict=True)
     }
     return KnowledgeGraph(entities, relations, splits, calendar=calendar, name="world"), rows

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,28 +12,35 @@ from rulerag.errors import MiningError
 if TYPE_CHECKING:
     from rulerag.kg.graph import FactTable
 
-__all__ = ["ByEntity", "ByRelation", "DirectedIndex", "Ints", "Longs"]
+__all__ = ["Ints", "Longs", "StaticIndex", "build_static_index", "functional_on_object"]
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
-ByEntity = tuple[Longs, Ints, Longs, Ints]
-ByRelation = tuple[Longs, Ints, Longs, Ints]
 
 
-@dataclass(frozen=True)
-class DirectedIndex:
-    """Every fact in both directions, sorted by relation and by entity.
+class StaticIndex(NamedTuple):
+    """Every distinct fact in both directions, sorted by relation and by entity.
 
     A *directed relation* ``d`` is a relation (``d < R``) or its inverse (``d - R``), so a body is
-    a path of directed relations and an inverse head is a head. Duplicate facts count once.
+    a path of directed relations and an inverse head is a head. By relation there is one *group*
+    for each (directed relation, source) that has facts, by entity one *pair* for each (source,
+    target) that some relation joins.
 
-    Args:
+    Attributes:
         num_entities: N.
         num_relations: R; there are 2 R directed relations.
         source: int32 array of shape (2 F,), where a directed fact starts; sorted by ``(relation,
             source, target)``, as are the next two.
         relation: int32 array of shape (2 F,), directed relation ids.
         target: int32 array of shape (2 F,), where it ends.
+        relation_bounds: int64 array of shape (2 R + 1,), the facts of each directed relation.
+        group_bounds: int64 array of shape (2 R + 1,), the groups of each directed relation.
+        group_source: int32 array of shape (G,), where a group starts; ascending within a relation.
+        group_starts: int64 array of shape (G + 1,), the facts of each group.
+        entity_bounds: int64 array of shape (N + 1,), the pairs of each entity.
+        pair_target: int32 array of shape (P,), the neighbour; ascending within an entity.
+        pair_starts: int64 array of shape (P + 1,), the directed relations of each pair.
+        pair_relation: int32 array of shape (2 F,), directed relations, ascending within a pair.
     """
 
     num_entities: int
@@ -43,116 +48,77 @@ class DirectedIndex:
     source: Ints
     relation: Ints
     target: Ints
-
-    @classmethod
-    def build(cls, facts: FactTable) -> DirectedIndex:
-        """Index the distinct triples of a table.
-
-        Raises:
-            MiningError: the graph's ids do not fit 64-bit codes.
-        """
-        entities, relations = max(len(facts.entities), 1), max(len(facts.relations), 1)
-        if 2 * relations * entities * entities >= 2**63:
-            raise MiningError(
-                f"{entities:,} entities and {relations:,} relations are too many for this miner"
-            )
-        forward = _codes(facts.relation, facts.subject, facts.object, entities)
-        if len(forward):
-            forward = forward[np.append(True, forward[1:] != forward[:-1])]
-        relation, source, target = _decode(forward, entities)
-        inverse = _decode(_codes(relation, target, source, entities), entities)
-        return cls(
-            entities,
-            relations,
-            np.concatenate([source, inverse[1]]),
-            np.concatenate([relation, inverse[0] + np.int32(relations)]),
-            np.concatenate([target, inverse[2]]),
-        )
+    relation_bounds: Longs
+    group_bounds: Longs
+    group_source: Ints
+    group_starts: Longs
+    entity_bounds: Longs
+    pair_target: Ints
+    pair_starts: Longs
+    pair_relation: Ints
 
     @property
     def num_facts(self) -> int:
         """Distinct facts, F."""
         return len(self.source) // 2
 
-    def inverse(self, directed: npt.NDArray[np.integer]) -> Longs:
-        """The same relations read from their other ends."""
-        wide = directed.astype(np.int64)
-        return np.where(
-            wide < self.num_relations, wide + self.num_relations, wide - self.num_relations
-        )
-
-    @cached_property
-    def relation_bounds(self) -> Longs:
-        """int64 array of shape (2 R + 1,): the facts of each directed relation."""
-        return _bounds(self.relation, 2 * self.num_relations)
-
-    @cached_property
+    @property
     def head_size(self) -> Longs:
         """int64 array of shape (R,): distinct facts of each relation."""
         return np.diff(self.relation_bounds)[: self.num_relations]
 
-    def by_relation(self) -> ByRelation:
-        """``group_bounds, group_source, group_starts, target``, as kernels take them."""
-        return self.group_bounds, self.group_source, self.group_starts, self.target
+    def inverse(self, directed: npt.NDArray[np.integer]) -> Longs:
+        """The same relations read from their other ends."""
+        return (directed.astype(np.int64) + self.num_relations) % (2 * self.num_relations)
 
-    def by_entity(self) -> ByEntity:
-        """``entity_bounds, pair_target, pair_starts, pair_relation``, as kernels take them."""
-        return self.entity_bounds, self.pair_target, self.pair_starts, self.pair_relation
 
-    def kinds_by_entity(self) -> tuple[Longs, Ints]:
-        """The distinct directed relations that start at each entity: bounds and relations."""
-        order = np.argsort(self.group_source, kind="stable")
-        return _bounds(self.group_source, self.num_entities), self.group_relation[order]
+def build_static_index(facts: FactTable) -> StaticIndex:
+    """Index the distinct triples of a table.
 
-    # --- by relation: one group per (directed relation, source) with facts -----------------------
+    Raises:
+        MiningError: the graph's ids do not fit 64-bit codes.
+    """
+    entities, relations = max(len(facts.entities), 1), max(len(facts.relations), 1)
+    if 2 * relations * entities * entities >= 2**63:
+        raise MiningError(
+            f"{entities:,} entities and {relations:,} relations are too many for this miner"
+        )
+    forward = _codes(facts.relation, facts.subject, facts.object, entities)
+    forward = forward[np.flatnonzero(np.diff(forward, prepend=-1))]
+    relation, source, target = _decode(forward, entities)
+    inverse = _decode(_codes(relation, target, source, entities), entities)
+    relation = np.concatenate([relation, inverse[0] + np.int32(relations)])
+    source, target = np.concatenate([source, inverse[1]]), np.concatenate([target, inverse[2]])
+    group_starts = _run_starts(relation, source)
+    # Stable: relations stay ascending within a pair.
+    by_entity = np.argsort(source.astype(np.int64) * entities + target, kind="stable")
+    pair_starts = _run_starts(source[by_entity], target[by_entity])
+    pairs = by_entity[pair_starts[:-1]]
+    return StaticIndex(
+        num_entities=entities,
+        num_relations=relations,
+        source=source,
+        relation=relation,
+        target=target,
+        relation_bounds=_bounds(relation, 2 * relations),
+        group_bounds=_bounds(relation[group_starts[:-1]], 2 * relations),
+        group_source=source[group_starts[:-1]],
+        group_starts=group_starts,
+        entity_bounds=_bounds(source[pairs], entities),
+        pair_target=target[pairs],
+        pair_starts=pair_starts,
+        pair_relation=relation[by_entity],
+    )
 
-    @cached_property
-    def group_starts(self) -> Longs:
-        """int64 array of shape (G + 1,): the facts of group ``g``."""
-        return _run_starts(self.relation, self.source)
 
-    @cached_property
-    def group_bounds(self) -> Longs:
-        """int64 array of shape (2 R + 1,): the groups of each directed relation."""
-        return _bounds(self.group_relation, 2 * self.num_relations)
+def functional_on_object(index: StaticIndex) -> npt.NDArray[np.bool_]:
+    """Whether the object is a relation's functional end: bool array of shape (R,).
 
-    @cached_property
-    def group_source(self) -> Ints:
-        """int32 array of shape (G,): where a group starts from; ascending within a relation."""
-        return self.source[self.group_starts[:-1]]
-
-    @cached_property
-    def group_relation(self) -> Ints:
-        """int32 array of shape (G,): the directed relation of a group."""
-        return self.relation[self.group_starts[:-1]]
-
-    # --- by entity: one pair per (source, target) that some relation joins -----------------------
-
-    @cached_property
-    def _by_entity(self) -> Longs:
-        codes = self.source.astype(np.int64) * self.num_entities + self.target
-        return np.argsort(codes, kind="stable")  # stable: relations stay ascending within a pair
-
-    @cached_property
-    def pair_relation(self) -> Ints:
-        """int32 array of shape (2 F,): directed relations, sorted by ``(source, target)``."""
-        return self.relation[self._by_entity]
-
-    @cached_property
-    def pair_starts(self) -> Longs:
-        """int64 array of shape (P + 1,): the directed relations of pair ``p``."""
-        return _run_starts(self.source[self._by_entity], self.target[self._by_entity])
-
-    @cached_property
-    def pair_target(self) -> Ints:
-        """int32 array of shape (P,): the neighbour; ascending within an entity."""
-        return self.target[self._by_entity][self.pair_starts[:-1]]
-
-    @cached_property
-    def entity_bounds(self) -> Longs:
-        """int64 array of shape (N + 1,): the pairs of each entity."""
-        sources = self.source[self._by_entity][self.pair_starts[:-1]]
-        return _bounds(sources, self.num_entities)
+    AMIE predicts along the more functional direction: the object when the relation has more
+    distinct objects than distinct subjects, else the subject.
+    """
+    distinct = np.diff(index.group_bounds)
+    return distinct[index.num_relations :] > distinct[: index.num_relations]
 
 
 def _codes(relation: Ints, source: Ints, target: Ints, entities: int) -> Longs:
@@ -175,10 +141,9 @@ def _decode(codes: Longs, entities: int) -> tuple[Ints, Ints, Ints]:
 
 def _run_starts(first: Ints, second: Ints) -> Longs:
     """Where runs of equal ``(first, second)`` start, and the length of the arrays at the end."""
-    if not len(first):
-        return np.zeros(1, dtype=np.int64)
-    changes = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
-    return np.concatenate([[0], np.flatnonzero(changes) + 1, [len(first)]])
+    before = np.int32(-1)
+    changes = (np.diff(first, prepend=before) != 0) | (np.diff(second, prepend=before) != 0)
+    return np.append(np.flatnonzero(changes), len(first))
 
 
 def _bounds(ascending: Ints, count: int) -> Longs:

@@ -8,194 +8,136 @@ count.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from rulerag.mining.amie_candidates import Candidates, Shape
-from rulerag.mining.amie_index import ByEntity, ByRelation, Ints, Longs
-from rulerag.mining.amie_sizes import equal_groups, parallel_sizes, path_sizes
-from rulerag.mining.amie_support import count_bodies
-from rulerag.mining.amie_tasks import SizeTasks, measure
-from rulerag.mining.amie_work import Arrays, Counting, Scratch, Work, join
+from rulerag.mining.amie_candidates import CandidateRules, Shape
+from rulerag.mining.amie_index import Ints, Longs, StaticIndex, functional_on_object
+from rulerag.mining.amie_kernels import count_bodies, equal_groups, parallel_sizes, path_sizes
 
 if TYPE_CHECKING:
-    from rulerag.mining.amie_index import DirectedIndex
+    from collections.abc import Callable
 
-__all__ = ["EqualGroups", "TwoAtomJoins", "heads_by_size"]
+    from rulerag.mining.amie_work import Arrays, TaskRunner
+
+__all__ = ["two_atom_candidates"]
+
+# Directed first or second relations, directed heads and supports of the bodies with one relation.
+Tasks = dict[int, tuple[Longs, Longs, Longs]]
 
 
-class TwoAtomJoins:
-    """The joins of one mining run.
+def two_atom_candidates(
+    index: StaticIndex, min_support: Longs, min_pca_confidence: float, runner: TaskRunner
+) -> CandidateRules:
+    """Every two-atom body with enough support, counted, sorted by head and body.
 
     Args:
         index: the graph.
-        on_object: bool array of shape (R,), whether a head's functional end is its object.
-        work: where they run.
-        counting: what is counted.
+        min_support: int64 array of shape (R,), least support by head; 0 leaves a head out.
+        min_pca_confidence: bodies that are certain to stay below it are not counted to the end.
+        runner: where relations are worked on.
     """
+    # The largest relation first, so that no worker is left alone with it at the end.
+    heads = np.flatnonzero(min_support)
+    heads = heads[np.argsort(-index.head_size[heads], kind="stable")]
+    task = partial(_count_bodies, index, min_support)
+    found = runner.map("counting two-atom bodies", "count", task, heads.tolist())
+    keys, support = (np.concatenate(column) for column in zip(*found, strict=True))
+    head = np.repeat(heads, [len(keys) for keys, _ in found])
+    order = np.lexsort((keys, head))
+    head, support = head[order], support[order]
+    directed = 2 * index.num_relations
+    parallel, body = np.divmod(keys[order], directed * directed)
+    first, second = np.divmod(body, directed)
+    shape = np.where(parallel > 0, Shape.PARALLEL, Shape.PATH).astype(np.int64)
 
-    def __init__(
-        self,
-        index: DirectedIndex,
-        on_object: npt.NDArray[np.bool_],
-        work: Work,
-        counting: Counting,
-    ) -> None:
-        self._index = index
-        self._on_object = on_object
-        self._work = work
-        self._counting = counting
-
-    def candidates(self, min_support: Longs) -> Candidates:
-        """Every two-atom body with enough support, not sized yet, sorted by head and body.
-
-        Args:
-            min_support: int64 array of shape (R,), least support by head; 0 leaves a head out.
-        """
-        index = self._index
-        heads = heads_by_size(index, min_support)
-        count = _CountBodies(
-            index.num_relations,
-            min_support,
-            index.relation_bounds,
-            index.source,
-            index.target,
-            index.by_entity(),
-        )
-        found = self._work.map("counting two-atom bodies", "count", count, heads)
-        head = np.repeat(np.asarray(heads, np.int64), [len(keys) for keys, _ in found])
-        keys, support = join(found)
-        order = np.lexsort((keys, head))
-        directed = 2 * index.num_relations
-        parallel, body = np.divmod(keys[order], directed * directed)
-        shape = np.where(parallel > 0, Shape.PARALLEL, Shape.PATH).astype(np.int64)
-        return Candidates.unsized(
-            head[order], shape, *np.divmod(body, directed), support=support[order]
-        )
-
-    def sizes(self, rules: Candidates) -> Candidates:
-        """The candidates with their body sizes; counts below the PCA threshold are partial."""
-        index = self._index
-        flip = self._on_object[rules.head]
-        head = np.where(flip, rules.head + index.num_relations, rules.head)
-        back_first, back_second = index.inverse(rules.first), index.inverse(rules.second)
-        pca, body = np.zeros((2, len(rules)), dtype=np.int64)
-
-        path = np.flatnonzero(rules.shape == Shape.PATH)
-        first = np.where(flip, back_second, rules.first)[path]
-        second = np.where(flip, back_first, rules.second)[path]
-        tasks = SizeTasks(second, first, head[path], rules.support[path])
-        kernel = partial(
-            _SizePaths,
-            index.by_relation(),
-            self._counting,
-            EqualGroups.of(index),
-            Scratch(index.num_entities),
-        )
-        pca[path], body[path] = measure(self._work, "measuring paths", "path", kernel, tasks)
-
-        parallel = np.flatnonzero(rules.shape == Shape.PARALLEL)
-        first = np.where(flip, back_first, rules.first)[parallel]
-        second = np.where(flip, back_second, rules.second)[parallel]
-        tasks = SizeTasks(first, second, head[parallel], rules.support[parallel])
-        pca[parallel], body[parallel] = measure(
-            self._work,
-            "measuring parallel bodies",
-            "parallel",
-            partial(_SizeParallels, index.by_relation()),
-            tasks,
-        )
-        return rules.sized(pca, body)
+    # From here on bodies and heads are read from the head's functional end.
+    flip = functional_on_object(index)[head]
+    known = np.where(flip, index.inverse(head), head)
+    back = index.inverse(first), index.inverse(second)
+    sizes = np.zeros((2, len(head)), dtype=np.int64)
+    same_as = equal_groups(index.group_bounds, index.group_starts, index.target)
+    equal = same_as, np.bincount(same_as, minlength=len(same_as))
+    paths = partial(_size_paths, index, min_pca_confidence, equal, Scratch(index.num_entities))
+    rows = np.flatnonzero(shape == Shape.PATH)
+    one, two = np.where(flip, back[1], first)[rows], np.where(flip, back[0], second)[rows]
+    columns = two, one, known[rows], support[rows]
+    sizes[:, rows] = _measured(runner, "measuring paths", "path", paths, *columns)
+    rows = np.flatnonzero(shape == Shape.PARALLEL)
+    one, two = np.where(flip, back[0], first)[rows], np.where(flip, back[1], second)[rows]
+    columns = one, two, known[rows], support[rows]
+    parallels = partial(_size_parallels, index)
+    sizes[:, rows] = _measured(runner, "measuring parallel bodies", "parallel", parallels, *columns)
+    return CandidateRules(head, shape, first, second, support, sizes[0], sizes[1])
 
 
-def heads_by_size(index: DirectedIndex, min_support: Longs) -> list[int]:
-    """The heads to mine, the largest relation first: no worker is left alone with it at the end."""
-    size = index.head_size
-    heads: list[int] = np.flatnonzero(min_support).tolist()
-    return sorted(heads, key=lambda head: (-int(size[head]), head))
-
-
-@dataclass(frozen=True)
-class EqualGroups:
-    """Groups with equal targets: what is counted for one is counted for all.
+class Scratch(threading.local):
+    """Arrays over entities for each thread, made once: clearing them would cost more.
 
     Args:
-        same_as: int64 array of shape (G,), for each group the first one of its relation with equal
-            targets.
-        multiplicity: int64 array of shape (G,), how many groups are ``same_as`` it.
+        entities: N.
+
+    Attributes:
+        place: int32 array of shape (N,), all -1 between two tasks.
+        seen: int64 array of shape (N + 1,), marks; the last entry is the last mark given.
     """
 
-    same_as: Longs
-    multiplicity: Longs
+    def __init__(self, entities: int) -> None:
+        self.place: Ints = np.full(entities, -1, np.int32)
+        self.seen: Longs = np.zeros(entities + 1, np.int64)
 
-    @classmethod
-    def of(cls, index: DirectedIndex) -> EqualGroups:
-        """The equal groups of a graph."""
-        same_as = equal_groups(index.group_bounds, index.group_starts, index.target)
-        return cls(same_as, np.bincount(same_as, minlength=len(same_as)))
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Scratch, (len(self.place),)
 
 
-@dataclass(frozen=True)
-class _CountBodies:
-    """Two-atom bodies of one head: their keys and supports."""
+def _measured(
+    runner: TaskRunner,
+    label: str,
+    stage: str,
+    kernel: Callable[[Tasks, int], Arrays],
+    *columns: Longs,
+) -> Longs:
+    """PCA and standard sizes of bodies, int64 array of shape (2, n).
 
-    num_relations: int
-    min_support: Longs
-    bounds: Longs
-    source: Ints
-    target: Ints
-    by_entity: ByEntity
-
-    def __call__(self, head: int) -> Arrays:
-        rows = slice(self.bounds[head], self.bounds[head + 1])
-        return count_bodies(
-            head,
-            self.num_relations,
-            self.min_support[head],
-            self.source[rows],
-            self.target[rows],
-            *self.by_entity,
-        )
-
-
-@dataclass(frozen=True)
-class _SizePaths:
-    """Sizes of the paths that end with one directed relation."""
-
-    by_relation: ByRelation
-    counting: Counting
-    equal: EqualGroups
-    scratch: Scratch
-    tasks: dict[int, SizeTasks]
-
-    def __call__(self, second: int) -> Arrays:
-        tasks = self.tasks[second]
-        return path_sizes(
-            second,
-            *tasks.bodies(),
-            tasks.head,
-            tasks.support,
-            self.counting.min_pca_confidence,
-            self.counting.standard,
-            *self.by_relation,
-            self.equal.same_as,
-            self.equal.multiplicity,
-            self.scratch.place[0],
-            self.scratch.seen,
-        )
+    Args:
+        runner: where relations are worked on.
+        label: the bar's words.
+        stage: names the results on disk.
+        kernel: called with all tasks and a relation.
+        columns: int64 arrays of shape (n,): the relation that a kernel call is made for, the other
+            relation, the head, the support.
+    """
+    order = np.lexsort(columns[2::-1])
+    relation, *rest = (column[order] for column in columns)
+    relations, starts = np.unique(relation, return_index=True)
+    parts = zip(*(np.split(column, starts[1:]) for column in rest), strict=True)
+    tasks: Tasks = dict(zip(relations.tolist(), parts, strict=False))
+    found = runner.map(label, stage, partial(kernel, tasks), list(tasks))
+    sizes = np.zeros((2, len(order)), dtype=np.int64)
+    if found:
+        sizes[:, order] = np.concatenate(found, axis=1)
+    return sizes
 
 
-@dataclass(frozen=True)
-class _SizeParallels:
-    """Sizes of the parallel bodies that begin with one directed relation."""
+def _count_bodies(index: StaticIndex, min_support: Longs, head: int) -> Arrays:
+    return count_bodies(index, head, min_support[head])
 
-    by_relation: ByRelation
-    tasks: dict[int, SizeTasks]
 
-    def __call__(self, first: int) -> Arrays:
-        tasks = self.tasks[first]
-        return parallel_sizes(first, *tasks.bodies(), tasks.head, *self.by_relation)
+def _size_paths(
+    index: StaticIndex,
+    min_confidence: float,
+    equal: tuple[Longs, Longs],
+    scratch: Scratch,
+    tasks: Tasks,
+    second: int,
+) -> Arrays:
+    place, seen = scratch.place, scratch.seen
+    return path_sizes(index, second, *tasks[second], min_confidence, *equal, place, seen)
+
+
+def _size_parallels(index: StaticIndex, tasks: Tasks, first: int) -> Arrays:
+    second, head, _ = tasks[first]
+    return parallel_sizes(index, first, second, head)

@@ -2,52 +2,74 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+import io
+import logging
+import zipfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
-from rulerag.mining.amie_index import Ints, Longs
-from rulerag.parallel import in_this_process
+from rulerag.io import atomic_write, fingerprint_object, prepare_folder
+from rulerag.mining.quality import check_count
+from rulerag.parallel import SerialBackend, ThreadBackend, in_this_process
 
 if TYPE_CHECKING:
-    from rulerag.mining.checkpoint import Checkpoint
     from rulerag.parallel import Backend
 
-__all__ = ["Arrays", "Counting", "Scratch", "Work", "join"]
+__all__ = ["Arrays", "TaskRunner", "checkpoint_folder", "thread_backend"]
 
-Arrays = tuple[Longs, Longs]
+Arrays = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 Task = Callable[[int], Arrays]
 
+logger = logging.getLogger(__name__)
 
-class Counting(NamedTuple):
-    """What is counted of a body.
+
+def thread_backend(threads: int) -> Backend:
+    """Threads of this process.
+
+    Raises:
+        ConfigError: fewer than one.
+    """
+    return ThreadBackend(threads) if check_count("threads", threads, 1) > 1 else SerialBackend()
+
+
+def checkpoint_folder(
+    parent: str | Path | None, miner: str, settings: Sequence[object]
+) -> Path | None:
+    """The folder for finished relations of one graph under one setting; None without a parent.
 
     Args:
-        min_pca_confidence: candidates certain to stay below it are not counted to the end.
-        standard: whether to count standard body sizes.
+        parent: where a user wants them.
+        miner: its name.
+        settings: the graph's fingerprint and every setting that changes counts: another setting
+            uses another folder, so it never reads old counts.
+
+    Raises:
+        OutputError: the folder cannot be written.
     """
+    if parent is None:
+        return None
+    return prepare_folder(Path(parent) / f"{miner}-{fingerprint_object(settings)}")
 
-    min_pca_confidence: float
-    standard: bool
 
-
-class Work:
+@dataclass(frozen=True)
+class TaskRunner:
     """Maps tasks over relations.
 
     Args:
         backend: where the tasks run; the result does not depend on it.
         progress: show a bar for each stage.
-        checkpoint: keeps finished relations on disk.
+        checkpoint: a folder that keeps finished relations, so that an interrupted run resumes.
     """
 
-    def __init__(
-        self, backend: Backend, *, progress: bool = False, checkpoint: Checkpoint | None = None
-    ) -> None:
-        self._backend = backend
-        self._progress = progress
-        self._checkpoint = checkpoint
+    backend: Backend
+    progress: bool = False
+    checkpoint: Path | None = None
 
     def map(self, label: str, stage: str, task: Task, items: list[int]) -> list[Arrays]:
         """The results in order of the items.
@@ -58,59 +80,46 @@ class Work:
             task: picklable where the backend's workers are other processes.
             items: what the task is called with.
         """
-        run = task if self._checkpoint is None else self._checkpoint.wrap(stage, task)
         if not items:
             return []
-        if in_this_process(self._backend):
-            return list(self._bar(self._backend.map(run, items), label, len(items)))
-        # A task holds the graph: it travels once to every worker, not with every relation.
-        results = self._backend.map(_call, items, initializer=_install, initargs=(run,))
-        return list(self._bar(results, label, len(items)))
+        if self.checkpoint is not None:
+            task = partial(_read_or_run, self.checkpoint, stage, task)
+        results: Iterable[Arrays]
+        if in_this_process(self.backend):
+            results = self.backend.map(task, items)
+        else:
+            # A task holds the graph: it travels once to every worker, not with every relation.
+            results = self.backend.map(_call, items, initializer=_install, initargs=(task,))
+        if self.progress:
+            from tqdm import tqdm
 
-    def _bar(self, results: Iterator[Arrays], label: str, total: int) -> Iterator[Arrays]:
-        if not self._progress:
-            return results
-        from tqdm import tqdm
-
-        return iter(tqdm(results, desc=label, total=total, unit=" relations"))
+            results = tqdm(results, desc=label, total=len(items), unit=" relations")
+        return list(results)
 
 
-_installed: Task | None = None
+_installed: list[Task] = []
 
 
 def _install(task: Task) -> None:
-    global _installed
-    _installed = task
+    _installed[:] = [task]
 
 
 def _call(item: int) -> Arrays:
-    assert _installed is not None  # noqa: S101  (every worker is initialised)
-    return _installed(item)
+    return _installed[0](item)
 
 
-class Scratch(threading.local):
-    """Arrays over entities for each thread, made once: clearing them would cost more.
-
-    Args:
-        entities: N.
-        places: how many of the first kind.
-
-    Attributes:
-        place: int32 arrays of shape (N,), all -1 between two tasks.
-        seen: int64 array of shape (N + 1,), marks; the last entry is the last mark given.
-    """
-
-    def __init__(self, entities: int, places: int = 1) -> None:
-        self._arguments = entities, places
-        self.place: list[Ints] = [np.full(entities, -1, np.int32) for _ in range(places)]
-        self.seen: Longs = np.zeros(entities + 1, np.int64)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Scratch, self._arguments
-
-
-def join(parts: Sequence[Arrays]) -> Arrays:
-    """All first and all second arrays, end to end."""
-    none = np.zeros(0, dtype=np.int64)
-    first = np.concatenate([none, *(first for first, _ in parts)])
-    return first, np.concatenate([none, *(second for _, second in parts)])
+def _read_or_run(folder: Path, stage: str, task: Task, item: int) -> Arrays:
+    """A task's result from its file, or made anew and written by the worker that made it."""
+    path = folder / f"{stage}-{item}.npz"
+    try:
+        # From memory: numpy leaves the file open when its content is damaged.
+        with np.load(io.BytesIO(path.read_bytes())) as arrays:
+            return arrays["first"], arrays["second"]
+    except FileNotFoundError:
+        pass
+    except (EOFError, OSError, ValueError, KeyError, zipfile.BadZipFile):
+        logger.warning("%s is damaged and is counted anew", path)
+    first, second = task(item)
+    with atomic_write(path, "wb") as file:
+        np.savez(file, first=first, second=second)
+    return first, second

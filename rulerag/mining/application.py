@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.errors import ConfigError, MiningError, did_you_mean
-from rulerag.mining.application_parts import Candidates, in_parts
+from rulerag.errors import ConfigError, did_you_mean
+from rulerag.mining.application_parts import (
+    Candidates,
+    applied_rules,
+    in_parts,
+    index_at_time_zero,
+    known_facts,
+)
 from rulerag.mining.application_rules import code_rules, code_static_rules
 from rulerag.mining.quality import check_count, check_fraction
-from rulerag.mining.tlogic_index import Ints, Longs, build_temporal_index
+from rulerag.mining.tlogic_index import build_temporal_index
 
 if TYPE_CHECKING:
     from rulerag.kg.graph import FactTable
     from rulerag.rules import Rule
 
 __all__ = ["Candidates", "StaticApplication", "TemporalApplication"]
-
-Doubles = npt.NDArray[np.float64]
 
 
 class TemporalApplication:
@@ -72,14 +76,8 @@ class TemporalApplication:
         self._weight = check_fraction("weight", weight)
         self._top_k = check_count("top_k", top_k, 0)
         self._threads = check_count("threads", threads, 1)
-        check_fraction("min_confidence", min_confidence)
-        kept = [
-            rule
-            for rule in rules
-            if rule.ranking_confidence >= min_confidence
-            and (rule.quality.body_size is None or rule.quality.body_size >= min_body_size)
-        ]
-        self._index = build_temporal_index(_some(facts))
+        kept = applied_rules(rules, min_confidence, min_body_size)
+        self._index = build_temporal_index(known_facts(facts))
         self._coded, self.rules = code_rules(kept, facts[0].relations, smoothing=smoothing)
         self._decay = decay / facts[0].calendar.step
         self._sizes = (len(facts[0].entities), 2 * len(facts[0].relations))
@@ -101,15 +99,11 @@ class TemporalApplication:
         Raises:
             MiningError: an id is not the graph's.
         """
-        queries = np.stack([subject, relation, time], axis=1).astype(np.int64)
-        return in_parts(self._apply, queries, self._sizes, self._threads)
-
-    def _apply(self, queries: Longs) -> tuple[Longs, Ints, Doubles]:
         from rulerag.mining.application_kernel import apply_rules  # loads numba
 
-        subject, relation, time = (np.ascontiguousarray(c, np.int32) for c in queries.T)
-        settings = self._decay, self._weight, self._top_k
-        return apply_rules(self._index, self._coded, subject, relation, time, *settings)
+        settings = self._decay, self._weight, self._top_k, False
+        apply = partial(apply_rules, self._index, self._coded, *settings)
+        return in_parts(apply, (subject, relation, time), self._sizes, self._threads)
 
 
 class StaticApplication:
@@ -144,13 +138,10 @@ class StaticApplication:
         _check_choice("confidence", confidence, ("pca", "standard"))
         self._best = aggregate == "max"
         self._threads = check_count("threads", threads, 1)
-        check_fraction("min_confidence", min_confidence)
-        self._index = build_temporal_index([_at_time_zero(table) for table in _some(facts)])
+        self._index = index_at_time_zero(known_facts(facts))
         relations = facts[0].relations
-        kept = [rule for rule in rules if rule.ranking_confidence >= min_confidence]
-        self._coded, self._parallel, self.rules = code_static_rules(
-            kept, relations, confidence=confidence
-        )
+        kept = applied_rules(rules, min_confidence)
+        self._coded, self.rules = code_static_rules(kept, relations, confidence=confidence)
         self._sizes = (len(facts[0].entities), 2 * len(relations))
 
     def candidates(
@@ -166,30 +157,11 @@ class StaticApplication:
         Raises:
             MiningError: an id is not the graph's.
         """
-        queries = np.stack([subject, relation], axis=1).astype(np.int64)
-        return in_parts(self._apply, queries, self._sizes, self._threads)
+        from rulerag.mining.application_kernel import apply_rules  # loads numba
 
-    def _apply(self, queries: Longs) -> tuple[Longs, Ints, Doubles, Ints]:
-        from rulerag.mining.application_static_kernel import apply_static_rules  # loads numba
-
-        subject, relation = (np.ascontiguousarray(c, np.int32) for c in queries.T)
-        rules = self._coded, self._parallel
-        return apply_static_rules(self._index, *rules, subject, relation, self._best)
-
-
-def _some(facts: Sequence[FactTable]) -> Sequence[FactTable]:
-    if not facts:
-        raise ConfigError("no facts to apply rules to", key="facts", hint="give [kg.train]")
-    return facts
-
-
-def _at_time_zero(table: FactTable) -> FactTable:
-    if table.is_temporal:
-        raise MiningError(
-            f"{table.name} is dated and these rules are static",
-            hint="apply temporal rules, with TemporalApplication",
-        )
-    return replace(table, timestamp=np.zeros(len(table), np.int32))
+        apply = partial(apply_rules, self._index, self._coded, 0.0, 1.0, 0, self._best)
+        queries = subject, relation, np.ones_like(subject)
+        return in_parts(apply, queries, self._sizes, self._threads)
 
 
 def _check_choice(key: str, value: str, choices: tuple[str, ...]) -> None:

@@ -19,8 +19,7 @@ from rulerag.mining.application_features import (
     new_evidence,
 )
 from rulerag.mining.application_logit import KNOWN, Weights, room_for
-from rulerag.mining.application_stairs import stairs
-from rulerag.mining.application_walks import new_reached, reach, uses_stairs
+from rulerag.mining.application_walks import frontier_of, new_reached, reach
 
 if TYPE_CHECKING:
     from rulerag.mining.application_history import History
@@ -156,14 +155,11 @@ def _longer(
     subject, relation, time = query
     entities = len(history.graph.entity_bounds) - 1
     for number in range(coded.bounds[relation], coded.bounds[relation + 1]):
-        length, body, link = coded.length[number], coded.body[number], coded.link[number]
-        if length == 1:
+        if coded.length[number] == 1:
             continue
-        steps = stairs(history.graph, -1, 0, 0, False)
-        if uses_stairs(length, link):
-            steps = stairs(history.graph, subject, body[0], body[1], bool(link[2] == 0))
-        reached = new_reached(entities)
-        reach(history.graph, subject, time, length, body, link, steps, reached)
+        reached, graph = new_reached(entities), history.graph
+        frontier = frontier_of(graph, coded, number, subject)
+        reach(graph, coded, number, subject, time, frontier, reached)
         if answer in reached.entity[: reached.size[0]]:
             old = (time - int(reached.first[answer])) // history.step
             words = f"the rule {rules[number].text}, begun {old} steps ago"

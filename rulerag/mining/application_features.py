@@ -19,11 +19,11 @@ from rulerag.mining.application_history import (
     History,
 )
 from rulerag.mining.application_rules import CodedRules
-from rulerag.mining.application_stairs import stairs
-from rulerag.mining.application_walks import NEVER, Reached, reach, uses_stairs
+from rulerag.mining.application_stairs import two_hop_frontier
+from rulerag.mining.application_walks import Reached, frontier_of, reach, uses_frontier
 from rulerag.mining.jit import compiled
 from rulerag.mining.tlogic_index import Ints, Longs
-from rulerag.mining.walks_columns import first_after
+from rulerag.mining.tlogic_lookups import NEVER, first_after
 
 __all__ = [
     "AGES",
@@ -240,16 +240,15 @@ def _longer_rules(
 ) -> None:
     """Summaries of the rules with two and three body atoms that reach a candidate."""
     dense, slot = evidence.dense, evidence.slot
-    none, step = stairs(history.graph, -1, 0, 0, False), history.step
+    none, step = two_hop_frontier(history.graph, -1, 0, 0, False), history.step
     miss = np.ones(evidence.sizes[0])
     for rule in range(rules.bounds[relation], rules.bounds[relation + 1]):
-        length, body, link = rules.length[rule], rules.body[rule], rules.link[rule]
-        if length == 1:
+        if rules.length[rule] == 1:
             continue
-        steps = none
-        if uses_stairs(length, link):
-            steps = stairs(history.graph, subject, body[0], body[1], link[2] == 0)
-        reach(history.graph, subject, time, length, body, link, steps, reached)
+        frontier = none
+        if uses_frontier(rules, rule):
+            frontier = frontier_of(history.graph, rules, rule, subject)
+        reach(history.graph, rules, rule, subject, time, frontier, reached)
         sure = rules.confidence[rule]
         for number in range(reached.size[0]):
             entity = reached.entity[number]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.mining.tlogic_index import Ints, Longs, TemporalIndex, build_temporal_index
-from rulerag.mining.walks_columns import masses
+from rulerag.mining.tlogic_lookups import running_sums
 
 if TYPE_CHECKING:
     from rulerag.kg.graph import FactTable
@@ -79,16 +79,16 @@ def build_history(tables: Sequence[FactTable]) -> History:
     return History(
         graph=graph,
         step=step,
-        pair_mass=masses(graph.times, in_pair, PAIR_SPAN * step),
+        pair_mass=running_sums(graph.times, in_pair, PAIR_SPAN * step),
         answer_bounds=np.searchsorted(answered[order], np.arange(2 * relations + 1)),
         answer_entity=owner[order].astype(np.int32),
         answer_group=order,
         group_times=group_times,
-        group_lately=masses(group_times, in_group, ANSWER_SPANS[0] * step),
-        group_longer=masses(group_times, in_group, ANSWER_SPANS[1] * step),
+        group_lately=running_sums(group_times, in_group, ANSWER_SPANS[0] * step),
+        group_longer=running_sums(group_times, in_group, ANSWER_SPANS[1] * step),
         active_bounds=active_facts,
         active_times=active_times,
-        active_mass=masses(active_times, in_entity, ACTIVE_SPAN * step),
+        active_mass=running_sums(active_times, in_entity, ACTIVE_SPAN * step),
     )
 
 

@@ -6,6 +6,7 @@ import io
 import json
 import zipfile
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +16,7 @@ from tqdm import tqdm
 
 from rulerag.errors import ConfigError, DataError, DataFormatError, EmptyDataError, MiningError
 from rulerag.io import atomic_write
-from rulerag.mining.application_parts import Candidates, in_parts
+from rulerag.mining.application_parts import Candidates, applied_rules, in_parts, known_facts
 from rulerag.mining.application_rules import code_rules
 from rulerag.mining.quality import check_count, check_fraction
 from rulerag.rules import Rule
@@ -96,17 +97,8 @@ class LearnedTemporalApplication:
         if max_queries is not None:
             check_count("max_queries", max_queries, 1)
         self._threads = check_count("threads", threads, 1)
-        check_fraction("min_confidence", min_confidence)
-        if not facts:
-            raise ConfigError("no facts to apply rules to", key="facts", hint="give [kg.train]")
-        kept = [
-            rule
-            for rule in rules
-            if rule.ranking_confidence >= min_confidence
-            and (rule.quality.body_size is None or rule.quality.body_size >= min_body_size)
-        ]
-        self._kept = kept
-        self._relations = facts[0].relations
+        self._kept = kept = applied_rules(rules, min_confidence, min_body_size)
+        self._relations = known_facts(facts)[0].relations
         self._history = build_history(facts)
         self._coded, self.rules = code_rules(kept, self._relations)
         self._sizes = (len(facts[0].entities), 2 * len(self._relations))
@@ -188,14 +180,10 @@ class LearnedTemporalApplication:
             MiningError: an id is not the graph's, or nothing is learned yet.
         """
         self._check_fitted()
-        queries = np.stack([subject, relation, time], axis=1).astype(np.int64)
-        return in_parts(self._apply, queries, self._sizes, self._threads)
-
-    def _apply(self, queries: Longs) -> tuple[npt.NDArray[Any], ...]:
         from rulerag.mining.application_logit import predict
 
-        columns = (np.ascontiguousarray(column, np.int32) for column in queries.T)
-        return predict(self._history, self._coded, self._weights, *columns)
+        apply = partial(predict, self._history, self._coded, self._weights)
+        return in_parts(apply, (subject, relation, time), self._sizes, self._threads)
 
     def explain(self, subject: int, relation: int, time: int, answer: int) -> list[Contribution]:
         """What speaks for and against one candidate, the strongest first.
@@ -267,9 +255,7 @@ class LearnedTemporalApplication:
             DataFormatError: it holds something else, or other relations than the facts.
         """
         about, arrays = _read(Path(path))
-        if not facts:
-            raise ConfigError("no facts to apply rules to", key="facts", hint="give [kg.train]")
-        if about["relations"] != list(facts[0].relations.names):
+        if about["relations"] != list(known_facts(facts)[0].relations.names):
             raise DataFormatError(
                 "these weights were learned over other relations than the graph's",
                 path=path,
@@ -306,7 +292,7 @@ class _Past(NamedTuple):
 
 
 def _past_queries(asked: Sequence[FactTable], sizes: tuple[int, int], limit: int | None) -> _Past:
-    from rulerag.mining.tlogic_index import directed_quads
+    from rulerag.mining.tlogic_index import directed_facts, run_starts
 
     if not any(len(table) for table in asked):
         raise EmptyDataError("no facts to learn from", hint="give [kg.train]")
@@ -315,14 +301,10 @@ def _past_queries(asked: Sequence[FactTable], sizes: tuple[int, int], limit: int
             "the facts to learn from are over another vocabulary than the known facts",
             hint="give splits of one graph",
         )
-    quads = directed_quads(asked)[:, [3, 0, 1, 2]]
-    quads = quads[np.lexsort(quads.T[::-1])]
-    new = np.any(quads[1:, :3] != quads[:-1, :3], axis=1)
-    start = np.flatnonzero(np.concatenate([[True], new]))[-limit if limit else 0 :]
-    time, subject, relation = (np.ascontiguousarray(quads[start, c], np.int32) for c in range(3))
-    bounds = np.append(start, len(quads)) - start[0]
-    answer = quads[start[0] :, 3].astype(np.int32)
-    return _Past(subject, relation, time, bounds, answer)
+    subject, relation, answer, time = directed_facts(asked, (3, 0, 1, 2))
+    start = np.flatnonzero(run_starts(time, subject, relation))[-limit if limit else 0 :]
+    bounds = np.append(start, len(time)) - start[0]
+    return _Past(subject[start], relation[start], time[start], bounds, answer[start[0] :])
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[np.float64]]]:

@@ -220,11 +220,12 @@ def predict(
     subject: Ints,
     relation: Ints,
     time: Ints,
-) -> tuple[Longs, Ints, Doubles]:
+) -> tuple[Longs, Ints, Doubles, Ints]:
     """The candidates of some queries with their probabilities.
 
     Returns:
-        Bounds, int64 array of shape (q + 1,); entities in ascending order, and probabilities.
+        Bounds, int64 array of shape (q + 1,); entities in ascending order, probabilities, and
+        zeros, since nothing breaks ties.
     """
     entities = len(history.graph.entity_bounds) - 1
     evidence = new_evidence(entities, room_for(history, subject))
@@ -249,4 +250,5 @@ def predict(
         for place in range(size):
             found[start + place] = evidence.entity[order[place]]
             scores[start + place] = score[order[place]]
-    return bounds, found[: bounds[-1]].copy(), scores[: bounds[-1]].copy()
+    size = bounds[-1]
+    return bounds, found[:size].copy(), scores[:size].copy(), np.zeros(size, np.int32)

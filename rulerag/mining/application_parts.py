@@ -1,21 +1,25 @@
-"""Scored candidates of many queries, asked in parts that threads share."""
+"""What all rule inference shares: rules and facts checked, queries asked in parts by threads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.errors import MiningError
+from rulerag.errors import ConfigError, MiningError
+from rulerag.mining.quality import check_fraction
+from rulerag.mining.tlogic_index import build_temporal_index
 
 if TYPE_CHECKING:
-    from rulerag.mining.tlogic_index import Ints, Longs
+    from rulerag.kg.graph import FactTable
+    from rulerag.mining.tlogic_index import Ints, Longs, TemporalIndex
+    from rulerag.rules import Rule
 
-__all__ = ["Candidates", "in_parts"]
+__all__ = ["Candidates", "applied_rules", "in_parts", "index_at_time_zero", "known_facts"]
 
 # Chunks for each thread: enough that no thread waits long for the last one.
 _CHUNKS = 16
@@ -30,14 +34,14 @@ class Candidates:
         bounds: int64 array of shape (u + 1,), where the candidates of each row stand.
         entity: int32 array, entity ids, ascending in each row.
         score: float64 array, their scores.
-        tie: int32 array, the larger the better among equal scores; None where nothing tells.
+        tie: int32 array, the larger the better among equal scores.
     """
 
     row: Longs
     bounds: Longs
     entity: Ints
     score: npt.NDArray[np.float64]
-    tie: Ints | None = None
+    tie: Ints
 
     def __len__(self) -> int:
         return len(self.row)
@@ -48,37 +52,84 @@ class Candidates:
         return self.entity[place], self.score[place]
 
 
+def known_facts(facts: Sequence[FactTable]) -> Sequence[FactTable]:
+    """What rules are applied to.
+
+    Raises:
+        ConfigError: there is no table.
+    """
+    if not facts:
+        raise ConfigError("no facts to apply rules to", key="facts", hint="give [kg.train]")
+    return facts
+
+
+def index_at_time_zero(facts: Sequence[FactTable]) -> TemporalIndex:
+    """The index of static facts, all at time 0.
+
+    Raises:
+        MiningError: a table is dated.
+    """
+    for table in facts:
+        if table.is_temporal:
+            raise MiningError(
+                f"{table.name} is dated and these rules are static",
+                hint="give static facts, or apply temporal rules with TemporalApplication",
+            )
+    return build_temporal_index(
+        [replace(table, timestamp=np.zeros(len(table), np.int32)) for table in facts]
+    )
+
+
+def applied_rules(
+    rules: Iterable[Rule], min_confidence: float, min_body_size: int = 0
+) -> list[Rule]:
+    """The rules that are confident enough, with bodies that are known often enough (where counted).
+
+    Raises:
+        ConfigError: the confidence is no fraction.
+    """
+    check_fraction("min_confidence", min_confidence)
+    return [
+        rule
+        for rule in rules
+        if rule.ranking_confidence >= min_confidence
+        and (rule.quality.body_size is None or rule.quality.body_size >= min_body_size)
+    ]
+
+
 def in_parts(
-    apply: Callable[[Longs], tuple[npt.NDArray[Any], ...]],
-    queries: Longs,
+    apply: Callable[..., tuple[npt.NDArray[Any], ...]],
+    columns: tuple[npt.NDArray[np.integer], ...],
     sizes: tuple[int, int],
     threads: int,
 ) -> Candidates:
     """Ask the distinct queries, sorted, in parts of whole subjects.
 
     Args:
-        apply: gives bounds, entities, scores (and ties) of some queries.
-        queries: int64 array of shape (q, 2 or more): known entity, directed relation, ….
+        apply: gives bounds, entities, scores and ties of queries in int32 columns.
+        columns: arrays of shape (q,): known entity, directed relation, time.
         sizes: how many entities and directed relations there are.
         threads: threads that share the parts.
 
     Raises:
         MiningError: an id is not the graph's.
     """
-    for column, size in enumerate(sizes):
-        if len(queries) and not 0 <= queries[:, column].min() <= queries[:, column].max() < size:
+    queries = np.stack(columns, axis=1).astype(np.int64)
+    for name, column, size in zip(("entity", "relation"), queries.T, sizes, strict=False):
+        if len(column) and not 0 <= column.min() <= column.max() < size:
             raise MiningError(
-                f"the queries hold {('entity', 'relation')[column]} ids beyond the graph's",
-                hint=f"ids are 0 to {size - 1}",
+                f"the queries hold {name} ids beyond the graph's", hint=f"ids are 0 to {size - 1}"
             )
     distinct, row = np.unique(queries, axis=0, return_inverse=True)
-    parts = _by_subject(distinct, 1 if threads == 1 else threads * _CHUNKS)
+    parts = [
+        np.ascontiguousarray(part.T, np.int32)
+        for part in _by_subject(distinct, 1 if threads == 1 else threads * _CHUNKS)
+    ]
     with ThreadPoolExecutor(threads) as pool:
-        results = list(pool.map(apply, parts))
-    sizes_of_rows = [np.diff(result[0]) for result in results]
-    bounds = np.concatenate([np.zeros(1, np.int64), *sizes_of_rows]).cumsum()
-    columns = [np.concatenate(column) for column in list(zip(*results, strict=True))[1:]]
-    return Candidates(row.reshape(-1), bounds, *columns)
+        results = list(pool.map(lambda part: apply(*part), parts))
+    bounds, *found = zip(*results, strict=True)
+    counts = np.concatenate([np.zeros(1, np.int64), *map(np.diff, bounds)])
+    return Candidates(row.reshape(-1), counts.cumsum(), *map(np.concatenate, found))
 
 
 def _by_subject(queries: Longs, parts: int) -> list[Longs]:

@@ -1,4 +1,4 @@
-"""Rules as integer columns, sorted by what they predict."""
+"""Rules as integer columns, sorted by what they predict, and walks as atoms and back."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.errors import MiningError
+from rulerag.mining.normal_form import further_variables
 from rulerag.mining.tlogic_index import Ints, Longs
+from rulerag.rules import Atom
 
 if TYPE_CHECKING:
     from rulerag.kg.vocabulary import Vocabulary
-    from rulerag.rules import Atom, Rule
+    from rulerag.rules import Rule
 
-__all__ = ["MAX_BODY", "CodedRules", "code_rules", "code_static_rules"]
+__all__ = ["CodedRules", "atoms_of_walk", "code_rules", "code_static_rules", "walks_of"]
 
-MAX_BODY = 3
-"""The longest body that is applied, in atoms."""
+_MAX_BODY = 3  # the longest body that is applied, in atoms
 
-
-# Directed head relation, directed body relations, links, confidence, the rule.
-_Row = tuple[int, list[int], list[int], float, "Rule"]
+Walk = tuple[int, list[int], list[int]]
+"""Directed head relation, directed body relations, and for each place of the walk the first place
+that holds the same entity."""
 
 
 class CodedRules(NamedTuple):
@@ -34,6 +35,8 @@ class CodedRules(NamedTuple):
         body: int32 array of shape (n, 3), directed relations, in time order.
         link: int32 array of shape (n, 4), for each place of the walk the first place that holds
             the same entity.
+        parallel: bool array of shape (n,), whether the body is no walk: two facts that both lead
+            from the known entity to the wanted one.
         confidence: float64 array of shape (n,).
     """
 
@@ -41,6 +44,7 @@ class CodedRules(NamedTuple):
     length: Ints
     body: Ints
     link: Ints
+    parallel: npt.NDArray[np.bool_]
     confidence: npt.NDArray[np.float64]
 
 
@@ -68,67 +72,107 @@ def code_rules(
         UnknownNameError: a relation that the graph does not hold.
     """
     given = list(rules)
-    inverse = {len(rule.body) for rule in given if _inverse_head(rule)}
-    rows: list[_Row] = []
+    inverse = {len(rule.body) for rule in given if _has_inverse_head(rule)}
+    rows: list[tuple[Walk, float, Rule]] = []
     for rule in given:
+        quality, confidence = rule.quality, rule.ranking_confidence
+        if quality.support is not None and quality.body_size:
+            confidence = quality.support / (quality.body_size + smoothing)
         both = len(rule.body) not in inverse
-        rows += _readings(rule, relations, _confidence(rule, smoothing), both)
+        walks = _checked_walks(rule, relations)
+        rows += [(walk, confidence, rule) for walk in (walks if both else walks[:1])]
     # The most confident first; the sort is stable, so the given order decides ties.
-    rows.sort(key=lambda row: (row[0], -row[4].ranking_confidence))
-    return _columns(rows, relations), [row[4] for row in rows]
+    rows.sort(key=lambda row: (row[0][0], -row[2].ranking_confidence))
+    return _columns(rows, relations)
 
 
-def _columns(rows: list[_Row], relations: Vocabulary) -> CodedRules:
-    heads = np.array([row[0] for row in rows], np.int64)
-    body = np.zeros((len(rows), MAX_BODY), np.int32)
-    link = np.tile(np.arange(MAX_BODY + 1, dtype=np.int32), (len(rows), 1))
-    for number, (_, walk, links, _, _) in enumerate(rows):
+def code_static_rules(
+    rules: Iterable[Rule], relations: Vocabulary, *, confidence: str = "pca"
+) -> tuple[CodedRules, list[Rule]]:
+    """Code static rules of one or two body atoms, each for both ends of its head.
+
+    Args:
+        rules: the rules, in the order that decides between equal confidences.
+        relations: the graph's.
+        confidence: ``pca`` or ``standard``; the other where a rule lacks it.
+
+    Returns:
+        The columns, and the rule behind each row.
+
+    Raises:
+        MiningError: a rule is temporal, or its body has another form; names it.
+        UnknownNameError: a relation that the graph does not hold.
+    """
+    rows: list[tuple[Walk, float, Rule]] = []
+    for rule in rules:
+        quality = rule.quality
+        value = quality.standard_confidence if confidence == "standard" else quality.pca_confidence
+        value = rule.ranking_confidence if value is None else value
+        rows += [(walk, value, rule) for walk in _static_walks(rule, relations)]
+    rows.sort(key=lambda row: (row[0][0], -row[1]))
+    return _columns(rows, relations)
+
+
+def _columns(
+    rows: list[tuple[Walk, float, Rule]], relations: Vocabulary
+) -> tuple[CodedRules, list[Rule]]:
+    heads = np.array([head for (head, _, _), _, _ in rows], np.int64)
+    body = np.zeros((len(rows), _MAX_BODY), np.int32)
+    link = np.tile(np.arange(_MAX_BODY + 1, dtype=np.int32), (len(rows), 1))
+    for number, ((_, walk, links), _, _) in enumerate(rows):
         body[number, : len(walk)] = walk
         link[number, : len(links)] = links
-    return CodedRules(
+    coded = CodedRules(
         bounds=np.searchsorted(heads, np.arange(2 * len(relations) + 1)),
-        length=np.array([len(row[1]) for row in rows], np.int32),
+        length=np.array([len(walk) for (_, walk, _), _, _ in rows], np.int32),
         body=body,
         link=link,
-        confidence=np.array([row[3] for row in rows], np.float64),
+        parallel=np.array([len(walk) == len(links) for (_, walk, links), _, _ in rows], np.bool_),
+        confidence=np.array([confidence for _, confidence, _ in rows], np.float64),
     )
+    return coded, [rule for _, _, rule in rows]
 
 
-def _inverse_head(rule: Rule) -> bool:
-    return (rule.head.subject, rule.head.object) == ("?y", "?x")
-
-
-def _confidence(rule: Rule, smoothing: float) -> float:
-    quality = rule.quality
-    if quality.support is None or not quality.body_size:
-        return rule.ranking_confidence
-    return quality.support / (quality.body_size + smoothing)
-
-
-def _readings(rule: Rule, relations: Vocabulary, confidence: float, both: bool) -> list[_Row]:
+def _checked_walks(rule: Rule, relations: Vocabulary) -> list[Walk]:
+    """The walks of a temporal rule that can be applied."""
     if not rule.temporal:
         raise MiningError(
             f"the rule {rule.text!r} is static and cannot be applied in time",
             hint="give temporal rules, or a static graph",
         )
-    if len(rule.body) > MAX_BODY:
+    if len(rule.body) > _MAX_BODY:
         raise MiningError(
             f"the rule {rule.text!r} has {len(rule.body)} body atoms",
-            hint=f"bodies of up to {MAX_BODY} atoms are applied",
+            hint=f"bodies of up to {_MAX_BODY} atoms are applied",
         )
-    found: list[_Row] = []
-    for directed, start, end in _ends(rule, relations):
-        walk = _walk(rule.body, start, end, relations)
-        if walk is not None:
-            found.append((directed, *walk, confidence, rule))
-    if not found:
+    walks = walks_of(rule, relations)
+    if not walks:
         raise MiningError(
             f"the body of the rule {rule.text!r} is no walk between the ends of its head",
             hint="drop rules with other bodies",
         )
-    if len(found) == 2 and not both:
-        return [found[1] if _inverse_head(rule) else found[0]]
-    return found
+    return walks
+
+
+def _has_inverse_head(rule: Rule) -> bool:
+    return (rule.head.subject, rule.head.object) == ("?y", "?x")
+
+
+def walks_of(rule: Rule, relations: Vocabulary) -> list[Walk]:
+    """The ways to walk a rule's body between the ends of its head: two, one or none.
+
+    The way that the head is written for stands first: to the object of ``r(?x, ?y)``, to the
+    subject of ``r(?y, ?x)``.
+
+    Raises:
+        UnknownNameError: a relation that the graph does not hold.
+    """
+    walks = [
+        (directed, *walk)
+        for directed, start, end in _ends(rule, relations)
+        if (walk := _walk(rule.body, start, end, relations)) is not None
+    ]
+    return walks[::-1] if _has_inverse_head(rule) else walks
 
 
 def _ends(rule: Rule, relations: Vocabulary) -> list[tuple[int, str, str]]:
@@ -158,50 +202,46 @@ def _walk(
     return body, [places.index(place) for place in places]
 
 
-def code_static_rules(
-    rules: Iterable[Rule], relations: Vocabulary, *, confidence: str = "pca"
-) -> tuple[CodedRules, npt.NDArray[np.bool_], list[Rule]]:
-    """Code static rules of one or two body atoms, each for both ends of its head.
+def atoms_of_walk(
+    head: int, body: Sequence[int], links: Sequence[int], relations: Vocabulary
+) -> tuple[Atom, tuple[Atom, ...]]:
+    """Head and body of a rule whose body walks from ``?x`` to ``?y``.
 
     Args:
-        rules: the rules, in the order that decides between equal confidences.
+        head: directed relation; of an inverse one the head is ``relation(?y, ?x)``.
+        body: directed relations.
+        links: for each place of the walk the first place with the same entity.
         relations: the graph's.
-        confidence: ``pca`` or ``standard``; the other where a rule lacks it.
-
-    Returns:
-        The columns; for each row whether both body atoms stand between the head's ends; and the
-        rule behind each row.
-
-    Raises:
-        MiningError: a rule is temporal, or its body has another form; names it.
-        UnknownNameError: a relation that the graph does not hold.
     """
-    rows: list[_Row] = []
-    for rule in rules:
-        quality = rule.quality
-        value = quality.standard_confidence if confidence == "standard" else quality.pca_confidence
-        value = rule.ranking_confidence if value is None else value
-        for directed, start, end in _ends(rule, relations):
-            body, links = _static_body(rule, start, end, relations)
-            rows.append((directed, body, links, value, rule))
-    rows.sort(key=lambda row: (row[0], -row[3]))
-    parallel = np.array([len(row[1]) == len(row[2]) for row in rows], dtype=bool)
-    return _columns(rows, relations), parallel, [row[4] for row in rows]
+    names = {links[0]: "?x"}
+    names.setdefault(links[-1], "?y")
+    free = further_variables()
+    for place in links:
+        if place not in names:
+            names[place] = next(free)
+
+    def atom(relation: int, start: int, end: int) -> Atom:
+        if relation < len(relations):
+            return Atom(relations.names[relation], names[start], names[end])
+        return Atom(relations.names[relation - len(relations)], names[end], names[start])
+
+    atoms = (atom(relation, *links[step : step + 2]) for step, relation in enumerate(body))
+    return atom(head, links[0], links[-1]), tuple(atoms)
 
 
-def _static_body(
-    rule: Rule, start: str, end: str, relations: Vocabulary
-) -> tuple[list[int], list[int]]:
-    """Directed relations and links of a walk; links as many as relations for parallel atoms."""
-    if not rule.temporal and len(rule.body) <= 2:
-        for atoms in (rule.body, rule.body[::-1]):
-            walk = _walk(atoms, start, end, relations)
-            if walk is not None:
-                return walk
-        sides = [_walk([atom], start, end, relations) for atom in rule.body]
-        if sides[0] and sides[-1]:
-            return [sides[0][0][0], sides[-1][0][0]], [0, 1]
-    raise MiningError(
-        f"the rule {rule.text!r} cannot be applied to a static graph",
-        hint="static rules have one body atom, or two that join the ends of the head",
-    )
+def _static_walks(rule: Rule, relations: Vocabulary) -> list[Walk]:
+    """A walk for each end of the head; links as many as relations for parallel atoms."""
+    found: list[Walk] = []
+    for directed, start, end in _ends(rule, relations):
+        walks = (_walk(atoms, start, end, relations) for atoms in (rule.body, rule.body[::-1]))
+        walk = next(filter(None, walks), None)
+        if walk is None:
+            sides = [_walk([atom], start, end, relations) for atom in rule.body]
+            walk = ([side[0][0] for side in sides if side], [0, 1]) if all(sides) else None
+        if walk is None or rule.temporal or len(rule.body) > 2:
+            raise MiningError(
+                f"the rule {rule.text!r} cannot be applied to a static graph",
+                hint="static rules have one body atom, or two that join the ends of the head",
+            )
+        found.append((directed, *walk))
+    return found

@@ -1,7 +1,7 @@
-"""Compiled walks of temporal rules: which entities a body reaches, and from how late a start.
+"""Compiled walks of rules: which entities a body reaches, and from how late a start.
 
 A body of a temporal rule is a walk from the known entity, its facts in time order, all before the
-query.
+query. Static facts stand at time 0 and are asked at time 1.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rulerag.mining.application_stairs import Staircases, find_group, find_pair, last_at
-from rulerag.mining.jit import compiled
+from rulerag.mining.application_rules import CodedRules
+from rulerag.mining.application_stairs import Frontier, two_hop_frontier
+from rulerag.mining.jit import compiled, inlined
 from rulerag.mining.tlogic_index import Ints, Longs, TemporalIndex
+from rulerag.mining.tlogic_lookups import NEVER, find_group, find_pair, last_at
 
-__all__ = ["NEVER", "Reached", "new_reached", "reach", "uses_stairs"]
-
-NEVER = -(2**31)
-"""A time before all times."""
+__all__ = ["Reached", "frontier_of", "new_reached", "reach", "uses_frontier"]
 
 
 class Reached(NamedTuple):
@@ -44,7 +43,7 @@ def new_reached(num_entities: int) -> Reached:
     )
 
 
-@compiled
+@inlined
 def _note(reached: Reached, entity: int, first: int) -> None:
     if reached.first[entity] == NEVER:
         reached.entity[reached.size[0]] = entity
@@ -53,55 +52,70 @@ def _note(reached: Reached, entity: int, first: int) -> None:
         reached.first[entity] = first
 
 
+@inlined
+def uses_frontier(rules: CodedRules, rule: int) -> bool:
+    """Whether :func:`reach` needs a frontier: three facts, neither end bound to the first node."""
+    link = rules.link
+    return bool(
+        rules.length[rule] == 3 and link[rule, 1] == 1 and link[rule, 2] != 1 and link[rule, 3] != 1
+    )
+
+
 @compiled
-def _fits(link: int, place: int, node: int, subject: int, before: int) -> bool:
-    """Whether a node may stand at a place of a walk: see ``link`` of :func:`reach`."""
-    if link == place:
-        return True
-    if link == 0:
-        return node == subject
-    return link != place - 1 or node == before
+def frontier_of(index: TemporalIndex, rules: CodedRules, rule: int, subject: int) -> Frontier:
+    """The frontier of a rule's first two relations; without nodes where it is of no use."""
+    body = rules.body[rule]
+    known = subject if uses_frontier(rules, rule) else -1
+    return two_hop_frontier(index, known, body[0], body[1], rules.link[rule, 2] == 0)
 
 
 @compiled
 def reach(
     index: TemporalIndex,
+    rules: CodedRules,
+    rule: int,
     subject: int,
     time: int,
-    length: int,
-    body: Ints,
-    link: Ints,
-    steps: Staircases,
+    frontier: Frontier,
     reached: Reached,
 ) -> None:
     """Find all ends of a body's walks, in ``reached``, which has to be empty.
 
     Args:
         index: the graph.
+        rules: the rules.
+        rule: which one.
         subject: where the walks start.
         time: all their facts are before it.
-        length: facts of the body, 1 to 3.
-        body: int32 array of shape (3,), directed relations in time order.
-        link: int32 array of shape (4,), for each place of the walk the first place that holds the
-            same entity.
-        steps: of the first two relations, where :func:`uses_stairs` says so; to the subject alone
-            where the walk returns there.
+        frontier: see :func:`frontier_of`.
         reached: the result.
     """
-    if length < 3:
+    length, body, link = rules.length[rule], rules.body[rule], rules.link[rule]
+    if rules.parallel[rule]:
+        _reach_parallel(index, subject, body, reached)
+    elif length < 3:
         _reach_short(index, subject, time, length, body, link, reached)
-    elif uses_stairs(length, link):
-        _reach_by_stairs(index, subject, time, body[2], link, steps, reached)
-    elif link[1] == 1 and link[2] != 1:
-        _reach_and_return(index, subject, time, body, link[2] == 0, reached)
+    elif uses_frontier(rules, rule):
+        _reach_from_frontier(index, subject, time, body[2], link, frontier, reached)
     else:
-        _reach_around(index, subject, time, body, link, reached)
+        _reach_bound(index, subject, time, body, link, reached)
 
 
 @compiled
-def uses_stairs(length: int, link: Ints) -> bool:
-    """Whether a body is walked by staircases: three facts, neither end bound to the first node."""
-    return length == 3 and link[1] == 1 and link[2] != 1 and link[3] != 1
+def _reach_parallel(index: TemporalIndex, subject: int, body: Ints, reached: Reached) -> None:
+    """The neighbours by both of two directed relations, in a static graph."""
+    target, bounds = index.pair_target, index.group_bounds
+    one, other = find_group(index, subject, body[0]), find_group(index, subject, body[1])
+    if one < 0 or other < 0:
+        return
+    left, right = bounds[one], bounds[other]
+    while left < bounds[one + 1] and right < bounds[other + 1]:
+        if target[left] == target[right]:
+            _note(reached, target[left], 0)
+        if target[left] <= target[right]:
+            left += 1
+        else:
+            right += 1
 
 
 @compiled
@@ -117,20 +131,18 @@ def _reach_short(
     """Bodies of one or two facts."""
     times, target, bounds = index.times, index.pair_target, index.pair_bounds
     group_bounds, best = index.group_bounds, reached.first
-    group = find_group(index.entity_bounds, index.group_relation, subject, body[0])
+    group = find_group(index, subject, body[0])
     if group < 0:
         return
-    size = reached.size[0]
     for pair in range(group_bounds[group], group_bounds[group + 1]):
         through, start = target[pair], bounds[pair]
         if times[start] >= time or (link[1] == 0 and through != subject):
             continue
         end = last_at(times, start, bounds[pair + 1], time - 1) + 1
         if length == 1:
-            best[through], reached.entity[size] = times[end - 1], through
-            size += 1
+            _note(reached, through, times[end - 1])
             continue
-        onward = find_group(index.entity_bounds, index.group_relation, through, body[1])
+        onward = find_group(index, through, body[1])
         if onward < 0:
             continue
         for step in range(group_bounds[onward], group_bounds[onward + 1]):
@@ -139,169 +151,87 @@ def _reach_short(
                 continue
             last = last_at(times, bounds[step], bounds[step + 1], time - 1)
             first = last_at(times, start, end, times[last]) if last >= 0 else -1
-            if first >= 0 and times[first] > best[node]:
-                if best[node] == NEVER:
-                    reached.entity[size] = node
-                    size += 1
-                best[node] = times[first]
-    reached.size[0] = size
+            if first >= 0:
+                _note(reached, node, times[first])
+
+
+@inlined
+def _fits(link: int, place: int, node: int, subject: int, before: int) -> bool:
+    """Whether a node may stand at a place of a walk, the one before it being free."""
+    if link == place:
+        return True
+    if link == 0:
+        return node == subject
+    return link != place - 1 or node == before
 
 
 @compiled
-def _reach_by_stairs(
+def _reach_from_frontier(
     index: TemporalIndex,
     subject: int,
     time: int,
     relation: int,
     link: Ints,
-    steps: Staircases,
+    frontier: Frontier,
     reached: Reached,
 ) -> None:
     """The third fact, from every node that the first two reach."""
     times, target, bounds = index.times, index.pair_target, index.pair_bounds
     group_bounds, best = index.group_bounds, reached.first
-    size = reached.size[0]
-    for row in range(len(steps.node)):
-        low, high = steps.bounds[row], steps.bounds[row + 1]
-        if steps.last[low] >= time:
+    for row in range(len(frontier.node)):
+        low, high = frontier.bounds[row], frontier.bounds[row + 1]
+        if frontier.last[low] >= time:
             continue
-        through = steps.node[row]
-        group = find_group(index.entity_bounds, index.group_relation, through, relation)
+        through = frontier.node[row]
+        group = find_group(index, through, relation)
         if group < 0:
             continue
-        high = last_at(steps.last, low, high, time - 1) + 1
-        latest = steps.first[high - 1]
+        high = last_at(frontier.last, low, high, time - 1) + 1
+        latest = frontier.first[high - 1]
         for pair in range(group_bounds[group], group_bounds[group + 1]):
             node = target[pair]
             if latest <= best[node] or not _fits(link[3], 3, node, subject, through):
                 continue
             last = last_at(times, bounds[pair], bounds[pair + 1], time - 1)
-            step = last_at(steps.last, low, high, times[last]) if last >= 0 else -1
-            if step >= 0 and steps.first[step] > best[node]:
-                if best[node] == NEVER:
-                    reached.entity[size] = node
-                    size += 1
-                best[node] = steps.first[step]
-    reached.size[0] = size
+            step = last_at(frontier.last, low, high, times[last]) if last >= 0 else -1
+            if step >= 0:
+                _note(reached, node, frontier.first[step])
 
 
 @compiled
-def _reach_and_return(
-    index: TemporalIndex, subject: int, time: int, body: Ints, home: bool, reached: Reached
+def _reach_bound(
+    index: TemporalIndex, subject: int, time: int, body: Ints, link: Ints, reached: Reached
 ) -> None:
-    """Three facts, the last of which leads back to the first node, by way of any or the subject.
-
-    The latest second fact that some third fact follows decides the latest first one.
-    """
+    """Three facts, a node of which stands twice: walk by walk."""
     times, target, bounds = index.times, index.pair_target, index.pair_bounds
-    group_bounds, half = index.group_bounds, index.num_relations
-    group = find_group(index.entity_bounds, index.group_relation, subject, body[0])
-    if group < 0:
-        return
-    back = body[2] - half if body[2] >= half else body[2] + half
-    size = reached.size[0]
-    for pair in range(group_bounds[group], group_bounds[group + 1]):
-        through, start = target[pair], bounds[pair]
-        if times[start] >= time:
+    nodes = np.full(3, subject, np.int64)
+    for one in range(*_pairs(index, body[0], link, 1, nodes)):
+        nodes[1] = target[one]
+        if times[bounds[one]] >= time:
             continue
-        out = find_group(index.entity_bounds, index.group_relation, through, body[1])
-        home_again = find_group(index.entity_bounds, index.group_relation, through, back)
-        if out < 0 or home_again < 0:
-            continue
-        end = last_at(times, start, bounds[pair + 1], time - 1) + 1
-        best = NEVER
-        left, right = group_bounds[out], group_bounds[home_again]
-        while left < group_bounds[out + 1] and right < group_bounds[home_again + 1]:
-            if target[left] < target[right]:
-                left += 1
-            elif target[left] > target[right]:
-                right += 1
-            else:
-                if not home or target[left] == subject:
-                    last = last_at(times, bounds[right], bounds[right + 1], time - 1)
-                    if last >= 0:
-                        second = last_at(times, bounds[left], bounds[left + 1], times[last])
-                        if second >= 0 and times[second] > best:
-                            best = times[second]
-                            if best >= times[end - 1]:
-                                break
-                left += 1
-                right += 1
-        first = last_at(times, start, end, best)
-        if first >= 0:
-            reached.first[through], reached.entity[size] = times[first], through
-            size += 1
-    reached.size[0] = size
-
-
-@compiled
-def _reach_around(
-    index: TemporalIndex,
-    subject: int,
-    time: int,
-    body: Ints,
-    link: Ints,
-    reached: Reached,
-) -> None:
-    """Three facts of which one leads from a node to itself: node by node, as these are rare."""
-    times = index.times
-    group = find_group(index.entity_bounds, index.group_relation, subject, body[0])
-    if group < 0:
-        return
-    for pair in range(index.group_bounds[group], index.group_bounds[group + 1]):
-        through, start = index.pair_target[pair], index.pair_bounds[pair]
-        if times[start] >= time or not _fits(link[1], 1, through, subject, subject):
-            continue
-        end = last_at(times, start, index.pair_bounds[pair + 1], time - 1) + 1
-        onward = find_group(index.entity_bounds, index.group_relation, through, body[1])
-        if onward < 0:
-            continue
-        low, high = index.group_bounds[onward], index.group_bounds[onward + 1]
-        if link[2] == 0 or link[2] == 1:
-            low = find_pair(index, onward, subject if link[2] == 0 else through)
-            high = low + 1
-            if low < 0:
+        for two in range(*_pairs(index, body[1], link, 2, nodes)):
+            nodes[2] = target[two]
+            if times[bounds[two]] >= time:
                 continue
-        for step in range(low, high):
-            _third(index, subject, time, body[2], link, start, end, step, through, reached)
+            for three in range(*_pairs(index, body[2], link, 3, nodes)):
+                at = last_at(times, bounds[three], bounds[three + 1], time - 1)
+                if at >= 0:
+                    at = last_at(times, bounds[two], bounds[two + 1], times[at])
+                if at >= 0:
+                    at = last_at(times, bounds[one], bounds[one + 1], times[at])
+                if at >= 0:
+                    _note(reached, target[three], times[at])
 
 
 @compiled
-def _third(
-    index: TemporalIndex,
-    subject: int,
-    time: int,
-    relation: int,
-    link: Ints,
-    start: int,
-    end: int,
-    step: int,
-    through: int,
-    reached: Reached,
-) -> None:
-    """Walk on from the second fact's pair to all ends that the links allow."""
-    times, node = index.times, index.pair_target[step]
-    if times[index.pair_bounds[step]] >= time:
-        return
-    group = find_group(index.entity_bounds, index.group_relation, node, relation)
+def _pairs(
+    index: TemporalIndex, relation: int, link: Ints, place: int, nodes: Longs
+) -> tuple[int, int]:
+    """The pairs that lead to a place of a walk from the node before it."""
+    group = find_group(index, nodes[place - 1], relation)
     if group < 0:
-        return
-    low, high = index.group_bounds[group], index.group_bounds[group + 1]
-    if link[3] < 2:
-        low = find_pair(index, group, subject if link[3] == 0 else through)
-        high = low + 1
-        if low < 0:
-            return
-    for pair in range(low, high):
-        target = index.pair_target[pair]
-        if times[end - 1] <= reached.first[target] or not _fits(link[3], 3, target, subject, node):
-            continue
-        last = last_at(times, index.pair_bounds[pair], index.pair_bounds[pair + 1], time - 1)
-        if last < 0:
-            continue
-        second = last_at(times, index.pair_bounds[step], index.pair_bounds[step + 1], times[last])
-        if second < 0:
-            continue
-        first = last_at(times, start, end, times[second])
-        if first >= 0:
-            _note(reached, target, times[first])
+        return 0, 0
+    if link[place] == place:
+        return index.group_bounds[group], index.group_bounds[group + 1]
+    pair = find_pair(index, group, nodes[link[place]])
+    return (pair, pair + 1) if pair >= 0 else (0, 0)

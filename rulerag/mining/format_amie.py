@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from rulerag.errors import DataFormatError
 from rulerag.io import atomic_write, read_text
-from rulerag.mining.normal_form import normal_form
-from rulerag.rules import Atom, Rule, RuleBank, RuleQuality, readable, rule_text
+from rulerag.mining.normal_form import labelled_rule, normal_form
+from rulerag.rules import Atom, Rule, RuleBank, RuleQuality, readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,8 +144,7 @@ def _rule_from_amie(cells: list[str], columns: dict[str, int], label: Callable[[
         body_size=body_size,
         pca_body_size=pca_body_size,
     )
-    bare = Rule(head, body, text=" ")
-    return Rule(head, body, quality=quality, text=rule_text(bare, label), miner="amie")
+    return labelled_rule(head, body, quality, label, "amie")
 
 
 def _parse_rule(text: str) -> tuple[Atom, tuple[Atom, ...]]:
@@ -195,10 +194,9 @@ def _plain(name: str) -> str:
 
 def _functional_variables(graph: KnowledgeGraph) -> dict[str, str]:
     """``-1`` where AMIE predicts from the subject (?a), ``-2`` where from the object (?b)."""
-    from rulerag.mining.amie_index import DirectedIndex
-    from rulerag.mining.quality import functional_on_object
+    from rulerag.mining.amie_index import build_static_index, functional_on_object
 
-    on_object = functional_on_object(DirectedIndex.build(graph.train))
+    on_object = functional_on_object(build_static_index(graph.train))
     return {
         name: "-2" if flip else "-1"
         for name, flip in zip(graph.relations.names, on_object.tolist(), strict=True)

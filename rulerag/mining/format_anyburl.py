@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from rulerag.errors import DataFormatError
 from rulerag.io import atomic_write, read_text
-from rulerag.mining.normal_form import normal_form
-from rulerag.rules import Atom, Rule, RuleBank, RuleQuality, readable, rule_text
+from rulerag.mining.normal_form import labelled_rule, normal_form
+from rulerag.rules import Atom, Rule, RuleBank, RuleQuality, readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +51,7 @@ def save_anyburl(bank: RuleBank, path: str | Path) -> None:
         if quality.support is None or quality.body_size is None:
             raise DataFormatError(
                 f"the rule {rule.text!r} has no support or body size, which AnyBURL's format needs",
-                hint="mine with standard_confidence=True, or use the format jsonl",
+                hint="use the format jsonl",
             )
         confidence = quality.standard_confidence
         if confidence is None:
@@ -120,8 +120,7 @@ def _rule_from_anyburl(line: str, label: Callable[[str], str]) -> Rule | None:
         return None
     head, atoms = normal_form(heads[0], body)
     quality = RuleQuality(support=correct, standard_confidence=confidence, body_size=predicted)
-    bare = Rule(head, atoms, text=" ")
-    return Rule(head, atoms, quality=quality, text=rule_text(bare, label), miner="anyburl")
+    return labelled_rule(head, atoms, quality, label, "anyburl")
 
 
 def _count(text: str, column: str) -> int:

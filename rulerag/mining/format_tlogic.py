@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from rulerag.errors import DataFormatError
 from rulerag.io import atomic_write, read_text
-from rulerag.rules import Atom, Rule, RuleBank, RuleQuality, rule_text
+from rulerag.mining.application_rules import atoms_of_walk, walks_of
+from rulerag.mining.normal_form import labelled_rule
+from rulerag.rules import Rule, RuleBank, RuleQuality
 
 if TYPE_CHECKING:
     from rulerag.kg.graph import KnowledgeGraph, Vocabulary
 
 __all__ = ["load_tlogic", "save_tlogic"]
-
-_BETWEEN = ("?z", "?w", "?v", "?u")
 
 
 def save_tlogic(bank: RuleBank, path: str | Path, graph: KnowledgeGraph) -> None:
@@ -87,31 +87,26 @@ def _rule_from_tlogic(row: Any, relations: Vocabulary) -> Rule:
     body_ids = row.get("body_rels")
     if not isinstance(body_ids, list) or not body_ids:
         raise DataFormatError("expected a list of relation ids", key="body_rels")
-    length = len(body_ids)
-    places = _places(row.get("var_constraints", []), length)
-    further = (*_BETWEEN, *(f"?v{n}" for n in range(1, length)))
-    names = {places[0]: "?x"}
-    names.setdefault(places[length], "?y")
-    for place in places:
-        if place not in names:
-            names[place] = further[len(names) - 2 if "?y" in names.values() else len(names) - 1]
-    walk = [names[place] for place in places]
-    head = _atom(row.get("head_rel"), walk[0], walk[-1], relations, "head_rel")
-    body = tuple(
-        _atom(relation, walk[i], walk[i + 1], relations, "body_rels")
-        for i, relation in enumerate(body_ids)
-    )
+    half = len(relations)
+    for key, ids in (("head_rel", [row.get("head_rel")]), ("body_rels", body_ids)):
+        for relation in ids:
+            if type(relation) is not int or not 0 <= relation < 2 * half:
+                raise DataFormatError(
+                    f"{relation!r} is no relation id of this graph",
+                    key=key,
+                    hint=f"ids are 0 to {half - 1}, their inverses {half} to {2 * half - 1}",
+                )
+    links = _links(row.get("var_constraints", []), len(body_ids))
+    head, body = atoms_of_walk(row["head_rel"], body_ids, links, relations)
     quality = RuleQuality(
         support=_whole(row, "rule_supp"),
         body_size=_whole(row, "body_supp"),
         confidence=_fraction(row, "conf"),
     )
-    bare = Rule(head, body, True, text=" ")
-    text = rule_text(bare, relations.label)
-    return Rule(head, body, True, quality=quality, text=text, miner="tlogic")
+    return labelled_rule(head, body, quality, relations.label, "tlogic", temporal=True)
 
 
-def _places(constraints: Any, length: int) -> list[int]:
+def _links(constraints: Any, length: int) -> list[int]:
     """For each place of the walk the first place with the same entity."""
     places = list(range(length + 1))
     if not isinstance(constraints, list):
@@ -126,19 +121,6 @@ def _places(constraints: Any, length: int) -> list[int]:
         for place in group:
             places[place] = min(group)
     return places
-
-
-def _atom(relation: Any, start: str, end: str, relations: Vocabulary, key: str) -> Atom:
-    count = len(relations)
-    if type(relation) is not int or not 0 <= relation < 2 * count:
-        raise DataFormatError(
-            f"{relation!r} is no relation id of this graph",
-            key=key,
-            hint=f"ids are 0 to {count - 1}, their inverses {count} to {2 * count - 1}",
-        )
-    if relation < count:
-        return Atom(relations.names[relation], start, end)
-    return Atom(relations.names[relation - count], end, start)
 
 
 def _whole(row: dict[str, Any], key: str) -> int:
@@ -167,43 +149,19 @@ def _rule_to_tlogic(rule: Rule, relations: Vocabulary) -> dict[str, Any]:
             f"the rule {rule.text!r} has no temporal confidence, rule support or body support",
             hint="use the format jsonl",
         )
-    head = rule.head
-    # Both ends fit a body of one atom; a head relation(?y, ?x) tells that it is an inverse head.
-    ends = [(head.subject, head.object, 0), (head.object, head.subject, len(relations))]
-    if (head.subject, head.object) == ("?y", "?x"):
-        ends.reverse()
-    walks = [(_walk(rule, start, end, relations), shift) for start, end, shift in ends]
-    found = [(walk, shift) for walk, shift in walks if walk is not None]
-    if not found:
+    walks = walks_of(rule, relations)
+    if not walks:
         raise DataFormatError(
             f"the rule {rule.text!r} is no walk between the head's arguments",
             hint="TLogic's format holds walks only; use the format jsonl",
         )
-    (body, places), shift = found[0]
-    groups = [[i for i, p in enumerate(places) if p == place] for place in dict.fromkeys(places)]
+    head, body, links = walks[0]
+    groups = [[i for i, p in enumerate(links) if p == place] for place in dict.fromkeys(links)]
     return {
-        "head_rel": relations.id(head.relation) + shift,
+        "head_rel": head,
         "body_rels": body,
         "var_constraints": [group for group in groups if len(group) > 1],
         "conf": quality.confidence,
         "rule_supp": quality.support,
         "body_supp": quality.body_size,
     }
-
-
-def _walk(
-    rule: Rule, start: str, end: str, relations: Vocabulary
-) -> tuple[list[int], list[str]] | None:
-    """Directed relation ids and variables of the body read as a walk; None when it is none."""
-    body, places = [], [start]
-    for atom in rule.body:
-        relation = relations.id(atom.relation)
-        if atom.subject == places[-1]:
-            body.append(relation)
-            places.append(atom.object)
-        elif atom.object == places[-1]:
-            body.append(relation + len(relations))
-            places.append(atom.subject)
-        else:
-            return None
-    return (body, places) if places[-1] == end else None

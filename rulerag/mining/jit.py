@@ -23,3 +23,8 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
         return cast("Callable[P, R]", numba.njit(cache=True, nogil=True)(function))
     except RuntimeError:  # numba found no folder that it can write
         return cast("Callable[P, R]", numba.njit(nogil=True)(function))
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a small function into each of its compiled callers."""
+    return cast("Callable[P, R]", numba.njit(cache=True, nogil=True, forceinline=True)(function))

@@ -1,42 +1,29 @@
-"""Memory of a join, estimated before it starts."""
+"""Memory of a run, estimated before it starts."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rulerag.errors import MiningError
+from rulerag.errors import ConfigError, MiningError
 
 if TYPE_CHECKING:
-    from rulerag.mining.amie_index import DirectedIndex, Longs
+    from rulerag.mining.amie_index import Longs, StaticIndex
 
-__all__ = [
-    "Parts",
-    "available_memory",
-    "check_join_memory",
-    "check_memory",
-    "check_pairs_memory",
-    "check_rules_memory",
-    "check_three_memory",
-    "estimate_memory",
-]
+__all__ = ["amie_memory", "available_memory", "check_limit", "check_memory"]
 
 # Bytes, measured on random graphs of up to ten million facts and rounded up.
 _PER_DIRECTED_FACT = 80
 _PER_ENTITY = 24
 _PER_TABLE_SLOT = 24
 _PER_CANDIDATE = 200
-_PER_PAIR_OF_RELATIONS = 60
-_PER_RULE = 1_000
-_PER_ROW = 50
-_PER_DATED_FACT = 200
-_BLOCKS = 100_000_000  # the blocks of joins by columns, and the compiler
+_BLOCKS = 100_000_000  # intermediate results of joins by columns, and the compiler
 
 
-def estimate_memory(index: DirectedIndex, min_support: Longs, max_atoms: int, threads: int) -> int:
-    """An upper estimate of the bytes that a run needs beyond what is in use.
+def amie_memory(index: StaticIndex, min_support: Longs, max_atoms: int, threads: int) -> int:
+    """An upper estimate of the bytes that AMIE's joins need beyond what is in use.
 
     Args:
         index: the graph.
@@ -58,9 +45,6 @@ def estimate_memory(index: DirectedIndex, min_support: Longs, max_atoms: int, th
     tables = np.sort(bodies[min_support > 0])[-threads:].sum() * 4 * _PER_TABLE_SLOT
     kept = np.minimum(bodies, visits / np.maximum(min_support, 1))[min_support > 0].sum()
     scratch = threads * index.num_entities * _PER_ENTITY
-    if max_atoms > 3:
-        # Of the three-atom bodies themselves more is known once their parts are counted.
-        scratch += threads * (2 * index.num_relations) ** 2 * _PER_PAIR_OF_RELATIONS
     return total + int(tables) + int(kept) * _PER_CANDIDATE + scratch
 
 
@@ -79,108 +63,39 @@ def available_memory() -> int | None:
         return None
 
 
+def check_limit(max_memory_gb: float | None) -> float | None:
+    """A limit of memory.
+
+    Raises:
+        ConfigError: it is not positive.
+    """
+    if max_memory_gb is not None and not max_memory_gb > 0:
+        raise ConfigError(
+            f"{max_memory_gb!r} is out of range", key="max_memory_gb", hint="give a positive number"
+        )
+    return max_memory_gb
+
+
 def check_memory(
-    index: DirectedIndex,
-    min_support: Longs,
-    max_atoms: int,
-    threads: int,
+    needed: int,
     max_memory_gb: float | None,
+    what: str,
+    hint: str = "raise max_memory_gb, or mine fewer facts (a time window)",
 ) -> None:
-    """Refuse a run whose estimate is above what it may use.
-
-    Raises:
-        MiningError: with both numbers and what would help.
-    """
-    needed = estimate_memory(index, min_support, max_atoms, threads)
-    _allow(
-        needed,
-        max_memory_gb,
-        f"mining {index.num_facts:,} facts with {index.num_relations:,} relations needs",
-    )
-
-
-class Parts(NamedTuple):
-    """What the three-atom bodies of one head could be made of.
+    """Refuse work whose estimate is above what it may use.
 
     Args:
-        bodies: how many bodies the parts with enough support allow.
-        facts: the head's facts.
-        min_support: least support of the head.
-    """
-
-    bodies: int
-    facts: int
-    min_support: int
-
-    @classmethod
-    def of(cls, bodies: Longs, facts: Longs) -> Parts:
-        """From the bodies of each shape, and the facts and least support of the head."""
-        return cls(int(bodies.sum()), int(facts[0]), int(facts[1]))
-
-
-def check_three_memory(parts: list[Parts], threads: int, max_memory_gb: float | None) -> None:
-    """Refuse the join of three-atom bodies when their tables would not fit.
-
-    Raises:
-        MiningError: with both numbers and what would help.
-    """
-    bodies = sorted((part.bodies for part in parts), reverse=True)
-    needed = sum(bodies[:threads]) * 4 * _PER_TABLE_SLOT + sum(bodies) * _PER_CANDIDATE
-    _allow(needed, max_memory_gb, f"counting up to {sum(bodies):,} bodies of three atoms needs")
-
-
-def check_rules_memory(rules: int, max_memory_gb: float | None) -> None:
-    """Refuse to make more rules than the memory holds.
-
-    Raises:
-        MiningError: with both numbers and what would help.
-    """
-    _allow(rules * _PER_RULE, max_memory_gb, f"holding {rules:,} rules needs")
-
-
-def check_pairs_memory(facts: int, relations: int, max_memory_gb: float | None) -> None:
-    """Refuse a count of temporal rules with one body atom that would not fit.
-
-    Args:
-        facts: dated facts.
-        relations: R; support is counted in a table of 2 R rows and R columns.
+        needed: bytes.
         max_memory_gb: what is allowed; the free memory when None.
+        what: the work, and "needs".
+        hint: what would help.
 
     Raises:
         MiningError: with both numbers and what would help.
     """
-    needed = _BLOCKS + facts * _PER_DATED_FACT + 2 * relations * relations * 16
-    _allow(
-        needed,
-        max_memory_gb,
-        f"joining {facts:,} facts of {relations:,} relations needs",
-        "raise max_memory_gb, or mine fewer facts (a time window)",
-    )
-
-
-_LESS_STATIC = "raise max_memory_gb or min_head_coverage, lower max_atoms or threads"
-
-
-def _allow(needed: int, max_memory_gb: float | None, what: str, hint: str = _LESS_STATIC) -> None:
     allowed = available_memory() if max_memory_gb is None else max_memory_gb * 1e9
-    if allowed is None or needed <= allowed:
-        return
-    source = "is free" if max_memory_gb is None else "is allowed (max_memory_gb)"
-    raise MiningError(
-        f"{what} about {needed / 1e9:.2f} GB and {allowed / 1e9:.2f} GB {source}", hint=hint
-    )
-
-
-def check_join_memory(rows: int, results: int, max_memory_gb: float | None) -> None:
-    """Refuse a join of columns that would not fit.
-
-    Args:
-        rows: rows to join.
-        results: the most that can come of them.
-        max_memory_gb: what is allowed; the free memory when None.
-
-    Raises:
-        MiningError: with both numbers and what would help.
-    """
-    needed = rows * _PER_ROW + results * _PER_CANDIDATE
-    _allow(needed, max_memory_gb, f"joining {rows:,} rows to up to {results:,} bodies needs")
+    if allowed is not None and needed > allowed:
+        source = "is free" if max_memory_gb is None else "is allowed (max_memory_gb)"
+        raise MiningError(
+            f"{what} about {needed / 1e9:.2f} GB and {allowed / 1e9:.2f} GB {source}", hint=hint
+        )

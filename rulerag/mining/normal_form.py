@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import permutations
+from itertools import chain, count, permutations
 
-from rulerag.rules import Atom, Rule
+from rulerag.rules import Atom, Rule, RuleBank, RuleQuality, rule_text
 
-__all__ = ["canonical", "normal_form", "place_of"]
+__all__ = [
+    "canonical",
+    "further_variables",
+    "labelled_rule",
+    "merge_rules",
+    "normal_form",
+    "place_of",
+]
 
-# Variables of a body beyond the head's two, in order of appearance.
 _FURTHER = ("?z", "?w", "?v", "?u")
 _NUMBERS = {name: number for number, name in enumerate(("?x", *_FURTHER, "?y"))}
 _LAST = len(_NUMBERS)
@@ -28,6 +35,24 @@ def place_of(atom: Atom) -> Place:
     two = _NUMBERS.get(atom.object, _LAST)
     direct = {atom.subject, atom.object} == {"?x", "?y"}
     return (not direct, min(one, two), max(one, two), atom.subject, atom.relation, atom.object)
+
+
+def further_variables() -> Iterator[str]:
+    """Names of a body's variables beyond the head's two, in order of appearance."""
+    return chain(_FURTHER, (f"?v{number}" for number in count(1)))
+
+
+def labelled_rule(
+    head: Atom,
+    body: tuple[Atom, ...],
+    quality: RuleQuality,
+    label: Callable[[str], str],
+    miner: str,
+    temporal: bool = False,
+) -> Rule:
+    """A rule whose text speaks with readable relation names."""
+    bare = Rule(head, body, temporal, text=" ")  # without a text it would make its own first
+    return replace(bare, quality=quality, text=rule_text(bare, label), miner=miner)
 
 
 def normal_form(head: Atom, body: tuple[Atom, ...]) -> tuple[Atom, tuple[Atom, ...]]:
@@ -68,10 +93,29 @@ def canonical(rule: Rule) -> Rule:
     return replace(rule, head=head, body=body, text="")
 
 
+def merge_rules(*banks: RuleBank, prefer: str = "first") -> RuleBank:
+    """Join banks of several miners or runs; rules that differ in names alone are one rule.
+
+    Every rule is put into :func:`canonical` form, so that the same rule is known again whoever
+    wrote it. What each bank knows of it is joined as
+    :meth:`RuleBank.merge <rulerag.rules.RuleBank.merge>` does.
+
+    Args:
+        banks: any number.
+        prefer: whose counts stay where two banks differ: ``first``, or ``evidence`` for those
+            over more bodies (a larger sample, a larger graph).
+
+    Raises:
+        ConfigError: an unknown ``prefer``.
+    """
+    parts = (RuleBank([canonical(rule)]) for bank in banks for rule in bank)
+    return RuleBank().merge(*parts, prefer=prefer)
+
+
 def _renamed(atoms: tuple[Atom, ...], given: dict[str, str]) -> tuple[Atom, ...]:
     """The atoms with their further variables named in order of appearance."""
     names = dict(given)
-    further = iter((*_FURTHER, *(f"?v{n}" for n in range(1, 2 * len(atoms) + 1))))
+    further = further_variables()
     for atom in atoms:
         for end in (atom.subject, atom.object):
             if end.startswith("?") and end not in names:

@@ -2,58 +2,99 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rulerag.errors import MiningError
-from rulerag.mining.application_rules import code_static_rules
-from rulerag.mining.tlogic_index import build_temporal_index
+from rulerag.mining.application_parts import index_at_time_zero
+from rulerag.mining.application_rules import CodedRules, code_static_rules
+from rulerag.mining.application_stairs import two_hop_frontier
+from rulerag.mining.application_walks import new_reached, reach
+from rulerag.mining.jit import compiled
+from rulerag.mining.tlogic_index import Longs, TemporalIndex
+from rulerag.mining.tlogic_lookups import NEVER
+from rulerag.rules import Rule, RuleBank, RuleQuality
 
 if TYPE_CHECKING:
     from rulerag.kg.graph import FactTable
-    from rulerag.rules import Rule
 
-__all__ = ["new_predictions"]
+__all__ = ["prune_covered"]
 
 
-def new_predictions(
-    rules: Sequence[Rule], facts: FactTable, rank: Callable[[Rule], tuple[object, ...]]
-) -> list[int]:
-    """How many pairs each rule predicts that no rule of the same head before it predicts.
+def prune_covered(bank: RuleBank, facts: FactTable) -> RuleBank:
+    """Drop each rule that predicts nothing on a graph that more confident rules do not predict.
 
-    Known facts are pairs like any other. Every rule is asked from every subject, so the cost is
-    that of applying the bank to all of them.
+    Of each head the rules are gone through from the most confident on (ties: more support, then
+    the shorter body, then by text); a rule stays when it predicts a pair, known or not, that no
+    rule before it predicts. The best score of every candidate stays what it was on these facts;
+    with other facts it may not, which
+    :func:`~rulerag.mining.pruning_subsumption.prune_subsumed` never does. The cost is that of
+    applying the bank to every subject.
 
     Args:
-        rules: static rules with one body atom, or with two that join the ends of the head.
-        facts: what the bodies are read from.
-        rank: orders the rules of a head, the best first.
+        bank: static rules with one body atom, or with two that join the ends of the head.
+        facts: static facts.
 
     Returns:
-        Counts in the order of the rules.
+        The others, in their order.
 
     Raises:
         MiningError: the facts are dated, or a rule is temporal or has another form.
         UnknownNameError: a relation that the graph does not hold.
     """
-    if facts.is_temporal:
-        raise MiningError(
-            f"the facts of {facts.name!r} are dated; covered rules are told on static facts",
-            hint="prune temporal rules by subsumption alone",
-        )
-    from rulerag.mining.pruning_kernel import count_new  # loads numba
 
-    ranked = sorted(rules, key=rank)
-    coded, parallel, rows = code_static_rules(
-        [replace(rule, quality=replace(rule.quality, pca_confidence=1.0)) for rule in ranked],
-        facts.relations,
-    )
-    index = build_temporal_index([replace(facts, timestamp=np.zeros(len(facts), np.int32))])
-    counts = count_new(index, coded, parallel, len(facts.relations)).tolist()
+    def rank(rule: Rule) -> tuple[object, ...]:
+        support = rule.quality.support or 0
+        return -rule.ranking_confidence, -support, len(rule.body), rule.text
+
+    # Coded rules are sorted by confidence: with one for all they keep the order given here.
+    equal = RuleQuality(pca_confidence=1.0)
+    ranked = [replace(rule, quality=equal) for rule in sorted(bank, key=rank)]
+    coded, rows = code_static_rules(ranked, facts.relations)
+    counts = _count_new(index_at_time_zero([facts]), coded, len(facts.relations)).tolist()
     # Only readings from the subject are counted: each rule has one of these.
-    half = int(coded.bounds[len(facts.relations)])
-    by_id = dict(zip((rule.id for rule in rows[:half]), counts, strict=True))
-    return [by_id[rule.id] for rule in rules]
+    kept = {rule.id for rule, count in zip(rows, counts, strict=False) if count}
+    return RuleBank(rule for rule in bank if rule.id in kept)
+
+
+@compiled
+def _count_new(index: TemporalIndex, rules: CodedRules, relations: int) -> Longs:
+    """Pairs (subject, object) that each rule is the first of its head to predict.
+
+    Args:
+        index: the facts, all at time 0.
+        rules: what to apply, in the order of each head.
+        relations: R; rules of inverse heads are not asked.
+
+    Returns:
+        int64 array of shape (m,), m the rules of the first R directed heads.
+    """
+    entities = len(index.entity_bounds) - 1
+    reached, none = new_reached(entities), two_hop_frontier(index, -1, 0, 0, False)
+    seen = np.full(entities, -1, np.int64)
+    counts = np.zeros(rules.bounds[relations], np.int64)
+    begins = np.zeros(2 * relations, np.bool_)
+    for head in range(relations):
+        first, last = rules.bounds[head], rules.bounds[head + 1]
+        begins[:] = False
+        for rule in range(first, last):
+            begins[rules.body[rule, 0]] = True
+        for subject in range(entities if last > first else 0):
+            # Most entities have few relations, and no body begins with any of them.
+            begun = False
+            for group in range(index.entity_bounds[subject], index.entity_bounds[subject + 1]):
+                begun |= begins[index.group_relation[group]]
+            if not begun:
+                continue
+            mark = head * entities + subject
+            for rule in range(first, last):
+                reach(index, rules, rule, subject, 1, none, reached)
+                for number in range(reached.size[0]):
+                    entity = reached.entity[number]
+                    reached.first[entity] = NEVER
+                    if seen[entity] != mark:
+                        seen[entity] = mark
+                        counts[rule] += 1
+                reached.size[0] = 0
+    return counts

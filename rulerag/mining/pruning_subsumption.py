@@ -13,12 +13,12 @@ the rule predicts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from itertools import combinations
 
-from rulerag.rules import Atom, Rule
+from rulerag.rules import Atom, Rule, RuleBank
 
-__all__ = ["not_subsumed", "subsumes"]
+__all__ = ["prune_subsumed", "subsumes"]
 
 Binding = dict[str, str]
 
@@ -64,33 +64,42 @@ def _matched(general: Atom, special: Atom, binding: Binding) -> Binding | None:
     return found
 
 
-def not_subsumed(
-    rules: Iterable[Rule],
-    score: Callable[[Rule], float],
-    order: Callable[[Rule], tuple[object, ...]],
-) -> Iterator[Rule]:
-    """The rules that no other rule of at least their score subsumes, in the given order.
+def prune_subsumed(bank: RuleBank) -> RuleBank:
+    """Drop each rule that another one with at least its confidence makes redundant on any graph.
 
-    Of rules that subsume each other with the same score the first in ``order`` stays.
+    Rule A makes rule B redundant when A :func:`subsumes` B: the bodies are equal but for names and
+    order, or A's is a part of B's. Of rules that subsume each other with the same confidence the
+    one with more support stays, then the shorter one, then the first by text.
+
+    Where candidates are scored by their most confident rule, the best score of every candidate
+    stays what it was, on every graph. Sums and noisy-or change, since they count a fact that two
+    rules see twice. AMIE's skyline is the same for bodies that are closed parts of others.
+
+    Args:
+        bank: static and temporal rules, of any length.
+
+    Returns:
+        The others, in their order.
     """
-    given = list(rules)
-    scores = [score(rule) for rule in given]
-    places = {number: place for place, number in enumerate(_sorted(given, order))}
-    groups: dict[tuple[bool, str, frozenset[str]], list[int]] = {}
-    for number, rule in enumerate(given):
+    rules = list(bank)
+    ordered = sorted(rules, key=lambda r: (-(r.quality.support or 0), len(r.body), r.text))
+    places = {rule.id: place for place, rule in enumerate(ordered)}
+    groups: dict[tuple[bool, str, frozenset[str]], list[Rule]] = {}
+    for rule in rules:
         key = (rule.temporal, rule.head.relation, frozenset(a.relation for a in rule.body))
-        groups.setdefault(key, []).append(number)
-    for number, rule in enumerate(given):
-        rivals = (other for key in _keys(rule) for other in groups.get(key, ()))
-        if not any(
-            _beats(given, scores, places, other, number) for other in rivals if other != number
-        ):
-            yield rule
+        groups.setdefault(key, []).append(rule)
 
+    def beats(one: Rule, other: Rule) -> bool:
+        ahead = one.ranking_confidence - other.ranking_confidence
+        if one is other or ahead < 0 or not subsumes(one, other):
+            return False
+        return ahead > 0 or not subsumes(other, one) or places[one.id] < places[other.id]
 
-def _sorted(given: list[Rule], order: Callable[[Rule], tuple[object, ...]]) -> list[int]:
-    keys = [order(rule) for rule in given]
-    return sorted(range(len(given)), key=lambda number: (keys[number], number))
+    return RuleBank(
+        rule
+        for rule in rules
+        if not any(beats(rival, rule) for key in _keys(rule) for rival in groups.get(key, ()))
+    )
 
 
 def _keys(rule: Rule) -> Iterator[tuple[bool, str, frozenset[str]]]:
@@ -99,12 +108,3 @@ def _keys(rule: Rule) -> Iterator[tuple[bool, str, frozenset[str]]]:
     for size in range(1, len(relations) + 1):
         for some in combinations(relations, size):
             yield rule.temporal, rule.head.relation, frozenset(some)
-
-
-def _beats(
-    rules: list[Rule], scores: list[float], places: dict[int, int], one: int, other: int
-) -> bool:
-    if scores[one] < scores[other] or not subsumes(rules[one], rules[other]):
-        return False
-    equal = scores[one] == scores[other] and subsumes(rules[other], rules[one])
-    return not equal or places[one] < places[other]

@@ -9,26 +9,31 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rulerag.errors import ConfigError, MiningError, did_you_mean
-from rulerag.io import fingerprint_object
-from rulerag.kg.graph import FactTable
-from rulerag.mining.checkpoint import Checkpoint
-from rulerag.mining.memory import check_pairs_memory
+from rulerag.mining.amie_work import TaskRunner, checkpoint_folder, thread_backend
+from rulerag.mining.memory import check_limit, check_memory
 from rulerag.mining.quality import check_count, check_fraction
 from rulerag.mining.tlogic_counts import count_one_atom
 from rulerag.mining.tlogic_rules import TemporalRules, as_rules, one_atom_columns
-from rulerag.parallel import SerialBackend, ThreadBackend
+from rulerag.registry import register
 from rulerag.rules import RuleBank
 
 if TYPE_CHECKING:
+    from rulerag.kg.graph import FactTable
     from rulerag.mining.tlogic_index import Ints
     from rulerag.parallel import Backend
 
 __all__ = ["TLogicMiner"]
 
-_CANDIDATES = ("auto", "all", "walks")
 _TRANSITIONS = ("exponential", "uniform")
 
+# Measured on random graphs of up to ten million facts and rounded up.
+_BYTES_PER_FACT = 200  # of the join of bodies of one atom
+_BYTES_OF_BLOCKS = 100_000_000  # its blocks
+_BYTES_PER_WALKED_FACT = 330  # in one direction: sorted copies in four orders, and the index
+_BYTES_OF_COLUMNS = 60_000_000  # the compiler, and the columns of rules
 
+
+@register("miner", "tlogic")
 class TLogicMiner:
     """Mines cyclic temporal rules: ``r1(x, z, t1) ∧ … ∧ rk(w, y, tk) => r(x, y, t)``.
 
@@ -38,8 +43,10 @@ class TLogicMiner:
 
     Bodies of one atom are counted exactly: ``support`` is the number of distinct facts
     ``r1(x, y, t1)`` that some ``r(x, y, t)`` follows at a later time, ``body_size`` the number of
-    distinct facts ``r1(x, y, t1)``. Longer bodies are found by random walks and counted over the
-    distinct ones among ``num_bodies`` samples, as TLogic does. ``confidence`` is the ratio.
+    distinct facts ``r1(x, y, t1)``. Where only these are mined all of them are counted, else those
+    that walks suggest, which forecast better under noisy-or. Longer bodies are found by random
+    walks and counted over the distinct ones among ``num_bodies`` samples, as TLogic does.
+    ``confidence`` is the ratio.
 
     A rule with one body atom speaks for both ends of its head; longer ones predict the end that
     their walk leads to: the object of ``r(?x, ?y)``, the subject of ``r(?y, ?x)``.
@@ -49,9 +56,6 @@ class TLogicMiner:
         min_confidence: least confidence, a fraction.
         min_support: least support, in facts or sampled bodies; when None 2 where only bodies of
             one atom are mined, else 1 (TLogic's).
-        candidates: which bodies of one atom are counted: ``all``, or those that ``walks``
-            suggest, which forecast better under noisy-or; ``auto``: all where only these are
-            mined, else by walks.
         num_walks: walks tried for each relation, direction and length.
         num_bodies: bodies sampled for each rule of two or three atoms.
         transition: how walks choose among earlier facts: ``exponential``, recent ones with more
@@ -77,7 +81,6 @@ class TLogicMiner:
         lengths: Sequence[int] = (1,),
         min_confidence: float = 0.01,
         min_support: int | None = None,
-        candidates: str = "auto",
         num_walks: int = 200,
         num_bodies: int = 500,
         transition: str = "exponential",
@@ -94,32 +97,20 @@ class TLogicMiner:
         self.min_support = check_count(
             "min_support", least if min_support is None else min_support, 1
         )
-        for key, value, known in (
-            ("candidates", candidates, _CANDIDATES),
-            ("transition", transition, _TRANSITIONS),
-        ):
-            if value not in known:
-                raise ConfigError(
-                    f"unknown {key} {value!r}", key=key, hint=did_you_mean(value, known)
-                )
-        self.candidates = candidates
-        if candidates == "auto":
-            self.candidates = "all" if self.lengths == (1,) else "walks"
+        if transition not in _TRANSITIONS:
+            raise ConfigError(
+                f"unknown transition {transition!r}",
+                key="transition",
+                hint=did_you_mean(transition, _TRANSITIONS),
+            )
         self.num_walks = check_count("num_walks", num_walks, 1)
         self.num_bodies = check_count("num_bodies", num_bodies, 1)
         self.transition = transition
         self.seed = check_count("seed", seed, 0, 2**63 - 1)
-        check_count("threads", threads, 1)
-        threaded: Backend = ThreadBackend(threads) if threads > 1 else SerialBackend()
+        threaded = thread_backend(threads)
         self.backend = threaded if backend is None else backend
         self.checkpoint = checkpoint
-        if max_memory_gb is not None and not max_memory_gb > 0:
-            raise ConfigError(
-                f"{max_memory_gb!r} is out of range",
-                key="max_memory_gb",
-                hint="give a positive number",
-            )
-        self.max_memory_gb = max_memory_gb
+        self.max_memory_gb = check_limit(max_memory_gb)
         self.progress = progress
 
     def mine(self, facts: FactTable) -> RuleBank:
@@ -133,59 +124,49 @@ class TLogicMiner:
                 f"{facts.name} has no timestamps, so no temporal rules",
                 hint="mine static facts with AmieMiner (--miner amie)",
             )
-        parts = []
-        suggested = np.zeros((0, 9), np.int32)
-        if self.candidates == "walks" or self.lengths != (1,):
+        suggested, parts = None, []
+        if self.lengths != (1,):
             suggested, longer = self._walk(facts)
             parts.append(longer)
         if 1 in self.lengths:
-            every = self.candidates == "all"
-            parts.append(self._one_atom(facts, None if every else suggested))
-        found = TemporalRules.join(*parts).passing(self.min_support, self.min_confidence)
-        return RuleBank(as_rules(found, facts.relations))
+            parts.append(self._one_atom(facts, suggested))
+        found = TemporalRules(*map(np.concatenate, zip(*parts, strict=True)))
+        return RuleBank(
+            as_rules(found.passing(self.min_support, self.min_confidence), facts.relations)
+        )
 
     def _one_atom(self, facts: FactTable, suggested: Ints | None) -> TemporalRules:
         """Exact counts of bodies of one atom: of all, or of the suggested ones."""
         relations = len(facts.relations)
-        check_pairs_memory(len(facts), relations, self.max_memory_gb)
+        needed = len(facts) * _BYTES_PER_FACT + 2 * relations * relations * 16 + _BYTES_OF_BLOCKS
+        what = f"joining {len(facts):,} facts of {relations:,} relations needs"
+        check_memory(needed, self.max_memory_gb, what)
         support, body_size = count_one_atom(facts, progress=self.progress)
         if suggested is None:
             body, head = np.nonzero(support)
         else:
             head, body = suggested[suggested[:, 1] == 1][:, [0, 2]].astype(np.int64).T
-            inverse = head >= relations  # r(y, x) <- b(x, y) is r(x, y) <- b(y, x)
-            head = np.where(inverse, head - relations, head)
-            turned = np.where(body < relations, body + relations, body - relations)
-            both = np.stack([np.where(inverse, turned, body), head])
-            body, head = np.unique(both, axis=1)
+            # r(y, x) <- b(x, y) is r(x, y) <- b(y, x)
+            turned = np.where(head < relations, body, (body + relations) % (2 * relations))
+            body, head = np.unique(np.stack([turned, head % relations]), axis=1)
         return TemporalRules(one_atom_columns(head, body), support[body, head], body_size[body])
 
     def _walk(self, facts: FactTable) -> tuple[Ints, TemporalRules]:
         """What walks suggest, and the longer rules among them with their counts."""
-        from rulerag.mining.amie_work import Work  # loads numba
-        from rulerag.mining.tlogic_walks import RuleWalks
+        from rulerag.mining.tlogic_walks import count_rules, suggest_rules  # loads numba
+        from rulerag.mining.walks_index import build_walk_index
 
-        walks = RuleWalks(
-            facts,
-            lengths=self.lengths,
-            num_walks=self.num_walks,
-            num_bodies=self.num_bodies,
-            uniform=self.transition == "uniform",
-            seed=self.seed,
-            work=Work(
-                self.backend, progress=self.progress, checkpoint=self._open_checkpoint(facts)
-            ),
-            max_memory_gb=self.max_memory_gb,
-        )
-        suggested = walks.candidates()
-        return suggested, walks.counted(suggested[suggested[:, 1] > 1])
-
-    def _open_checkpoint(self, facts: FactTable) -> Checkpoint | None:
-        if self.checkpoint is None:
-            return None
-        settings: list[object] = [facts.fingerprint, facts.calendar.step, list(self.lengths)]
-        settings += [self.num_walks, self.num_bodies, self.transition, self.seed]
-        return Checkpoint(self.checkpoint, "tlogic-" + fingerprint_object(settings))
+        needed = 2 * len(facts) * _BYTES_PER_WALKED_FACT + _BYTES_OF_COLUMNS
+        needed += 2 * len(facts.relations) * len(facts.entities)
+        check_memory(needed, self.max_memory_gb, f"walks over {len(facts):,} facts need")
+        settings = [facts.fingerprint, facts.calendar.step, list(self.lengths), self.num_walks]
+        settings += [self.num_bodies, self.transition, self.seed]
+        folder = checkpoint_folder(self.checkpoint, "tlogic", settings)
+        runner = TaskRunner(self.backend, self.progress, folder)
+        index, uniform = build_walk_index([facts]), self.transition == "uniform"
+        suggested = suggest_rules(index, self.lengths, self.num_walks, uniform, self.seed, runner)
+        longer = suggested[suggested[:, 1] > 1]
+        return suggested, count_rules(index, longer, self.num_bodies, self.seed, runner)
 
 
 def _checked_lengths(lengths: Sequence[int]) -> tuple[int, ...]:

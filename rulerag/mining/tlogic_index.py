@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,8 +19,8 @@ __all__ = [
     "Longs",
     "TemporalIndex",
     "build_temporal_index",
-    "directed_quads",
-    "distinct",
+    "directed_facts",
+    "run_starts",
 ]
 
 Ints = npt.NDArray[np.int32]
@@ -52,12 +53,18 @@ class TemporalIndex(NamedTuple):
     num_relations: int
 
 
-def directed_quads(tables: Sequence[FactTable]) -> Longs:
+def directed_facts(tables: Sequence[FactTable], order: tuple[int, ...] = (0, 1, 2, 3)) -> Ints:
     """The distinct facts of some tables over one vocabulary, in both directions.
 
+    Facts are packed into numbers that are sorted and read back: that is linear in memory, where
+    sorting places and fetching rows by them would jump through it.
+
+    Args:
+        tables: dated facts.
+        order: the columns to sort by, the first one first.
+
     Returns:
-        int64 array of shape (2 F, 4): source, directed relation, target, timestamp; sorted by
-        these columns.
+        int32 array of shape (4, 2 F): source, directed relation, target, timestamp.
 
     Raises:
         MiningError: a table is static, or its ids do not fit 64-bit codes.
@@ -70,35 +77,42 @@ def directed_quads(tables: Sequence[FactTable]) -> Longs:
                 hint="use a temporal graph",
             )
         columns.append((table.subject, table.relation, table.object, table.timestamp))
-    source, relation, target, time = (
-        np.concatenate([part[c] for part in columns]).astype(np.int64) for c in range(4)
-    )
-    entities, relations = len(tables[0].entities), len(tables[0].relations)
+    source, relation, target, time = (np.concatenate(c) for c in zip(*columns, strict=True))
     moments = np.unique(time)
     rank = np.searchsorted(moments, time)
-    span = max(len(moments), 1)
-    if 2 * relations * entities * entities * span >= 2**63:
+    entities, relations = len(tables[0].entities), len(tables[0].relations)
+    spans = [max(span, 1) for span in (entities, 2 * relations, entities, len(moments))]
+    if math.prod(spans) >= 2**63:
         raise MiningError(
-            f"{entities:,} entities, {relations:,} relations and {span:,} times are too many",
+            f"{entities:,} entities, {relations:,} relations and {len(moments):,} times are too "
+            "many",
             hint="split the graph by time",
         )
-    both = np.concatenate([source, target]), np.concatenate([target, source])
-    directed = np.concatenate([relation, relation + relations])
-    code = ((both[0] * 2 * relations + directed) * entities + both[1]) * span
-    code = distinct(code + np.concatenate([rank, rank]))
-    code, rank = np.divmod(code, span)
-    code, target = np.divmod(code, max(entities, 1))
-    source, directed = np.divmod(code, max(2 * relations, 1))
-    return np.stack([source, directed, target, moments[rank]], axis=1)
+    facts, half = np.zeros(2 * len(source), np.int64), len(source)
+    forward, inverse = (
+        (source, relation, target, rank),
+        (target, relation + relations, source, rank),
+    )
+    for column in order:
+        facts *= spans[column]
+        facts[:half] += forward[column]
+        facts[half:] += inverse[column]
+    facts.sort()  # np.unique would hash first, which is slow where most of many millions differ
+    facts = facts[run_starts(facts)]
+    found = np.empty((4, len(facts)), np.int32)
+    for column in reversed(order):
+        facts, values = np.divmod(facts, spans[column])
+        found[column] = moments[values] if column == 3 else values
+    return found
 
 
-def distinct(code: Longs) -> Longs:
-    """The distinct values, ascending; the array is sorted in place.
-
-    ``np.unique`` hashes integers first, which is slow where most of many millions differ.
-    """
-    code.sort()
-    return code[np.append(True, code[1:] != code[:-1])] if len(code) else code
+def run_starts(*columns: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
+    """Whether a row differs from the one before it in any column."""
+    first = np.zeros(len(columns[0]), dtype=bool)
+    first[:1] = True
+    for column in columns:
+        first[1:] |= column[1:] != column[:-1]
+    return first
 
 
 def build_temporal_index(tables: Sequence[FactTable]) -> TemporalIndex:
@@ -107,26 +121,15 @@ def build_temporal_index(tables: Sequence[FactTable]) -> TemporalIndex:
     Raises:
         MiningError: a table is static, or its ids do not fit 64-bit codes.
     """
-    quads = directed_quads(tables)
-    source, directed, target, time = quads.T
-    new_group = _starts(source, directed)
-    new_pair = new_group | _starts(target)
-    pairs, groups = np.flatnonzero(new_pair), np.flatnonzero(new_group)
-    first_pair = np.searchsorted(pairs, groups)
+    source, directed, target, time = directed_facts(tables)
+    groups = np.flatnonzero(run_starts(source, directed))
+    pairs = np.flatnonzero(run_starts(source, directed, target))
     return TemporalIndex(
         entity_bounds=np.searchsorted(source[groups], np.arange(len(tables[0].entities) + 1)),
-        group_relation=directed[groups].astype(np.int32),
-        group_bounds=np.append(first_pair, len(pairs)),
-        pair_target=target[pairs].astype(np.int32),
-        pair_bounds=np.append(pairs, len(quads)),
-        times=time.astype(np.int32),
+        group_relation=directed[groups],
+        group_bounds=np.append(np.searchsorted(pairs, groups), len(pairs)),
+        pair_target=target[pairs],
+        pair_bounds=np.append(pairs, len(source)),
+        times=time,
         num_relations=len(tables[0].relations),
     )
-
-
-def _starts(*columns: Longs) -> npt.NDArray[np.bool_]:
-    """Whether a row differs from the one before it in any column."""
-    first = np.ones(len(columns[0]), dtype=bool)
-    if len(first):
-        first[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
-    return first

@@ -13,16 +13,15 @@ from rulerag.mining.tlogic_index import (
     Longs,
     TemporalIndex,
     build_temporal_index,
-    directed_quads,
+    directed_facts,
+    run_starts,
 )
-from rulerag.mining.walks_columns import last_times, masses
+from rulerag.mining.tlogic_lookups import running_sums
 
 if TYPE_CHECKING:
     from rulerag.kg.graph import FactTable
 
 __all__ = ["Edges", "WalkIndex", "build_walk_index"]
-
-Doubles = npt.NDArray[np.float64]
 
 
 class Edges(NamedTuple):
@@ -33,15 +32,16 @@ class Edges(NamedTuple):
         relation: int32 array of shape (2 F,), directed relations.
         target: int32 array of shape (2 F,), where each ends.
         time: int32 array of shape (2 F,), timestamps.
-        mass: float64 array of shape (2 F,): of the facts in front of it that share its first
-            columns, and of itself, the sum of ``exp(time - its own time)``, in time steps.
+        mass: float64 array of shape (2 F,), of the facts in front of it that share its first
+            columns, and of itself, the sum of ``exp(time - its own time)``, in time steps; empty
+            where facts are drawn alike.
     """
 
     source: Ints
     relation: Ints
     target: Ints
     time: Ints
-    mass: Doubles
+    mass: npt.NDArray[np.float64]
 
 
 class WalkIndex(NamedTuple):
@@ -57,8 +57,6 @@ class WalkIndex(NamedTuple):
         relation_bounds: int64 array of shape (2 R + 1,), facts of each directed relation.
         has: uint8 array of shape (2 R, ceil(N / 8)), a bit for each entity that has facts with a
             directed relation, the lowest bit first: most look-ups of a sampled body fail here.
-        last_key: int64 array, a hash table: ``(source * 2 R + relation) * N + target``, or -1.
-        last_time: int32 array, the last time of each key's facts.
         step: timestamps between two neighbouring times.
     """
 
@@ -70,8 +68,6 @@ class WalkIndex(NamedTuple):
     bounds: Longs
     relation_bounds: Longs
     has: npt.NDArray[np.uint8]
-    last_key: Longs
-    last_time: Ints
     step: int
 
 
@@ -81,54 +77,28 @@ def build_walk_index(tables: Sequence[FactTable]) -> WalkIndex:
     Raises:
         MiningError: a table is static.
     """
-    quads = directed_quads(tables)
-    source, relation = quads[:, 0], quads[:, 1]
     entities, relations = len(tables[0].entities), len(tables[0].relations)
     step = tables[0].calendar.step
+
+    def edges(*order: int, run: int = 0) -> Edges:
+        """Facts in an order, with masses over runs that share some first columns."""
+        facts, mass = directed_facts(tables, order), np.zeros(0)
+        if run:
+            mass = running_sums(facts[3], run_starts(*facts[list(order[:run])]), float(step))
+        source, relation, target, time = facts
+        return Edges(source, relation, target, time, mass)
+
+    by_relation, onward = edges(1, 0, 2, 3), edges(0, 1, 3, 2)
     has = np.zeros((2 * relations, entities), dtype=bool)
-    has[relation, source] = True
-    key, last = last_times(quads, entities, 2 * relations)
-    sizes = entities, 2 * relations, entities
-    by_relation = _sorted(quads, (1, 0, 2, 3), sizes)
+    has[onward.relation, onward.source] = True
     return WalkIndex(
         graph=build_temporal_index(tables),
-        by_time=_edges(_sorted(quads, (0, 3, 1, 2), sizes), [0], step),
-        by_pair=_edges(_sorted(quads, (0, 2, 3, 1), sizes), [0, 2], step),
-        onward=_edges(_sorted(quads, (0, 1, 3, 2), sizes), [0, 1], step),
-        by_relation=_edges(by_relation, [1], step),
-        bounds=np.searchsorted(source, np.arange(entities + 1)),
-        relation_bounds=np.searchsorted(by_relation[:, 1], np.arange(2 * relations + 1)),
+        by_time=edges(0, 3, 1, 2, run=1),
+        by_pair=edges(0, 2, 3, 1, run=2),
+        onward=onward,
+        by_relation=by_relation,
+        bounds=np.searchsorted(onward.source, np.arange(entities + 1)),
+        relation_bounds=np.searchsorted(by_relation.relation, np.arange(2 * relations + 1)),
         has=np.packbits(has, axis=1, bitorder="little"),
-        last_key=key,
-        last_time=last,
         step=step,
     )
-
-
-def _sorted(quads: Longs, order: tuple[int, ...], sizes: tuple[int, int, int]) -> Longs:
-    """The rows by their columns in an order, as numbers that are sorted and read back.
-
-    That is linear in memory; sorting places and fetching rows by them jumps through it. The
-    numbers fit 64 bits: :func:`~rulerag.mining.tlogic_index.directed_quads` has checked.
-    """
-    moments = np.unique(quads[:, 3])
-    spans = (*sizes, max(len(moments), 1))
-    code = np.zeros(len(quads), np.int64)
-    for column in order:
-        code *= spans[column]
-        values = quads[:, column]
-        code += np.searchsorted(moments, values) if column == 3 else values
-    code.sort()
-    rows = np.empty_like(quads)
-    for column in reversed(order):
-        code, values = np.divmod(code, max(spans[column], 1))
-        rows[:, column] = moments[values] if column == 3 else values
-    return rows
-
-
-def _edges(quads: Longs, first: list[int], step: int) -> Edges:
-    """Columns, with masses over runs of rows that share some columns."""
-    new = np.ones(len(quads), dtype=bool)
-    new[1:] = np.any(quads[1:, first] != quads[:-1, first], axis=1)
-    source, relation, target, time = (np.ascontiguousarray(c, np.int32) for c in quads.T)
-    return Edges(source, relation, target, time, masses(time, new, float(step)))

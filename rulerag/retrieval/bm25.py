@@ -14,29 +14,32 @@ import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
-from rulerag.errors import ConfigError, EmptyDataError, MissingDependencyError, RetrievalError
+from rulerag.errors import EmptyDataError, MissingDependencyError
 from rulerag.io import fingerprint_object
+from rulerag.registry import register
 from rulerag.retrieval.corpus import (
+    CorpusIndex,
     Rows,
+    check_bm25,
     check_documents,
+    check_threads,
     check_top_k,
     corpus_fingerprint,
     indexed_text,
-    scored_documents,
 )
-from rulerag.retrieval.index_folder import check_manifest, new_index_folder
+from rulerag.retrieval.index_folder import broken_index, check_manifest, new_index_folder
 from rulerag.retrieval.tokenization import Tokenizer
-from rulerag.types import Document, Query, ScoredDocument
+from rulerag.types import Document, Query
 
 __all__ = ["BM25Retriever"]
 
 _KIND = "bm25"
-_CHUNK = (
-    256  # queries handed to a thread at once: large enough to hide the call, small enough to share
-)
+# Queries handed to a thread at once: large enough to hide the call, small enough to share.
+_CHUNK = 256
 
 
-class BM25Retriever:
+@register("retriever", "bm25", load="load")
+class BM25Retriever(CorpusIndex):
     """Ranks documents by BM25 and breaks ties by corpus order, exactly and at any depth.
 
     ``score(q, d) = Σ_t n_q(t) · idf(t) · f / (f + k1 · (1 − b + b · |d| / avg|d|))`` over the
@@ -91,12 +94,8 @@ class BM25Retriever:
         threads: int | None,
         progress: bool,
     ) -> None:
-        if k1 < 0:
-            raise ConfigError(f"{k1} is negative", key="k1", hint="0 or more, often 0.9 to 2")
-        if not 0 <= b <= 1:
-            raise ConfigError(f"{b} is out of range", key="b", hint="from 0 to 1")
-        if threads is not None and threads < 1:
-            raise ConfigError(f"{threads} threads cannot search", key="threads", hint="1 or more")
+        check_bm25(k1, b)
+        check_threads(threads)
         self.documents = check_documents(documents)
         self.k1 = float(k1)
         self.b = float(b)
@@ -129,10 +128,12 @@ class BM25Retriever:
     def __repr__(self) -> str:
         return f"BM25Retriever({len(self.documents):,} documents, k1={self.k1}, b={self.b})"
 
-    @cached_property
-    def corpus_fingerprint(self) -> str:
-        """The fingerprint of the indexed ids and texts."""
-        return corpus_fingerprint(self.documents)
+    @property
+    def built_with(self) -> dict[str, Any]:
+        """The settings that an index on disk has once and for all, by the constructor's names."""
+        words = self.tokenizer
+        of_words = {"stopwords": words.stopwords, "min_token_length": words.min_length}
+        return {"k1": self.k1, "b": self.b, "dates": words.dates, **of_words}
 
     def _settings(self) -> dict[str, Any]:
         return {"k1": self.k1, "b": self.b, "tokenizer": self.tokenizer.settings()}
@@ -188,28 +189,14 @@ class BM25Retriever:
             np.array(bounds, dtype=np.int64),
         )
 
-    def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
-        """Return, for each query, at most ``top_k`` documents, best first, ranks from 1.
-
-        Raises:
-            ConfigError: ``top_k`` is below 1.
-        """
-        check_top_k(top_k)
-        return scored_documents(self.documents, self.search(queries, top_k))
-
     def save(self, folder: str | Path) -> None:
         """Write the index to a folder, whole or not at all; an index that stood there is replaced.
 
         Raises:
             OutputError: the folder holds something else, or cannot be written.
         """
-        with new_index_folder(
-            folder,
-            _KIND,
-            corpus=self.corpus_fingerprint,
-            settings=self._settings(),
-            num_documents=len(self.documents),
-        ) as working:
+        corpus = self.corpus_fingerprint, len(self.documents)
+        with new_index_folder(folder, _KIND, *corpus, self._settings()) as working:
             self._index.save(str(working / "bm25s"), corpus=None, show_progress=False)
 
     @classmethod
@@ -230,7 +217,6 @@ class BM25Retriever:
         self = cls.__new__(cls)
         corpus = check_documents(documents)
         settings = check_manifest(folder, _KIND, corpus=corpus_fingerprint(corpus))
-        hint = "build it anew: rulerag index CORPUS --retriever bm25 --out DIR"
         try:
             tokenizer = Tokenizer(**settings["tokenizer"])
             self._setup(corpus, settings["k1"], settings["b"], tokenizer, threads, progress)
@@ -238,9 +224,8 @@ class BM25Retriever:
             self._use(index)
             self._check_arrays()
         except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
-            raise RetrievalError(
-                f"the index is damaged ({type(error).__name__}: {error})", path=folder, hint=hint
-            ) from error
+            reason = f"the index is damaged ({type(error).__name__}: {error})"
+            raise broken_index(_KIND, folder, reason) from error
         return self
 
     def _check_arrays(self) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from rulerag.errors import ConfigError
+from rulerag.retrieval.corpus import check_choice
 from rulerag.rules import Rule, readable
 from rulerag.types import Query
 
-__all__ = ["COMPOSITIONS", "Compose", "append_rule", "composition", "substitute_body"]
+__all__ = ["COMPOSITIONS", "Compose", "Composition", "append_rule", "substitute_body"]
 
 Compose = Callable[[Query, Rule], "str | Sequence[str]"]
 """Gives the text of the search for a query and a rule, or several texts, one search each."""
@@ -63,13 +64,9 @@ def _last(text: str, words: str) -> tuple[int, int] | None:
     return places[-1] if places else None
 
 
-def composition(
-    compose: str | Compose,
-    *,
-    rule_label: Callable[[str], str] = readable,
-    entity_label: Callable[[str], str] = readable,
-) -> Callable[[Query, Rule], list[str]]:
-    """The function behind a composition's name.
+@dataclass(frozen=True)
+class Composition:
+    """How query and rule become the texts of searches.
 
     Args:
         compose: ``append``, ``substitute``, ``both`` (one search each), or a function of one's own.
@@ -80,25 +77,23 @@ def composition(
         ConfigError: an unknown name.
     """
 
-    def substituted(query: Query, rule: Rule) -> str:
-        return substitute_body(query, rule, rule_label=rule_label, entity_label=entity_label)
+    compose: str | Compose = "append"
+    rule_label: Callable[[str], str] = readable
+    entity_label: Callable[[str], str] = readable
 
-    if compose == "append":
-        return lambda query, rule: [append_rule(query, rule)]
-    if compose == "substitute":
-        return lambda query, rule: [substituted(query, rule)]
-    if compose == "both":
-        return lambda query, rule: [append_rule(query, rule), substituted(query, rule)]
-    if isinstance(compose, str):
-        raise ConfigError(
-            f"unknown composition {compose!r}",
-            key="compose",
-            hint=f"one of {', '.join(COMPOSITIONS)}, or a function of query and rule",
-        )
-    own = compose
+    def __post_init__(self) -> None:
+        if isinstance(self.compose, str):
+            check_choice("compose", self.compose, COMPOSITIONS, "composition")
 
-    def listed(query: Query, rule: Rule) -> list[str]:
-        texts = own(query, rule)
-        return [texts] if isinstance(texts, str) else list(texts)
-
-    return listed
+    def texts(self, query: Query, rule: Rule) -> list[str]:
+        """The texts of a query and a rule, one search each."""
+        if not isinstance(self.compose, str):
+            texts = self.compose(query, rule)
+            return [texts] if isinstance(texts, str) else list(texts)
+        found = []
+        if self.compose != "substitute":
+            found.append(append_rule(query, rule))
+        if self.compose != "append":
+            labels = {"rule_label": self.rule_label, "entity_label": self.entity_label}
+            found.append(substitute_body(query, rule, **labels))
+        return found

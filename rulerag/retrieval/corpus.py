@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.errors import ConfigError, DataFormatError, EmptyDataError
+from rulerag.errors import ConfigError, DataFormatError, EmptyDataError, did_you_mean
 from rulerag.types import Document, Query, RuleHit, ScoredDocument
 
+if TYPE_CHECKING:
+    from rulerag.protocols import Retriever
+
 __all__ = [
+    "CorpusIndex",
+    "RetrievedRows",
     "RowSearcher",
     "Rows",
+    "check_bm25",
+    "check_choice",
     "check_documents",
+    "check_range",
+    "check_threads",
     "check_top_k",
     "corpus_fingerprint",
     "indexed_text",
@@ -40,14 +50,102 @@ class Rows(NamedTuple):
 class RowSearcher(Protocol):
     """A retriever that can also answer in rows of its corpus, without building records.
 
-    Wrappers that ask for a deep pool and keep little of it use this where it is offered.
+    Wrappers that search deep and keep little of it use this where it is offered.
     """
 
-    documents: tuple[Document, ...]
+    @property
+    def documents(self) -> Sequence[Document]:
+        """The corpus that the rows are of."""
+        ...
 
     def search(self, queries: Sequence[Query], depth: int) -> Rows:
         """Return, for each query, at most ``depth`` corpus rows, best first."""
         ...
+
+
+class RetrievedRows:
+    """The lists of any retriever as rows: of the documents that it has found so far.
+
+    Args:
+        retriever: the retriever.
+
+    Attributes:
+        documents: the documents found so far.
+        found: the lists of the last search, records with their own hits.
+    """
+
+    def __init__(self, retriever: Retriever) -> None:
+        self.retriever = retriever
+        self.documents: list[Document] = []
+        self.found: list[list[ScoredDocument]] = []
+        self._row: dict[str, int] = {}
+
+    def search(self, queries: Sequence[Query], depth: int) -> Rows:
+        """What the retriever gives for each query, as rows of :attr:`documents`."""
+        self.found = self.retriever.retrieve(queries, depth)
+        width = max(map(len, self.found), default=0)
+        rows = np.full((len(self.found), width), -1, dtype=np.int64)
+        scores = np.zeros((len(self.found), width), dtype=np.float64)
+        for line, listed in enumerate(self.found):
+            rows[line, : len(listed)] = [self._row_of(scored.document) for scored in listed]
+            scores[line, : len(listed)] = [scored.score for scored in listed]
+        return Rows(rows, scores)
+
+    def _row_of(self, document: Document) -> int:
+        row = self._row.setdefault(document.id, len(self.documents))
+        if row == len(self.documents):
+            self.documents.append(document)
+        return row
+
+
+class CorpusIndex:
+    """What BM25, Lucene and dense indexes share: a corpus, and records made of rows."""
+
+    documents: tuple[Document, ...]
+
+    @cached_property
+    def corpus_fingerprint(self) -> str:
+        """The fingerprint of the indexed ids and texts."""
+        return corpus_fingerprint(self.documents)
+
+    def search(self, queries: Sequence[Query], depth: int) -> Rows:
+        """Return, for each query, at most ``depth`` corpus rows, best first."""
+        raise NotImplementedError
+
+    def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
+        """Return, for each query, at most ``top_k`` documents, best first, ranks from 1.
+
+        Raises:
+            ConfigError: ``top_k`` is below 1.
+        """
+        check_top_k(top_k)
+        return scored_documents(self.documents, self.search(queries, top_k))
+
+
+def check_range(key: str, value: float, low: float, high: float = np.inf, hint: str = "") -> None:
+    """Raise a ConfigError unless a number lies from ``low`` to ``high``."""
+    if not low <= value <= high:
+        known = f"{low} or more" if high == np.inf else f"from {low} to {high}"
+        raise ConfigError(f"{value} is out of range", key=key, hint=hint or known)
+
+
+def check_threads(threads: int | None) -> None:
+    """Raise a ConfigError unless a number of threads is 1 or more, or None."""
+    check_range("threads", 1 if threads is None else threads, 1)
+
+
+def check_bm25(k1: float, b: float) -> None:
+    """Raise a ConfigError unless ``k1`` and ``b`` are parameters of BM25."""
+    check_range("k1", k1, 0)
+    check_range("b", b, 0, 1)
+
+
+def check_choice(key: str, value: str, known: Iterable[str], what: str = "") -> None:
+    """Raise a ConfigError unless a name is known; ``what`` it names, the key if empty."""
+    if value not in known:
+        raise ConfigError(
+            f"unknown {what or key} {value!r}", key=key, hint=did_you_mean(value, known)
+        )
 
 
 def check_top_k(top_k: int, key: str = "top_k") -> None:

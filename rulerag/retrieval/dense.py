@@ -13,17 +13,19 @@ from tqdm.auto import tqdm
 from rulerag.errors import ConfigError, EmptyDataError, FingerprintError, RetrievalError
 from rulerag.io import fingerprint_object
 from rulerag.retrieval.corpus import (
+    CorpusIndex,
     Rows,
+    check_choice,
     check_documents,
+    check_threads,
     check_top_k,
     corpus_fingerprint,
-    scored_documents,
 )
 from rulerag.retrieval.dense_embeddings import Floats, embed_corpus, encode_checked
 from rulerag.retrieval.encoders import SIMILARITIES, SentenceEncoder
-from rulerag.retrieval.index_folder import check_manifest, new_index_folder
-from rulerag.retrieval.vector_index import IndexOptions, VectorIndex, import_faiss, normalized
-from rulerag.types import Document, Query, ScoredDocument
+from rulerag.retrieval.index_folder import broken_index, check_manifest, new_index_folder
+from rulerag.retrieval.vector_index import EXACT, VectorIndex, check_index, normalized
+from rulerag.types import Document, Query
 
 if TYPE_CHECKING:
     from rulerag.protocols import Encoder
@@ -32,11 +34,9 @@ __all__ = ["DenseRetriever"]
 
 _KIND = "dense"
 _FILE = "index.faiss"
-_REBUILD = "build it anew: rulerag index CORPUS --retriever dense --out DIR"
-_SEARCHED = 8192  # queries between two steps of the progress bar
 
 
-class DenseRetriever:
+class DenseRetriever(CorpusIndex):
     """Ranks documents by the similarity of their vectors to the query's; ties in corpus order.
 
     The vectors of the corpus are cached under the fingerprints of corpus and encoder: another
@@ -44,7 +44,7 @@ class DenseRetriever:
     encoded once for each distinct text and searched in one go.
 
     Every document has some similarity, so that a search finds as many documents as it is asked
-    for; only ``ivf`` and ``hnsw`` indexes may find fewer.
+    for; only indexes that are not exact may find fewer.
 
     Args:
         documents: the corpus.
@@ -52,13 +52,10 @@ class DenseRetriever:
         query_encoder: encodes queries, into the same space.
         similarity: ``cosine`` or ``dot``; what the document encoder says when None, cosine where
             it says nothing.
-        index: ``flat`` (exact), ``ivf``, ``hnsw``, ``sq8`` or ``ivf-sq8``; see
-            :data:`~rulerag.retrieval.vector_index.INDEXES`.
-        nlist: cells of ``ivf``; chosen by corpus size when None.
-        nprobe: cells that a search of ``ivf`` looks into; a 32nd, at least 8, when None.
-        links: neighbours of a vector in ``hnsw``.
-        ef_construction: candidates looked at for each vector while ``hnsw`` is built.
-        ef_search: candidates looked at by a search in ``hnsw``.
+        index: what FAISS's ``index_factory`` makes: ``Flat`` (exact), ``HNSW32``,
+            ``IVF1024,Flat``, ``SQ8``, ...
+        search_parameters: how an index that is not exact is searched: ``nprobe=16``,
+            ``efSearch=64``; FAISS's own when empty.
         cache: keep the vectors of the corpus on disk.
         cache_dir: the folder to keep them in; rulerag's cache folder when None.
         chunk_size: documents encoded between two writes to the cache.
@@ -86,74 +83,66 @@ class DenseRetriever:
         *,
         query_encoder: Encoder | None = None,
         similarity: str | None = None,
-        index: str = "flat",
-        nlist: int | None = None,
-        nprobe: int | None = None,
-        links: int = 32,
-        ef_construction: int = 200,
-        ef_search: int = 128,
+        index: str = EXACT,
+        search_parameters: str = "",
         cache: bool = True,
         cache_dir: str | Path | None = None,
         chunk_size: int = 8192,
         threads: int | None = None,
         progress: bool = False,
     ) -> None:
-        options = IndexOptions(index, nlist, nprobe, links, ef_construction, ef_search)
-        import_faiss()  # missing, it shall say so before an hour of encoding
+        check_index(index, search_parameters)  # said before an hour of encoding
         document_encoder = _side(encoder, "document")
         queries = _query_side(encoder, query_encoder)
         chosen = similarity or getattr(document_encoder, "similarity", None) or "cosine"
-        self._setup(documents, queries, chosen, threads, progress)
+        check_choice("similarity", chosen, SIMILARITIES)
+        check_threads(threads)
+        corpus = check_documents(documents)
         found = embed_corpus(
-            self.documents,
+            corpus,
             document_encoder,
             cache=cache,
             cache_dir=cache_dir,
             chunk_size=chunk_size,
             progress=progress,
         )
-        self.truncated_documents = found.truncated
-        self._encoder_fingerprint = _name(document_encoder)
-        self._check_dimension(found.vectors.shape[1])
-        self._index = VectorIndex.build(
-            found.vectors, options, normalize=self.similarity == "cosine", threads=threads
+        cosine = chosen == "cosine"
+        vectors = VectorIndex.build(
+            found.vectors, index, search_parameters, normalize=cosine, threads=threads
         )
-
-    def _setup(
-        self,
-        documents: Sequence[Document],
-        query_encoder: Encoder,
-        similarity: str,
-        threads: int | None,
-        progress: bool,
-    ) -> None:
-        if similarity not in SIMILARITIES:
-            raise ConfigError(
-                f"unknown similarity {similarity!r}",
-                key="similarity",
-                hint=f"one of {', '.join(SIMILARITIES)}",
-            )
-        if threads is not None and threads < 1:
-            raise ConfigError(f"{threads} threads cannot search", key="threads", hint="1 or more")
-        self.documents = check_documents(documents)
-        self.query_encoder = query_encoder
-        self.similarity = similarity
+        self._set(corpus, queries, chosen, vectors, _name(document_encoder), found.truncated)
         self.progress = progress
 
-    def _check_dimension(self, dimension: int) -> None:
-        """Compare the query encoder's vectors with those of the index, where it can be known."""
-        given = getattr(self.query_encoder, "dimension", None)
-        if given is not None and given != dimension:
+    def _set(
+        self,
+        documents: tuple[Document, ...],
+        query_encoder: Encoder,
+        similarity: str,
+        index: VectorIndex,
+        encoder_fingerprint: str,
+        truncated: int,
+    ) -> None:
+        self.documents = documents
+        self.query_encoder = query_encoder
+        self.similarity = similarity
+        self.truncated_documents = truncated
+        self._encoder_fingerprint = encoder_fingerprint
+        self._index = index
+        known = getattr(query_encoder, "dimension", None)
+        self._check_dimension(self.dimension if known is None else known)
+
+    def _check_dimension(self, encoded: int) -> None:
+        """Compare the query encoder's vectors with those of the index."""
+        if encoded != self.dimension:
             raise RetrievalError(
-                f"queries are encoded to {given} numbers, documents to {dimension}",
+                f"queries are encoded to {encoded} numbers, documents to {self.dimension}",
                 hint="give the query encoder that was trained with the document encoder",
             )
 
     def __repr__(self) -> str:
-        kind = self._index.options.kind
         return (
             f"DenseRetriever({len(self.documents):,} documents, {self.query_encoder!r}, "
-            f"similarity={self.similarity!r}, index={kind!r})"
+            f"similarity={self.similarity!r}, index={self._index.index!r})"
         )
 
     @property
@@ -164,20 +153,13 @@ class DenseRetriever:
     @property
     def built_with(self) -> dict[str, Any]:
         """The settings that an index on disk has once and for all, by the constructor's names."""
-        kept = self._index.options.settings()
-        kept = {key: kept[key] for key in ("nlist", "links", "ef_construction") if key in kept}
-        return {"similarity": self.similarity, "index": self._index.options.kind, **kept}
-
-    @cached_property
-    def corpus_fingerprint(self) -> str:
-        """The fingerprint of the indexed ids and texts."""
-        return corpus_fingerprint(self.documents)
+        return {"similarity": self.similarity, "index": self._index.index}
 
     @cached_property
     def fingerprint(self) -> str:
         """Names the corpus, both encoders and every setting that changes results."""
         encoders = [self._encoder_fingerprint, _name(self.query_encoder)]
-        settings = [self.similarity, self._index.options.settings()]
+        settings = [self.similarity, self._index.index, self._index.search_parameters]
         return fingerprint_object([_KIND, self.corpus_fingerprint, encoders, settings])
 
     def encode_queries(self, texts: Sequence[str]) -> Floats:
@@ -191,11 +173,7 @@ class DenseRetriever:
         bar = tqdm(total=len(texts), desc="Encode", unit="query", disable=not self.progress)
         with bar:
             vectors = encode_checked(self.query_encoder, texts, bar=bar)
-        if vectors.shape[1] != self.dimension:
-            raise RetrievalError(
-                f"queries are encoded to {vectors.shape[1]} numbers, documents to {self.dimension}",
-                hint="give the query encoder that was trained with the document encoder",
-            )
+        self._check_dimension(vectors.shape[1])
         return normalized(vectors) if self.similarity == "cosine" else vectors
 
     def search(self, queries: Sequence[Query], depth: int) -> Rows:
@@ -227,27 +205,9 @@ class DenseRetriever:
         """
         check_top_k(depth, "depth")
         depth = min(depth, len(self.documents))
-        parts = []
-        bar = tqdm(total=len(vectors), desc="Search", unit="query", disable=not self.progress)
-        with bar:
-            for start in range(0, len(vectors), _SEARCHED):
-                part = vectors[start : start + _SEARCHED]
-                parts.append(self._index.search(part, depth))
-                bar.update(len(part))
-        if not parts:
-            return Rows(np.empty((0, depth), dtype=np.int64), np.empty((0, depth)))
-        rows, scores = zip(*parts, strict=True)
-        return Rows(np.concatenate(rows), np.concatenate(scores))
-
-    def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
-        """Return, for each query, at most ``top_k`` documents, best first, ranks from 1.
-
-        Raises:
-            ConfigError: ``top_k`` is below 1.
-            EmptyDataError: a query has no text; names it.
-        """
-        check_top_k(top_k)
-        return scored_documents(self.documents, self.search(queries, top_k))
+        hidden = not self.progress
+        with tqdm(total=len(vectors), desc="Search", unit="query", disable=hidden) as bar:
+            return self._index.search(vectors, depth, bar)
 
     def save(self, folder: str | Path) -> None:
         """Write the index to a folder, whole or not at all; an index that stood there is replaced.
@@ -259,19 +219,12 @@ class DenseRetriever:
         """
         settings = {
             "similarity": self.similarity,
-            "index": self._index.options.settings(),
-            "dimension": self.dimension,
-            "largest_norm": self._index.largest_norm,
+            **self._index.settings(),
             "encoder_fingerprint": self._encoder_fingerprint,
             "truncated_documents": self.truncated_documents,
         }
-        with new_index_folder(
-            folder,
-            _KIND,
-            corpus=self.corpus_fingerprint,
-            settings=settings,
-            num_documents=len(self.documents),
-        ) as working:
+        corpus = self.corpus_fingerprint, len(self.documents)
+        with new_index_folder(folder, _KIND, *corpus, settings) as working:
             self._index.save(working / _FILE)
 
     @classmethod
@@ -282,8 +235,7 @@ class DenseRetriever:
         encoder: Encoder | None = None,
         *,
         query_encoder: Encoder | None = None,
-        nprobe: int | None = None,
-        ef_search: int | None = None,
+        search_parameters: str | None = None,
         mmap: bool = False,
         threads: int | None = None,
         progress: bool = False,
@@ -296,8 +248,7 @@ class DenseRetriever:
             encoder: the document encoder that it was built with, which is checked; may be left
                 out where there is a query encoder.
             query_encoder: encodes queries; ``encoder`` when None.
-            nprobe: cells to look into, instead of what the index was saved with.
-            ef_search: candidates to look at, instead of what the index was saved with.
+            search_parameters: as in the constructor, instead of what it was saved with.
             mmap: leave the vectors on disk; many processes then share one copy in memory.
             threads: threads of FAISS.
             progress: show progress bars.
@@ -308,46 +259,32 @@ class DenseRetriever:
             FingerprintError: it was built from other documents or by another encoder.
             ConfigError: no encoder is given.
         """
-        self = cls.__new__(cls)
         queries = _query_side(encoder, query_encoder)
+        check_threads(threads)
         corpus = check_documents(documents)
         settings = check_manifest(folder, _KIND, corpus=corpus_fingerprint(corpus))
+        if search_parameters is not None:
+            settings["search_parameters"] = search_parameters
+        self = cls.__new__(cls)
         try:
-            options = _options(settings["index"], nprobe, ef_search)
-            self._setup(corpus, queries, settings["similarity"], threads, progress)
-            self._encoder_fingerprint = str(settings["encoder_fingerprint"])
-            self.truncated_documents = int(settings["truncated_documents"])
-            largest, dimension = float(settings["largest_norm"]), int(settings["dimension"])
+            built_by = str(settings["encoder_fingerprint"])
+            given = _name(_side(encoder, "document")) if encoder is not None else built_by
+            if given != built_by:
+                raise FingerprintError(
+                    f"the index was built by another encoder ({built_by}, this one is {given})",
+                    path=folder,
+                    hint="give the encoder that it was built with",
+                )
+            index = VectorIndex.load(
+                Path(folder) / _FILE, settings, len(corpus), mmap=mmap, threads=threads
+            )
+            truncated = int(settings["truncated_documents"])
+            self._set(corpus, queries, settings["similarity"], index, built_by, truncated)
         except (KeyError, TypeError, ValueError) as error:
-            raise RetrievalError(
-                f"the manifest is damaged ({type(error).__name__}: {error})",
-                path=folder,
-                hint=_REBUILD,
-            ) from error
-        if encoder is not None:
-            self._check_encoder(_side(encoder, "document"), folder)
-        self._check_dimension(dimension)
-        self._index = VectorIndex.load(
-            Path(folder) / _FILE, options, largest, mmap=mmap, threads=threads
-        )
-        if len(self._index) != len(corpus) or self._index.dimension != dimension:
-            raise RetrievalError(
-                f"the index is damaged ({len(self._index)} vectors of {self._index.dimension} "
-                f"numbers, the manifest says {len(corpus)} of {dimension})",
-                path=folder,
-                hint=_REBUILD,
-            )
+            reason = f"the manifest is damaged ({type(error).__name__}: {error})"
+            raise broken_index(_KIND, folder, reason) from error
+        self.progress = progress
         return self
-
-    def _check_encoder(self, encoder: Encoder, folder: str | Path) -> None:
-        given = _name(encoder)
-        if given != self._encoder_fingerprint:
-            raise FingerprintError(
-                f"the index was built by another encoder ({self._encoder_fingerprint}, the one "
-                f"given is {given})",
-                path=folder,
-                hint=f"give the encoder that it was built with, or {_REBUILD}",
-            )
 
 
 def _side(encoder: Encoder, role: str) -> Encoder:
@@ -369,9 +306,3 @@ def _name(encoder: Encoder) -> str:
     kind = type(encoder)
     named = getattr(encoder, "fingerprint", None)
     return str(named) if named is not None else f"{kind.__module__}.{kind.__qualname__}"
-
-
-def _options(settings: dict[str, Any], nprobe: int | None, ef_search: int | None) -> IndexOptions:
-    changed = {"nprobe": nprobe, "ef_search": ef_search}
-    given = {key: value for key, value in changed.items() if value is not None}
-    return IndexOptions(**{**settings, **given})

@@ -6,21 +6,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rulerag.registry import register
 from rulerag.retrieval.dense import DenseRetriever
-from rulerag.retrieval.encoders import SentenceEncoder
 from rulerag.retrieval.encoders_loading import NANO_ENCODER, load_encoder
 from rulerag.retrieval.latest import latest_statements
+from rulerag.retrieval.vector_index import EXACT
 from rulerag.types import Document
 
-__all__ = ["dense_from_checkpoints", "load_dense"]
+__all__ = ["open_dense"]
 
 _DOCUMENTS = "document_encoder"  # of a fine-tuned query encoder: the frozen one that it fits
 _PARTNERS = (("ctx_encoder", "question_encoder"), ("context_encoder", "question_encoder"))
 
 
-def dense_from_checkpoints(
+@register("retriever", "dense", load="open_dense")
+def open_dense(
     documents: Sequence[Document],
     *,
+    folder: str | Path | None = None,
     encoder: str | Path = NANO_ENCODER,
     query_encoder: str | Path | None = None,
     pooling: str | None = None,
@@ -31,13 +34,10 @@ def dense_from_checkpoints(
     device: str | None = None,
     dtype: str = "fp32",
     batch_size: int = 64,
-    index: str = "flat",
-    nlist: int | None = None,
-    nprobe: int | None = None,
-    links: int = 32,
-    ef_construction: int = 200,
-    ef_search: int = 128,
+    index: str = EXACT,
+    search_parameters: str | None = None,
     cache_dir: str | Path | None = None,
+    mmap: bool = False,
     threads: int | None = None,
     latest: bool = False,
     progress: bool = False,
@@ -46,6 +46,9 @@ def dense_from_checkpoints(
 
     Args:
         documents: the corpus.
+        folder: of a saved index, which is opened instead of making one; ``similarity``, ``index``
+            and ``cache_dir`` then mean nothing, and where queries have an encoder of their own,
+            only that one is opened.
         encoder: the folder or Hub name of the encoder of documents, and of queries where there is
             no ``query_encoder``; the small one that is installed when none is named. The folder
             that ``training.retriever`` wrote stands for both sides: it encodes queries, its
@@ -62,24 +65,22 @@ def dense_from_checkpoints(
         dtype: see there.
         batch_size: see there.
         index: as in :class:`~rulerag.retrieval.dense.DenseRetriever`, like all that follow.
-        nlist: see there.
-        nprobe: see there.
-        links: see there.
-        ef_construction: see there.
-        ef_search: see there.
+        search_parameters: see there; those that it was saved with when None.
         cache_dir: see there.
+        mmap: leave the vectors of a saved index on disk.
         threads: see there.
         latest: index one document of each fact, the latest; for queries that come after the whole
             corpus (:func:`~rulerag.retrieval.latest.latest_statements`).
         progress: see there.
 
     Raises:
-        RetrievalError: a checkpoint cannot be opened, or the two do not fit.
+        RetrievalError: a checkpoint cannot be opened, or the two do not fit, or the folder holds
+            no dense index.
+        FingerprintError: the index was built from other documents or by another encoder.
         ConfigError: an option is unknown or out of range.
     """
     loading: dict[str, Any] = {
         "pooling": pooling,
-        "similarity": similarity,
         "query_prefix": query_prefix,
         "document_prefix": document_prefix,
         "max_length": max_length,
@@ -87,104 +88,25 @@ def dense_from_checkpoints(
         "dtype": dtype,
         "batch_size": batch_size,
     }
-    of_documents, of_queries = _sides(encoder, query_encoder, loading)
+    if folder is None:
+        loading["similarity"] = similarity
+    encoder, partner = _names(encoder, query_encoder)
+    queries = None if partner is None else load_encoder(partner, role="query", **loading)
+    corpus = latest_statements(documents) if latest else documents
+    common: dict[str, Any] = {"query_encoder": queries, "threads": threads, "progress": progress}
+    if folder is not None:
+        checked = None if partner else load_encoder(encoder, **loading)
+        common |= {"search_parameters": search_parameters, "mmap": mmap}
+        return DenseRetriever.load(folder, corpus, checked, **common)
     return DenseRetriever(
-        latest_statements(documents) if latest else documents,
-        of_documents,
-        query_encoder=of_queries,
+        corpus,
+        load_encoder(encoder, role="document" if partner else "both", **loading),
         similarity=similarity,
         index=index,
-        nlist=nlist,
-        nprobe=nprobe,
-        links=links,
-        ef_construction=ef_construction,
-        ef_search=ef_search,
+        search_parameters=search_parameters or "",
         cache_dir=cache_dir,
-        threads=threads,
-        progress=progress,
+        **common,
     )
-
-
-def load_dense(
-    folder: str | Path,
-    documents: Sequence[Document],
-    *,
-    encoder: str | Path = NANO_ENCODER,
-    query_encoder: str | Path | None = None,
-    pooling: str | None = None,
-    query_prefix: str | None = None,
-    document_prefix: str | None = None,
-    max_length: int | None = None,
-    device: str | None = None,
-    dtype: str = "fp32",
-    batch_size: int = 64,
-    nprobe: int | None = None,
-    ef_search: int | None = None,
-    mmap: bool = False,
-    threads: int | None = None,
-    latest: bool = False,
-    progress: bool = False,
-) -> DenseRetriever:
-    """A saved dense index with its encoders by name.
-
-    Where queries have an encoder of their own, only that one is opened.
-
-    Args:
-        folder: the index folder.
-        documents: the documents that it was built from.
-        encoder: as in :func:`dense_from_checkpoints`, like all up to ``batch_size``.
-        query_encoder: see there.
-        pooling: see there.
-        query_prefix: see there.
-        document_prefix: see there.
-        max_length: see there.
-        device: see there.
-        dtype: see there.
-        batch_size: see there.
-        nprobe: as in :meth:`~rulerag.retrieval.dense.DenseRetriever.load`, like all that follow.
-        ef_search: see there.
-        mmap: see there.
-        threads: see there.
-        latest: as in :func:`dense_from_checkpoints`; the index must have been built so.
-        progress: see there.
-
-    Raises:
-        RetrievalError: the folder holds no dense index, or a checkpoint cannot be opened.
-        FingerprintError: the index was built from other documents or by another encoder.
-    """
-    loading: dict[str, Any] = {
-        "pooling": pooling,
-        "query_prefix": query_prefix,
-        "document_prefix": document_prefix,
-        "max_length": max_length,
-        "device": device,
-        "dtype": dtype,
-        "batch_size": batch_size,
-    }
-    encoder, partner = _names(encoder, query_encoder)
-    checked = None if partner else load_encoder(encoder, **loading)
-    queries = load_encoder(partner, role="query", **loading) if partner else None
-    return DenseRetriever.load(
-        folder,
-        latest_statements(documents) if latest else documents,
-        checked,
-        query_encoder=queries,
-        nprobe=nprobe,
-        ef_search=ef_search,
-        mmap=mmap,
-        threads=threads,
-        progress=progress,
-    )
-
-
-def _sides(
-    encoder: str | Path, query_encoder: str | Path | None, loading: dict[str, Any]
-) -> tuple[SentenceEncoder, SentenceEncoder | None]:
-    encoder, partner = _names(encoder, query_encoder)
-    if partner is None:
-        return load_encoder(encoder, **loading), None
-    documents = load_encoder(encoder, role="document", **loading)
-    return documents, load_encoder(partner, role="query", **loading)
 
 
 def _names(

@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
-from rulerag.errors import ConfigError, DataError, EmptyDataError, RetrievalError
-from rulerag.io import atomic_write, cache_folder, prepare_folder, read_json, write_json
-from rulerag.retrieval.corpus import corpus_fingerprint, indexed_text
+from rulerag.errors import DataError, EmptyDataError, OutputError, RetrievalError
+from rulerag.io import cache_folder, prepare_folder, read_json, write_json
+from rulerag.output_folder import LOCK, locked
+from rulerag.retrieval.corpus import check_range, corpus_fingerprint, indexed_text
 from rulerag.retrieval.encoders import SentenceEncoder
 from rulerag.types import Document
 
@@ -26,8 +27,9 @@ __all__ = ["CorpusEmbeddings", "embed_corpus", "encode_checked"]
 _log = logging.getLogger(__name__)
 
 Floats = npt.NDArray[np.float32]
-_WHOLE = "vectors.npy"
-_SUMMARY = "summary.json"
+_VECTORS = "vectors.npy"
+_PROGRESS = "progress.json"  # of a run that goes on, or was killed
+_SUMMARY = "summary.json"  # of one that has ended
 
 
 class CorpusEmbeddings(NamedTuple):
@@ -54,7 +56,8 @@ def embed_corpus(
 ) -> CorpusEmbeddings:
     """Encode a corpus, or read the vectors that the same encoder gave to the same corpus before.
 
-    Work is kept chunk by chunk, so that a killed run goes on where it ended, to the same vectors.
+    Work is kept chunk by chunk, so that a killed run goes on where it ended, to the same vectors;
+    another process that needs the same vectors waits for them.
     Documents with the same text are encoded once and get the same vector.
 
     Args:
@@ -72,10 +75,7 @@ def embed_corpus(
         RetrievalError: the encoder gives something else than one vector for each text.
         OutputError: the cache cannot be written.
     """
-    if chunk_size < 1:
-        raise ConfigError(
-            f"{chunk_size} documents make no chunk", key="chunk_size", hint="say 8192"
-        )
+    check_range("chunk_size", chunk_size, 1)
     texts = [indexed_text(document) for document in documents]
     for document, text in zip(documents, texts, strict=True):
         if not text.strip():
@@ -88,12 +88,18 @@ def embed_corpus(
         encoder = encoder.with_role("document")
     name = getattr(encoder, "fingerprint", None)
     if not cache or name is None:
-        return _Work(texts, encoder, chunk_size).run(progress)
+        return _encode(texts, encoder, chunk_size, progress)
     folder = Path(cache_dir) if cache_dir is not None else cache_folder("embeddings")
     folder = folder / f"{corpus_fingerprint(documents)}-{name}-{chunk_size}"
-    return _read(folder, len(texts)) or _CachedWork(texts, encoder, chunk_size, folder).run(
-        progress
-    )
+    kept = _kept(folder, _SUMMARY, len(texts))
+    if kept is None:
+        prepare_folder(folder)
+        with locked(folder / LOCK, folder, wait=True):  # another process may make the same
+            kept = _kept(folder, _SUMMARY, len(texts))
+            if kept is None:
+                return _encode(texts, encoder, chunk_size, progress, folder)
+    _tell(kept.truncated, len(texts))
+    return CorpusEmbeddings(kept.vectors, kept.truncated)
 
 
 def encode_checked(
@@ -120,152 +126,86 @@ def encode_checked(
     return vectors
 
 
-class _Work:
-    """One pass over a corpus, in memory."""
-
-    def __init__(self, texts: Sequence[str], encoder: Encoder, chunk_size: int) -> None:
-        self.texts = texts
-        self.encoder = encoder
-        self.starts = range(0, len(texts), chunk_size)
-        self.chunk_size = chunk_size
-        self.done: dict[int, Floats] = {}
-        self.truncated = 0
-        first: dict[str, int] = {}
-        rows = [first.setdefault(text, row) for row, text in enumerate(texts)]
-        self.first = np.array(rows, dtype=np.int64)
-
-    def run(self, progress: bool) -> CorpusEmbeddings:
-        """Encode what is not done yet, and put it together."""
-        bar = tqdm(total=len(self.texts), desc="Encode", unit="document", disable=not progress)
-        with bar:
-            for number in range(len(self.starts)):
-                found = self.read(number)
-                if found is None:
-                    self.write(number, *self._encoded(number, bar))
-                else:
-                    self.done[number] = found[0]
-                    self.truncated += found[1]
-                    bar.update(len(found[0]))
-        result = self.finish()
-        if result.truncated:
-            _tell(result.truncated, len(self.texts))
-        return result
-
-    def _encoded(self, number: int, bar: tqdm[Any]) -> tuple[Floats, int]:
-        """The vectors of a chunk, and how many of its documents are cut."""
-        start = self.starts[number]
-        stop = min(start + self.chunk_size, len(self.texts))
-        rows = np.arange(start, stop)
-        own = rows[self.first[start:stop] == rows]
-        truncated = 0
-        dimension = next((chunk.shape[1] for chunk in self.done.values()), 0)
-        values = np.empty((0, dimension), dtype=np.float32)
-        if len(own):
-            values = encode_checked(self.encoder, [self.texts[row] for row in own], bar=bar)
-            truncated = int(getattr(self.encoder, "truncated", 0))
-        vectors = np.empty((len(rows), values.shape[1]), dtype=np.float32)
-        vectors[own - start] = values
-        for row in np.setdiff1d(rows, own):
-            place, offset = divmod(int(self.first[row]), self.chunk_size)
-            vectors[row - start] = vectors[offset] if place == number else self.done[place][offset]
-        bar.update(len(rows) - len(own))
-        return vectors, truncated
-
-    def read(self, number: int) -> tuple[Floats, int] | None:
-        """A chunk that an earlier run left, and how many of its documents were cut."""
-        return None
-
-    def write(self, number: int, vectors: Floats, truncated: int) -> None:
-        """Keep a chunk."""
-        self.done[number] = vectors
-        self.truncated += truncated
-
-    def finish(self) -> CorpusEmbeddings:
-        """All chunks as one array."""
-        return CorpusEmbeddings(np.concatenate(list(self.done.values())), self.truncated)
-
-
-class _CachedWork(_Work):
-    """One pass over a corpus that leaves its chunks on disk, then one file in their place."""
-
-    def __init__(
-        self, texts: Sequence[str], encoder: Encoder, chunk_size: int, folder: Path
-    ) -> None:
-        super().__init__(texts, encoder, chunk_size)
-        self.folder = prepare_folder(folder)
-
-    def _paths(self, number: int) -> tuple[Path, Path]:
-        return self.folder / f"{number:06d}.npy", self.folder / f"{number:06d}.json"
-
-    def read(self, number: int) -> tuple[Floats, int] | None:
-        vectors_path, note_path = self._paths(number)
-        if not note_path.exists():
-            return None
-        start = self.starts[number]
-        size = min(self.chunk_size, len(self.texts) - start)
-        try:
-            vectors = np.load(vectors_path, mmap_mode="r")
-            truncated = int(read_json(note_path)["truncated"])
-        except (OSError, ValueError, EOFError, KeyError, TypeError, DataError):
-            vectors = None
-        if vectors is None or vectors.ndim != 2 or len(vectors) != size:
-            _log.warning("%s is damaged and encoded again", vectors_path)
-            return None
-        return vectors, truncated
-
-    def write(self, number: int, vectors: Floats, truncated: int) -> None:
-        vectors_path, note_path = self._paths(number)
-        _save(vectors_path, vectors)
-        # Written last: a chunk counts when its note is there.
-        write_json(note_path, {"truncated": truncated})
-        self.done[number] = np.load(vectors_path, mmap_mode="r")
-        self.truncated += truncated
-
-    def finish(self) -> CorpusEmbeddings:
-        width = self.done[0].shape[1]
-        target = self.folder / _WHOLE
-        with atomic_write(target, "wb") as file:
-            header = {
-                "descr": np.lib.format.dtype_to_descr(np.dtype(np.float32)),
-                "fortran_order": False,
-                "shape": (len(self.texts), width),
-            }
-            np.lib.format.write_array_header_1_0(file, header)
-            for number in range(len(self.starts)):
-                file.write(np.ascontiguousarray(self.done[number]).data)
-        write_json(self.folder / _SUMMARY, {"truncated": self.truncated, "dimension": width})
-        self.done.clear()
-        for number in range(len(self.starts)):
-            for path in self._paths(number):
-                path.unlink(missing_ok=True)
-        return CorpusEmbeddings(np.load(target, mmap_mode="r"), self.truncated)
-
-
-def _save(path: Path, vectors: Floats) -> None:
-    with atomic_write(path, "wb") as file:
-        np.save(file, vectors)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _read(folder: Path, size: int) -> CorpusEmbeddings | None:
-    """The vectors that an earlier run finished."""
-    if not (folder / _SUMMARY).exists():
-        return None
-    try:
-        vectors = np.load(folder / _WHOLE, mmap_mode="r")
-        truncated = int(read_json(folder / _SUMMARY)["truncated"])
-    except (OSError, ValueError, EOFError, KeyError, TypeError, DataError):
-        vectors = None
-    if vectors is None or vectors.ndim != 2 or len(vectors) != size:
-        _log.warning("%s is damaged and encoded again", folder / _WHOLE)
-        return None
-    if truncated:
-        _tell(truncated, size)
+def _encode(
+    texts: Sequence[str],
+    encoder: Encoder,
+    chunk_size: int,
+    progress: bool,
+    folder: Path | None = None,
+) -> CorpusEmbeddings:
+    """One pass over a corpus, chunk by chunk; in a folder it goes on where a killed one ended."""
+    first: dict[str, int] = {}
+    original = np.array([first.setdefault(text, row) for row, text in enumerate(texts)])
+    vectors: Any = None
+    done = truncated = 0
+    if folder and (kept := _kept(folder, _PROGRESS, len(texts))) is not None:
+        vectors, done, truncated = np.load(folder / _VECTORS, mmap_mode="r+"), *kept[1:]
+    with tqdm(total=len(texts), desc="Encode", unit="document", disable=not progress) as bar:
+        bar.update(done)
+        for start in range(done, len(texts), chunk_size):
+            rows = np.arange(start, min(start + chunk_size, len(texts)))
+            own = rows[original[rows] == rows]
+            if len(own):
+                values = encode_checked(encoder, [texts[row] for row in own], bar=bar)
+                truncated += int(getattr(encoder, "truncated", 0))
+                if vectors is None:  # the first text is the first of its kind
+                    vectors = _storage(folder, (len(texts), values.shape[1]))
+                vectors[own] = values
+            vectors[rows] = vectors[original[rows]]
+            bar.update(len(rows) - len(own))
+            if folder is not None:
+                vectors.flush()
+                # Written last: a chunk counts when this tells of it.
+                write_json(folder / _PROGRESS, {"rows": int(rows[-1]) + 1, "truncated": truncated})
+    if folder is not None:
+        write_json(folder / _SUMMARY, {"truncated": truncated, "dimension": vectors.shape[1]})
+        (folder / _PROGRESS).unlink()
+    _tell(truncated, len(texts))
     return CorpusEmbeddings(vectors, truncated)
 
 
+def _storage(folder: Path | None, shape: tuple[int, int]) -> Any:
+    """Room for the vectors of a corpus, in memory or in a file."""
+    if folder is None:
+        return np.empty(shape, dtype=np.float32)
+    path = folder / _VECTORS
+    try:
+        (folder / _SUMMARY).unlink(missing_ok=True)  # of vectors that were damaged
+        made = np.lib.format.open_memmap(path, "w+", np.float32, shape)
+        if hasattr(os, "posix_fallocate"):  # a full disk is told now, not by a crash later
+            with open(path, "r+b") as file:
+                os.posix_fallocate(file.fileno(), 0, os.stat(path).st_size)
+    except OSError as error:
+        raise OutputError(f"cannot be written ({error.strerror})", path=folder) from error
+    return made
+
+
+class _Kept(NamedTuple):
+    """Vectors on disk, how many rows of them are done, and how many documents were cut."""
+
+    vectors: Floats
+    rows: int
+    truncated: int
+
+
+def _kept(folder: Path, note: str, size: int) -> _Kept | None:
+    """What an earlier run left, finished or not, by the file that tells of it."""
+    if not (folder / note).exists():
+        return None
+    try:
+        told = read_json(folder / note)
+        # To read it fails where the file is cut; opened to write it would be filled up with zeros.
+        vectors = np.load(folder / _VECTORS, mmap_mode="r")
+        if vectors.shape[:-1] == (size,):
+            return _Kept(vectors, int(told.get("rows", size)), int(told["truncated"]))
+    except (OSError, ValueError, EOFError, KeyError, TypeError, AttributeError, DataError):
+        pass
+    _log.warning("%s is damaged and encoded again", folder / _VECTORS)
+    return None
+
+
 def _tell(truncated: int, size: int) -> None:
-    _log.warning(
-        "%d of %d documents are longer than the encoder's window and are cut", truncated, size
-    )
+    if truncated:
+        _log.warning(
+            "%d of %d documents are longer than the encoder's window and are cut", truncated, size
+        )

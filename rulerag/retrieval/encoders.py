@@ -7,9 +7,9 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +17,18 @@ from tqdm.auto import tqdm
 
 from rulerag.errors import ConfigError, EmptyDataError, RetrievalError
 from rulerag.io import fingerprint_object
+from rulerag.retrieval.corpus import check_choice, check_range
 from rulerag.retrieval.encoders_checkpoint import quiet_transformers
-from rulerag.retrieval.encoders_tokens import padded, tokenize
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-__all__ = ["ROLES", "SIMILARITIES", "SentenceEncoder"]
+__all__ = ["ROLES", "SIMILARITIES", "SentenceEncoder", "padded", "tokenize"]
 
 _log = logging.getLogger(__name__)
+
+Longs = npt.NDArray[np.int64]
+_WINDOW = 4096  # texts cut at once: the tokenizer's own records are a hundred times the ids
 
 ROLES = ("both", "query", "document")
 SIMILARITIES = ("cosine", "dot")
@@ -77,20 +80,16 @@ class SentenceEncoder:
         progress: bool = False,
         name: str = "encoder",
     ) -> None:
-        check_role(role)
-        if batch_size < 1:
-            raise ConfigError(f"{batch_size} texts make no batch", key="batch_size", hint="say 64")
-        if max_length is not None and max_length < 3:
-            raise ConfigError(
-                f"{max_length} tokens hold no text", key="max_length", hint="3 or more, say 128"
-            )
+        check_choice("role", role, ROLES)
+        check_range("batch_size", batch_size, 1)
+        check_range("max_length", 3 if max_length is None else max_length, 3)
         self.model = model
         self.role = role
         self.query_prefix = self._prompt("query") if query_prefix is None else query_prefix
-        self.document_prefix = (
-            self._prompt("document") if document_prefix is None else document_prefix
-        )
-        self.similarity = _similarity(model, similarity)
+        known = self._prompt("document")
+        self.document_prefix = known if document_prefix is None else document_prefix
+        self.similarity = str(similarity or model.similarity_fn_name)
+        check_choice("similarity", self.similarity, SIMILARITIES)
         self.window = _window(model, max_length)
         self.batch_size = batch_size
         self.progress = progress
@@ -107,7 +106,7 @@ class SentenceEncoder:
         Raises:
             ConfigError: there is no such role, or this encoder was made for the other one.
         """
-        check_role(role)
+        check_choice("role", role, ROLES)
         if self.role not in (role, "both"):
             raise ConfigError(
                 f"{self.name} encodes a {self.role}, not a {role}",
@@ -159,9 +158,8 @@ class SentenceEncoder:
                     f"text {number} of {len(texts)} is empty", hint="leave empty texts out"
                 )
         own = tqdm(total=len(texts), desc="Encode", unit="text", disable=not self.progress)
-        context: AbstractContextManager[Any] = nullcontext(bar) if bar is not None else own
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
-        with context as shown:
+        with own if bar is None else nullcontext(bar) as shown:
             batches = self._plain(texts) if self._is_plain() else self._by_model(texts)
             for rows, values in batches:
                 vectors[rows] = values[:, : self.dimension]
@@ -275,23 +273,6 @@ class SentenceEncoder:
         return not any(tokenizer.backend_tokenizer.encode("a").type_ids)
 
 
-def check_role(role: str) -> None:
-    """Raise a ConfigError unless ``role`` is one of :data:`ROLES`."""
-    if role not in ROLES:
-        raise ConfigError(f"unknown role {role!r}", key="role", hint=f"one of {', '.join(ROLES)}")
-
-
-def _similarity(model: SentenceTransformer, similarity: str | None) -> str:
-    chosen = similarity or model.similarity_fn_name
-    if chosen not in SIMILARITIES:
-        raise ConfigError(
-            f"vectors cannot be compared by {chosen!r}",
-            key="similarity",
-            hint=f"one of {', '.join(SIMILARITIES)}",
-        )
-    return str(chosen)
-
-
 def _window(model: SentenceTransformer, max_length: int | None) -> int | None:
     """Tokens read of a text: what the model has positions for, or less when told so."""
     own = getattr(model, "max_seq_length", None)
@@ -331,3 +312,81 @@ def _tokenizer(model: SentenceTransformer) -> str:
         return fingerprint_object(state)
     vocabulary: Any = getattr(tokenizer, "get_vocab", dict)()
     return fingerprint_object(sorted(map(str, vocabulary.items())))
+
+
+class Tokens(NamedTuple):
+    """The tokens of many texts, one after the other.
+
+    Args:
+        ids: int32 array of shape (n_tokens,).
+        starts: int64 array of shape (n_texts + 1,); text i holds ``ids[starts[i]:starts[i + 1]]``.
+        truncated: how many texts lost tokens to the window.
+    """
+
+    ids: npt.NDArray[np.int32]
+    starts: Longs
+    truncated: int
+
+    @property
+    def lengths(self) -> Longs:
+        """Tokens of each text."""
+        return np.diff(self.starts)
+
+
+def tokenize(tokenizer: Any, texts: Sequence[str], window: int | None) -> Tokens:
+    """Cut texts into tokens, special ones included.
+
+    Args:
+        tokenizer: a fast tokenizer of transformers; its own settings are left as they were.
+        texts: the texts.
+        window: tokens kept of a text; all when None.
+    """
+    backend = tokenizer.backend_tokenizer
+    truncation, padding = backend.truncation, backend.padding
+    parts: list[npt.NDArray[np.int32]] = []
+    lengths: list[int] = []
+    truncated = 0
+    try:
+        backend.no_padding()
+        if window is None:
+            backend.no_truncation()
+        else:
+            backend.enable_truncation(window)
+        for start in range(0, len(texts), _WINDOW):
+            for encoding in backend.encode_batch_fast(list(texts[start : start + _WINDOW])):
+                ids = np.array(encoding.ids, dtype=np.int32)
+                parts.append(ids)
+                lengths.append(len(ids))
+                truncated += bool(encoding.overflowing)
+    finally:
+        _restore(backend, truncation, padding)
+    flat = np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
+    return Tokens(flat, np.concatenate(([0], np.cumsum(lengths, dtype=np.int64))), truncated)
+
+
+def _restore(backend: Any, truncation: Any, padding: Any) -> None:
+    backend.no_truncation() if truncation is None else backend.enable_truncation(**truncation)
+    backend.no_padding() if padding is None else backend.enable_padding(**padding)
+
+
+def padded(tokens: Tokens, rows: Longs, pad_id: int, *, left: bool = False) -> tuple[Longs, Longs]:
+    """Some texts as a batch.
+
+    Args:
+        tokens: the tokens of all texts.
+        rows: the texts of the batch.
+        pad_id: the id to fill up with.
+        left: fill up on the left.
+
+    Returns:
+        ``input_ids`` and ``attention_mask``, int64 arrays of shape (len(rows), longest).
+    """
+    starts = tokens.starts[rows][:, None]
+    lengths = tokens.starts[rows + 1][:, None] - starts
+    width = int(lengths.max(initial=0))
+    places = np.arange(width)
+    offset = places - (width - lengths) if left else np.broadcast_to(places, (len(rows), width))
+    inside = offset >= 0 if left else offset < lengths
+    ids = np.full((len(rows), width), pad_id, dtype=np.int64)
+    ids[inside] = tokens.ids[(starts + offset)[inside]]
+    return ids, inside.astype(np.int64)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +29,7 @@ _WEIGHTS = {
     "bin": ["pytorch_model*.bin", "0_*/pytorch_model*.bin"],
 }
 _UNUSED = ["onnx/*", "openvino/*", "coreml/*", "flax_model*", "tf_model*"]
+_DPR_KINDS = {"DPRQuestionEncoder": "dpr-question", "DPRContextEncoder": "dpr-context"}
 # Heads that give something else than a vector of a text.
 _NO_ENCODER = re.compile(r"(ForCausalLM|LMHeadModel|ForConditionalGeneration|Reader)$")
 _CLASSIFIER = re.compile(r"For(Sequence|Token|Image)Classification$|ForQuestionAnswering$")
@@ -83,9 +86,14 @@ def _from_hub(name: str, revision: str | None) -> Path:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HfHubHTTPError, HFValidationError
     except ImportError as error:
-        raise MissingDependencyError("huggingface-hub") from error
+        raise MissingDependencyError("huggingface-hub", "hf") from error
+    fetch: Any = partial(snapshot_download, name, revision=revision)
     try:
-        folder = _download(snapshot_download, name, revision)
+        folder = Path(fetch(allow_patterns=_SMALL_FILES))
+        for suffix, patterns in _WEIGHTS.items():
+            fetch(allow_patterns=patterns, ignore_patterns=_UNUSED)
+            if any(folder.glob(f"*.{suffix}")) or any(folder.glob(f"0_*/*.{suffix}")):
+                break
     except (OSError, HfHubHTTPError, HFValidationError) as error:
         reason = str(error).split("\n")[0]
         raise RetrievalError(
@@ -94,15 +102,6 @@ def _from_hub(name: str, revision: str | None) -> Path:
             hint="give the folder of a downloaded checkpoint, or download it once where there is "
             f"a network: hf download {name}",
         ) from error
-    return folder
-
-
-def _download(fetch: Any, name: str, revision: str | None) -> Path:
-    folder = Path(fetch(name, revision=revision, allow_patterns=_SMALL_FILES))
-    for suffix, patterns in _WEIGHTS.items():
-        fetch(name, revision=revision, allow_patterns=patterns, ignore_patterns=_UNUSED)
-        if any(folder.glob(f"*.{suffix}")) or any(folder.glob(f"0_*/*.{suffix}")):
-            break
     return folder
 
 
@@ -126,34 +125,25 @@ def _check_sentence_transformers(name: str | Path, folder: Path) -> None:
 
 def _kind(name: str | Path, config: dict[str, Any]) -> str:
     architectures = [str(a) for a in config.get("architectures") or ()]
-    if "DPRQuestionEncoder" in architectures:
-        return "dpr-question"
-    if "DPRContextEncoder" in architectures:
-        return "dpr-context"
+    for architecture, kind in _DPR_KINDS.items():
+        if architecture in architectures:
+            return kind
+    refused = ""
     for architecture in architectures:
         if _CLASSIFIER.search(architecture):
-            raise RetrievalError(
-                f"{name}: is a classifier or cross-encoder ({architecture}), no encoder of texts",
-                hint=_WHAT_WORKS,
-            )
-        if _NO_ENCODER.search(architecture):
-            raise RetrievalError(
-                f"{name}: is no encoder ({architecture})",
-                hint=_WHAT_WORKS,
-            )
-    if config.get("is_encoder_decoder") or config.get("is_decoder"):
-        raise RetrievalError(
-            f"{name}: is a decoder (model type {config.get('model_type')!r}), no encoder",
-            hint=_WHAT_WORKS,
-        )
+            refused = f"is a classifier or cross-encoder ({architecture}), no encoder of texts"
+        elif _NO_ENCODER.search(architecture):
+            refused = f"is no encoder ({architecture})"
+    if not refused and (config.get("is_encoder_decoder") or config.get("is_decoder")):
+        refused = f"is a decoder (model type {config.get('model_type')!r}), no encoder"
+    if refused:
+        raise RetrievalError(f"{name}: {refused}", hint=_WHAT_WORKS)
     if config.get("model_type") == "dpr":
         # Loaded as the wrong one of the two, every weight would be random, without a word.
         raise RetrievalError(
             f"{name}: is a DPR checkpoint that does not say whether it encodes questions or "
             "contexts",
-            path=None,
-            hint='add "architectures": ["DPRQuestionEncoder"] or ["DPRContextEncoder"] to its '
-            "config.json",
+            hint=f'add "architectures": {" or ".join(map(repr, _DPR_KINDS))} to its config.json',
         )
     return "transformer"
 
@@ -164,19 +154,16 @@ def quiet_transformers() -> Iterator[None]:
 
     And bitsandbytes, which comes with it where it is installed, from naming kernels that it lacks.
     """
-    import importlib
-
-    kernels = logging.getLogger("bitsandbytes")
-    before = kernels.level
-    kernels.setLevel(logging.ERROR)
     talk: Any = importlib.import_module("transformers.utils.logging")
-    level, bars = talk.get_verbosity(), talk.is_progress_bar_enabled()
+    kernels = logging.getLogger("bitsandbytes")
+    before = kernels.level, talk.get_verbosity(), talk.is_progress_bar_enabled()
+    kernels.setLevel(logging.ERROR)
     talk.set_verbosity_error()
     talk.disable_progress_bar()
     try:
         yield
     finally:
-        kernels.setLevel(before)
-        talk.set_verbosity(level)
-        if bars:
+        kernels.setLevel(before[0])
+        talk.set_verbosity(before[1])
+        if before[2]:
             talk.enable_progress_bar()

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
+import re
 import tempfile
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rulerag.errors import ConfigError, MissingDependencyError, RetrievalError, RuleRAGError
-from rulerag.retrieval.encoders import SentenceEncoder, check_role
+from rulerag.retrieval.corpus import check_choice
+from rulerag.retrieval.encoders import ROLES, SentenceEncoder
 from rulerag.retrieval.encoders_checkpoint import Checkpoint, find_checkpoint, quiet_transformers
-from rulerag.retrieval.pooling import Recipe, check_pooling, known_recipe
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-__all__ = ["DTYPES", "NANO_ENCODER", "load_encoder"]
+__all__ = ["DTYPES", "NANO_ENCODER", "POOLINGS", "Recipe", "known_recipe", "load_encoder"]
 
 _log = logging.getLogger(__name__)
 
@@ -32,6 +34,49 @@ _DPR = {
     "dpr-context": ("DPRContextEncoder", "ctx_encoder", "document"),
 }
 _NEEDED = "torch", "transformers", "sentence_transformers"
+
+POOLINGS = ("cls", "mean", "max", "pooler")
+"""Ways to one vector:
+
+- ``cls``: the last layer's vector of the first token;
+- ``mean``: the mean of the last layer over the tokens of the text, padding left out;
+- ``max``: its maximum in each dimension;
+- ``pooler``: the first token's vector through the checkpoint's own linear layer and tanh.
+"""
+
+
+class Recipe(NamedTuple):
+    """What a checkpoint's authors do with it.
+
+    Args:
+        pooling: one of :data:`POOLINGS`.
+        similarity: ``cosine`` or ``dot``.
+        query_prefix: text set before every query.
+        document_prefix: text set before every document.
+    """
+
+    pooling: str
+    similarity: str = "cosine"
+    query_prefix: str = ""
+    document_prefix: str = ""
+
+
+# By architecture first, for it travels with the checkpoint; then by the end of its name, for a
+# plain BertModel does not say what its vectors are pooled by.
+_BY_ARCHITECTURE = {
+    "DPRQuestionEncoder": Recipe("cls", "dot"),
+    "DPRContextEncoder": Recipe("cls", "dot"),
+    "Contriever": Recipe("mean", "dot"),
+}
+_BY_NAME = (
+    (re.compile(r"\bunsup-simcse\b"), Recipe("cls")),
+    (re.compile(r"\bsup-simcse\b"), Recipe("pooler")),
+    (re.compile(r"\bm?contriever\b"), Recipe("mean", "dot")),
+    (
+        re.compile(r"\be5-(small|base|large)\b"),
+        Recipe("mean", query_prefix="query: ", document_prefix="passage: "),
+    ),
+)
 
 
 def load_encoder(
@@ -53,7 +98,7 @@ def load_encoder(
 
     Pooling, similarity and prefixes are those of the authors for DPR question and context
     encoders, SimCSE (supervised and not), Contriever, E5 and every sentence-transformers model;
-    see :func:`~rulerag.retrieval.pooling.known_recipe`. Any other BERT-like model is pooled by the
+    see :func:`known_recipe`. Any other BERT-like model is pooled by the
     mean, which is told.
 
     Args:
@@ -79,11 +124,12 @@ def load_encoder(
         ConfigError: an option is unknown.
         MissingDependencyError: torch or sentence-transformers is not installed.
     """
-    check_role(role)
-    check_pooling(pooling)
-    if dtype not in DTYPES:
-        raise ConfigError(f"unknown dtype {dtype!r}", key="dtype", hint=f"one of {DTYPES}")
-    _check_installed()
+    check_choice("role", role, ROLES)
+    check_choice("pooling", pooling or POOLINGS[0], POOLINGS)
+    check_choice("dtype", dtype, DTYPES)
+    for module in _NEEDED:
+        if importlib.util.find_spec(module) is None:
+            raise MissingDependencyError(module.replace("_", "-"), "dense")
     checkpoint = find_checkpoint(_SHIPPED if str(name) == NANO_ENCODER else name, revision)
     recipe = _recipe(checkpoint, pooling)
     model = _open(checkpoint, recipe, device, dtype)
@@ -104,12 +150,26 @@ def load_encoder(
     )
 
 
-def _check_installed() -> None:
-    import importlib.util
+def known_recipe(name: str, config: Mapping[str, Any] | None = None) -> Recipe | None:
+    """The recipe of a checkpoint; None when nothing tells it.
 
-    for module in _NEEDED:
-        if importlib.util.find_spec(module) is None:
-            raise MissingDependencyError(module.replace("_", "-"))
+    Args:
+        name: its folder or its name on the Hugging Face Hub; the last part counts.
+        config: its ``config.json``.
+
+    References:
+        DPR: Karpukhin et al. 2020, section 3.1. SimCSE: Gao et al. 2021, section 3 and its
+        repository: unsupervised models drop the pooler's layer after training, supervised ones
+        keep it. Contriever: Izacard et al. 2022, section 3.1. E5: Wang et al. 2022, section 4.1.
+    """
+    for architecture in (config or {}).get("architectures") or ():
+        if architecture in _BY_ARCHITECTURE:
+            return _BY_ARCHITECTURE[architecture]
+    last = PurePath(name).name.lower().replace("_", "-")
+    for pattern, recipe in _BY_NAME:
+        if pattern.search(last):
+            return recipe
+    return None
 
 
 def _role(checkpoint: Checkpoint, role: str) -> str:

@@ -1,4 +1,4 @@
-"""Which body atom of its guiding rule a found document grounds."""
+"""Which body atoms of a rule a document grounds, and what the variables stand for there."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from rulerag.rules import Atom, Rule
-from rulerag.types import Document, Fact, Query, ScoredDocument
+from rulerag.types import Document, Fact, Query, RuleHit, ScoredDocument
 
-__all__ = ["Bound", "far_ends", "grounded_atom", "grounds", "with_grounded_atoms"]
+__all__ = [
+    "Bound",
+    "far_ends",
+    "grounded_atom",
+    "grounds",
+    "leads_elsewhere",
+    "with_grounded_atoms",
+]
 
 Bound = Mapping[str, Collection[str]]
 """What some variables of a rule may stand for."""
@@ -34,6 +41,27 @@ def far_ends(atom: Atom, facts: Iterable[Fact], variable: str, bound: Bound) -> 
         for fact in facts
         if grounds(atom, fact, bound)
     ]
+
+
+def leads_elsewhere(
+    document: Document, rule: Rule, number: int, bound: Bound, stated: frozenset[str]
+) -> bool:
+    """Whether a document may lead a rule to an answer that is not stated.
+
+    It may not where it grounds the atom and every answer that it names so is stated.
+
+    Args:
+        document: what was found.
+        rule: the guiding rule.
+        number: the body atom that was searched; only one with the head's object names answers.
+        bound: what variables stand for.
+        stated: the answers that are stated.
+    """
+    atom = rule.body[number]
+    if rule.head.object not in (atom.subject, atom.object):
+        return True
+    named = far_ends(atom, document.facts, rule.head.object, bound)
+    return not named or not stated.issuperset(named)
 
 
 def grounded_atom(
@@ -73,17 +101,15 @@ def with_grounded_atoms(
         documents: what they found.
         bound: by rule id, what further variables stand for.
     """
-    by_id: Mapping[str, Rule] = {rule.id: rule for rule in rules}
-    known = bound or {}
+    by_id = {rule.id: rule for rule in rules}
 
-    def atom(rule_id: str, document: Document) -> int | None:
-        return grounded_atom(by_id[rule_id], query, document, known.get(rule_id))
+    def grounded(hit: RuleHit, document: Document) -> RuleHit:
+        if hit.rule_id is None:
+            return hit
+        known = (bound or {}).get(hit.rule_id)
+        return replace(hit, atom=grounded_atom(by_id[hit.rule_id], query, document, known))
 
-    told = []
-    for scored in documents:
-        hits = tuple(
-            hit if hit.rule_id is None else replace(hit, atom=atom(hit.rule_id, scored.document))
-            for hit in scored.found_by
-        )
-        told.append(replace(scored, found_by=hits))
-    return told
+    return [
+        replace(scored, found_by=tuple(grounded(hit, scored.document) for hit in scored.found_by))
+        for scored in documents
+    ]

@@ -8,18 +8,16 @@ an earlier one bound: *what does ann born in ?* finds Velm, *what does Velm city
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
 from rulerag.kg.grounding import body_order
-from rulerag.retrieval.grounded import far_ends
-from rulerag.retrieval.stated import leads_elsewhere
+from rulerag.retrieval.grounded import Bound, far_ends
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, Query
 
-__all__ = ["Finder", "Step", "Texts", "Trail", "Words", "follow"]
+__all__ = ["Step", "Trail"]
 
 
 class Step(NamedTuple):
@@ -48,7 +46,6 @@ class Trail:
         query: the query.
         rule: a rule whose head's subject is the query's subject.
         bridges: how many entities of a hop the next one asks about.
-        stated: answers that are not asked for; documents that lead to these alone are left out.
 
     Attributes:
         bound: for each variable what it may stand for, and the weights of these entities.
@@ -57,7 +54,6 @@ class Trail:
     query: Query
     rule: Rule
     bridges: int
-    stated: frozenset[str] = frozenset()
     bound: dict[str, dict[str, float]] = field(init=False)
     _order: list[int] = field(init=False)
 
@@ -99,120 +95,54 @@ class Trail:
         number = f"{self.query.id}|{self.rule.id}|{step.atom}"
         return replace(self.query, id=number, text=text, subject=step.entity), rule
 
-    def follows(self, step: Step, document: Document) -> bool:
-        """Whether a document may be kept of a step: from the second hop on it grounds the atom.
-
-        What a first hop finds is kept as that of any rule. A later one asks about an entity that
-        may be of no use, and its best documents may be about something else.
-        """
-        if self.stated and not leads_elsewhere(
-            document, self.rule, step.atom, self._known(step), self.stated
-        ):
-            return False
-        return step.hop == 0 or bool(self._far_ends(step, document))
-
     def names_answer(self, step: Step) -> bool:
         """Whether a step's atom has the head's object."""
         atom = self.rule.body[step.atom]
         return self.rule.head.object in (atom.subject, atom.object)
 
-    def learn(self, step: Step, found: Sequence[tuple[Document, float]]) -> None:
+    def learn(self, step: Step, found: Iterable[tuple[Iterable[str], float]]) -> None:
         """Bind the other end of a step's atom to what its search found.
 
         Args:
             step: the step.
-            found: documents, best first, with their shares of the search's best score.
+            found: of each document :meth:`far_ends` and its score over the search's best score.
         """
-        atom = self.rule.body[step.atom]
-        other = atom.object if atom.subject == step.variable else atom.subject
+        other = self._other(step)
         # An atom between two ends that are known already binds nothing.
         if not other.startswith("?") or other in self._named(step):
             return
         entities = self.bound.setdefault(other, {})
-        for document, share in found:
-            for end in self._far_ends(step, document):
+        for ends, share in found:
+            for end in ends:
                 entities[end] = max(entities.get(end, 0.0), step.weight * share)
+
+    def far_ends(self, step: Step, document: Document, known: Bound | None = None) -> list[str]:
+        """The entities at the other end of a step's atom, in the facts that ground it.
+
+        Args:
+            step: the step.
+            document: its facts are looked at.
+            known: :meth:`known` of the step, for many documents.
+        """
+        atom = self.rule.body[step.atom]
+        return far_ends(atom, document.facts, self._other(step), known or self.known(step))
+
+    def known(self, step: Step) -> dict[str, dict[str, float]]:
+        """What earlier hops bound, and the entity that the step asks about."""
+        known = {name: self.bound[name] for name in self._named(step) if name in self.bound}
+        known[step.variable] = {step.entity: step.weight}
+        return known
+
+    def _other(self, step: Step) -> str:
+        """The term at the other end of a step's atom."""
+        atom = self.rule.body[step.atom]
+        return atom.object if atom.subject == step.variable else atom.subject
 
     def _named(self, step: Step) -> set[str]:
         """The variables of earlier hops."""
         atoms = [self.rule.body[place] for place in self._order[: step.hop]]
         ends = {end for atom in atoms for end in (atom.subject, atom.object)}
         return ends | {self.rule.head.subject}
-
-    def _known(self, step: Step) -> dict[str, dict[str, float]]:
-        """What earlier hops bound, and the entity that the step asks about."""
-        known = {name: self.bound[name] for name in self._named(step) if name in self.bound}
-        known[step.variable] = {step.entity: step.weight}
-        return known
-
-    def _far_ends(self, step: Step, document: Document) -> list[str]:
-        """The entities at the other end of a step's atom, in the facts that ground it."""
-        atom = self.rule.body[step.atom]
-        other = atom.object if atom.subject == step.variable else atom.subject
-        return far_ends(atom, document.facts, other, self._known(step))
-
-
-Words = Callable[[str], str]
-Texts = Callable[[Query, Rule], list[str]]
-Found = TypeVar("Found")
-
-
-class Finder(Protocol[Found]):
-    """Searches in batches; what one query found is opaque to those who follow hops."""
-
-    def search(self, batch: Sequence[Query]) -> list[Found]:
-        """What each query of a batch found."""
-        ...
-
-    def best(self, found: Found) -> list[tuple[Document, float]]:
-        """The best documents of a search, with their shares of its best score."""
-        ...
-
-    def keep(self, found: Found, wanted: Callable[[Document], bool]) -> Found:
-        """The same search without the documents that are not wanted."""
-        ...
-
-
-def follow(
-    trails: Sequence[Trail],
-    finder: Finder[Found],
-    texts: Texts,
-    words: Words,
-    *,
-    bridge_weight: float = 1.0,
-) -> list[list[tuple[float, Found]]]:
-    """The searches of every trail, all trails hop by hop together.
-
-    Args:
-        trails: queries under rules; what they bind is told in them.
-        finder: searches.
-        texts: how a query and a one-atom rule become texts.
-        words: the words of a raw entity.
-        bridge_weight: how much a search counts whose atom does not name the answer.
-
-    Returns:
-        For each trail its searches, each with the weight of what led to it.
-    """
-    searches: list[list[tuple[float, Found]]] = [[] for _ in trails]
-    for hop in range(max((len(trail.rule.body) for trail in trails), default=0)):
-        asked: list[tuple[int, Step]] = []
-        batch: dict[tuple[str, str, str, int | None], Query] = {}
-        keys = []
-        for number, trail in enumerate(trails):
-            for step in trail.steps(hop):
-                about, rule = trail.asked(step, (words(trail.query.subject), words(step.entity)))
-                for text in texts(about, rule):
-                    asked.append((number, step))
-                    keys.append((text, about.subject, about.relation, about.timestamp))
-                    batch.setdefault(keys[-1], replace(about, text=text))
-        found = dict(zip(batch, finder.search(list(batch.values())) if batch else [], strict=True))
-        for (number, step), key in zip(asked, keys, strict=True):
-            trail = trails[number]
-            kept = finder.keep(found[key], partial(trail.follows, step))
-            trail.learn(step, finder.best(kept))
-            weight = step.weight * (1.0 if trail.names_answer(step) else bridge_weight)
-            searches[number].append((weight, kept))
-    return searches
 
 
 def _renamed(text: str, subject: str, entity: str) -> str:

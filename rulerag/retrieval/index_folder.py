@@ -13,7 +13,7 @@ from rulerag.errors import DataError, FingerprintError, OutputError, RetrievalEr
 from rulerag.io import check_folder, made_folder, read_json, write_json
 from rulerag.output_folder import LOCK, locked
 
-__all__ = ["MANIFEST", "check_manifest", "index_lock", "new_index_folder"]
+__all__ = ["MANIFEST", "broken_index", "check_manifest", "index_lock", "new_index_folder"]
 
 MANIFEST = "manifest.json"
 _LAYOUT = 1
@@ -21,7 +21,7 @@ _LAYOUT = 1
 
 @contextmanager
 def new_index_folder(
-    path: str | Path, kind: str, *, corpus: str, settings: Mapping[str, Any], num_documents: int
+    path: str | Path, kind: str, corpus: str, num_documents: int, settings: Mapping[str, Any]
 ) -> Iterator[Path]:
     """Give a working folder that takes the name ``path`` only when the block ends well.
 
@@ -32,8 +32,8 @@ def new_index_folder(
         path: where the index shall stand.
         kind: the kind of index, written to the manifest.
         corpus: the fingerprint of the indexed corpus.
-        settings: what a reader of the index must know, as JSON values.
         num_documents: documents in the index.
+        settings: what a reader of the index must know, as JSON values.
 
     Raises:
         OutputError: the place is taken by something that is no index, cannot be written, or is
@@ -123,30 +123,37 @@ def check_manifest(path: str | Path, kind: str, *, corpus: str) -> dict[str, Any
         FingerprintError: the index was built from another corpus.
     """
     folder = Path(path)
-    hint = f"build it anew: rulerag index CORPUS --retriever {kind} --out DIR"
     if not (folder / MANIFEST).is_file():
-        raise RetrievalError(
-            f"{folder}: no {kind} index here (no {MANIFEST})", path=None, hint=hint
-        )
+        raise broken_index(kind, None, f"{folder}: no {kind} index here (no {MANIFEST})")
     try:
         manifest = read_json(folder / MANIFEST)
     except DataError as error:
-        raise RetrievalError(f"the manifest is damaged: {error}", hint=hint) from error
+        raise broken_index(kind, None, f"the manifest is damaged: {error}") from error
     if not isinstance(manifest, dict) or not isinstance(manifest.get("settings"), dict):
-        raise RetrievalError("the manifest is damaged", path=folder / MANIFEST, hint=hint)
-    if manifest.get("kind") != kind or manifest.get("layout") != _LAYOUT:
-        raise RetrievalError(
-            f"holds an index of kind {manifest.get('kind')!r}, layout {manifest.get('layout')!r}; "
-            f"kind {kind!r}, layout {_LAYOUT} is wanted",
-            path=folder,
-            hint=hint,
-        )
+        raise broken_index(kind, folder / MANIFEST, "the manifest is damaged")
+    found = manifest.get("kind"), manifest.get("layout")
+    if found != (kind, _LAYOUT):
+        told = f"holds an index of kind {found[0]!r}, layout {found[1]!r}"
+        raise broken_index(kind, folder, f"{told}; kind {kind!r}, layout {_LAYOUT} is wanted")
     if manifest.get("corpus_fingerprint") != corpus:
+        told = f"{manifest.get('corpus_fingerprint')}, the documents given are {corpus}"
         raise FingerprintError(
-            f"the index was built from another corpus "
-            f"({manifest.get('corpus_fingerprint')}, the documents given are {corpus})",
-            path=folder,
-            hint=hint,
+            f"the index was built from another corpus ({told})", path=folder, hint=_anew(kind)
         )
     settings: dict[str, Any] = manifest["settings"]
     return settings
+
+
+def broken_index(kind: str, path: str | Path | None, message: str) -> RetrievalError:
+    """An error about an index, with the command that builds it anew.
+
+    Args:
+        kind: the kind of index.
+        path: its folder, or a file in it.
+        message: what is wrong.
+    """
+    return RetrievalError(message, path=path, hint=_anew(kind))
+
+
+def _anew(kind: str) -> str:
+    return f"build it anew: rulerag index CORPUS --retriever {kind} --out DIR"

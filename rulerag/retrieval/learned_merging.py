@@ -11,21 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from rulerag.errors import ConfigError, did_you_mean
+from rulerag.errors import ConfigError
 from rulerag.io import read_json, write_json
-from rulerag.retrieval.corpus import Rows
-from rulerag.retrieval.evidence_merging import Hits, RowSearch, in_layers
-from rulerag.types import Document, Query, ScoredDocument
+from rulerag.retrieval.corpus import check_choice
+from rulerag.retrieval.merging import Floats, GroupMerger, Longs, RuleSearch, SearchHits, Weighed
+from rulerag.types import Document, Query
 
-__all__ = ["FEATURES", "Hit", "LearnedMerger", "MergeWeights"]
-
-Longs = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+__all__ = ["FEATURES", "LearnedMerger", "MergeWeights"]
 
 FEATURES = {
     "confidence": "log of the search's weight, the rule's confidence",
@@ -68,14 +64,11 @@ class MergeWeights:
 
     def __post_init__(self) -> None:
         for name, value in self.weights.items():
-            if name not in FEATURES:
-                raise ConfigError(
-                    f"unknown feature {name!r}", key="weights", hint=did_you_mean(name, FEATURES)
-                )
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise ConfigError(f"{value!r} is no number", key=f"weights.{name}", hint="0.5")
-            if not np.isfinite(value):
-                raise ConfigError(f"{value} is not finite", key=f"weights.{name}", hint="0.5")
+            check_choice("weights", name, FEATURES, "feature")
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not number or not np.isfinite(value):
+                told = f"{value!r} is no finite number"
+                raise ConfigError(told, key=f"weights.{name}", hint="0.5")
 
     @property
     def vector(self) -> Floats:
@@ -110,34 +103,12 @@ class MergeWeights:
         return cls(weights, told.get("about") or {})
 
 
-class Hit(NamedTuple):
-    """The hits of one query's searches as columns of length n.
-
-    Args:
-        search: the search's number.
-        rank: from 0.
-        row: the corpus row.
-        score: as the retriever gave it.
-        candidate: codes of candidate answers, from 0.
-        features: shape (n, number of :data:`FEATURES`).
-    """
-
-    search: Longs
-    rank: Longs
-    row: Longs
-    score: Floats
-    candidate: Longs
-    features: Floats
-
-
-class LearnedMerger:
+class LearnedMerger(GroupMerger):
     """Orders the documents of several searches by what they tell of candidate answers.
 
     A document's candidate is the entity in it, other than the query's subject, that the corpus has
-    most often as an object of the asked relation. A candidate's evidence is the sum over its hits;
-    its value is its share of all evidence. The list takes the document with most evidence of every
-    candidate, candidates by value, then every second document, and so on. The score of a document
-    in round i (from 0) is its candidate's value minus i.
+    most often as an object of the asked relation. Documents of one candidate form a group, whose
+    value is its fraction of all evidence.
 
     Args:
         documents: the corpus.
@@ -145,86 +116,66 @@ class LearnedMerger:
     """
 
     def __init__(self, documents: Sequence[Document], weights: MergeWeights) -> None:
-        self.documents = documents
+        super().__init__(documents)
         self.weights = weights
         self._vector = weights.vector
-        self._entities: dict[str, int] = {}
-        self._relations: dict[str, int] = {}
-        code = self._entities.setdefault
+        self._entities, self._relations = _Codes(), _Codes()
         ends: list[list[int]] = []
         relations: list[list[int]] = []
         stated: list[tuple[int, int]] = []
-        self._time = np.full(len(documents), np.nan)
-        for row, document in enumerate(documents):
-            mine: dict[int, None] = {}
-            told: dict[int, None] = {}
-            for fact in document.facts:
-                subject = code(fact.subject, len(self._entities))
-                object_ = code(fact.object, len(self._entities))
-                mine[subject] = mine[object_] = None
-                relation = self._relations.setdefault(fact.relation, len(self._relations))
-                told[relation] = None
-                stated.append((relation, object_))
-                if fact.timestamp is not None:
-                    self._time[row] = np.fmax(self._time[row], fact.timestamp)
-            ends.append(list(mine))
-            relations.append(list(told))
+        for document in documents:
+            facts = document.facts
+            coded = [self._entities[end] for fact in facts for end in (fact.subject, fact.object)]
+            of_facts = [self._relations[fact.relation] for fact in facts]
+            ends.append(list(dict.fromkeys(coded)))
+            relations.append(list(dict.fromkeys(of_facts)))
+            stated.extend(zip(of_facts, coded[1::2], strict=True))
+        times = [document.timestamp for document in documents]
+        self._time = np.array([np.nan if time is None else time for time in times])
         self._ends, self._told = _padded(ends), _padded(relations)
         pairs = np.array(stated, dtype=np.int64).reshape(-1, 2)
         codes = pairs[:, 0] * max(1, len(self._entities)) + pairs[:, 1]
         self._codes, self._counts = np.unique(codes, return_counts=True)
 
-    def merge(
-        self, query: Query, searches: Sequence[RowSearch], found: Rows, top_k: int
-    ) -> list[ScoredDocument]:
-        """The ``top_k`` best documents of a query's searches, each with the hits that tell of it.
+    def weigh(self, query: Query, searches: Sequence[RuleSearch], hits: SearchHits) -> Weighed:
+        """The evidence of each hit, grouped by the candidate answer of its document."""
+        features, candidate = self.features(query, searches, hits)
+        told = features @ self._vector
+        evidence = np.exp(told - told.max(initial=-np.inf))  # fractions alone count
+        return Weighed(evidence, np.exp(features[:, _SHARE]), candidate)
+
+    def value(self, joined: Floats, total: float) -> Floats:
+        """The fraction of all evidence."""
+        return joined / total
+
+    def features(
+        self, query: Query, searches: Sequence[RuleSearch], hits: SearchHits
+    ) -> tuple[Floats, Longs]:
+        """What is known of the hits, and which candidate each speaks of.
 
         Args:
             query: the query.
             searches: its searches, in rule order.
-            found: the results of the whole batch.
-            top_k: how many documents to return at most.
-        """
-        hit = self.hits(query, searches, found)
-        if not len(hit.row):
-            return []
-        told = hit.features @ self._vector
-        evidence = np.exp(told - told.max())  # only shares are asked for
-        documents, first, position = np.unique(hit.row, return_index=True, return_inverse=True)
-        value: Floats = np.bincount(position, evidence).astype(np.float64)
-        order, joined, layer = in_layers(documents, hit.candidate[first], value)
-        score = joined / evidence.sum() - layer
-        share = np.exp(hit.features[:, _SHARE])
-        hits = Hits(hit.search, hit.rank, hit.score, share, position)
-        return [
-            ScoredDocument(
-                self.documents[documents[i]], float(score[i]), number, hits.of(int(i), searches)
-            )
-            for number, i in enumerate(order[:top_k].tolist(), start=1)
-        ]
+            hits: theirs, n of them.
 
-    def hits(self, query: Query, searches: Sequence[RowSearch], found: Rows) -> Hit:
-        """What the searches of a query found, with features and candidates."""
-        places = [search.place for search in searches]
-        rows, scores = found.rows[places], found.scores[places].astype(np.float64)
-        search, rank = np.nonzero(rows >= 0)
-        row, score = rows[search, rank], scores[search, rank]
-        best = np.maximum(scores.max(axis=1, initial=0.0), _LEAST)[search]
-        weight = np.array([s.weight for s in searches], dtype=np.float64)[search]
-        plain = np.array([s.rule_id is None for s in searches], dtype=np.float64)[search]
-        chain = np.array([len(s.relations) > 1 for s in searches], dtype=np.float64)[search]
+        Returns:
+            An array of shape (n, number of :data:`FEATURES`), and candidates from 0, shape (n,).
+        """
+        row = hits.row
+        plain = np.array([s.rule_id is None for s in searches], dtype=np.float64)[hits.search]
+        chain = np.array([len(s.relations) > 1 for s in searches], dtype=np.float64)[hits.search]
         candidate, known, subject = self._candidates(query, row)
         states = np.zeros(len(row))
         for number, one in enumerate(searches):
-            mine = search == number
+            mine = hits.search == number
             states[mine] = self._states(row[mine], one.relations)
-        confidence = np.log(np.maximum(weight, 1e-4))
-        share = np.log(np.clip(score / best, _LEAST, 1.0))
+        confidence = np.log(np.maximum(hits.weight, 1e-4))
+        share = np.log(np.clip(hits.score / hits.best, _LEAST, 1.0))
         features = {
             "confidence": confidence,
             "share": share,
-            "rank": np.log1p(rank),
-            "best": np.log(np.maximum(best, 1e-3)),
+            "rank": np.log1p(hits.rank),
+            "best": np.log(np.maximum(hits.best, 1e-3)),
             "plain": plain,
             "plain_share": plain * share,
             "chain": chain,
@@ -240,7 +191,7 @@ class LearnedMerger:
         }
         columns = np.stack([features[name] for name in FEATURES], axis=1)
         _, place = np.unique(candidate, return_inverse=True)
-        return Hit(search, rank, row, score, place, np.clip(columns, -_FARTHEST, _FARTHEST))
+        return np.clip(columns, -_FARTHEST, _FARTHEST), place
 
     def _candidates(self, query: Query, row: Longs) -> tuple[Longs, Longs, Floats]:
         """Of each hit the candidate, how often it is known, and whether the subject is there."""
@@ -273,6 +224,13 @@ class LearnedMerger:
             return np.zeros(len(row))
         age: Floats = np.log1p(np.maximum(query.timestamp - self._time[row], 0.0)) / 5
         return np.nan_to_num(age)
+
+
+class _Codes(dict[str, int]):
+    """Numbers names in the order in which they come up."""
+
+    def __missing__(self, name: str) -> int:
+        return self.setdefault(name, len(self))
 
 
 def _padded(lists: Sequence[Sequence[int]]) -> Longs:

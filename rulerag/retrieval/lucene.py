@@ -11,20 +11,28 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from rulerag.errors import ConfigError, RetrievalError
-from rulerag.io import fingerprint_object
+from rulerag.errors import DataError, RetrievalError
+from rulerag.io import cache_folder, fingerprint_object
+from rulerag.registry import register
 from rulerag.retrieval.corpus import (
+    CorpusIndex,
     Rows,
+    check_bm25,
     check_documents,
+    check_threads,
     check_top_k,
     corpus_fingerprint,
     indexed_text,
-    scored_documents,
 )
-from rulerag.retrieval.index_folder import check_manifest, new_index_folder
+from rulerag.retrieval.index_folder import (
+    broken_index,
+    check_manifest,
+    index_lock,
+    new_index_folder,
+)
 from rulerag.retrieval.java import java_class, java_errors, start_java
 from rulerag.retrieval.tokenization import check_dates, rewrite_dates
-from rulerag.types import Document, Query, ScoredDocument
+from rulerag.types import Document, Query
 
 __all__ = ["LuceneRetriever"]
 
@@ -33,10 +41,10 @@ _ANALYZER = "english-porter"  # Anserini's DefaultEnglishAnalyzer
 _INDEX_BATCH = 5000  # documents handed to Java at once
 _SEARCH_BATCH = 1000  # queries handed to Java at once, so that results stay small on both sides
 _MAX_WORDS = 1 << 20  # distinct words of a query; Lucene's own limit of 1,024 fits no long text
-_REBUILD = "build it anew: rulerag index CORPUS --retriever lucene --out DIR"
 
 
-class LuceneRetriever:
+@register("retriever", "lucene", make="cached", load="load")
+class LuceneRetriever(CorpusIndex):
     """Searches a Lucene index on disk with Lucene's BM25; ties in corpus order.
 
     Texts and queries go through the same English analyzer (possessives, lower case, Lucene's stop
@@ -76,12 +84,8 @@ class LuceneRetriever:
         heap: str | None = None,
         progress: bool = False,
     ) -> None:
-        if k1 < 0:
-            raise ConfigError(f"{k1} is negative", key="k1", hint="0 or more, often 0.9 to 2")
-        if not 0 <= b <= 1:
-            raise ConfigError(f"{b} is out of range", key="b", hint="from 0 to 1")
-        if threads is not None and threads < 1:
-            raise ConfigError(f"{threads} threads cannot search", key="threads", hint="1 or more")
+        check_bm25(k1, b)
+        check_threads(threads)
         self.index_dir = Path(index_dir)
         self.documents = check_documents(documents)
         self.k1 = float(k1)
@@ -128,19 +132,70 @@ class LuceneRetriever:
         check_dates(dates)
         corpus = check_documents(documents)
         start_java(heap)
-        with new_index_folder(
-            index_dir,
-            _KIND,
-            corpus=corpus_fingerprint(corpus),
-            settings={"analyzer": _ANALYZER, "dates": dates},
-            num_documents=len(corpus),
-        ) as working:
+        settings = {"analyzer": _ANALYZER, "dates": dates}
+        told = corpus_fingerprint(corpus), len(corpus)
+        with new_index_folder(index_dir, _KIND, *told, settings) as working:
             _write_index(corpus, working / "lucene", dates, progress)
         return cls(index_dir, corpus, k1=k1, b=b, threads=threads, heap=heap, progress=progress)
 
+    @classmethod
+    def cached(
+        cls,
+        documents: Sequence[Document],
+        *,
+        dataset_fingerprint: str,
+        dates: str = "split",
+        k1: float = 0.9,
+        b: float = 0.4,
+        threads: int | None = None,
+        heap: str | None = None,
+        progress: bool = False,
+    ) -> LuceneRetriever:
+        """Open the index in the cache folder, which is built when missing or damaged.
+
+        Args:
+            documents: the corpus.
+            dataset_fingerprint: names the corpus in the cache.
+            dates: as in :meth:`build`.
+            k1: as in the constructor, like all that follow.
+            b: see there.
+            threads: see there.
+            heap: see there.
+            progress: see there.
+        """
+        options: Any = {"k1": k1, "b": b, "threads": threads, "heap": heap, "progress": progress}
+        folder = cache_folder("lucene", f"{dataset_fingerprint}-{dates}")
+        with index_lock(folder, wait=True):  # another run may be building what this one needs
+            if (folder / "manifest.json").exists():
+                try:
+                    return cls(folder, documents, **options)
+                except (DataError, RetrievalError):
+                    pass  # a damaged cache is no reason to stop
+            return cls.build(documents, folder, dates=dates, **options)
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        documents: Sequence[Document],
+        *,
+        k1: float = 0.9,
+        b: float = 0.4,
+        threads: int | None = None,
+        heap: str | None = None,
+        progress: bool = False,
+    ) -> LuceneRetriever:
+        """Open the index of a folder, as the constructor does."""
+        return cls(folder, documents, k1=k1, b=b, threads=threads, heap=heap, progress=progress)
+
+    @property
+    def built_with(self) -> dict[str, Any]:
+        """The settings that an index on disk has once and for all."""
+        return {"dates": self.dates}
+
     def _open(self) -> Any:
         folder = self.index_dir / "lucene"
-        with java_errors(f"{folder}: opening the index", hint=_REBUILD):
+        with java_errors(f"{folder}: opening the index", broken_index(_KIND, folder, "").hint):
             searcher = java_class("io.anserini.search.SimpleSearcher")(str(folder))
             searcher.set_bm25(self.k1, self.b)
             indexed = searcher.get_total_num_docs()
@@ -155,19 +210,11 @@ class LuceneRetriever:
                 searcher.backwardsCompatibilityLucene8 = leaves == 1
                 java_class("org.apache.lucene.search.IndexSearcher").setMaxClauseCount(_MAX_WORDS)
                 return searcher
-        raise RetrievalError(
-            f"the index holds {indexed:,} documents, not {len(self.documents):,}",
-            path=folder,
-            hint=_REBUILD,
-        )
+        reason = f"the index holds {indexed:,} documents, not {len(self.documents):,}"
+        raise broken_index(_KIND, folder, reason)
 
     def __repr__(self) -> str:
         return f"LuceneRetriever({len(self.documents):,} documents, k1={self.k1}, b={self.b})"
-
-    @cached_property
-    def corpus_fingerprint(self) -> str:
-        """The fingerprint of the indexed ids and texts."""
-        return corpus_fingerprint(self.documents)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -208,16 +255,6 @@ class LuceneRetriever:
             found = self._searcher.batch_search(words, places, depth, self.threads)
             return {int(entry.getKey()): entry.getValue() for entry in found.entrySet().toArray()}
 
-    def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
-        """Return, for each query, at most ``top_k`` documents, best first, ranks from 1.
-
-        Raises:
-            ConfigError: ``top_k`` is below 1.
-            RetrievalError: Lucene refused a query.
-        """
-        check_top_k(top_k)
-        return scored_documents(self.documents, self.search(queries, top_k))
-
     def close(self) -> None:
         """Close the index files; the retriever cannot search afterwards."""
         self._searcher.close()
@@ -234,13 +271,10 @@ def _write_index(documents: Sequence[Document], folder: Path, dates: str, progre
             with bar:
                 for start in range(0, len(documents), _INDEX_BATCH):
                     batch = documents[start : start + _INDEX_BATCH]
+                    texts = [rewrite_dates(indexed_text(document), dates) for document in batch]
+                    pairs = enumerate(texts, start=start)
                     indexer.addJsonDocuments(
-                        [
-                            json_document.fromFields(
-                                f"{row:09d}", rewrite_dates(indexed_text(document), dates)
-                            )
-                            for row, document in enumerate(batch, start=start)
-                        ]
+                        [json_document.fromFields(f"{row:09d}", text) for row, text in pairs]
                     )
                     bar.update(len(batch))
         finally:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rulerag.io import fingerprint_object
+from rulerag.registry import register
 from rulerag.types import Query, ScoredDocument
 
 __all__ = ["NoRetriever"]
 
 
+@register("retriever", "none")
 class NoRetriever:
     """Finds nothing, for the baseline without documents (RuleRAG, section 4.1)."""
 

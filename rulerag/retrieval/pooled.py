@@ -1,8 +1,9 @@
-"""Plain retrieval merged by evidence: the control that shows what rules add to rule guidance."""
+"""Plain retrieval merged as rule-guided searches are: the control that shows what rules add."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -10,15 +11,50 @@ from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
 from rulerag.kg.statements import Statements
 from rulerag.protocols import Retriever
-from rulerag.retrieval.corpus import Rows, RowSearcher, check_top_k
-from rulerag.retrieval.evidence_merging import EvidenceMerger, RowSearch
+from rulerag.registry import register
+from rulerag.retrieval.corpus import RowSearcher, check_top_k
+from rulerag.retrieval.evidence_merging import EvidenceMerger
 from rulerag.retrieval.learned_merging import LearnedMerger, MergeWeights
+from rulerag.retrieval.merging import GroupMerger, RuleSearch
 from rulerag.retrieval.stated import stated_first
-from rulerag.types import Query, ScoredDocument
+from rulerag.types import Document, Query, ScoredDocument
 
-__all__ = ["PooledRetriever"]
+__all__ = ["PooledRetriever", "check_pool", "check_rows", "make_merger"]
 
 
+def check_rows(retriever: Retriever, key: str) -> RowSearcher:
+    """The retriever, if it can answer in rows.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    if not isinstance(retriever, RowSearcher):
+        raise ConfigError(
+            f"{type(retriever).__name__} cannot answer in rows",
+            key=key,
+            hint="it needs BM25Retriever, LuceneRetriever or DenseRetriever",
+        )
+    return retriever
+
+
+def check_pool(pool: int, power: float) -> None:
+    """Raise a ConfigError unless the options of merging are in range."""
+    check_top_k(pool, "pool")
+    if power <= 0:
+        raise ConfigError(f"{power} is not above 0", key="power", hint="say 8")
+
+
+def make_merger(
+    documents: Sequence[Document], power: float, weights: MergeWeights | None
+) -> GroupMerger:
+    """Learned merging where there are weights, merging by evidence where there are none."""
+    if weights is not None:
+        return LearnedMerger(documents, weights)
+    return EvidenceMerger(documents, power=power)
+
+
+@register("retriever", "pooled")
+@dataclass(eq=False)
 class PooledRetriever:
     """Searches once, looks deep, and gives each of the k places to another pair of entities.
 
@@ -29,50 +65,39 @@ class PooledRetriever:
     Args:
         retriever: the retriever to wrap; it must answer in rows.
         pool: documents looked at.
-        power: how fast evidence falls with the share of the best score.
+        power: how fast evidence falls with the fraction of the best score.
         weights: of learned merging, or their file, as ``python -m training.merging`` writes it.
 
     Raises:
         ConfigError: an option is out of range, or the retriever cannot answer in rows.
     """
 
-    def __init__(
-        self,
-        retriever: Retriever,
-        *,
-        pool: int = 200,
-        power: float = 8.0,
-        weights: MergeWeights | str | Path | None = None,
-    ) -> None:
-        check_top_k(pool, "pool")
-        if power <= 0:
-            raise ConfigError(f"{power} is not above 0", key="power", hint="say 8")
-        if not isinstance(retriever, RowSearcher):
-            raise ConfigError(
-                f"{type(retriever).__name__} cannot answer in rows",
-                key="pooled",
-                hint="wrap a BM25Retriever or a LuceneRetriever",
-            )
-        self.retriever = retriever
-        self.pool = pool
-        self.power = float(power)
-        self.weights = MergeWeights.of(weights)
-        self._searcher: RowSearcher = retriever
+    retriever: Retriever
+    _: KW_ONLY
+    pool: int = 200
+    power: float = 8.0
+    weights: MergeWeights | str | Path | None = None
 
-    @cached_property
-    def _merger(self) -> EvidenceMerger:
-        return EvidenceMerger(self._searcher.documents, power=self.power)
-
-    @cached_property
-    def _learned(self) -> LearnedMerger | None:
-        return LearnedMerger(self._searcher.documents, self.weights) if self.weights else None
+    def __post_init__(self) -> None:
+        check_pool(self.pool, self.power)
+        self._searcher = check_rows(self.retriever, "pooled")
+        self._weights = MergeWeights.of(self.weights)
 
     @property
     def fingerprint(self) -> str:
         """Names the wrapped retriever and every setting that changes results."""
-        settings = [self.pool, self.power]
-        weights = [dict(self.weights.weights)] if self.weights is not None else []
-        return fingerprint_object(["pooled", self.retriever.fingerprint, *settings, *weights])
+        weights = dict(self._weights.weights) if self._weights else None
+        settings = [self.pool, self.power, weights]
+        return fingerprint_object(["pooled", self.retriever.fingerprint, *settings])
+
+    @cached_property
+    def statements(self) -> Statements:
+        """What the corpus states."""
+        return Statements(self._searcher.documents)
+
+    @cached_property
+    def _merger(self) -> GroupMerger:
+        return make_merger(self._searcher.documents, self.power, self._weights)
 
     def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
         """Return, for each query, at most ``top_k`` documents, best first, ranks from 1.
@@ -80,42 +105,21 @@ class PooledRetriever:
         Raises:
             ConfigError: ``top_k`` is below 1.
         """
+        results = []
+        for query, searches in self.searches(queries, top_k):
+            found = self._merger.merge(query, searches, top_k)
+            results.append(stated_first(query, found, self.statements)[:top_k])
+        return results
 
-        def merge(query: Query, searches: Sequence[RowSearch], rows: Rows) -> list[ScoredDocument]:
-            if self._learned is not None:
-                return self._learned.merge(query, searches, rows, top_k)
-            return self._merger.merge(searches, rows, top_k)
-
-        found = self.merged_rows(queries, top_k, merge)
-        return [
-            stated_first(query, listed, self.statements)[:top_k]
-            for query, listed in zip(queries, found, strict=True)
-        ]
-
-    @cached_property
-    def statements(self) -> Statements:
-        """What the corpus states."""
-        return Statements(self._searcher.documents)
-
-    def merged_rows(
-        self,
-        queries: Sequence[Query],
-        top_k: int,
-        merge: Callable[[Query, Sequence[RowSearch], Rows], list[ScoredDocument]],
-    ) -> list[list[ScoredDocument]]:
-        """What a function makes of the search of each query, ``pool`` documents deep.
-
-        Args:
-            queries: the queries.
-            top_k: documents looked at, where they are more than ``pool``.
-            merge: from a query, its search and the results to documents, best first.
+    def searches(
+        self, queries: Sequence[Query], top_k: int = 1
+    ) -> Iterator[tuple[Query, list[RuleSearch]]]:
+        """Each query with its one search, ``pool`` documents deep, or ``top_k`` if these are more.
 
         Raises:
             ConfigError: ``top_k`` is below 1.
         """
         check_top_k(top_k)
         found = self._searcher.search(queries, max(self.pool, top_k))
-        return [
-            merge(query, [RowSearch(None, 1.0, place)], found)
-            for place, query in enumerate(queries)
-        ]
+        for query, rows, scores in zip(queries, *found, strict=True):
+            yield query, [RuleSearch(None, 1.0, rows, scores)]

@@ -1,58 +1,67 @@
-"""Rule-guided retrieval: one search per query and rule, and the union of what they find."""
+"""Rule-guided retrieval: searches for each query and rule, and one list of what they find.
+
+One way through it, batch by batch:
+
+1. *select*: the guiding rules of each query, once; whoever selected them already hands them in, and
+   they travel with what is found;
+2. *search* (:meth:`RuleSearches.search`): the plain query and every rule that is one text, all
+   queries in one batch, equal searches once; what they find are rows of the corpus;
+3. *follow chains* (:meth:`RuleSearches.follow_chains`): longer bodies hop by hop, again in batches;
+   each document is grounded once, and what it binds is what the next hop asks about;
+4. *merge*: the searches of a query become one list of documents, the only place where rows become
+   records; then chains are completed, each hit says which atom its document grounds, and what the
+   corpus states comes first.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from rulerag.errors import ConfigError, RetrievalError
 from rulerag.io import fingerprint_object
 from rulerag.kg.statements import Statements
-from rulerag.retrieval.composition import Compose, composition
-from rulerag.retrieval.corpus import Rows, RowSearcher, check_top_k
-from rulerag.retrieval.evidence_merging import EvidenceMerger, RowSearch
-from rulerag.retrieval.finders import RecordFinder, RowFinder
+from rulerag.registry import register
+from rulerag.retrieval.composition import Compose, Composition
+from rulerag.retrieval.corpus import RetrievedRows, RowSearcher, check_range, check_top_k
 from rulerag.retrieval.grounded import with_grounded_atoms
-from rulerag.retrieval.hops import Finder
-from rulerag.retrieval.learned_merging import LearnedMerger, MergeWeights
-from rulerag.retrieval.merging import Search, check_merge, merge_searches
-from rulerag.retrieval.rule_searches import Found, Pair, RuleSearches
+from rulerag.retrieval.learned_merging import MergeWeights
+from rulerag.retrieval.merging import GroupMerger, RuleSearch, check_merge, union_of
+from rulerag.retrieval.pooled import check_pool, check_rows, make_merger
+from rulerag.retrieval.rule_searches import RuleSearches, Searched
 from rulerag.retrieval.stated import stated_first
 from rulerag.retrieval.whole_chains import with_whole_chains
 from rulerag.rules import Rule, readable
 from rulerag.types import Query, RuleHit, ScoredDocument
 
 if TYPE_CHECKING:
-    from rulerag.protocols import Retriever, RuleSelector
+    from rulerag.protocols import Guides, Retriever, RuleSelector
 
 __all__ = ["RuleGuidedRetriever"]
 
 _log = logging.getLogger(__name__)
-_EVIDENCE, _LEARNED = "evidence", "learned"
-_BY_ROWS = (_EVIDENCE, _LEARNED)
-Merged = list[ScoredDocument]
+_RANK, _LEARNED = "rank", "learned"
 # Queries whose results are held at once: for 8 rules of two hops some 200 MB.
 _AT_ONCE = 2000
-# Documents of an evidence merge in which the parts of chains are looked for.
+# Documents of a list in which the parts of chains are looked for.
 _DEEP = 50
 
 
+@register("retriever", "guided")
+@dataclass(eq=False, repr=False)
 class RuleGuidedRetriever:
     """Wraps any retriever and searches once for every pair of a query and a guiding rule.
 
     ``D_q`` is the union over ``r in R_q`` of ``D_q^r``, the ``per_rule_k`` best documents for
     ``q∘r``. The pairs of up to 2,000 queries go to the wrapped retriever in one batch, equal ones
     once.
-    The union has one documented order (:data:`~rulerag.retrieval.merging.MERGES`):
-    :meth:`retrieve` gives its first k, :meth:`retrieve_union` gives it whole. Every document
-    carries a hit for each search that found it: the rule's id (None for the plain query), rank
-    and score.
+    :meth:`retrieve` gives the k best documents (:data:`~rulerag.retrieval.merging.MERGES`),
+    :meth:`retrieve_union` the whole union. Every document carries a hit for each search that found
+    it: the rule's id (None for the plain query), rank and score.
 
     A rule with several body atoms is followed hop by hop (:mod:`~rulerag.retrieval.hops`): its
     first atom is searched from the query's subject, the next ones from what the hop before found.
@@ -69,22 +78,20 @@ class RuleGuidedRetriever:
         compose: how query and rule become one text: ``append`` (``q∘r`` of the paper),
             ``substitute`` (the body relation in place of the query's), ``both`` (a search each),
             or a function of query and rule that returns one text or several.
-        merge: the order of the union: ``score``, ``rank``, ``confidence``, ``calibrated`` or
-            ``noisy-or``; or ``evidence``, which looks deeper than the union and gives each of the
-            k places to another pair of entities (:mod:`~rulerag.retrieval.evidence_merging`); or
-            ``learned``, which gives them to candidate answers by learned weights
-            (:mod:`~rulerag.retrieval.learned_merging`).
+        merge: ``rank``: the searches take turns; or ``evidence``, which looks deeper than the
+            union and gives each of the k places to another pair of entities
+            (:mod:`~rulerag.retrieval.evidence_merging`); or ``learned``, which gives them to
+            candidate answers by learned weights (:mod:`~rulerag.retrieval.learned_merging`).
         weights: those of ``merge="learned"``, or their file, as ``python -m training.merging``
             writes it.
-        per_rule_k: documents kept of each search; as many as the whole list shall have when None.
+        per_rule_k: documents kept of each search; as many as the whole list has when None.
         skip_stated: leave out documents that lead only to answers which the corpus states as they
             are, as facts of the asked relation: the filtered setting of link prediction (Bordes
             et al. 2013), for questions that ask what a static graph lacks.
         include_plain: search the plain query as well, before its rules.
         plain_weight: the confidence that the plain search counts with.
-        rank_constant: the constant of ``merge="confidence"``; larger lets low ranks count more.
-        pool: documents that ``merge="evidence"`` looks at in each search.
-        power: how fast evidence falls with the share of a search's best score.
+        pool: documents that ``evidence`` and ``learned`` look at in each search.
+        power: how fast evidence falls with the fraction of a search's best score.
         bridges: how many entities of a hop the next one asks about; with 0 a rule with several
             body atoms is searched as one text.
         bridge_weight: how much a document counts that leads to the next hop and does not name an
@@ -102,79 +109,47 @@ class RuleGuidedRetriever:
     References: RuleRAG (arXiv:2410.22353), section 3.1, equation 1.
     """
 
-    def __init__(
-        self,
-        retriever: Retriever,
-        selector: RuleSelector,
-        *,
-        compose: str | Compose = "append",
-        merge: str = "rank",
-        weights: MergeWeights | str | Path | None = None,
-        per_rule_k: int | None = None,
-        skip_stated: bool = False,
-        include_plain: bool = False,
-        plain_weight: float = 1.0,
-        rank_constant: float = 60.0,
-        pool: int = 200,
-        power: float = 8.0,
-        bridges: int = 3,
-        bridge_weight: float = 0.1,
-        max_hops: int = 3,
-        whole_chains: int = 1,
-        rule_label: Callable[[str], str] = readable,
-        entity_label: Callable[[str], str] = readable,
-    ) -> None:
-        check_merge(merge, more=_BY_ROWS)
-        if (merge == _LEARNED) != (weights is not None):
+    retriever: Retriever
+    selector: RuleSelector
+    _: KW_ONLY
+    compose: str | Compose = "append"
+    merge: str = "rank"
+    weights: MergeWeights | str | Path | None = None
+    per_rule_k: int | None = None
+    skip_stated: bool = False
+    include_plain: bool = False
+    plain_weight: float = 1.0
+    pool: int = 200
+    power: float = 8.0
+    bridges: int = 3
+    bridge_weight: float = 0.1
+    max_hops: int = 3
+    whole_chains: int = 1
+    rule_label: Callable[[str], str] = readable
+    entity_label: Callable[[str], str] = readable
+
+    def __post_init__(self) -> None:
+        check_merge(self.merge)
+        if (self.merge == _LEARNED) != (self.weights is not None):
             raise ConfigError(
                 "learned merging and learned weights go together",
                 key="weights",
                 hint="merge: learned, weights: FILE (python -m training.merging makes it)",
             )
-        check_top_k(pool, "pool")
-        if power <= 0:
-            raise ConfigError(f"{power} is not above 0", key="power", hint="say 8")
-        if merge in _BY_ROWS and not isinstance(retriever, RowSearcher):
-            raise ConfigError(
-                f"{type(retriever).__name__} cannot answer in rows",
-                key="merge",
-                hint=f"{merge} merging needs BM25Retriever, LuceneRetriever or DenseRetriever",
-            )
-        if skip_stated and not isinstance(retriever, RowSearcher):
-            raise ConfigError(
-                f"{type(retriever).__name__} does not tell its documents",
-                key="skip_stated",
-                hint="it needs BM25Retriever, LuceneRetriever or DenseRetriever",
-            )
-        if max_hops < 1:
-            raise ConfigError(f"{max_hops} is below 1", key="max_hops", hint="say 3")
-        counts = {"whole_chains": whole_chains, "bridges": bridges, "rank_constant": rank_constant}
-        for key, count in counts.items():
-            if count < 0:
-                raise ConfigError(f"{count} is negative", key=key, hint="0 or more")
-        for key, weight in (("bridge_weight", bridge_weight), ("plain_weight", plain_weight)):
-            if not 0 <= weight <= 1:
-                raise ConfigError(f"{weight} is out of range", key=key, hint="from 0 to 1")
-        if per_rule_k is not None:
-            check_top_k(per_rule_k, "per_rule_k")
-        self.retriever = retriever
-        self.selector = selector
-        self.compose = compose
-        self.merge = merge
-        self.weights = MergeWeights.of(weights)
-        self.per_rule_k = per_rule_k
-        self.skip_stated = skip_stated
-        self.include_plain = include_plain
-        self.plain_weight = float(plain_weight)
-        self.rank_constant = float(rank_constant)
-        self.pool = pool
-        self.power = float(power)
-        self.bridges = bridges
-        self.bridge_weight = float(bridge_weight)
-        self.max_hops = max_hops
-        self.whole_chains = whole_chains
-        self._words = entity_label
-        self._texts = composition(compose, rule_label=rule_label, entity_label=entity_label)
+        check_pool(self.pool, self.power)
+        if self.merge != _RANK:
+            check_rows(self.retriever, "merge")
+        if self.skip_stated:
+            check_rows(self.retriever, "skip_stated")
+        check_range("max_hops", self.max_hops, 1)
+        check_range("whole_chains", self.whole_chains, 0)
+        check_range("bridges", self.bridges, 0)
+        check_range("bridge_weight", self.bridge_weight, 0, 1)
+        check_range("plain_weight", self.plain_weight, 0, 1)
+        if self.per_rule_k is not None:
+            check_top_k(self.per_rule_k, "per_rule_k")
+        self._weights = MergeWeights.of(self.weights)
+        self._composition = Composition(self.compose, self.rule_label, self.entity_label)
         self._told = False
 
     def __repr__(self) -> str:
@@ -183,166 +158,102 @@ class RuleGuidedRetriever:
     @cached_property
     def fingerprint(self) -> str:
         """Names the wrapped retriever, the rules and every setting that changes results."""
-        settings: list[Any] = [
-            _name(self.compose),
-            self.merge,
-            self.per_rule_k,
-            self.include_plain,
-            self.plain_weight,
-            self.rank_constant,
-            self.pool,
-            self.power,
-            self.bridges,
-            self.bridge_weight,
-            self.max_hops,
-            self.whole_chains,
-            self.skip_stated,
-        ]
-        if self.weights is not None:
-            settings.append(dict(self.weights.weights))
+        settings = {
+            part.name: getattr(self, part.name)
+            for part in fields(self)
+            if part.name not in ("retriever", "selector", "rule_label", "entity_label")
+        }
+        settings["compose"] = _name(self.compose)
+        settings["weights"] = dict(self._weights.weights) if self._weights else None
         rules = getattr(self.selector, "fingerprint", None) or _name(self.selector)
         return fingerprint_object(["rule-guided", self.retriever.fingerprint, rules, settings])
-
-    def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
-        """Return, for each query, the ``top_k`` best documents, ranks from 1.
-
-        They are the start of the union, but for ``merge="evidence"`` and ``merge="learned"``.
-
-        Raises:
-            ConfigError: ``top_k`` is below 1.
-        """
-        if self.merge in _BY_ROWS:
-            return self._by_rows(queries, top_k)
-        return [union[:top_k] for union in self.retrieve_union(queries, top_k)]
-
-    def _by_rows(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
-        deep = max(top_k, _DEEP)
-        learned = self._learned if self.merge == _LEARNED else None
-
-        def merge(query: Query, searches: Sequence[RowSearch], rows: Rows) -> Merged:
-            if learned is not None:
-                return learned.merge(query, searches, rows, deep)
-            return self._merger.merge(searches, rows, deep)
-
-        return [found[:top_k] for found in self.merged_rows(queries, top_k, merge)]
-
-    def merged_rows(
-        self,
-        queries: Sequence[Query],
-        top_k: int,
-        merge: Callable[[Query, Sequence[RowSearch], Rows], Merged],
-    ) -> list[Merged]:
-        """What a function makes of the searches of each query, ``pool`` documents deep.
-
-        Args:
-            queries: the queries.
-            top_k: documents of a query without guiding rules, which is searched as it stands.
-            merge: from a query, its searches and their results to documents, best first.
-
-        Raises:
-            ConfigError: ``top_k`` is below 1.
-        """
-        check_top_k(top_k)
-        assert isinstance(self.retriever, RowSearcher)  # noqa: S101  (checked when made)
-        finder = RowFinder(self.retriever, max(self.pool, top_k))
-
-        def merged(query: Query, plan: Sequence[Pair], found: Sequence[Rows]) -> Merged:
-            searches = [
-                RowSearch(
-                    pair.rule.id if pair.rule else None,
-                    pair.weight,
-                    place,
-                    tuple(atom.relation for atom in pair.rule.body) if pair.rule else (),
-                )
-                for place, pair in enumerate(plan)
-            ]
-            rows = Rows(
-                np.stack([found[pair.place].rows for pair in plan]),
-                np.stack([found[pair.place].scores for pair in plan]),
-            )
-            return merge(query, searches, rows)
-
-        return self._guided(queries, top_k, finder, merged)
-
-    def _guided(
-        self,
-        queries: Sequence[Query],
-        top_k: int,
-        finder: Finder[Found],
-        merged: Callable[[Query, Sequence[Pair], Sequence[Found]], Merged],
-    ) -> list[Merged]:
-        """Search and merge, so many queries at once that their results can be held."""
-        rules = self._select(queries)
-        results: list[Merged] = [[] for _ in queries]
-        plain: list[int] = []
-        for start in range(0, len(queries), _AT_ONCE):
-            part = slice(start, start + _AT_ONCE)
-            searched = self._searches.run(queries[part], rules[part], finder)
-            for i, (plan, bound) in enumerate(
-                zip(searched.plans, searched.bound, strict=True), start=start
-            ):
-                if plan:
-                    documents = merged(queries[i], plan, searched.found)
-                    if bound:
-                        documents = with_whole_chains(
-                            queries[i], rules[i], documents, self.whole_chains
-                        )
-                    results[i] = with_grounded_atoms(queries[i], rules[i], documents, bound)
-                else:
-                    plain.append(i)
-        self._unguided(queries, plain, top_k, results)
-        if self.skip_stated:
-            return results
-        pairs = zip(queries, results, strict=True)
-        return [stated_first(query, found, self.statements) for query, found in pairs]
-
-    @cached_property
-    def _searches(self) -> RuleSearches:
-        return RuleSearches(
-            self._texts,
-            self._words,
-            self.plain_weight if self.include_plain else None,
-            self.bridges,
-            self.bridge_weight,
-            self.max_hops,
-            self.statements if self.skip_stated else None,
-        )
 
     @cached_property
     def statements(self) -> Statements:
         """What the wrapped retriever's corpus states, as far as it tells its corpus."""
         return Statements(getattr(self.retriever, "documents", ()))
 
-    @cached_property
-    def _merger(self) -> EvidenceMerger:
-        assert isinstance(self.retriever, RowSearcher)  # noqa: S101  (checked when made)
-        return EvidenceMerger(self.retriever.documents, power=self.power)
-
-    @cached_property
-    def _learned(self) -> LearnedMerger:
-        assert isinstance(self.retriever, RowSearcher)  # noqa: S101  (checked when made)
-        assert self.weights is not None  # noqa: S101  (checked when made)
-        return LearnedMerger(self.retriever.documents, self.weights)
-
-    def retrieve_union(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
-        """Return, for each query, the whole union of its searches; :meth:`retrieve` is its start.
+    def retrieve(
+        self, queries: Sequence[Query], top_k: int, *, rules: Guides | None = None
+    ) -> list[list[ScoredDocument]]:
+        """Return, for each query, the ``top_k`` best documents, ranks from 1.
 
         Args:
             queries: the queries.
-            top_k: documents kept of each search, where ``per_rule_k`` is None.
+            top_k: documents of a query.
+            rules: the guiding rules of each query, where they are selected already.
 
         Raises:
             ConfigError: ``top_k`` is below 1.
         """
+        found = self._run(queries, top_k, rules, union=self.merge == _RANK)
+        return [documents[:top_k] for documents in found]
+
+    def retrieve_union(
+        self, queries: Sequence[Query], top_k: int, *, rules: Guides | None = None
+    ) -> list[list[ScoredDocument]]:
+        """Return, for each query, the whole union of its searches.
+
+        With ``merge="rank"`` :meth:`retrieve` gives its start; else it is ordered by the best
+        evidence for each document, for it has no places to share out.
+
+        Args:
+            queries: the queries.
+            top_k: documents kept of each search, where ``per_rule_k`` is None.
+            rules: the guiding rules of each query, where they are selected already.
+
+        Raises:
+            ConfigError: ``top_k`` is below 1.
+        """
+        return self._run(queries, top_k, rules, union=True)
+
+    def searches(
+        self, queries: Sequence[Query], top_k: int = 1
+    ) -> Iterator[tuple[Query, list[RuleSearch]]]:
+        """Each query that rules lead to a search, with its searches, in rows of the corpus.
+
+        Args:
+            queries: the queries.
+            top_k: documents of a search, where they are more than ``pool``.
+
+        Raises:
+            ConfigError: ``top_k`` is below 1, or the wrapped retriever cannot answer in rows.
+        """
         check_top_k(top_k)
-        finder = RecordFinder(self.retriever, self.per_rule_k or top_k)
+        searcher = check_rows(self.retriever, "merge")
+        for one in self._searched(queries, self._select(queries), searcher, max(self.pool, top_k)):
+            if one.searches:
+                yield one.query, one.searches
 
-        def merged(
-            query: Query, plan: Sequence[Pair], found: Sequence[Sequence[ScoredDocument]]
-        ) -> Merged:
-            return self._merge(plan, found)
-
-        return self._guided(queries, top_k, finder, merged)
+    def _run(
+        self,
+        queries: Sequence[Query],
+        top_k: int,
+        rules: Guides | None,
+        *,
+        union: bool,
+    ) -> list[list[ScoredDocument]]:
+        check_top_k(top_k)
+        searcher: RowSearcher
+        if union:
+            searcher, depth = RetrievedRows(self.retriever), self.per_rule_k or top_k
+        else:
+            searcher, depth = check_rows(self.retriever, "merge"), max(self.pool, top_k)
+        selected = self._select(queries) if rules is None else rules
+        results: list[list[ScoredDocument]] = []
+        plain: list[int] = []
+        for one in self._searched(queries, selected, searcher, depth):
+            if not one.searches:
+                plain.append(len(results))
+            results.append(self._merge(one, searcher, top_k, union) if one.searches else [])
+        self._tell(len(plain), len(queries))
+        found = self.retriever.retrieve([queries[i] for i in plain], top_k) if plain else []
+        for i, documents in zip(plain, found, strict=True):
+            results[i] = [_with_hit(scored) for scored in documents]
+        if self.skip_stated:
+            return results
+        pairs = zip(queries, results, strict=True)
+        return [stated_first(query, listed, self.statements) for query, listed in pairs]
 
     def _select(self, queries: Sequence[Query]) -> list[list[Rule]]:
         rules = self.selector.select(queries)
@@ -353,29 +264,46 @@ class RuleGuidedRetriever:
             )
         return rules
 
-    def _unguided(
+    def _searched(
         self,
         queries: Sequence[Query],
-        plain: Sequence[int],
-        top_k: int,
-        results: list[Merged],
-    ) -> None:
-        """Fill in the queries that no rule led to a search: what the wrapped retriever gives."""
-        self._tell(len(plain), len(queries))
-        found = self.retriever.retrieve([queries[i] for i in plain], top_k) if plain else []
-        for i, documents in zip(plain, found, strict=True):
-            results[i] = [_with_hit(scored) for scored in documents]
+        rules: Guides,
+        searcher: RowSearcher,
+        depth: int,
+    ) -> Iterator[Searched]:
+        """Search and follow chains, so many queries at once that their results can be held."""
+        searches = RuleSearches(
+            searcher,
+            depth,
+            self._composition,
+            self.plain_weight if self.include_plain else None,
+            self.statements if self.skip_stated else None,
+            self.bridges,
+            self.bridge_weight,
+            self.max_hops,
+        )
+        for start in range(0, len(queries), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            found = searches.search(queries[part], rules[part])
+            searches.follow_chains(found)
+            yield from found
 
     def _merge(
-        self, plan: Sequence[Pair], found: Sequence[Sequence[ScoredDocument]]
+        self, one: Searched, searcher: RowSearcher, top_k: int, union: bool
     ) -> list[ScoredDocument]:
-        searches = [
-            Search(pair.rule.id if pair.rule else None, pair.weight, found[pair.place])
-            for pair in plan
-        ]
-        # The union has no places to share out: as in ``calibrated``, the best evidence counts.
-        merge = "calibrated" if self.merge in _BY_ROWS else self.merge
-        return merge_searches(searches, merge, rank_constant=self.rank_constant)
+        if union:
+            by_rank = self.merge == _RANK
+            documents = union_of(searcher.documents, one.searches, by_rank=by_rank)
+        else:
+            documents = self._merger.merge(one.query, one.searches, max(top_k, _DEEP))
+        if one.bound:
+            documents = with_whole_chains(one.query, one.rules, documents, self.whole_chains)
+        return with_grounded_atoms(one.query, one.rules, documents, one.bound)
+
+    @cached_property
+    def _merger(self) -> GroupMerger:
+        documents = check_rows(self.retriever, "merge").documents
+        return make_merger(documents, self.power, self._weights)
 
     def _tell(self, plain: int, total: int) -> None:
         if plain and not self._told:

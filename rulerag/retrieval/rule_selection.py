@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
+from rulerag.registry import register
+from rulerag.retrieval.corpus import check_choice, check_range
 from rulerag.rules import Rule, RuleBank
 from rulerag.types import Query
 
@@ -20,6 +21,7 @@ RANKINGS: dict[str, Callable[[Rule], float]] = {
 """What ranks the rules of one head relation, larger first."""
 
 
+@register("selector", "head")
 class HeadRelationSelector:
     """Guides a query by the rules whose head is the relation that it asks for.
 
@@ -51,18 +53,10 @@ class HeadRelationSelector:
         min_confidence: float = 0.0,
         min_support: int = 0,
     ) -> None:
-        if max_rules is not None and max_rules < 0:
-            raise ConfigError(f"{max_rules} is negative", key="max_rules", hint="0 or more")
-        if rank_by not in RANKINGS:
-            raise ConfigError(
-                f"unknown ranking {rank_by!r}", key="rank_by", hint=f"one of {', '.join(RANKINGS)}"
-            )
-        if not 0 <= min_confidence <= 1:
-            raise ConfigError(
-                f"{min_confidence} is out of range", key="min_confidence", hint="from 0 to 1"
-            )
-        if min_support < 0:
-            raise ConfigError(f"{min_support} is negative", key="min_support", hint="0 or more")
+        check_range("max_rules", max_rules or 0, 0)
+        check_choice("rank_by", rank_by, RANKINGS, "ranking")
+        check_range("min_confidence", min_confidence, 0, 1)
+        check_range("min_support", min_support, 0)
         self.bank = bank.filter(min_confidence=min_confidence, min_support=min_support)
         self.max_rules = max_rules
         self.rank_by = rank_by

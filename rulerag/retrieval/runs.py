@@ -87,25 +87,18 @@ def read_run(path: str | Path) -> dict[str, list[RunEntry]]:
 
 
 def _parse(line: str, path: str | Path, number: int) -> tuple[str, RunEntry]:
-    columns = line.split()
-    if len(columns) != 6:
+    try:
+        query_id, _, document_id, rank_text, score_text, _ = line.split()
+        rank, score = int(rank_text), float(score_text)
+        if rank < 0 or math.isnan(score):
+            raise ValueError
+    except ValueError:
         raise DataFormatError(
-            f"expected six columns, found {len(columns)}",
+            f"is no line of a TREC run: {line.strip()[:60]!r}",
             path=path,
             line=number,
             hint="query-id Q0 document-id rank score tag",
-        )
-    query_id, _, document_id, rank_text, score_text, _ = columns
-    try:
-        rank, score = int(rank_text), float(score_text)
-    except ValueError:
-        raise DataFormatError(
-            f"rank {rank_text!r} or score {score_text!r} is no number", path=path, line=number
         ) from None
-    if rank < 0 or math.isnan(score):
-        raise DataFormatError(
-            f"rank {rank_text!r} or score {score_text!r} is out of range", path=path, line=number
-        )
     return query_id, RunEntry(document_id, rank, score)
 
 

@@ -1,20 +1,14 @@
-"""Documents that state an answer as it is: put first, or left out where that is known."""
+"""Documents that state an answer as it is are put first."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from rulerag.kg.statements import Statements
-from rulerag.retrieval.grounded import Bound, far_ends
-from rulerag.types import RuleHit, ScoredDocument
+from rulerag.types import Query, RuleHit, ScoredDocument
 
-if TYPE_CHECKING:
-    from rulerag.rules import Rule
-    from rulerag.types import Document, Query
-
-__all__ = ["leads_elsewhere", "stated_first"]
+__all__ = ["stated_first"]
 
 
 def stated_first(
@@ -57,24 +51,3 @@ def stated_first(
     taken = {place for place, _ in first}
     rest = [scored for place, scored in enumerate(ranked) if place not in taken]
     return listed + [replace(s, rank=rank) for rank, s in enumerate(rest, start=len(listed) + 1)]
-
-
-def leads_elsewhere(
-    document: Document, rule: Rule, number: int, bound: Bound, stated: frozenset[str]
-) -> bool:
-    """Whether a document may lead a rule to an answer that is not stated.
-
-    It may not where it grounds the atom and every answer that it names so is stated.
-
-    Args:
-        document: what was found.
-        rule: the guiding rule.
-        number: the body atom that was searched; only one with the head's object names answers.
-        bound: what variables stand for.
-        stated: the answers that are stated.
-    """
-    atom = rule.body[number]
-    if rule.head.object not in (atom.subject, atom.object):
-        return True
-    named = far_ends(atom, document.facts, rule.head.object, bound)
-    return not named or not stated.issuperset(named)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -11,20 +12,20 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from rulerag.errors import ConfigError, EmptyDataError
+from rulerag.errors import EmptyDataError
 from rulerag.io import fingerprint_object
-from rulerag.kg.evidence import EvidenceModel
+from rulerag.kg.evidence import EvidenceModel, noisy_or_exponents
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.grounding import TableIndex
+from rulerag.kg.grounding_index import TableIndex
 from rulerag.kg.grounding_table import MAX_ROWS, RulePlans
 from rulerag.kg.statements import Statements
-from rulerag.protocols import RuleSelector
-from rulerag.retrieval.corpus import check_top_k
+from rulerag.protocols import Guides, RuleSelector
+from rulerag.registry import register
+from rulerag.retrieval.corpus import check_range, check_top_k
 from rulerag.retrieval.stated import stated_first
-from rulerag.retrieval.symbolic_hits import Hits, group_of, place_in_group
 from rulerag.retrieval.whole_chains import naming_atom
 from rulerag.rules import Rule
-from rulerag.types import Document, Fact, Query, RuleHit, ScoredDocument
+from rulerag.types import Document, Query, RuleHit, ScoredDocument
 
 __all__ = ["SymbolicRetriever"]
 
@@ -35,6 +36,8 @@ _log = logging.getLogger(__name__)
 _UNDATED = 0
 
 
+@register("retriever", "symbolic")
+@dataclass(eq=False, repr=False)
 class SymbolicRetriever:
     """Finds the documents whose facts ground the guiding rules of a query.
 
@@ -53,7 +56,6 @@ class SymbolicRetriever:
         documents: the corpus; documents without facts are never found.
         selector: chooses the guiding rules.
         evidence: how groundings are weighted.
-        order: ``evidence`` as described, or ``recent``: all groundings, most recent first.
         whole_chains: how many answers, the best first, get their best chain whole at once.
         skip_stated: leave out answers that a document states as they are, as facts of the asked
             relation: the filtered setting of link prediction (Bordes et al. 2013), for questions
@@ -65,46 +67,29 @@ class SymbolicRetriever:
 
     Raises:
         EmptyDataError: no document states a fact.
-        ConfigError: an unknown order, a negative number of chains, or ``max_rows`` below 1.
+        ConfigError: a negative number of chains, or ``max_rows`` below 1.
     """
 
-    def __init__(
-        self,
-        documents: Sequence[Document],
-        selector: RuleSelector,
-        *,
-        evidence: EvidenceModel | None = None,
-        order: str = "evidence",
-        whole_chains: int = 1,
-        skip_stated: bool = False,
-        max_rows: int = MAX_ROWS,
-        progress: bool = False,
-    ) -> None:
-        if order not in ("evidence", "recent"):
-            raise ConfigError(f"unknown order {order!r}", key="order", hint="evidence or recent")
-        if whole_chains < 0:
-            raise ConfigError(f"{whole_chains} is negative", key="whole_chains", hint="say 1")
-        if max_rows < 1:
-            raise ConfigError(f"{max_rows} is below 1", key="max_rows", hint=f"say {MAX_ROWS}")
-        facts: list[Fact] = []
-        owner: list[int] = []
-        for number, document in enumerate(documents):
-            facts.extend(document.facts)
-            owner.extend([number] * len(document.facts))
+    documents: Sequence[Document]
+    selector: RuleSelector
+    _: KW_ONLY
+    evidence: EvidenceModel = field(default_factory=EvidenceModel)
+    whole_chains: int = 1
+    skip_stated: bool = False
+    max_rows: int = MAX_ROWS
+    progress: bool = False
+
+    def __post_init__(self) -> None:
+        check_range("whole_chains", self.whole_chains, 0)
+        check_range("max_rows", self.max_rows, 1)
+        facts = [fact for document in self.documents for fact in document.facts]
         if not facts:
             raise EmptyDataError(
                 "no document states a fact, so no rule can be executed",
                 hint="use a text retriever (bm25), or documents with metadata.facts",
             )
-        self.documents = documents
-        self.selector = selector
-        self.evidence = evidence or EvidenceModel()
-        self.order = order
-        self.whole_chains = whole_chains
-        self.skip_stated = skip_stated
-        self.max_rows = max_rows
-        self.progress = progress
-        self._owner = np.array(owner, dtype=np.int64)
+        sizes = [len(document.facts) for document in self.documents]
+        self._owner = np.repeat(np.arange(len(self.documents)), sizes)
         self._index = TableIndex(KnowledgeGraph.from_facts(facts, name="corpus").train)
         self._plans: dict[tuple[str, ...], _Plan] = {}
         self._told = False
@@ -114,36 +99,50 @@ class SymbolicRetriever:
         """Names the facts and every setting that changes results."""
         facts = self._index.facts
         chains = [self.whole_chains, self.skip_stated, self.max_rows]
-        settings = [self.order, *chains, self.evidence.settings()]
+        settings = [*chains, self.evidence.settings()]
         return fingerprint_object(["symbolic", facts.fingerprint, *settings])
 
-    def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
+    def retrieve(
+        self, queries: Sequence[Query], top_k: int, *, rules: Guides | None = None
+    ) -> list[list[ScoredDocument]]:
         """Return, for each query, at most ``top_k`` documents that ground its guiding rules.
 
         A query of which nothing is stated, and whose subject is unknown or whose rules find
         nothing, gets an empty list.
 
+        Args:
+            queries: the queries.
+            top_k: documents of a query.
+            rules: the guiding rules of each query, where they are selected already.
+
         Raises:
             ConfigError: ``top_k`` below 1.
         """
-        found = (self._rank(*item, top_k) for item in self._ground_all(queries, top_k))
+        found = (self._rank(*item, top_k) for item in self._ground_all(queries, rules, top_k))
         return [
             self._with_stated(q, listed)[:top_k] for q, listed in zip(queries, found, strict=True)
         ]
 
-    def retrieve_union(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
+    def retrieve_union(
+        self, queries: Sequence[Query], top_k: int, *, rules: Guides | None = None
+    ) -> list[list[ScoredDocument]]:
         """Return, for each query, the union of what every rule finds first.
 
         Of each rule these are the documents of its ``top_k`` most recent groundings; of undated
         ones those for the ``top_k`` answers with the most evidence.
 
+        Args:
+            queries: the queries.
+            top_k: groundings of a rule.
+            rules: the guiding rules of each query, where they are selected already.
+
         Raises:
             ConfigError: ``top_k`` below 1.
         """
         lists = []
-        for hits, rules in self._ground_all(queries, top_k):
+        for hits, guiding in self._ground_all(queries, rules, top_k):
             keep = hits.take(self._rank_in_rule(hits) < top_k)
-            lists.append(self._rank(keep, rules, len(keep.row)))
+            lists.append(self._rank(keep, guiding, len(keep.row)))
         return [
             self._with_stated(query, listed) for query, listed in zip(queries, lists, strict=True)
         ]
@@ -157,19 +156,19 @@ class SymbolicRetriever:
         return found if self.skip_stated else stated_first(query, found, self.statements)
 
     def _ground_all(
-        self, queries: Sequence[Query], top_k: int
-    ) -> Iterator[tuple[Hits, list[Rule]]]:
+        self, queries: Sequence[Query], rules: Guides | None, top_k: int
+    ) -> Iterator[tuple[Groundings, Sequence[Rule]]]:
         """One query's groundings after the other's: those of a hub are not kept."""
         check_top_k(top_k)
-        selected = self.selector.select(queries)
+        selected = self.selector.select(queries) if rules is None else rules
         bar = tqdm(queries, "executing rules", disable=not self.progress, unit="query")
-        for query, rules in zip(bar, selected, strict=True):
-            yield self._ground(query, rules), rules
+        for query, guiding in zip(bar, selected, strict=True):
+            yield self._ground(query, guiding), guiding
 
-    def _ground(self, query: Query, rules: list[Rule]) -> Hits:
+    def _ground(self, query: Query, rules: Sequence[Rule]) -> Groundings:
         facts = self._index.facts
         if query.subject not in facts.entities:
-            return Hits.none()
+            return Groundings.none()
         plan = self._plan(rules)
         around = self._index.neighbours(facts.entities.id(query.subject))
         rule = plan.by_relation[around.relation]
@@ -182,12 +181,12 @@ class SymbolicRetriever:
         number = np.arange(len(rule))
         columns = around.other[keep], around.row[keep], time, weight, rule
         ones = np.ones(len(rule), dtype=np.int64)
-        hits = Hits(*columns, np.zeros_like(rule), number, ones > 0, ones)
+        hits = Groundings(*columns, np.zeros_like(rule), number, ones > 0, ones)
         if plan.chains is not None:
             hits = hits.join(self._chains(query, plan, plan.chains))
         return self._unstated(query, hits) if self.skip_stated else hits
 
-    def _unstated(self, query: Query, hits: Hits) -> Hits:
+    def _unstated(self, query: Query, hits: Groundings) -> Groundings:
         """The groundings whose answers no document states before the time of the query."""
         facts = self._index.facts
         if query.relation not in facts.relations or not len(hits.row):
@@ -199,7 +198,7 @@ class SymbolicRetriever:
             stated = stated[time < query.timestamp]
         return hits.take(~np.isin(hits.answer, stated))
 
-    def _rank_in_rule(self, hits: Hits) -> Longs:
+    def _rank_in_rule(self, hits: Groundings) -> Longs:
         """The place (from 0) of each row's grounding among those of its rule."""
         if self._index.facts.timestamp is not None:
             return hits.place(hits.rule, -hits.time)
@@ -208,7 +207,7 @@ class SymbolicRetriever:
         nth = hits.place(group_of(hits.rule, group))
         return hits.place(hits.rule, nth, -joined[group])
 
-    def _chains(self, query: Query, plan: _Plan, chains: RulePlans) -> Hits:
+    def _chains(self, query: Query, plan: _Plan, chains: RulePlans) -> Groundings:
         """The groundings of the longer bodies: one row for each of their facts."""
         found = chains.ground(query.subject, query.timestamp)
         rule = plan.longer[found.rule]
@@ -219,7 +218,7 @@ class SymbolicRetriever:
         if not found.is_complete:
             self._tell(query)
         columns = time[number], weight[number], rule[number], atom, number, lead
-        return Hits(found.answer[number], row, *columns, found.count[number])
+        return Groundings(found.answer[number], row, *columns, found.count[number])
 
     def _tell(self, query: Query) -> None:
         if not self._told:
@@ -242,7 +241,7 @@ class SymbolicRetriever:
             weight = weight * self.evidence.fade(query.timestamp - latest)
         return latest, weight
 
-    def _plan(self, rules: list[Rule]) -> _Plan:
+    def _plan(self, rules: Sequence[Rule]) -> _Plan:
         key = tuple(rule.id for rule in rules)
         if key not in self._plans:
             relations = self._index.facts.relations
@@ -277,33 +276,19 @@ class SymbolicRetriever:
             )
         return self._plans[key]
 
-    def _rank(self, hits: Hits, rules: list[Rule], top_k: int) -> list[ScoredDocument]:
+    def _rank(self, hits: Groundings, rules: Sequence[Rule], top_k: int) -> list[ScoredDocument]:
+        """The first ``top_k`` distinct documents, each with all rules that found it."""
         if not len(hits.row):
             return []
-        if self.order == "recent":
-            score = hits.time.astype(np.float64)
-            order = np.lexsort((hits.row, -hits.weight, -hits.time))
-        else:
-            group, joined = hits.evidence()
-            best = np.empty(len(joined), dtype=np.int64)
-            best[np.argsort(-joined, kind="stable")] = np.arange(len(joined))
-            layer = 2 * hits.place(group, -hits.weight, -hits.time)
-            whole = (layer == 0) & (best[group] < self.whole_chains)
-            stage = layer + (~hits.lead & ~whole)
-            score = -np.expm1(-joined)[group] - stage
-            # Saturated noisy-ors are equal as numbers but not in evidence: order by the exponent.
-            order = np.lexsort((hits.atom, hits.row, -hits.time, -joined[group], stage))
-        return self._documents(hits, rules, order, score, top_k)
-
-    def _documents(
-        self,
-        hits: Hits,
-        rules: list[Rule],
-        order: Longs,
-        score: Floats,
-        top_k: int,
-    ) -> list[ScoredDocument]:
-        """The first ``top_k`` distinct documents of an order, each with all rules that found it."""
+        group, joined = hits.evidence()
+        best = np.empty(len(joined), dtype=np.int64)
+        best[np.argsort(-joined, kind="stable")] = np.arange(len(joined))
+        turn = 2 * hits.place(group, -hits.weight, -hits.time)
+        whole = (turn == 0) & (best[group] < self.whole_chains)
+        turn = turn + (~hits.lead & ~whole)
+        score = -np.expm1(-joined)[group] - turn
+        # Saturated noisy-ors are equal as numbers but not in evidence: order by the exponent.
+        order = np.lexsort((hits.atom, hits.row, -hits.time, -joined[group], turn))
         owners = self._owner[hits.row]
         _, first = np.unique(owners[order], return_index=True)
         chosen = order[np.sort(first)[:top_k]]
@@ -347,3 +332,82 @@ class _Plan(NamedTuple):
     longer: Longs
     lead: Longs
     chains: RulePlans | None
+
+
+class Groundings(NamedTuple):
+    """Groundings of one query as columns of shape (n,): one row is one fact of one grounding.
+
+    Args:
+        answer: entity ids.
+        row: the fact's row.
+        time: the latest time of the grounding.
+        weight: the weight of the grounding.
+        rule: which rule.
+        atom: the body atom that the fact grounds.
+        grounding: which grounding.
+        lead: whether the fact names the answer; one row of each grounding does.
+        ways: how many groundings this one stands for.
+    """
+
+    answer: Longs
+    row: Longs
+    time: Longs
+    weight: Floats
+    rule: Longs
+    atom: Longs
+    grounding: Longs
+    lead: npt.NDArray[np.bool_]
+    ways: Longs
+
+    @classmethod
+    def none(cls) -> Groundings:
+        """No groundings."""
+        none = np.zeros(0, dtype=np.int64)
+        return cls(none, none, none, none.astype(np.float64), none, none, none, none > 0, none)
+
+    def take(self, keep: npt.NDArray[np.bool_]) -> Groundings:
+        """The rows where ``keep`` is true."""
+        return Groundings._make(column[keep] for column in self)
+
+    def join(self, other: Groundings) -> Groundings:
+        """The rows of both; the groundings of the other are numbered on."""
+        moved = other._replace(grounding=other.grounding + len(self.grounding))
+        return Groundings._make(np.concatenate(pair) for pair in zip(self, moved, strict=True))
+
+    def place(self, group: Longs, *keys: npt.NDArray[np.generic]) -> Longs:
+        """The place of each row's grounding among those of its group, ordered by keys."""
+        lead = np.flatnonzero(self.lead)
+        place = np.zeros(int(self.grounding.max(initial=-1)) + 1, dtype=np.int64)
+        among = place_in_group(group[lead], *(key[lead] for key in keys))
+        place[self.grounding[lead]] = among
+        return place[self.grounding]
+
+    def evidence(self) -> tuple[Longs, Floats]:
+        """The group of each row's answer, and for each group the sum of ``-log(1 - w)``."""
+        _, group = np.unique(self.answer, return_inverse=True)
+        lead = self.lead
+        exponents = noisy_or_exponents(self.weight[lead]) * self.ways[lead]
+        return group.astype(np.int64), np.bincount(group[lead], exponents).astype(np.float64)
+
+
+def place_in_group(group: Longs, *keys: npt.NDArray[np.generic]) -> Longs:
+    """The place (from 0) of each row inside its group, ordered by keys, then by position."""
+    if not len(group):
+        return np.zeros(0, dtype=np.int64)
+    order = np.lexsort((np.arange(len(group)), *reversed(keys), group))
+    sorted_group = group[order]
+    starts = np.flatnonzero(np.r_[True, sorted_group[1:] != sorted_group[:-1]])
+    sizes = np.diff(np.r_[starts, len(group)])
+    place = np.empty(len(group), dtype=np.int64)
+    place[order] = np.arange(len(group)) - np.repeat(starts, sizes)
+    return place
+
+
+def group_of(*columns: Longs) -> Longs:
+    """A number for each row, the same for rows that are equal in every column."""
+    group = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        _, values = np.unique(column, return_inverse=True)
+        # Made small again after every column, so that the product cannot overflow.
+        _, group = np.unique(group * (int(values.max(initial=0)) + 1) + values, return_inverse=True)
+    return group

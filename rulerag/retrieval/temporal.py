@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.errors import ConfigError, RetrievalError
+from rulerag.errors import RetrievalError
 from rulerag.io import fingerprint_object
-from rulerag.retrieval.corpus import Rows, RowSearcher, check_top_k
+from rulerag.registry import register
+from rulerag.retrieval.corpus import (
+    RetrievedRows,
+    Rows,
+    RowSearcher,
+    check_choice,
+    check_range,
+    check_top_k,
+)
 from rulerag.types import Document, Query, RuleHit, ScoredDocument
 
 if TYPE_CHECKING:
@@ -20,21 +28,14 @@ if TYPE_CHECKING:
 
 __all__ = ["TimeAwareRetriever"]
 
-_log = logging.getLogger(__name__)
 _ORDERS = ("recent", "decay")
 # Before every date; one above the least integer, so that its negative is still an integer.
 _UNDATED = int(np.iinfo(np.int64).min) + 1
 _DEEPEN = 4  # how much deeper an unsettled query is asked again
 
 
-class _Pool(NamedTuple):
-    """What one query found, best first; ``item`` builds the result at a place."""
-
-    scores: npt.NDArray[np.float64]
-    times: npt.NDArray[np.int64]
-    item: Callable[[int], ScoredDocument]
-
-
+@register("retriever", "time_aware")
+@dataclass(eq=False, repr=False)
 class TimeAwareRetriever:
     """Wraps any retriever and follows the dates of queries and documents.
 
@@ -71,39 +72,22 @@ class TimeAwareRetriever:
         ConfigError: an option is out of range.
     """
 
-    def __init__(
-        self,
-        retriever: Retriever,
-        *,
-        order: str = "recent",
-        decay: float = 0.01,
-        time_unit: int = 1,
-        strict: bool = True,
-        pool: int = 100,
-        max_pool: int = 1600,
-        distinct_facts: bool = False,
-    ) -> None:
-        if order not in _ORDERS:
-            raise ConfigError(
-                f"unknown order {order!r}", key="order", hint=f"one of {', '.join(_ORDERS)}"
-            )
-        if decay < 0:
-            raise ConfigError(f"{decay} is negative", key="decay", hint="0 or more")
-        if time_unit < 1:
-            raise ConfigError(f"{time_unit} is no unit of time", key="time_unit", hint="1 or more")
-        check_top_k(pool, "pool")
-        if max_pool < pool:
-            raise ConfigError(
-                f"{max_pool} is below pool ({pool})", key="max_pool", hint="pool or more"
-            )
-        self.retriever = retriever
-        self.order = order
-        self.decay = float(decay)
-        self.time_unit = time_unit
-        self.strict = strict
-        self.pool = pool
-        self.max_pool = max_pool
-        self.distinct_facts = distinct_facts
+    retriever: Retriever
+    _: KW_ONLY
+    order: str = "recent"
+    decay: float = 0.01
+    time_unit: int = 1
+    strict: bool = True
+    pool: int = 100
+    max_pool: int = 1600
+    distinct_facts: bool = False
+
+    def __post_init__(self) -> None:
+        check_choice("order", self.order, _ORDERS)
+        check_range("decay", self.decay, 0)
+        check_range("time_unit", self.time_unit, 1)
+        check_top_k(self.pool, "pool")
+        check_range("max_pool", self.max_pool, self.pool, hint=f"pool ({self.pool}) or more")
 
     def __repr__(self) -> str:
         return f"TimeAwareRetriever({self.retriever!r}, order={self.order!r})"
@@ -133,17 +117,57 @@ class TimeAwareRetriever:
         depth, deepest = max(self.pool, top_k), max(self.max_pool, top_k)
         while pending:
             unsettled = []
-            pools = self._pools([queries[i] for i in pending], depth)
-            for i, pool in zip(pending, pools, strict=True):
+            for i, pool in zip(
+                pending, self._pools([queries[i] for i in pending], depth), strict=True
+            ):
                 results[i], settled = self._best(queries[i], pool, depth, top_k)
                 if not settled:
                     unsettled.append(i)
             if depth >= deepest:
-                if unsettled:
-                    _log.debug("%d queries are cut at max_pool %d", len(unsettled), deepest)
                 break
             pending, depth = unsettled, min(depth * _DEEPEN, deepest)
         return results
+
+    def _pools(self, queries: Sequence[Query], depth: int) -> Iterator[_Pool]:
+        """What the wrapped retriever finds, in rows where it can answer in rows."""
+        if isinstance(self.retriever, RowSearcher):
+            rows, scores = self.retriever.search(queries, depth)
+            documents, times = self.retriever.documents, self._times
+            found: Sequence[Sequence[ScoredDocument]] = [()] * len(queries)
+        else:
+            lists = RetrievedRows(self.retriever)
+            rows, scores = lists.search(queries, depth)
+            documents, found = lists.documents, lists.found
+            times = _times_of(documents)
+        for line, listed in enumerate(found):
+            kept = rows[line][rows[line] >= 0]
+            yield _Pool(kept, scores[line, : len(kept)], times[kept], documents, listed)
+
+    def _best(
+        self, query: Query, pool: _Pool, depth: int, top_k: int
+    ) -> tuple[list[ScoredDocument], bool]:
+        """The first k of a pool, and whether no document outside of it could change them."""
+        allowed = self._allowed(query, pool.times)
+        values, order = self._ordered(query, pool.scores[allowed], pool.times[allowed])
+        picked: list[ScoredDocument] = []
+        seen: set[object] = set()
+        value = 0.0
+        for value, place in zip(values.tolist(), allowed[order].tolist(), strict=True):
+            document = pool.documents[pool.rows[place]]
+            if self.distinct_facts:
+                key = _undated(document)
+                if key in seen:
+                    continue
+                seen.add(key)
+            hits = pool.found[place].found_by if pool.found else ()
+            hits = hits or (RuleHit(None, place + 1, float(pool.scores[place])),)
+            picked.append(ScoredDocument(document, value, len(picked) + 1, hits))
+            if len(picked) == top_k:
+                break
+        # Outside of the pool no score is above its last one, and no order lifts a document
+        # above its score.
+        exhausted = len(pool.scores) < depth
+        return picked, exhausted or (len(picked) == top_k and value > pool.scores[-1])
 
     @property
     def documents(self) -> tuple[Document, ...]:
@@ -185,50 +209,10 @@ class TimeAwareRetriever:
             pending, depth = short, min(depth * _DEEPEN, deepest)
         return Rows(rows, scores)
 
-    def _pools(self, queries: Sequence[Query], depth: int) -> Iterator[_Pool]:
-        """The wrapped retriever's results, as rows where it can answer in rows."""
-        if not isinstance(self.retriever, RowSearcher):
-            for found in self.retriever.retrieve(queries, depth):
-                scores = np.array([scored.score for scored in found], dtype=np.float64)
-                times = [_time(scored.document) for scored in found]
-                yield _Pool(scores, np.array(times, dtype=np.int64), found.__getitem__)
-            return
-        documents = self.retriever.documents
-        for rows, scores in zip(*self.retriever.search(queries, depth), strict=True):
-            size = int(np.count_nonzero(rows >= 0))
-            yield _Pool(scores[:size], self._times[rows[:size]], _RowItem(documents, rows, scores))
-
     @cached_property
     def _times(self) -> npt.NDArray[np.int64]:
         """The times of the wrapped retriever's corpus, row by row."""
-        assert isinstance(self.retriever, RowSearcher)  # noqa: S101  (asked by _pools alone)
-        return np.array([_time(document) for document in self.retriever.documents], dtype=np.int64)
-
-    def _best(
-        self, query: Query, pool: _Pool, depth: int, top_k: int
-    ) -> tuple[list[ScoredDocument], bool]:
-        """The first k of a pool, and whether no document outside of it could change them."""
-        allowed = self._allowed(query, pool.times)
-        values, order = self._ordered(query, pool.scores[allowed], pool.times[allowed])
-        places = allowed[order]
-        picked: list[ScoredDocument] = []
-        seen: set[object] = set()
-        value = 0.0
-        for value, place in zip(values.tolist(), places.tolist(), strict=True):
-            item = pool.item(place)
-            if self.distinct_facts:
-                key = _undated(item.document)
-                if key in seen:
-                    continue
-                seen.add(key)
-            found_by = item.found_by or (RuleHit(None, place + 1, item.score),)
-            picked.append(ScoredDocument(item.document, value, len(picked) + 1, found_by))
-            if len(picked) == top_k:
-                break
-        # Outside of the pool no score is above its last one, and no order lifts a document
-        # above its score.
-        exhausted = len(pool.scores) < depth
-        return picked, exhausted or (len(picked) == top_k and value > pool.scores[-1])
+        return _times_of(self.documents)
 
     def _allowed(self, query: Query, times: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
         """The places of documents that the query's time allows; all for an undated query."""
@@ -254,28 +238,28 @@ class TimeAwareRetriever:
         return values[order], order
 
 
-class _RowItem:
-    """Builds the results of one query from rows, only those that are asked for."""
+class _Pool(NamedTuple):
+    """What one query found, best first: rows, scores and times of shape (n,).
 
-    __slots__ = ("_documents", "_rows", "_scores")
+    Args:
+        rows: places in the documents.
+        scores: of the wrapped search.
+        times: of the documents.
+        documents: what the rows are of.
+        found: the same as records, where the wrapped retriever gave records.
+    """
 
-    def __init__(
-        self,
-        documents: Sequence[Document],
-        rows: npt.NDArray[np.int64],
-        scores: npt.NDArray[np.float64],
-    ) -> None:
-        self._documents, self._rows, self._scores = documents, rows, scores
-
-    def __call__(self, place: int) -> ScoredDocument:
-        score = float(self._scores[place])
-        hit = RuleHit(None, place + 1, score)
-        return ScoredDocument(self._documents[self._rows[place]], score, place + 1, (hit,))
+    rows: npt.NDArray[np.int64]
+    scores: npt.NDArray[np.float64]
+    times: npt.NDArray[np.int64]
+    documents: Sequence[Document]
+    found: Sequence[ScoredDocument]
 
 
-def _time(document: Document) -> int:
-    time = document.timestamp
-    return _UNDATED if time is None else time
+def _times_of(documents: Sequence[Document]) -> npt.NDArray[np.int64]:
+    """The time of each document."""
+    times = [document.timestamp for document in documents]
+    return np.array([_UNDATED if time is None else time for time in times], dtype=np.int64)
 
 
 def _undated(document: Document) -> object:

@@ -6,7 +6,7 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rulerag.errors import ConfigError
+from rulerag.retrieval.corpus import check_choice, check_range
 
 __all__ = ["DATE_MODES", "ENGLISH_STOPWORDS", "Tokenizer", "check_dates", "rewrite_dates"]
 
@@ -23,12 +23,7 @@ _WORD = re.compile(r"[^\W_]+")  # the underscores of raw graph names part words
 
 def check_dates(dates: str) -> None:
     """Raise a ConfigError unless ``dates`` is one of :data:`DATE_MODES`."""
-    if dates not in DATE_MODES:
-        raise ConfigError(
-            f"unknown handling of dates {dates!r}",
-            key="dates",
-            hint=f"one of {', '.join(DATE_MODES)}",
-        )
+    check_choice("dates", dates, DATE_MODES, "handling of dates")
 
 
 def rewrite_dates(text: str, dates: str) -> str:
@@ -67,18 +62,12 @@ class Tokenizer:
     def __post_init__(self) -> None:
         check_dates(self.dates)
         if isinstance(self.stopwords, str):
-            if self.stopwords not in ("en", "none"):
-                raise ConfigError(
-                    f"unknown stop words {self.stopwords!r}",
-                    key="stopwords",
-                    hint="'en', 'none', or a list of words",
-                )
+            check_choice("stopwords", self.stopwords, ("en", "none"), "stop words")
             stop = ENGLISH_STOPWORDS if self.stopwords == "en" else frozenset()
         else:
             object.__setattr__(self, "stopwords", tuple(self.stopwords))
             stop = frozenset(word.lower() for word in self.stopwords)
-        if self.min_length < 1:
-            raise ConfigError(f"{self.min_length} is no word length", key="min_length")
+        check_range("min_length", self.min_length, 1)
         object.__setattr__(self, "_stop", stop)
 
     def __call__(self, text: str) -> list[str]:

@@ -16,11 +16,11 @@ from benchmarks.generation_measures import EM
 from benchmarks.generation_tables import against_baselines, compared
 from benchmarks.retrieval_runs import Bench
 from benchmarks.retrieval_tables import Result
-from benchmarks.validation import with_held_out
-from rulerag.dataset import RuleQADataset
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.questions import graph_labels, queries_from_facts
 from rulerag.kg.verbalization import Verbalizer
+from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.ruleqa.questions import graph_labels, queries_from_facts
+from rulerag.ruleqa.validation_split import with_held_out
 from rulerag.types import Document, Fact, Query
 
 HELD_OUT = {"nell995": 3000}

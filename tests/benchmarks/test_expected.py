@@ -53,25 +53,32 @@ def runs(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def configs(tmp_path: Path) -> Path:
-    folder = tmp_path / "configs" / "ruleqa-i"
-    folder.mkdir(parents=True)
-    (folder / "bm25__symbolic.yaml").write_text(
-        "# kept\nretriever:\n  type: bm25\n# On the balanced query set; an old run.\nexpected:\n"
+    folder = tmp_path / "configs"
+    for part in ("expected", "datasets"):
+        (folder / part).mkdir(parents=True)
+    names = ("bm25__symbolic", "dense__llama", "none__llama", "bm25__hybrid")
+    (folder / "methods.yaml").write_text("".join(f"{name}: {{method: x}}\n" for name in names))
+    (folder / "expected" / "ruleqa-i.yaml").write_text(
+        "# On the balanced query set; an old run.\nbm25__symbolic:\n"
         f"  {TEN}: {{value: 0.9, tolerance: 0.1, source: own run}}\n"
         "  exact_match: {value: 0.5, tolerance: 0.005, source: own run}\n"
+        "# kept\nother__symbolic:\n  exact_match: {value: 0.1, tolerance: 0.1, source: paper}\n"
     )
-    (folder / "dense__llama.yaml").write_text("retriever:\n  type: dense\n")
-    (folder / "none__llama.yaml").write_text("generator:\n  type: huggingface\n")
-    return tmp_path / "configs"
+    (folder / "datasets" / "ruleqa-i.yaml").write_text(
+        "metadata: {benchmark: ruleqa-i}\nmethods:\n"
+        "  bm25__hybrid: {generator: {weight: 0.5}}\n  other: {generator: {weight: 3}}\n"
+    )
+    return folder
 
 
 def test_measured_numbers_are_written_and_others_stay(runs: Path, configs: Path) -> None:
-    changed = state_expected(runs, configs)
-    assert [file.name for file in changed] == ["bm25__symbolic.yaml", "dense__llama.yaml"]
-    text = changed[0].read_text()
-    assert text.startswith("# kept\nretriever:\n  type: bm25\n# On the balanced query set; bench")
-    assert text.count("expected:") == 1 and "old run" not in text
-    told = load_config(changed[0]).section("expected").to_dict()
+    (file,) = state_expected(runs, configs)
+    text = file.read_text()
+    assert "# On the balanced query set; benchmarks/results/table2-retrieval holds" in text
+    assert "# kept\nother__symbolic:" in text and "old run" not in text
+    stated = load_config(file)
+    assert list(stated) == ["bm25__symbolic", "dense__llama", "other__symbolic"]
+    told = stated.section("bm25__symbolic").to_dict()
     assert {key: entry["value"] for key, entry in told.items()} == {
         TEN: 0.25,
         "exact_match": 0.5,
@@ -82,13 +89,13 @@ def test_measured_numbers_are_written_and_others_stay(runs: Path, configs: Path)
 
 
 def test_tolerance_grows_with_the_sample_and_the_seeds(runs: Path, configs: Path) -> None:
-    text = state_expected(runs, configs)[1].read_text()
+    (file,) = state_expected(runs, configs)
+    text = file.read_text()
     assert "# Over 4 of 8 balanced queries, drawn by seed 0" in text and "Means of 2 seeds" in text
-    told = load_config(configs / "ruleqa-i" / "dense__llama.yaml").section("expected").to_dict()
+    told = load_config(file).section("dense__llama").to_dict()
     assert told["exact_match"]["value"] == 0.625
     spread = np.std([0.75, 0.5], ddof=1)
     assert told["exact_match"]["tolerance"] == pytest.approx(3 * spread, abs=1e-3)
-    assert "expected" not in (configs / "ruleqa-i" / "none__llama.yaml").read_text()
 
 
 def test_a_folder_without_runs_is_refused(
@@ -100,24 +107,25 @@ def test_a_folder_without_runs_is_refused(
     assert str(tmp_path) in capsys.readouterr().err
 
 
-def test_a_broken_experiment_file_is_named_and_an_empty_one_is_written(
+def test_a_broken_file_is_named_and_an_empty_one_is_written(
     runs: Path, configs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = configs / "ruleqa-i" / "bm25__symbolic.yaml"
+    file = configs / "expected" / "ruleqa-i.yaml"
     file.write_text("")
     assert file in state_expected(runs, configs)
-    file.write_text("a: [\n")
+    text = "bm25__symbolic:\n  a: [\n"
+    file.write_text(text)
     assert main([str(runs), "--configs", str(configs)]) == 2
-    assert f"{file}, line 2: not YAML" in capsys.readouterr().err
-    assert file.read_text() == "a: [\n"
+    assert f"{file}, line 3: not YAML" in capsys.readouterr().err
+    assert file.read_text() == text
 
 
 def test_the_weight_that_was_tuned_is_written(runs: Path, configs: Path) -> None:
-    file = configs / "ruleqa-i" / "bm25__hybrid.yaml"
-    file.write_text("generator:\n  type: hybrid\n  weight: 0.5\n  model:\n    weight: 3\n")
     read = runs / "reading" / "ruleqa-i" / "balanced"
     told = {"type": "hybrid", "weight": 0.05}
     keep(read, "bm25__hybrid-0", 2, told, exact_match=[1.0, 0], token_f1=[1.0, 0])
+    file = configs / "datasets" / "ruleqa-i.yaml"
     assert file in state_expected(runs, configs)
-    generator = load_config(file).section("generator").to_dict()
-    assert generator == {"type": "hybrid", "weight": 0.05, "model": {"weight": 3}}
+    methods = load_config(file).section("methods").to_dict()
+    assert methods["bm25__hybrid"] == {"generator": {"weight": 0.05}}
+    assert methods["other"] == {"generator": {"weight": 3}}

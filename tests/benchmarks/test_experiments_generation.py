@@ -42,13 +42,14 @@ from benchmarks.generation_tables import (
 )
 from benchmarks.generation_weights import tuned_weight
 from benchmarks.retrieval_experiments import RETRIEVAL, Plan
-from benchmarks.retrieval_runs import CONFIGS, Bench
+from benchmarks.retrieval_runs import Bench
 from benchmarks.retrieval_tables import Result
-from benchmarks.ruleqa import RuleQASettings, build
 from benchmarks.speed_generation import small_llama
 from rulerag.errors import ConfigError, DataError
 from rulerag.io import read_json, write_json
 from rulerag.kg.worlds import World
+from rulerag.presets import method
+from rulerag.ruleqa.build import RuleQASettings, build
 
 pytestmark = [
     pytest.mark.usefixtures("one_thread"),
@@ -115,7 +116,7 @@ def results(bench: Bench) -> dict[str, Result]:
 def test_every_row_has_its_experiment_file_and_the_papers_figures() -> None:
     for row in (*READING, *OTHERS):
         for benchmark, best in PAPER_BEST_EM.items():
-            assert (CONFIGS / benchmark / f"{row.name}.yaml").exists()
+            assert method(row.name, benchmark)["metadata.benchmark"] == benchmark
             if row.paper:
                 assert 0 <= (paper_value(row.paper, benchmark, "em") or 0) <= best
                 assert paper_value(row.paper, benchmark, "token_f1") is not None

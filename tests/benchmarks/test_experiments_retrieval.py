@@ -16,18 +16,18 @@ from benchmarks.retrieval_fusion import fused, run_fusion
 from benchmarks.retrieval_measures import MEASURES, Found, means
 from benchmarks.retrieval_report import report_retrieval
 from benchmarks.retrieval_rows import CONTROLS, FUSIONS, PAIRS, PAPER_BEST, ROWS, paper_values, row
-from benchmarks.retrieval_runs import CONFIGS, Bench, isolated, run_row, train
+from benchmarks.retrieval_runs import Bench, isolated, run_row, train
 from benchmarks.retrieval_searches import Remembered
 from benchmarks.retrieval_tables import COMPARED, comparison_table, results_of
-from benchmarks.retrieval_tune import tune_merging
-from benchmarks.ruleqa import RuleQASettings, build
-from rulerag.dataset import RuleQADataset
 from rulerag.errors import ConfigError, RetrievalError
 from rulerag.io import read_json, write_json
 from rulerag.kg.worlds import World
+from rulerag.presets import method
 from rulerag.retrieval.bm25 import BM25Retriever
+from rulerag.ruleqa.build import RuleQASettings, build
+from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Document, Fact, Query, RuleHit, ScoredDocument
-from training.tiny import make_encoder, train_tokenizer
+from training.common.tiny import make_encoder, train_tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -173,7 +173,7 @@ def test_a_finished_row_stands_and_a_changed_one_is_run_again(bench: Bench) -> N
     before = (place.parent / f"{place.name}.json").stat().st_mtime_ns
     record = run_row(bench, one, "balanced")
     assert (place.parent / f"{place.name}.json").stat().st_mtime_ns == before
-    changed = run_row(bench, one, "balanced", overrides=["guided.merge=rank"], tag="-rank")
+    changed = run_row(bench, one, "balanced", overrides=["merge=rank"], tag="-rank")
     assert changed["identity"] != record["identity"]
     assert changed["metrics"]["answer_recall@10_union"] == pytest.approx(
         record["metrics"]["answer_recall@10_union"]
@@ -271,10 +271,7 @@ def test_comparisons_of_a_row_with_itself_find_nothing(bench: Bench) -> None:
     assert line["better"] == "within chance"
 
 
-def test_merging_is_tuned_on_f_g_with_searches_made_once(bench: Bench) -> None:
-    few = dataclasses.replace(bench, sample=8)
-    rows = list(tune_merging(few, row("dense-guided")))
-    assert len(rows) == 6 and len({tuple(one.items())[:2] for one in rows}) == 6
+def test_searches_are_made_once(bench: Bench) -> None:
     retriever = BM25Retriever(bench.dataset.corpus)
     queries = bench.queries("balanced")[:5]
     kept = Remembered(retriever, depth=20)
@@ -298,7 +295,7 @@ def test_a_run_in_a_fork_tells_why_it_failed() -> None:
 def test_every_row_has_an_experiment_file_and_the_papers_numbers_are_known() -> None:
     for name in PAPER_BEST:
         for one in (*ROWS, *CONTROLS):
-            assert (CONFIGS / name / f"{one.name}__symbolic.yaml").exists()
+            assert method(f"{one.name}__symbolic", name)["metadata.benchmark"] == name
     for one in ROWS:
         if one.paper is not None:
             assert set(paper_values(*one.paper)) == set(PAPER_BEST)

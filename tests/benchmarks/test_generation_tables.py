@@ -23,7 +23,7 @@ from benchmarks.generation_tables import (
 from benchmarks.paper_beside import paper_note, published_pairs, recall_without_rules
 from benchmarks.retrieval_tables import TEN, UNION, Result
 from benchmarks.retrieval_tables import bars_table as recall_bars
-from rulerag.dataset import RuleQADataset
+from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Document, Fact, GenerationRequest, Query
 
 SSFT, ICL, RAG = (

@@ -7,11 +7,11 @@ import pytest
 from benchmarks.generation_rows import PAIRS as READING_PAIRS
 from benchmarks.generation_rows import reading_row
 from benchmarks.retrieval_rows import PAIRS, row
-from benchmarks.retrieval_runs import CONFIGS
-from benchmarks.ruleqa_settings import GRAPHS
-from rulerag.config import Config, load_config
+from rulerag.config import Config
+from rulerag.presets import method
 from rulerag.retrieval.pooled import PooledRetriever
 from rulerag.retrieval.rule_guided import RuleGuidedRetriever
+from rulerag.ruleqa.settings import GRAPHS
 
 RULES_AND_PLAIN = 9
 """Searches of a rule-guided row: its eight rules and the plain query."""
@@ -19,23 +19,24 @@ RULES_AND_PLAIN = 9
 
 def retrieval(config: Config) -> dict[str, object]:
     """What decides the ten documents beside the rules: merging, depth, budget, what is searched."""
-    guided, pooled = config.section("guided"), config.section("pooled")
-    with_rules = config.get("guided") is not None
-    merging, searches = (guided, RULES_AND_PLAIN) if with_rules else (pooled, 1)
+    merging = config.section("retriever")
+    searches = RULES_AND_PLAIN if is_guided(config) else 1
     default = RuleGuidedRetriever.__init__.__kwdefaults__ or {}
     assert default["pool"] == 200
     assert default["power"] == (PooledRetriever.__init__.__kwdefaults__ or {})["power"]
     learned = merging.get("weights") is not None
-    retriever = config["retriever"].without("query_encoder").to_dict()
+    inside = merging["retriever"].without("query_encoder").to_dict()
     return {
         "merging": "learned" if learned else "evidence",
         "depth": merging.read("pool", int, 200) * searches,
         "power": merging.read("power", float, default["power"]),
-        "budget": config["top_k"],
-        "retriever": retriever,
-        "time_aware": config.section("time_aware").to_dict(),
-        "evidence": config.section("evidence").to_dict(),
+        "budget": config.read("top_k", int, 10),
+        "retriever": inside,
     }
+
+
+def is_guided(config: Config) -> bool:
+    return bool(config["retriever.type"] == "guided")
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -43,10 +44,10 @@ def retrieval(config: Config) -> dict[str, object]:
 def test_a_retriever_without_rules_is_as_deep_and_merged_alike(
     name: str, ours: str, control: str
 ) -> None:
-    files = [load_config(CONFIGS / name / f"{one}__symbolic.yaml") for one in (ours, control)]
-    with_rules, without = map(retrieval, files)
+    configs = [method(f"{one}__symbolic", name) for one in (ours, control)]
+    with_rules, without = map(retrieval, configs)
     assert with_rules == without
-    assert files[0].get("guided") is not None and files[1].get("guided") is None
+    assert is_guided(configs[0]) and not is_guided(configs[1])
     assert bool(row(ours).training) == bool(row(control).training)
 
 
@@ -55,9 +56,9 @@ def test_a_retriever_without_rules_is_as_deep_and_merged_alike(
 def test_a_reading_pair_differs_in_its_rules_alone(
     name: str, ours: str, control: str, part: str
 ) -> None:
-    with_rules, without = (load_config(CONFIGS / name / f"{o}.yaml") for o in (ours, control))
+    with_rules, without = (method(one, name) for one in (ours, control))
     assert retrieval(with_rules) == retrieval(without)
-    found = [one.get("guided") is not None for one in (with_rules, without)]
+    found = [is_guided(one) for one in (with_rules, without)]
     shown = [one.read("reader_rules", str, "selected") != "none" for one in (with_rules, without)]
     assert found[0] and shown[0]
     assert found[1] == (part == "reader") and shown[1] == (part == "retriever")

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import pytest
 
 from rulerag.cli import main
-from rulerag.dataset import RuleQADataset
 from rulerag.demo import mine_world, world_dataset
 from rulerag.kg.worlds import World
+from rulerag.ruleqa.dataset import RuleQADataset
 
 
 class Result(NamedTuple):
@@ -111,7 +111,8 @@ def experiment(dated: Path, tmp_path: Path) -> Callable[..., Path]:
             "metadata: {benchmark: world, method: symbolic}\n"
             f"dataset: {{path: {dataset}, query_set: full}}\n"
             "selector: {type: head}\nretriever: {type: symbolic}\n"
-            f"generator: {{type: symbolic}}\ntop_k: 10\n{more}"
+            + ("" if "generator:" in more else "generator: {type: symbolic}\n")
+            + f"top_k: 10\n{more}"
         )
         return file
 

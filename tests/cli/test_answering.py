@@ -15,8 +15,8 @@ import pytest
 from markupsafe import escape
 
 from rulerag.cli.common import SHOWN
-from rulerag.dataset import RuleQADataset
 from rulerag.generation.symbolic_reader import SymbolicReader
+from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Query
 
 Refused = Callable[..., str]
@@ -336,20 +336,20 @@ def test_a_generator_that_samples_is_refused_unless_it_votes(
 def test_bad_input_of_explain(dated: Path, refused: Refused, blocked: Path) -> None:
     told = refused("explain", dated, "--html", blocked / "why.html", "--quiet")
     assert "cannot be written" in told
-    for number in (1, 21):
+    for number, limit in ((1, "greater than or equal to 2"), (21, "less than or equal to 20")):
         told = refused("explain", dated, "--max-sources", number, "--limit", 1, *SYMBOLIC)
-        assert "key 'max_sources': expected a number from 2 to 20" in told
+        assert f"key 'max_sources': {number} is out of range — should be {limit}" in told
     told = refused("explain", dated, "--attribution", "shapely", "--limit", 1, *SYMBOLIC)
-    assert "no attribution method is called 'shapely' — did you mean 'shapley'" in told
+    assert "key 'attribution': unknown attribution 'shapely' — did you mean 'shapley'" in told
     told = refused("explain", dated, "--value", "log-probability", "--limit", 1, *SYMBOLIC)
     assert "key 'value': SymbolicReader gives no log-probability of a text" in told
     told = refused("explain", dated, "--value", "odds", "--limit", 1, *SYMBOLIC)
-    assert "key 'value': there is no value 'odds'" in told
+    assert "key 'value': expected 'verdict' or 'log-probability', found 'odds'" in told
     told = refused("explain", dated, "--group", "rules", "--limit", 1, *SYMBOLIC)
-    assert "key 'group': sources are not grouped by 'rules' — did you mean 'rule'" in told
-    told = refused("explain", dated, "--group", "document", "--limit", 1, *SYMBOLIC)
-    assert "key 'group': each document is a source already" in told
+    assert "key 'group_by': expected 'document' or 'rule' or null, found 'rules'" in told
+    told = refused("explain", dated, "--group-by", "document", "--limit", 1, *SYMBOLIC)
+    assert "key 'group_by': each document is a source already" in told
     told = refused("explain", dated, "--unit", "page", "--limit", 1, *SYMBOLIC)
-    assert "key 'unit': unknown unit 'page'" in told
+    assert "key 'unit': expected 'document' or 'sentence' or 'word', found 'page'" in told
     told = refused("explain", dated, "--votes", 0, "--limit", 1, *SYMBOLIC)
     assert "key 'votes': expected a number from 1" in told

@@ -10,7 +10,9 @@ import pytest
 
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.kg.worlds import World
-from rulerag.mining.pruning import prune_covered, prune_subsumed, top_rules
+from rulerag.mining.pruning_coverage import prune_covered
+from rulerag.mining.pruning_scores import top_rules
+from rulerag.mining.pruning_subsumption import prune_subsumed
 from rulerag.rules import RuleBank
 
 Refused = Callable[..., str]
@@ -36,8 +38,8 @@ def test_mine_prunes_and_keeps_the_best(
     assert [r.id for r in RuleBank.load(out)] == [r.id for r in expected]
     assert 0 < len(expected) < len(every)
     assert f"{len(expected):,} of " in result.out and "best by product" in result.out
-    rulerag(*mined, "--per-head", 1, "--score", "support")
-    assert [r.id for r in RuleBank.load(out)] == [r.id for r in top_rules(every, 1, "support")]
+    rulerag(*mined, "--per-head", 1, "--score", "confidence")
+    assert [r.id for r in RuleBank.load(out)] == [r.id for r in top_rules(every, 1, "confidence")]
     result = rulerag(*mined, "--prune-covered")
     covered = prune_covered(every, KnowledgeGraph.load(graphs["static"]).train)
     assert [r.id for r in RuleBank.load(out)] == [r.id for r in covered]
@@ -86,8 +88,11 @@ def test_rules_joins_banks(bank: Path, rulerag: Any, tmp_path: Path) -> None:
         (("--min-support", -1), "key 'min-support': -1 is out of range"),
         (("--max-body-atoms", 0), "key 'max-body-atoms': 0 is out of range"),
         (("--per-head", 0), "key 'top': 0 is out of range"),
-        (("--score", "pca"), "key 'score': tells the best rules of a head, and all are kept"),
-        (("--per-head", 2, "--score", "wilsen"), "did you mean 'wilson'"),
+        (
+            ("--score", "confidence"),
+            "key 'score': tells the best rules of a head",
+        ),
+        (("--per-head", 2, "--score", "products"), "did you mean 'product'"),
         (("--prune-covered",), "key 'prune-covered': needs the graph of the rules"),
         (("--merge", "none.jsonl"), "none.jsonl: cannot be read"),
         (("--out-format", "csv", "--out", "x"), "key 'out-format': unknown format 'csv'"),

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 import rulerag as rulerag_package
 from rulerag.cli import main
-from rulerag.dataset import RuleQADataset
+from rulerag.ruleqa.dataset import RuleQADataset
 
 Refused = Callable[..., str]
 
@@ -51,10 +51,12 @@ def test_a_saved_index_gives_what_an_index_in_memory_gives(
 ) -> None:
     # Both with dates as one word: what an index is built with by default.
     config = tmp_path / "same.yaml"
-    guided = "guided: {}\nselector: {type: head}\ntime_aware: {order: recent}\n" if options else ""
+    section = "{type: bm25, dates: token}"
+    if options:
+        timed = f"{{type: time_aware, order: recent, retriever: {section}}}"
+        section = f"{{type: guided, retriever: {timed}}}\nselector: {{type: head}}"
     config.write_text(
-        f"dataset: {{path: {dated}}}\nretriever: {{type: bm25, dates: token}}\n"
-        f"generator: {{type: symbolic}}\n{guided}"
+        f"dataset: {{path: {dated}}}\nretriever: {section}\ngenerator: {{type: symbolic}}\n"
     )
     for name, more in (("memory", ()), ("disk", ("--index", index))):
         assert rulerag("retrieve", config, "--out", tmp_path / name, *more, "--quiet").code == 0
@@ -238,9 +240,9 @@ def test_a_dense_index_of_another_corpus_or_encoder(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("bm25", "--kind", "flat"), "key 'kind': means nothing to bm25 — --retriever dense"),
+        (("bm25", "--kind", "Flat"), "key 'kind': means nothing to bm25 — --retriever dense"),
         (("dense", "--dates", "split"), "key 'dates': means nothing to dense"),
-        (("dense", "--kind", "flot"), "key 'index': unknown index 'flot'"),
+        (("dense", "--kind", "flot"), "key 'index': FAISS cannot make an index 'flot'"),
     ],
 )
 def test_options_of_another_index(
@@ -299,7 +301,7 @@ def test_a_dataset_that_is_missing_broken_or_changed(
 ) -> None:
     command = ("--out", tmp_path / "run", "--quiet")
     told = refused("retrieve", tmp_path / "ruleqa-i", *command)
-    assert "build it: python -m benchmarks.ruleqa build --name ruleqa-i" in told
+    assert "build it: rulerag ruleqa build --name ruleqa-i" in told
     assert "it has no manifest.json" in refused("retrieve", tmp_path, *command)
     folder = tmp_path / "copy"
     dated_dataset.save(folder)

@@ -14,14 +14,14 @@ import pytest
 from rulerag.kg.worlds import World
 
 ROOT = Path(__file__).resolve().parents[2]
-# Long enough to be in the middle for a second and more: there are 300 parts and over.
-_OPTIONS = ("--max-atoms", "4", "--threads", "1", "--quiet")
+# Long enough to be in the middle for a second: there are more than a hundred parts.
+_OPTIONS = ("--lengths", "1,2,3", "--threads", "1", "--quiet")
 
 
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("graph")
-    World.generate(10_000, kind="static").save(folder)
+    World.generate(10_000, kind="temporal").save(folder)
     return folder
 
 

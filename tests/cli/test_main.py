@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import shlex
 import signal
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from rulerag import __version__ as version
 from rulerag.cli.app import COMMANDS
 from rulerag.console import guarded
 from rulerag.demo import mine_world, world_dataset
@@ -23,25 +25,44 @@ from rulerag.rules import Atom, Rule, RuleBank
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTRACT = {"demo", "mine", "rules", "index", "retrieve", "answer", "explain", "evaluate"}
+GROUPS = {"ruleqa": {"build", "check", "table"}, "data": {"fetch"}}
 
 
 def test_every_command_of_the_contract_is_there(rulerag: Any) -> None:
-    assert set(COMMANDS) == CONTRACT
-    result = rulerag("--help")
-    assert result.code == 0
-    assert all(f"\n  {name} " in result.out for name in CONTRACT)
+    grouped = {f"{group} {name}" for group, names in GROUPS.items() for name in names}
+    assert set(COMMANDS) == CONTRACT | grouped
+    for words, names in (((), {*CONTRACT, *GROUPS}), *(((g,), n) for g, n in GROUPS.items())):
+        result = rulerag(*words, "--help")
+        assert result.code == 0
+        assert all(f"\n  {name} " in result.out for name in names)
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_help_shows_an_example_that_the_command_takes(name: str, rulerag: Any) -> None:
-    result = rulerag(name, "--help")
+    result = rulerag(*name.split(), "--help")
     assert (result.code, result.err) == (0, "")
     shown = " ".join(result.out.split("Example: ")[1].split())
-    assert shown == COMMANDS[name][1]
-    program, command, *arguments = shlex.split(shown)
-    assert (program, command) == ("rulerag", name)
-    for option in (a for a in arguments if a.startswith("--")):
+    assert shown == COMMANDS[name].example
+    assert COMMANDS[name].help == str(COMMANDS[name].work.__doc__).split("\n")[0]
+    assert shown.startswith(f"rulerag {name} ")
+    for option in (a for a in shlex.split(shown) if a.startswith("--")):
         assert f"  {option} " in result.out
+
+
+def test_the_list_of_commands_imports_none_of_them() -> None:
+    code = (
+        "import sys; from rulerag.cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'tqdm', 'omegaconf', 'pydantic', 'rulerag.build'}\n"
+        "sys.stderr.write(str(sorted(heavy & {*sys.modules})))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]" and "retrieve" in done.stdout
+
+
+def test_the_version(rulerag: Any) -> None:
+    assert rulerag("--version")[:2] == (0, f"rulerag {version}\n")
 
 
 @pytest.mark.parametrize(
@@ -145,6 +166,23 @@ def test_ctrl_c_ends_a_long_command_with_one_line(
     assert last == "interrupted; no half-written file was left, run the same command again"
     assert not (tmp_path / final).exists()
     assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".part")]
+
+
+def test_ctrl_c_keeps_the_explanations_that_are_done(large: Path, tmp_path: Path) -> None:
+    out, cache = tmp_path / "e.jsonl", tmp_path / "answers.db"
+    words = ["explain", large / "dataset", "--limit", 100000, "--out", out, "--cache", cache]
+    command = [*map(str, words), "--quiet"]
+    with working("from rulerag.cli import main", f"raise SystemExit(main({command!r}))") as process:
+        while not cache.exists():  # it is made just before the first answer is explained
+            assert process.poll() is None
+            time.sleep(0.05)
+        time.sleep(1.5)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    rows = out.read_text().splitlines()
+    assert rows and all(json.loads(row)["sentence"] for row in rows)
+    assert f"{len(rows)} of " in err and f"written to {out}" in err
 
 
 # Ctrl-C in a destructor, whose exceptions Python drops, and then work of many short steps.

@@ -81,11 +81,15 @@ def test_a_dash_is_standard_output_and_holds_nothing_else(
 
 
 def _plain(content: bytes) -> list[str]:
-    """Lines without what differs between two runs: the seconds of an explanation."""
+    """Lines without what differs between two runs: seconds, command and date."""
     lines = content.decode().splitlines()
     if lines and lines[0].startswith("{"):
         return [json.dumps({**json.loads(line), "seconds": 0}) for line in lines]
-    return [line for line in lines if " s." not in line and "<dt>command</dt>" not in line]
+    return [
+        line
+        for line in lines
+        if " s." not in line and "<dt>command</dt>" not in line and "<dt>date</dt>" not in line
+    ]
 
 
 @pytest.mark.parametrize("name", ["answer", "retrieve", "rules"])
@@ -146,7 +150,7 @@ def test_a_failed_run_leaves_no_folder(
     dated: Path, experiment: Write, rulerag: Any, tmp_path: Path
 ) -> None:
     new = tmp_path / "new"
-    bad = experiment("evidence: {prior: -5}\n")
+    bad = experiment("generator: {type: symbolic, evidence: {prior: -5}}\n")
     before = sorted(tmp_path.rglob("*"))
     for command in (
         ("evaluate", bad, "--out", new / "run"),

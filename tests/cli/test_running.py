@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from rulerag.dataset import RuleQADataset
+from rulerag.ruleqa.dataset import RuleQADataset
 
 ROOT = Path(__file__).resolve().parents[2]
+WEIGHED = "generator: {type: symbolic, evidence: %s}\n"
 Refused = Callable[..., str]
 Write = Callable[..., Path]
 
@@ -115,11 +116,17 @@ def test_ctrl_c_keeps_what_was_answered_and_a_rerun_goes_on(
         ("", ("dataset.path=nowhere",), "key 'dataset.path': the dataset folder nowhere is not"),
         ("", ("--limit", "0"), "key 'limit': 0 is below 1"),
         ("topk: 5\n", (), "experiment.yaml, key 'topk': unknown key — did you mean 'top_k'?"),
-        ("evidence: {prio: 5}\n", (), "key 'evidence.prio': unknown key — did you mean 'prior'?"),
-        ("evidence: {prior: -5}\n", (), "experiment.yaml, key 'evidence.prior': -5 is below 0"),
-        ("evidence: {prior: high}\n", (), "key 'evidence.prior': expected a number, found 'high'"),
-        ("evidence: 5\n", (), "key 'evidence': expected a section of keys"),
-        ("guided: {merge: rank}\n", (), "key 'guided': the symbolic retriever cannot be wrapped"),
+        (WEIGHED % "{prio: 5}", (), "'generator.evidence.prio': unknown key — did you mean 'prior"),
+        (WEIGHED % "{prior: -5}", (), "yaml, key 'generator.evidence.prior': -5 is below 0"),
+        (
+            WEIGHED % "{prior: a}",
+            (),
+            "'generator.evidence.prior': expected a number, found 'a'",
+        ),
+        (WEIGHED % "5", (), "key 'generator.evidence': expected a section of keys"),
+        ("", ("evidence.prior=-5",), "the override 'evidence.prior' fits several keys — retriever"),
+        ("", ("generator.evidence.prior=-5",), "key 'generator.evidence.prior': -5 is below 0"),
+        ("guided: {merge: rank}\n", (), "key 'guided': wrappers nest inside the retriever now"),
         ("extends: nowhere.yaml\n", (), "nowhere.yaml: no such file"),
         ("seed: {", (), "experiment.yaml, line "),
         ("reader_rules: some\n", (), "key 'reader_rules': unknown choice 'some'"),

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from rulerag.dataset import RuleQADataset
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.mining.amie import AmieMiner
 from rulerag.retrieval.runs import read_run
+from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Document, Fact, Query
 
 FIRMS = {"Bosch": "Stuttgart", "Zeiss": "Jena", "Galp": "Lisbon", "Audi": "Ingolstadt"}
@@ -22,7 +22,7 @@ LIVES, WORKS = "what does Anna Meyer lives in ?", "what does Anna Meyer works fo
 WAYS = {
     "guided": (),
     "fusion": ("--fusion", "rrf"),
-    "weighted": ("--fusion", "combmnz"),
+    "weighted": ("--fusion", "weighted"),
     "symbolic": ("--retriever", "symbolic"),
     "dense": ("--retriever", "dense"),
     "no rules": ("--rules", "none"),
@@ -116,7 +116,8 @@ def test_a_prediction_is_asked_for_by_name(
 ) -> None:
     file, out = tmp_path / "foretold.yaml", tmp_path / "a.jsonl"
     lines = (
-        "selector: {type: head}\nretriever: {type: bm25}\nguided: {compose: substitute}\n"
+        "selector: {type: head}\n"
+        "retriever: {type: guided, compose: substitute, retriever: {type: bm25}}\n"
         "generator: {type: symbolic}\n"
     )
     answers = {}
@@ -135,7 +136,17 @@ def test_a_prediction_is_asked_for_by_name(
     )
 
 
-def test_a_stated_answer_is_explained_by_its_document(people: Path, rulerag: Any) -> None:
-    result = rulerag("explain", LIVES, "--dataset", people, "--top-k", 4, "--quiet")
+def test_a_stated_answer_is_explained_by_its_document(
+    people: Path, rulerag: Any, tmp_path: Path
+) -> None:
+    out, page = tmp_path / "why.jsonl", tmp_path / "why.html"
+    written = ("--out", out, "--html", page)
+    result = rulerag("explain", LIVES, "--dataset", people, "--top-k", 4, "--quiet", *written)
     assert result.code == 0
     assert re.search(r"Why\n(.*\n)*.*Lisbon.* D1 ", result.out)
+    # Text, record and page say what is stated and which rule stands against it.
+    lines = json.loads(out.read_text())["statements"]
+    assert lines[0] == "Lisbon is stated in D1"
+    assert any("contradict what is stated: Stuttgart" in line for line in lines[1:]), lines
+    assert "Stated\n  Lisbon is stated in D1\n" in result.out
+    assert all(line in page.read_text() for line in lines)

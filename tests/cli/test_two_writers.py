@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from rulerag.dataset import RuleQADataset
+from rulerag.ruleqa.dataset import RuleQADataset
 
 ROOT = Path(__file__).resolve().parents[2]
 Write = Callable[..., Path]

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from rulerag.dataset import RuleQADataset
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.retrieval.bm25 import BM25Retriever
+from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Document, Fact, Query
 
 PLACES = ("Bath", "Ely", "York", "Hull")

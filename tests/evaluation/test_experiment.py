@@ -15,7 +15,6 @@ import ir_measures
 import pytest
 
 from rulerag.config import Config, load_config
-from rulerag.dataset import RuleQADataset
 from rulerag.errors import (
     DataFormatError,
     EmptyDataError,
@@ -26,6 +25,7 @@ from rulerag.errors import (
 from rulerag.evaluation.experiment import run_experiment, versions
 from rulerag.evaluation.metrics import metric
 from rulerag.pipeline import RuleRAGPipeline
+from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Answer, Query
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -120,7 +120,8 @@ def test_a_run_by_hand(make_pipeline: Make, dataset: RuleQADataset, tmp_path: Pa
 def test_a_guided_retriever_is_named_so(
     make_pipeline: Make, dataset: RuleQADataset, tmp_path: Path
 ) -> None:
-    guided = CONFIG.to_dict() | {"guided": {"merge": "noisy-or"}}
+    section = {"type": "guided", "merge": "evidence", "retriever": {"type": "bm25"}}
+    guided = CONFIG.to_dict() | {"retriever": section}
     assert run(make_pipeline, dataset, tmp_path, config=guided)["retriever"] == "bm25-guided"
 
 
@@ -297,7 +298,7 @@ def test_progress_is_shown_on_request(
 SCRIPT = """
 import sys, time
 from pathlib import Path
-from rulerag.dataset import RuleQADataset
+from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.evaluation.experiment import run_experiment
 from rulerag.types import Answer, Completion
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from rulerag.dataset import RuleQADataset
 from rulerag.errors import DataError, DataFormatError, EmptyDataError, UnknownNameError
 from rulerag.evaluation.experiment import run_experiment
 from rulerag.evaluation.report import (
@@ -21,6 +20,7 @@ from rulerag.evaluation.report import (
     significance_marks,
 )
 from rulerag.pipeline import RuleRAGPipeline
+from rulerag.ruleqa.dataset import RuleQADataset
 
 
 def result(method: str, recall: float, documents: float, **changes: Any) -> dict[str, Any]:

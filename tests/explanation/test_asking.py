@@ -15,10 +15,10 @@ from rulerag.errors import (
     GenerationError,
     SamplingError,
 )
+from rulerag.explanation.asking import VotingGenerator
 from rulerag.explanation.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.explanation.provenance import explain_answer
-from rulerag.explanation.votes import VotingGenerator
 from rulerag.generation.hybrid import HybridReader
 from rulerag.generation.prompts import Prompt
 from rulerag.protocols import Arrival

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from rulerag.errors import ConfigError
-from rulerag.explanation.bounds import (
+from rulerag.explanation.certification import (
     check_level,
     lower_bound,
     samples_needed,

@@ -55,9 +55,10 @@ def test_a_second_run_asks_nothing(tmp_path: Path) -> None:
     assert mine(again) == rules == {frozenset({0, 1})}
     assert second.requests == [] and again.num_asked == 0
     assert again.num_known == cached.num_asked
-    totals = again.cache.totals()
-    assert totals.answers == len(again.cache) == cached.num_asked
-    assert totals.tokens == cached.tokens > 0 and totals.seconds == pytest.approx(cached.seconds)
+    assert len(again.cache) == cached.num_asked
+    with again.cache._open() as connection:  # what people look up in the file
+        row = connection.execute("SELECT generator, tokens, seconds FROM answers").fetchone()
+    assert row[0] == "planted" and row[1] > 0 and row[2] > 0
 
 
 def test_another_model_or_prompt_has_its_own_answers(tmp_path: Path) -> None:
@@ -136,10 +137,10 @@ def test_several_processes_write_at_once(tmp_path: Path) -> None:
 
 def test_a_connection_is_opened_anew_after_a_fork(tmp_path: Path) -> None:
     cache = AnswerCache(tmp_path / "answers.sqlite")
-    cache.store("g", [("a", Completion("1"))], tokens=[1], seconds=0.0)
+    cache.store("g", [("a", Completion("1"), 1)], seconds=0.0)
     child = os.fork()
     if child == 0:
-        cache.store("g", [("b", Completion("2"))], tokens=[1], seconds=0.0)
+        cache.store("g", [("b", Completion("2"), 1)], seconds=0.0)
         os._exit(0 if len(cache) == 2 else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert cache.load(["a", "b"]).keys() == {"a", "b"}
@@ -282,10 +283,3 @@ def test_a_bank_mined_again_gives_no_stale_explanation(tmp_path: Path) -> None:
     assert after == told(bank("rules.jsonl", 0.2, 0.9), None) != before
     # Without documents too: the reader is given the rules all the same.
     assert len(cache) == 2 * stored
-
-
-def test_tokens_may_be_counted_otherwise(tmp_path: Path) -> None:
-    cache = AnswerCache(tmp_path / "answers.sqlite")
-    counted = CachedGenerator(PlantedGenerator.dnf([[]]), cache, count_tokens=lambda r, c: 7)
-    counted.generate([REQUEST])
-    assert counted.tokens == cache.totals().tokens == 7

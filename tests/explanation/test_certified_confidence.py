@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import binom
 
 from rulerag.explanation.approximate import CertifiedMiner
+from rulerag.explanation.borders import RuleOracle
 from rulerag.explanation.certification import Certifier
-from rulerag.explanation.oracle import RuleOracle
 from rulerag.explanation.planted import PlantedAnswer
 from rulerag.explanation.probe import ProbeEngine
 
@@ -50,7 +50,7 @@ def test_a_bound_is_about_the_subsets_as_they_are_drawn() -> None:
     for seed in range(RUNS):
         # Of 18 numbers of other sources that can be kept, each as likely, one is too few.
         judged = oracle(lambda count: count >= 1, 18)
-        certifier = Certifier(judged, 0.95, random.Random(seed), subsets="by-size")
+        certifier = Certifier(judged, 0.95, random.Random(seed), "by-size")
         (found,) = certifier.first_stage([1], RISK)
         if found.failing:
             found = certifier.second_stage(1, RISK)
@@ -63,7 +63,7 @@ def test_the_two_ways_to_draw_tell_different_shares() -> None:
     judged = oracle(lambda count: count >= 3, 50)
     shares = {}
     for subsets in ("uniform", "by-size"):
-        certifier = Certifier(judged, 0.5, random.Random(1), subsets=subsets, early_stop=False)
+        certifier = Certifier(judged, 0.5, random.Random(1), subsets)
         drawn = [certifier._superset(1) for _ in range(2000)]
         shares[subsets] = judged.hold(drawn).count(True) / 2000
         assert all(mask & 1 for mask in drawn)
@@ -74,7 +74,7 @@ def test_the_two_ways_to_draw_tell_different_shares() -> None:
 def test_a_whole_lattice_is_weighed_as_it_would_be_drawn() -> None:
     for subsets, share in (("uniform", 1 - 1 / 16), ("by-size", 1 - 1 / 5)):
         judged = oracle(lambda count: count >= 1, 5)
-        certifier = Certifier(judged, 0.9, random.Random(2), subsets=subsets)
+        certifier = Certifier(judged, 0.9, random.Random(2), subsets)
         (found,) = certifier.first_stage([1], RISK)
         assert found.exact and found.samples == 16 and len(found.failing) == 1
         assert found.bound == found.ceiling == pytest.approx(share)
@@ -89,7 +89,7 @@ def test_a_smaller_rule_that_holds_often_enough_is_rarely_said_to_fall_below(sub
             judged = RuleOracle("retention", answer.engine(), answer.predicate)
         else:
             judged = oracle(lambda count: count >= 2, 41)  # 39 of 41 numbers: 95.1 %
-        certifier = Certifier(judged, 0.95, random.Random(seed), subsets=subsets)
+        certifier = Certifier(judged, 0.95, random.Random(seed), subsets)
         (found,) = certifier.smaller([1], RISK).values()
         wrong += found.ceiling < 0.95
     assert wrong <= MOST_WRONG
@@ -100,7 +100,9 @@ def test_a_smaller_rule_that_holds_for_half_is_shown_below_with_few_draws() -> N
     for seed in range(100):
         answer = PlantedAnswer(50, [{7}], seed=seed)
         judged = RuleOracle("retention", answer.engine(), answer.predicate)
-        (found,) = Certifier(judged, 0.95, random.Random(seed)).smaller([0], 0.001).values()
+        (found,) = (
+            Certifier(judged, 0.95, random.Random(seed), "uniform").smaller([0], 0.001).values()
+        )
         shown += found.ceiling < 0.95
         drawn += found.samples
     assert shown == 100 and drawn / 100 < 25

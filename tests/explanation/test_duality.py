@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import random
 
-from rulerag.explanation.duality import Duality, check_duality
+from rulerag.explanation.hitting import Duality, check_duality
 from rulerag.explanation.miners import DualMiner
 from rulerag.explanation.predicates import equals
 from rulerag.explanation.probe import ProbeEngine

@@ -22,12 +22,12 @@ from rulerag.errors import (
     RefusedCompletionError,
     SamplingError,
 )
+from rulerag.explanation.asking import VotingGenerator
 from rulerag.explanation.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.llm_judge import judged
 from rulerag.explanation.miners import MonoMiner
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.explanation.provenance import explain_answer
-from rulerag.explanation.votes import VotingGenerator
 from rulerag.generation.openai_compatible import OpenAICompatibleGenerator
 from rulerag.types import Answer, Completion, Document, GenerationRequest, Query, ScoredDocument
 from tests.endpoints import Server, completion, failure, prompt_of
@@ -47,7 +47,7 @@ def rome(number: int, body: dict[str, Any], **told: Any) -> Reply:
 
 
 def reader(url: str, **options: Any) -> OpenAICompatibleGenerator:
-    given = {"backoff": 0.01, "timeout": 20.0, "concurrency": 2, "template": "standard", **options}
+    given = {"timeout": 20.0, "concurrency": 2, "template": "standard", **options}
     return OpenAICompatibleGenerator(url, "tiny", **given)
 
 
@@ -203,7 +203,7 @@ def test_answers_of_another_build_are_asked_for_again(server: Server, tmp_path: 
     rules = MonoMiner("retention").mine(engine, is_rome)
     assert rules.minimal == {frozenset({2})}, "of the new build alone, though half was stored"
     assert generator.system_fingerprint == "fp_2"
-    stored = AnswerCache(path).totals().answers
+    stored = len(AnswerCache(path))
     assert stored == 64 + engine.num_probes
 
 

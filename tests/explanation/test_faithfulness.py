@@ -13,7 +13,6 @@ from rulerag.explanation.faithfulness import (
     insertion_curve,
     linear_datamodeling_score,
     rule_scores,
-    set_scores,
     sufficiency,
 )
 from rulerag.explanation.planted import PlantedAnswer
@@ -29,7 +28,7 @@ def additive(weights: list[float]) -> SetValue:
 
 def attribution(values: list[float]) -> Attribution:
     names = tuple(map(str, range(len(values))))
-    return Attribution("given", names, tuple(values), 0.0, None, 0)
+    return Attribution("given", names, tuple(values), None, 0.0, None, 0)
 
 
 def test_drop_and_curves_of_an_additive_score() -> None:
@@ -97,11 +96,11 @@ def test_ties_are_ranked_as_scipy_does() -> None:
     assert np.mean(found) == pytest.approx(expected, abs=0.03)
 
 
-def test_scores_of_sets_and_rules() -> None:
-    found = set_scores([1, 2, 3], [2, 3, 4, 5])
+def test_scores_of_rules() -> None:
+    found = rule_scores([{1}, {2}, {3}], [{2}, {3}, {4}, {5}])
     assert (found.precision, found.recall) == (2 / 3, 1 / 2)
     assert found.f1 == pytest.approx(4 / 7)
-    assert set_scores([], []).f1 == 1 and set_scores([], [1]).f1 == 0
-    assert set_scores([1], []).recall == 1 and set_scores([1], [2]).f1 == 0
+    assert rule_scores([], []).f1 == 1 and rule_scores([], [{1}]).f1 == 0
+    assert rule_scores([{1}], []).recall == 1 and rule_scores([{1}], [{2}]).f1 == 0
     rules = rule_scores([{1, 2}, {3}], [[2, 1], [4]])
     assert rules.precision == rules.recall == 0.5

@@ -3,11 +3,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
-from rulerag.errors import ConfigError
 from rulerag.explanation.cache import AnswerCache
-from rulerag.explanation.group_views import GroupView
+from rulerag.explanation.grouping import GroupView
 from rulerag.explanation.provenance import AnswerExplanation, explain_answer
 from rulerag.explanation.shown import Certificate, ShownRule
 from rulerag.types import Answer, Completion, Document, GenerationRequest, Query, ScoredDocument
@@ -80,13 +77,3 @@ def test_nothing_to_say_is_said() -> None:
     nothing = (ShownRule((), Certificate.exact(1)),)
     always = GroupView("rule", "omission", (("R1", ("D1",)),), nothing, (), nothing)
     assert "it goes whatever is kept or removed" in str(always)
-
-
-def test_bad_groupings_are_refused() -> None:
-    answer = planted_answer("France", FOUND, rules=(A, B, C))
-    generator = PlantedGenerator.dnf(YES, yes="France", no="Spain")
-    with pytest.raises(ConfigError, match="not grouped by 'page'"):
-        explain_answer(answer, generator, group_by="page")
-    with pytest.raises(ConfigError, match="each document is a source already"):
-        explain_answer(answer, generator, group_by="document")
-    assert not generator.batches

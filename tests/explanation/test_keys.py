@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 
-from rulerag.explanation.asking import request_key
+from rulerag.explanation.asking import VotingGenerator, reading_of, request_key
 from rulerag.explanation.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.llm_judge import judged
-from rulerag.explanation.probe import ProbeEngine
-from rulerag.explanation.votes import VotingGenerator
 from rulerag.generation.openai_compatible import OpenAICompatibleGenerator
 from rulerag.generation.prompts import KINDS
 from rulerag.generation.symbolic_reader import SymbolicReader
@@ -169,8 +167,7 @@ READERS: dict[str, Callable[[], Generator]] = {
 
 def key(generator: Generator, request: GenerationRequest) -> str:
     """The key under which a cache holds the answer to the whole request."""
-    engine = ProbeEngine.from_generator(generator, request)
-    return engine.key((1 << engine.num_sources) - 1)
+    return request_key(generator.fingerprint, reading_of(generator, request))
 
 
 def pairs(changes: dict[str, Change]) -> list[tuple[str, GenerationRequest, GenerationRequest]]:

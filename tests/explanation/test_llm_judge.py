@@ -6,9 +6,9 @@ import pytest
 
 from rulerag.errors import ConfigError, EmptyCompletionError, PredicateError, SamplingError
 from rulerag.explanation.cache import AnswerCache, CachedGenerator
-from rulerag.explanation.llm_judge import judged, judged_correct, predicate_pair
+from rulerag.explanation.llm_judge import judged, judged_correct
 from rulerag.explanation.miners import MonoMiner
-from rulerag.explanation.predicates import at_least
+from rulerag.explanation.predicates import predicate_pair
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.types import Completion
 from tests.fakes import PlantedFunction
@@ -130,13 +130,6 @@ def test_pairs_by_one_word(word: str, holds: str, fails: str) -> None:
     assert omission(fails) and not omission(holds)
 
 
-def test_a_pair_may_have_a_judge() -> None:
-    judge = Judge(lambda prompt: "yes")
-    correct, incorrect = predicate_pair("correct", answers=["Rome"], question="?", judge=judge)
-    assert correct("the eternal city") and not incorrect("the eternal city")
-    assert incorrect.many(["Rome", "x"]) == [False, False]
-
-
 @pytest.mark.parametrize(
     ("word", "message"),
     [("corect", "did you mean 'correct'"), ("contains", "contains:TEXT"), ("correct", "at least")],
@@ -144,13 +137,3 @@ def test_a_pair_may_have_a_judge() -> None:
 def test_bad_words_are_refused(word: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         predicate_pair(word)
-
-
-def test_any_score_makes_a_predicate() -> None:
-    def mood(output: str) -> float:
-        return output.count(":)") - output.count(":(")
-
-    happy = at_least(mood, 1)
-    assert happy("fine :)") and not happy("well") and (~happy)("bad :(")
-    assert str(happy) == "mood is at least 1" and str(~happy) == "mood is below 1"
-    assert str(at_least(len, 3, "the length")) == "the length is at least 3"

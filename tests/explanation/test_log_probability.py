@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from rulerag.errors import ConfigError, ProbeBudgetError
+from rulerag.explanation.asking import VotingGenerator
 from rulerag.explanation.cache import AnswerCache
-from rulerag.explanation.log_probability import ResponseScorer, response_engine, scoring
+from rulerag.explanation.log_probability import ResponseScorer, response_engine
 from rulerag.explanation.miners import MonoMiner
 from rulerag.explanation.provenance import explain_answer
 from rulerag.explanation.values import valued
-from rulerag.explanation.votes import VotingGenerator
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.rules import Atom, Rule
@@ -122,11 +122,8 @@ def test_generators_without_log_probabilities_are_named(reader: HuggingFaceGener
             explain_answer(answer, generator, attribution=["linear"], value="log-probability")
         with pytest.raises(ConfigError, match=name):
             ResponseScorer(generator, "x")
-    assert scoring(reader) is reader
     with pytest.raises(ConfigError, match="no method is named"):
         explain_answer(answer, reader, value="log-probability")
-    with pytest.raises(ConfigError, match="no value 'probability'"):
-        explain_answer(answer, reader, attribution=["linear"], value="probability")
 
 
 def test_scorers_of_other_responses_have_other_keys(reader: HuggingFaceGenerator) -> None:

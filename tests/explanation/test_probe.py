@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from rulerag.errors import ConfigError, ExplanationError, GenerationError, ProbeBudgetError
-from rulerag.explanation.asking import reading_of, request_key
 from rulerag.explanation.probe import ProbeEngine
 from rulerag.explanation.sources import partition
 from rulerag.protocols import Generator
@@ -167,25 +166,10 @@ def test_a_generator_without_sources_is_refused() -> None:
         ProbeEngine.from_generator(PlantedGenerator.dnf([[]]), GenerationRequest(Query("q", "?")))
 
 
-def test_cache_keys_follow_what_the_generator_reads() -> None:
-    def keys(generator: PlantedGenerator, request: GenerationRequest) -> list[str]:
-        engine = ProbeEngine.from_generator(generator, request)
-        return [engine.key(mask) for mask in range(1 << engine.num_sources)]
-
-    generator = PlantedGenerator.dnf([["d1"]])
-    base = keys(generator, REQUEST)
-    assert len(set(base)) == 16
-    assert base == keys(PlantedGenerator.dnf([["d2"]]), REQUEST)  # same fingerprint, same text
-    shorter = GenerationRequest(REQUEST.query, DOCUMENTS[:2], REQUEST.rules)
-    assert base[3] == request_key("planted", reading_of(generator, shorter))
-    for other in (
-        keys(PlantedGenerator(str, fingerprint="other"), REQUEST),
-        keys(generator, GenerationRequest(Query("q", "who ?"), DOCUMENTS, REQUEST.rules)),
-        keys(generator, GenerationRequest(REQUEST.query, DOCUMENTS, ())),
-    ):
-        assert not set(base) & set(other)
-    swapped = keys(generator, GenerationRequest(REQUEST.query, DOCUMENTS[::-1], REQUEST.rules))
-    assert swapped[0] == base[0] and swapped[15] != base[15]  # the order is part of the prompt
-    assert generator.requests == []
-    with pytest.raises(ExplanationError, match="no cache keys"):
-        ProbeEngine.from_function(numbered(1), num_sources=1).key(0)
+def test_progress_shows_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    engine = ProbeEngine.from_function(numbered(2), num_sources=2)
+    engine.probe([0])
+    assert "probing" not in capsys.readouterr().err
+    engine.progress = True
+    engine.probe([1, 2])
+    assert "probing" in capsys.readouterr().err

@@ -9,7 +9,7 @@ import pytest
 from rulerag.errors import ConfigError, DataFormatError, ExplanationError
 from rulerag.explanation.cache import AnswerCache
 from rulerag.explanation.predicates import abstains, contains
-from rulerag.explanation.provenance import AnswerExplanation, explain_answer
+from rulerag.explanation.provenance import AnswerExplanation, ExplainSettings, explain_answer
 from rulerag.rules import Rule
 from rulerag.types import Answer, Completion, Query
 from tests.fakes import PlantedGenerator, planted_answer, planted_rule
@@ -275,9 +275,6 @@ def test_bad_input() -> None:
     answer = planted_answer("yes", [[A], [B]])
     with pytest.raises(ExplanationError, match="document 'd1' is given twice"):
         explain_answer(Answer(answer.query, answer.completion, answer.documents[:1] * 2), generator)
-    for wrong in (1, 21):
-        with pytest.raises(ConfigError, match="max_sources"):
-            explain_answer(answer, generator, max_sources=wrong)
 
 
 # --- many sources, parts of documents, answers kept on disk ---------------------------------------
@@ -380,14 +377,41 @@ def test_answers_kept_on_disk_are_not_asked_again(tmp_path: Path) -> None:
     assert first.asked == told[0].num_probes == 4 and second.asked == 0
 
 
-def test_settings_of_the_test_are_checked() -> None:
-    with pytest.raises(ConfigError, match="key 'validity'"):
-        explain([["d1"]], [[A]], validity=1.0)
-    with pytest.raises(ConfigError, match="key 'confidence'"):
-        explain([["d1"]], [[A]], validity=0.9, confidence=1.0)
-    with pytest.raises(ConfigError, match=r"key 'subsets': .*for exact rules"):
-        explain([["d1"]], [[A]], subsets="by-size")
-    with pytest.raises(ConfigError, match=r"key 'subsets': .*did you mean 'by-size'"):
-        explain([["d1"]], [[A]], validity=0.9, subsets="bysize")
-    with pytest.raises(ConfigError, match="unknown unit"):
-        explain([["d1"]], [[A]], unit="paragraph")
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"validity": 1.0}, "key 'validity': 1.0 is out of range"),
+        ({"validity": 0.9, "confidence": 1.0}, "key 'confidence': 1.0 is out of range"),
+        ({"subsets": "by-size"}, "key 'subsets': .*for exact rules"),
+        ({"validity": 0.9, "subsets": "bysize"}, "key 'subsets': expected 'uniform' or 'by-size'"),
+        ({"unit": "paragraph"}, "key 'unit': expected 'document' or 'sentence' or 'word'"),
+        ({"max_sources": 1}, "key 'max_sources': 1 is out of range"),
+        ({"max_sources": 21}, "key 'max_sources': 21 is out of range"),
+        ({"max_probes": -1}, "key 'max_probes'"),
+        ({"samples": 3}, "key 'samples': 3 is out of range"),
+        ({"attribution": ("shaply",)}, "key 'attribution': .*did you mean 'shapley'"),
+        ({"group_by": "page"}, "key 'group_by': expected 'document' or 'rule'"),
+        ({"group_by": "document"}, "key 'group_by': each document is a source already"),
+        ({"value": "probability"}, "key 'value': expected 'verdict' or 'log-probability'"),
+        ({"atribution": ("linear",)}, "key 'atribution': .*did you mean 'attribution'"),
+    ],
+)
+def test_settings_are_checked_before_anything_is_asked(
+    settings: dict[str, object], message: str
+) -> None:
+    generator = PlantedGenerator.dnf([["d1"]])
+    with pytest.raises(ConfigError, match=message):
+        explain_answer(planted_answer("yes", [[A], [B]]), generator, **settings)
+    assert generator.requests == []
+
+
+def test_settings_may_be_one_object_or_single_ones() -> None:
+    answer, generator = planted_answer("yes", [[A]] * 6), PlantedGenerator.dnf([["d2"]])
+    settings = ExplainSettings(max_sources=3, seed=4)
+    told = [
+        explain_answer(answer, generator, settings),
+        explain_answer(answer, generator, max_sources=3, seed=4),
+        explain_answer(answer, generator, settings, max_sources=4),
+    ]
+    assert told[0].sources == told[1].sources == ("D1", "D2", "the rest")
+    assert told[2].sources == ("D1", "D2", "D3", "the rest") and told[2].settings["seed"] == 4

@@ -74,12 +74,7 @@ def test_a_whole_document_keeps_its_facts() -> None:
     assert all(r.documents[0].facts for r in reader.requests) and len(reader.requests) == 3
 
 
-def test_a_region_is_cut_again_while_a_part_is_enough() -> None:
-    reader = WordReader("Rome", "Rome")
-    coarse = explain_regions(reader, request(TEXTS[1]), right)
-    fine = explain_regions(reader, request(TEXTS[1]), right, depth=3)
-    assert fine.regions[0].text == "Rome" and len(coarse.regions[0].text) > 4
-    assert fine.regions[0].keywords[0].text == "Rome"
+def test_no_part_may_be_enough() -> None:
     together = explain_regions(WordReader("Rome", "Rome", "ago."), request(TEXTS[1]), right)
     assert together.regions == () and together.faithfulness(["Rome"]) is None
 
@@ -108,7 +103,7 @@ def test_short_texts_and_bad_arguments() -> None:
     assert explain_regions(reader, request("Rome"), right).regions[0].text == "Rome"
     with pytest.raises(ExplanationError, match="no word"):
         explain_regions(reader, request(), right)
-    for name in ("parts", "groups", "depth"):
+    for name in ("parts", "groups"):
         with pytest.raises(ConfigError, match=f"key '{name}'"):
             explain_regions(reader, request("Rome"), right, **{name: 0})
     with pytest.raises(PredicateError, match="on the output"):

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from rulerag.errors import ExplanationError
+from rulerag.explanation.narrative import Rerun
 from rulerag.explanation.provenance import AnswerExplanation, explain_answer
-from rulerag.explanation.rerun import Rerun, rerun_retrieval
+from rulerag.explanation.rerun import rerun_retrieval
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.retrieval.bm25 import BM25Retriever
 from rulerag.types import Answer, Completion, Document, Fact, GenerationRequest, Query

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rulerag.explanation import tables
-from rulerag.explanation.families import SubsetFamily
 from rulerag.explanation.lattice import indices_of, level
+from rulerag.explanation.tables import SubsetFamily
 
 
 def as_masks(members: set[int]) -> np.ndarray:
@@ -54,7 +54,7 @@ def test_one_level_down_against_sets(num_sources: int) -> None:
 def test_kept_indices_ascend(num_sources: int) -> None:
     chance = random.Random(0)
     masks = [chance.randrange(1 << num_sources) for _ in range(50)]
-    assert tables.KeptIndices(num_sources)(masks) == [indices_of(m) for m in masks]
+    assert tables.kept_indices(masks, num_sources) == [indices_of(m) for m in masks]
 
 
 def test_a_family_is_a_set_of_frozensets() -> None:
@@ -62,13 +62,11 @@ def test_a_family_is_a_set_of_frozensets() -> None:
     family = SubsetFamily(np.array(members))
     plain = {frozenset({0, 2}), frozenset({1}), frozenset()}
     assert family == plain and plain == family and len(family) == 3
-    assert set(family) == plain and hash(family) == hash(SubsetFamily(as_masks(set(members))))
+    assert set(family) == plain and family == SubsetFamily(as_masks(set(members)))
     assert frozenset({1}) in family and {1} in family
     assert frozenset({0}) not in family and "x" not in family and frozenset({99}) not in family
     assert family != {frozenset({1})} and family == SubsetFamily(np.array(members[::-1]))
     assert plain <= family <= plain and {frozenset({1})} < family
     assert family - {frozenset()} == {frozenset({0, 2}), frozenset({1})}
     assert family & {frozenset({1}), frozenset({7})} == {frozenset({1})}
-    assert family.issubset(plain) and family.issuperset([frozenset({1})])
-    assert not family.issuperset([frozenset({5})])
     assert "{0, 2}" in repr(family)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from rulerag.explanation.group_views import GroupView
+from rulerag.explanation.grouping import GroupView
 from rulerag.explanation.planted import PlantedAnswer
 from rulerag.explanation.provenance import AnswerExplanation, explain_answer
 from rulerag.explanation.shown import Certificate, ShownRule, Smaller, percent

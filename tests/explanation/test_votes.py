@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from rulerag.errors import ConfigError, ExplanationError
-from rulerag.explanation.votes import VotingGenerator, refuse_sampling
+from rulerag.errors import ConfigError, SamplingError
+from rulerag.explanation.asking import VotingGenerator, refuse_another_answer
 from rulerag.types import Document, GenerationRequest, Query
 from tests.fakes import PlantedGenerator
 
@@ -31,7 +31,8 @@ def test_the_answer_of_most_tries_wins() -> None:
         VotingGenerator(generator, 0)
 
 
-def test_a_generator_that_samples_is_noticed() -> None:
-    with pytest.raises(ExplanationError, match=r"to the same request.*VotingGenerator"):
-        refuse_sampling(Sampling("Rome", "Paris"), REQUEST, tries=10)
-    refuse_sampling(PlantedGenerator.dnf([["d1"]]), REQUEST)
+def test_answers_that_differ_are_noticed() -> None:
+    with pytest.raises(SamplingError, match=r"to the same request.*VotingGenerator"):
+        refuse_another_answer("Rome", "Paris")
+    refuse_another_answer("Rome", "rome.")
+    refuse_another_answer("Rome", None)

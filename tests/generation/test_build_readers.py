@@ -11,12 +11,12 @@ import transformers
 from benchmarks.speed_generation import small_llama
 from rulerag.build import make_pipeline
 from rulerag.config import Config
-from rulerag.dataset import RuleQADataset
 from rulerag.demo import mine_world, world_dataset
 from rulerag.errors import ConfigError
 from rulerag.generation.hybrid import HybridReader
 from rulerag.generation.verified_thought import ChainOfKnowledge, VerifyAndEdit
 from rulerag.kg.worlds import World
+from rulerag.ruleqa.dataset import RuleQADataset
 
 SYMBOLIC = {"type": "symbolic"}
 

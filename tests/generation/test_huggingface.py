@@ -1,4 +1,4 @@
-"""The transformers reader on tiny checkpoints of four architectures, against plain generation."""
+"""The transformers reader on tiny checkpoints of six architectures, against plain generation."""
 
 from __future__ import annotations
 
@@ -40,6 +40,8 @@ ARCHITECTURES: dict[str, Callable[[], Any]] = {
     "mistral": lambda: transformers.MistralConfig(**SIZES, num_key_value_heads=2),
     "qwen2": lambda: transformers.Qwen2Config(**SIZES, num_key_value_heads=2),
     "gpt_neox": lambda: transformers.GPTNeoXConfig(**SIZES),
+    "gpt2": lambda: transformers.GPT2Config(**SIZES),
+    "mamba": lambda: transformers.MambaConfig(**SIZES),
 }
 NAMES = ["Norland", "Ostra", "Sudavia", "Velmora", "Ivo Marek", "J. R."]
 VISIT = Rule(Atom("visit", "?x", "?y"), (Atom("consult", "?x", "?y"),))
@@ -143,10 +145,8 @@ def test_batches_and_shared_beginnings_answer_as_plain_generation(
     parse = generator.template.parse
     assert [c.text for c in shared] == [parse(answer) for answer, _ in expected]
     assert [c.score for c in shared] == pytest.approx([s for _, s in expected], abs=1e-3)
-    plain = HuggingFaceGenerator(
-        folder, max_new_tokens=6, device="cpu", batch_size=3, prefix_cache=False
-    )
-    assert [c.text for c in plain.generate(asked)] == [c.text for c in shared]
+    small = HuggingFaceGenerator(folder, max_new_tokens=6, device="cpu", batch_size=3)
+    assert [c.text for c in small.generate(asked)] == [c.text for c in shared]
     alone = [generator.generate([request])[0].text for request in asked[:4]]
     assert alone == [c.text for c in shared[:4]]
 

@@ -90,10 +90,9 @@ def test_scores_are_joined_and_the_ends_are_the_two_readers() -> None:
     assert {c.text: c.score for c in joined.candidates}["Ostra"] == pytest.approx(expected)
 
 
-def test_without_candidates_the_model_answers_or_nobody() -> None:
+def test_without_candidates_the_model_answers() -> None:
     asked = [request("q", "Ostra", RULE), GenerationRequest(Query("r", "who ?"))]
     assert [c.text for c in reader(0.5).generate(asked)] == ["Velmora", "spoken"]
-    assert [c.text for c in reader(0.5, fallback=False).generate(asked)] == ["Velmora", ""]
     assert reader(0.5).generate([]) == []
 
 

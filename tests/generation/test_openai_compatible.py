@@ -18,11 +18,12 @@ from rulerag.errors import (
     GenerationError,
     RefusedCompletionError,
 )
-from rulerag.generation.openai_compatible import OpenAICompatibleGenerator
+from rulerag.generation.openai_compatible import OpenAICompatibleGenerator, Usage
 from rulerag.types import Document, GenerationRequest, Query
 from tests.endpoints import Server, completion, failure, good, prompt_of
 
 KEY = "sk-very-secret-0123456789"
+SOON = {"retry_after_ms": "10"}
 
 
 def requests(number: int) -> list[GenerationRequest]:
@@ -34,13 +35,13 @@ def requests(number: int) -> list[GenerationRequest]:
 
 
 def reader(server: Server, **options: Any) -> OpenAICompatibleGenerator:
-    given = {"api_key": KEY, "backoff": 0.01, "timeout": 5.0, **options}
+    given = {"api_key": KEY, "timeout": 5.0, **options}
     return OpenAICompatibleGenerator(server.url, "tiny", **given)
 
 
 @pytest.mark.parametrize("api", ["chat", "completions"])
-def test_answers_come_in_order_with_tokens_scores_and_cost(server: Server, api: str) -> None:
-    generator = reader(server, api=api, log_probability=True, prices=(2.0, 10.0))
+def test_answers_come_in_order_with_tokens_and_scores(server: Server, api: str) -> None:
+    generator = reader(server, api=api, log_probability=True)
     asked = requests(20)
     answers = generator.generate([*asked, asked[0]])
     assert [a.text for a in answers] == [f"Land {i}" for i in range(20)] + ["Land 0"]
@@ -49,7 +50,6 @@ def test_answers_come_in_order_with_tokens_scores_and_cost(server: Server, api: 
     usage = generator.usage
     assert (usage.calls, usage.retries) == (20, 0)
     assert (usage.prompt_tokens, usage.completion_tokens) == (2000, 60)
-    assert usage.cost == pytest.approx((2000 * 2 + 60 * 10) / 1e6)
     place = "/v1/chat/completions" if api == "chat" else "/v1/completions"
     assert set(server.paths) == {place}
     body = server.bodies[0]
@@ -70,33 +70,33 @@ def test_concurrency_is_used_and_bounded(server: Server) -> None:
 
 
 def test_passing_failures_are_tried_again(server: Server) -> None:
-    statuses = {0: 500, 1: 503, 2: 429, 4: 408}
-    server.say = lambda n, body: failure(statuses[n]) if n in statuses else good(n, body)
+    statuses = {0: 500, 1: 503, 2: 429, 4: 408, 5: 409, 6: 425}
+    server.say = lambda n, body: failure(statuses[n], **SOON) if n in statuses else good(n, body)
     generator = reader(server, concurrency=2)
     assert [c.text for c in generator.generate(requests(4))] == [f"Land {i}" for i in range(4)]
-    assert len(server.bodies) == 8
-    assert generator.usage.retries == 4
+    assert len(server.bodies) == 10
+    assert generator.usage == Usage(4, 6, 400, 12)
 
 
 @pytest.mark.parametrize("headers", [{"Retry_After": "0.4"}, {"retry_after_ms": "400"}])
-def test_a_rate_limit_stops_every_thread_for_as_long_as_it_says(
+def test_a_rate_limit_is_waited_for_as_long_as_it_says(
     server: Server, headers: dict[str, str]
 ) -> None:
     server.say = lambda n, body: failure(429, **headers) if n == 0 else good(n, body)
-    generator = reader(server, concurrency=1, backoff=0.0)
+    generator = reader(server, concurrency=1)
     generator.generate(requests(3))
     gaps = [b - a for a, b in zip(server.times, server.times[1:], strict=False)]
     assert gaps[0] >= 0.39
     assert max(gaps[1:]) < 0.3
-    server.times.clear()
-    with pytest.raises(GenerationError, match="asks to wait 3600 seconds") as caught:
+    server.bodies.clear()
+    with pytest.raises(GenerationError, match=r"status 429.* lower concurrency") as caught:
         server.say = lambda n, body: failure(429, Retry_After="3600")
         generator.generate(requests(1))
-    assert caught.value.retryable
+    assert caught.value.retryable and len(server.bodies) == 1, "nobody waits for an hour"
 
 
 def test_failures_that_stay_name_provider_and_whether_to_try_later(server: Server) -> None:
-    server.say = lambda n, body: failure(500, "out of memory")
+    server.say = lambda n, body: failure(500, "out of memory", **SOON)
     with pytest.raises(GenerationError, match=r"status 500: .*out of memory") as caught:
         reader(server, max_retries=2).generate(requests(1))
     assert (caught.value.provider, caught.value.retryable) == (server.url, True)
@@ -104,7 +104,8 @@ def test_failures_that_stay_name_provider_and_whether_to_try_later(server: Serve
 
 
 @pytest.mark.parametrize(
-    ("status", "hint"), [(400, ""), (401, "check the API key"), (404, "base_url"), (422, "")]
+    ("status", "hint"),
+    [(400, ""), (401, "check the API key"), (404, "base_url"), (422, ""), (501, ""), (505, "")],
 )
 def test_final_failures_are_not_tried_again(server: Server, status: int, hint: str) -> None:
     server.say = lambda n, body: failure(status)
@@ -127,7 +128,7 @@ def test_the_key_is_never_shown(
     server: Server, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_KEY", KEY)
-    server.say = lambda n, body: failure(401 if n else 503, f"Incorrect API key: {KEY}")
+    server.say = lambda n, body: failure(401 if n else 503, f"Incorrect API key: {KEY}", **SOON)
     generator = reader(server, api_key=None, api_key_env="MY_KEY")
     with (
         caplog.at_level(logging.DEBUG),
@@ -136,9 +137,9 @@ def test_the_key_is_never_shown(
         generator.generate(requests(1))
     assert server.keys[0] == f"Bearer {KEY}"
     shown = "".join(traceback.format_exception(caught.value))
-    rulerag_log = [r.getMessage() for r in caplog.records if r.name.startswith("rulerag")]
-    assert rulerag_log, "the retry is logged"
-    for text in (shown, repr(generator), generator.fingerprint, *rulerag_log):
+    log = [r.getMessage() for r in caplog.records]
+    assert any("Retrying" in line for line in log), "the retry is logged"
+    for text in (shown, repr(generator), generator.fingerprint, *log):
         assert KEY not in text
     with pytest.raises(ConfigError, match="cannot be sent") as wrong:
         reader(server, api_key=f"{KEY}\nä")
@@ -285,7 +286,7 @@ def test_an_endpoint_that_is_down_is_an_error() -> None:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     generator = OpenAICompatibleGenerator(
-        f"http://user:{KEY}@127.0.0.1:{port}/v1", "tiny", max_retries=1, backoff=0.01
+        f"http://user:{KEY}@127.0.0.1:{port}/v1", "tiny", max_retries=1
     )
     with pytest.raises(GenerationError, match=r"cannot be reached .* is the server running") as e:
         generator.generate(requests(2))
@@ -306,7 +307,6 @@ def test_options_change_the_body_and_the_fingerprint(server: Server) -> None:
         reader(server, template="standard"),
         reader(server, log_probability=True),
         reader(server, max_prompt_tokens=500),
-        reader(server, max_prompt_tokens=500, count_tokens=len),
         # The same words and settings, written and read in another way.
         reader(server, template={"type": "citation", "instruction": "", "answer_cue": ":"}),
         reader(server, template="compact"),

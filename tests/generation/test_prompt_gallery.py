@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.prompt_gallery import load_request, main, prompts, save_request
-from benchmarks.ruleqa_settings import GRAPHS
+from rulerag.ruleqa.settings import GRAPHS
 from rulerag.types import GenerationRequest
 
 GOLDEN = Path(__file__).parent / "golden_prompts"

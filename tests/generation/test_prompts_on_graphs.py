@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.ruleqa_settings import GRAPHS
 from rulerag.generation.prompts import PromptTemplate
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.questions import queries_from_facts
 from rulerag.kg.verbalization import Verbalizer
+from rulerag.ruleqa.questions import queries_from_facts
+from rulerag.ruleqa.settings import GRAPHS
 from rulerag.types import GenerationRequest
 
 QUERIES = 200

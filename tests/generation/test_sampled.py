@@ -11,7 +11,7 @@ from benchmarks.speed_generation import small_llama
 from rulerag.errors import ConfigError
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.generation.prompts import PromptTemplate
-from rulerag.generation.sampled import SamplingGenerator
+from rulerag.protocols import SamplingGenerator
 from rulerag.types import GenerationRequest, Query
 
 pytestmark = pytest.mark.usefixtures("one_thread")

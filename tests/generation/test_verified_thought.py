@@ -10,8 +10,13 @@ import pytest
 from rulerag.errors import ConfigError
 from rulerag.generation.prompts import PromptTemplate
 from rulerag.generation.symbolic_reader import SymbolicReader
-from rulerag.generation.thoughts import answer_prompt, sentences, think_prompt
-from rulerag.generation.verified_thought import ChainOfKnowledge, VerifyAndEdit
+from rulerag.generation.verified_thought import (
+    ChainOfKnowledge,
+    VerifyAndEdit,
+    answer_prompt,
+    sentences,
+    think_prompt,
+)
 from rulerag.protocols import Generator
 from rulerag.retrieval.bm25 import BM25Retriever
 from rulerag.types import Completion, Document, GenerationRequest, Query, ScoredDocument

@@ -52,7 +52,7 @@ def test_texts_that_are_no_dates(calendar: Calendar, text: str) -> None:
 
 
 def test_timestamps_beyond_the_calendar() -> None:
-    with pytest.raises(DataFormatError, match="told in days from 2014-01-01"):
+    with pytest.raises(DataFormatError, match="is no date in days from 2014-01-01"):
         DAYS.format(4_000_000)
 
 

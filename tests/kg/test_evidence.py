@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -10,11 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rulerag.errors import ConfigError
-from rulerag.kg.evidence import EvidenceModel, evidence_sum, noisy_or, noisy_or_exponents
+from rulerag.kg.evidence import EvidenceModel, evidence_sum, noisy_or_exponents
 from rulerag.rules import Atom, Rule, RuleQuality
 
 HEAD = Atom("meets", "?x", "?y")
 WEIGHTS = st.lists(st.floats(0, 1), max_size=12)
+
+
+def noisy_or(weights: Iterable[float]) -> float:
+    """The probability that at least one of several independent pieces of evidence holds."""
+    return -math.expm1(-evidence_sum(weights))
 
 
 def rule(*, temporal: bool = True, **quality: float) -> Rule:
@@ -117,3 +123,17 @@ def test_settings_name_what_changes_results() -> None:
         "time_step": 1,
         "static_confidence": "pca",
     }
+
+
+def test_static_rules_count_by_pca_or_standard_confidence() -> None:
+    quality = RuleQuality(support=6, body_size=20, pca_body_size=10)
+    counted = Rule(HEAD, (Atom("p", "?x", "?y"),), quality=quality)
+    assert EvidenceModel(prior=0).confidence(counted) == 0.6
+    standard = EvidenceModel(prior=0, static_confidence="standard")
+    assert standard.confidence(counted) == 0.3
+    assert standard.settings() != EvidenceModel(prior=0).settings()
+    bare = RuleQuality(standard_confidence=0.2, pca_confidence=0.7)
+    uncounted = Rule(HEAD, counted.body, quality=bare)
+    assert (EvidenceModel().confidence(uncounted), standard.confidence(uncounted)) == (0.7, 0.2)
+    with pytest.raises(ConfigError, match="static_confidence"):
+        EvidenceModel(static_confidence="lift")

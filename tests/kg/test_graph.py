@@ -74,26 +74,11 @@ def test_readable_labels_are_made() -> None:
     assert graph.train.fact(0) == Fact("New_York", "located_in", "<USA>")
 
 
-def test_rows_by_relation_and_by_entity(graph: KnowledgeGraph) -> None:
-    train = graph.train
-    assert train.rows_of_relation(graph.relations.id("knows")).tolist() == [0, 1, 3]
-    assert train.rows_of_entity(graph.entities.id("ann")).tolist() == [0, 2]
-    assert train.rows_of_entity(graph.entities.id("bob"), as_object=True).tolist() == [0, 3]
-    assert train.rows_of_entity(graph.entities.id("tea")).tolist() == []
-    for row in range(len(train)):
-        fact = train.fact(row)
-        assert row in train.rows_of_relation(graph.relations.id(fact.relation))
-        assert row in train.rows_of_entity(graph.entities.id(fact.object), as_object=True)
-
-
-def test_select_and_between(graph: KnowledgeGraph) -> None:
+def test_select_keeps_rows_in_order(graph: KnowledgeGraph) -> None:
     train = graph.train
     assert list(train.select(np.array([3, 0]))) == [Fact(*DATED[3]), Fact(*DATED[0])]
-    assert [fact.timestamp for fact in train.between(start=5)] == [5, 5, 9]
-    assert [fact.timestamp for fact in train.between(end=5)] == [3]
-    assert [fact.timestamp for fact in train.between(5, 9)] == [5, 5]
-    with pytest.raises(DataFormatError, match="no timestamps"):
-        KnowledgeGraph.from_facts([("a", "r", "b")]).train.between(1)
+    assert list(train.select(np.arange(len(train)) == 1, "one")) == [Fact(*DATED[1])]
+    assert train.select(np.array([0]), "one").name == "one"
 
 
 def test_missing_splits_are_told(graph: KnowledgeGraph) -> None:
@@ -136,7 +121,7 @@ def test_fingerprints_follow_the_content(graph: KnowledgeGraph) -> None:
 
 def test_tables_travel_to_other_processes(graph: KnowledgeGraph) -> None:
     train = graph.train
-    train.rows_of_relation(0)  # with its lazy index
+    assert train.fingerprint  # with what is computed once
     copy: FactTable = pickle.loads(pickle.dumps(train))
     assert list(copy) == list(train)
     assert copy.fingerprint == train.fingerprint

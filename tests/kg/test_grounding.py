@@ -7,11 +7,10 @@ import random
 
 import pytest
 
-from rulerag.errors import ConfigError
-from rulerag.kg.evidence import EvidenceModel, noisy_or
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.grounding import FactIndex, TableIndex, body_order, ground
-from rulerag.rules import Atom, Rule, RuleQuality
+from rulerag.kg.grounding import FactIndex, body_order, ground
+from rulerag.kg.grounding_index import TableIndex
+from rulerag.rules import Atom, Rule
 from rulerag.types import Fact
 
 SHAPES = [
@@ -80,22 +79,19 @@ def test_ground_equals_enumeration(body: tuple[Atom, ...], temporal: bool) -> No
     rule = Rule(Atom("h", "?x", "?y"), body, temporal=temporal)
     for seed in range(10):
         facts = random_facts(seed, temporal=temporal)
-        table = TableIndex(KnowledgeGraph.from_facts(facts).train)
         before = 3 if temporal else None
         expected = enumerate_groundings(rule, "a", facts, before)
-        for index in (FactIndex(facts), table):
-            found = ground(rule, "a", index, before)
-            assert {(g.answer, g.rows) for g in found} == expected
-            assert len(found) == len(expected)
+        found = ground(rule, "a", FactIndex(facts), before)
+        assert {(g.answer, g.rows) for g in found} == expected
+        assert len(found) == len(expected)
 
 
 @pytest.mark.parametrize("rule", WITH_CONSTANTS, ids=lambda rule: rule.text)
 def test_constants_in_heads(rule: Rule) -> None:
     for seed in range(20):
         facts = random_facts(seed, temporal=False)
-        table = TableIndex(KnowledgeGraph.from_facts(facts).train)
         expected = enumerate_groundings(rule, "a", facts, None)
-        assert {(g.answer, g.rows) for g in ground(rule, "a", table)} == expected
+        assert {(g.answer, g.rows) for g in ground(rule, "a", FactIndex(facts))} == expected
 
 
 def test_latest_is_the_latest_body_fact() -> None:
@@ -118,11 +114,10 @@ def test_a_body_that_is_not_connected_grounds_nothing() -> None:
     facts = [Fact("a", "p", "b"), Fact("b", "q", "c")]
     apart = Rule(Atom("h", "?x", "?y"), (Atom("p", "?x", "?y"), Atom("q", "?z", "?w")))
     assert ground(apart, "a", FactIndex(facts)) == []
-    assert ground(apart, "a", TableIndex(KnowledgeGraph.from_facts(facts).train)) == []
 
 
 def test_unknown_names_ground_nothing() -> None:
-    table = TableIndex(KnowledgeGraph.from_facts([("a", "p", "b")]).train)
+    table = FactIndex([Fact("a", "p", "b")])
     assert ground(Rule(Atom("h", "?x", "?y"), (Atom("p", "?x", "?y"),)), "nobody", table) == []
     assert ground(Rule(Atom("h", "?x", "?y"), (Atom("new", "?x", "?y"),)), "a", table) == []
 
@@ -135,38 +130,3 @@ def test_neighbours_show_a_loop_from_both_ends() -> None:
         (1, 0),
         (1, 1),
     ]
-
-
-def test_evidence_smooths_and_fades() -> None:
-    rule = Rule(
-        Atom("h", "?x", "?y"),
-        (Atom("p", "?x", "?y"),),
-        temporal=True,
-        quality=RuleQuality(support=8, body_size=10, confidence=0.8),
-    )
-    assert EvidenceModel(prior=0).confidence(rule) == 0.8
-    assert EvidenceModel(prior=0, sharpness=2).confidence(rule) == pytest.approx(0.64)
-    model = EvidenceModel(prior=6, decay=0.5, time_step=24)
-    assert model.confidence(rule) == 0.5
-    assert model.weight(rule, 72, 24) == pytest.approx(0.5 * 0.36787944117)
-    assert model.weight(rule, None, 24) == 0.5
-
-
-def test_static_rules_count_by_pca_or_standard_confidence() -> None:
-    quality = RuleQuality(support=6, body_size=20, pca_body_size=10)
-    rule = Rule(Atom("h", "?x", "?y"), (Atom("p", "?x", "?y"),), quality=quality)
-    assert EvidenceModel(prior=0).confidence(rule) == 0.6
-    standard = EvidenceModel(prior=0, static_confidence="standard")
-    assert standard.confidence(rule) == 0.3
-    assert standard.settings() != EvidenceModel(prior=0).settings()
-    bare = RuleQuality(standard_confidence=0.2, pca_confidence=0.7)
-    uncounted = Rule(rule.head, rule.body, quality=bare)
-    assert (EvidenceModel().confidence(uncounted), standard.confidence(uncounted)) == (0.7, 0.2)
-    with pytest.raises(ConfigError, match="static_confidence"):
-        EvidenceModel(static_confidence="lift")
-
-
-def test_noisy_or() -> None:
-    assert noisy_or([]) == 0.0
-    assert noisy_or([0.5, 0.5]) == 0.75
-    assert noisy_or([1.0, 0.2]) < 1.0

@@ -11,8 +11,9 @@ import pytest
 
 from rulerag.errors import ConfigError
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.grounding import TableIndex, ground
-from rulerag.kg.grounding_table import GroundingTable, RulePlans, ground_table
+from rulerag.kg.grounding import FactIndex, ground
+from rulerag.kg.grounding_index import TableIndex
+from rulerag.kg.grounding_table import GroundingTable, RulePlans
 from rulerag.rules import Atom, Rule
 from rulerag.types import Fact
 
@@ -69,8 +70,9 @@ def listed(found: GroundingTable, rules: list[Rule], index: TableIndex) -> Found
 
 def one_by_one(rules: list[Rule], index: TableIndex, before: int | None) -> Found:
     groundings: Found = Counter()
+    facts = FactIndex(index.facts)
     for number, rule in enumerate(rules):
-        for grounding in ground(rule, "a", index, before):
+        for grounding in ground(rule, "a", facts, before):
             # An answer that no fact names has no place among the entities of the table.
             if grounding.answer in index.facts.entities:
                 groundings[number, grounding.answer, grounding.rows] += 1
@@ -85,7 +87,7 @@ def test_all_rules_at_once_ground_as_one_by_one(temporal: bool) -> None:
         rules = random_rules(chance, 40, temporal=temporal)
         index = random_index(chance, 20, temporal=temporal)
         before = 4 if temporal and seed % 2 else None
-        found = ground_table(rules, "a", index, before)
+        found = RulePlans(rules, index).ground("a", before)
         expected = one_by_one(rules, index, before)
         if "a" in index.facts.entities:
             assert listed(found, rules, index) == expected
@@ -106,7 +108,7 @@ def test_a_small_bound_keeps_answers_and_counts(temporal: bool) -> None:
         rules = random_rules(chance, 12, temporal=temporal)
         index = random_index(chance, 30, temporal=temporal)
         for bound in (5, 40, 200):
-            found = ground_table(rules, "a", index, max_rows=bound)
+            found = RulePlans(rules, index, max_rows=bound).ground("a")
             assert len(found) <= 2 * max(bound, len(rules))
             groundings = listed(found, rules, index)
             expected = one_by_one(rules, index, None)
@@ -136,13 +138,13 @@ def test_a_hub_is_bounded_and_counted() -> None:
     index = TableIndex(KnowledgeGraph.from_facts(facts).train)
     body = (Atom("p", "?x", "?z"), Atom("q", "?z", "?w"), Atom("q", "?y", "?w"))
     rules = [Rule(Atom("h", "?x", "?y"), body), Rule(Atom("g", "?x", "?z"), body[:2])]
-    whole = ground_table(rules, "a", index)
+    whole = RulePlans(rules, index).ground("a")
     assert len(whole) == 30**3 + 30**2 and whole.is_complete
-    few = ground_table(rules, "a", index, max_rows=2000)
+    few = RulePlans(rules, index, max_rows=2000).ground("a")
     assert few.is_complete and len(few) == 30**2 + 30**2
     assert few.count.sum() == 30**3 + 30**2
     assert totals(listed(few, rules, index)) == totals(listed(whole, rules, index))
-    cut = ground_table(rules, "a", index, max_rows=500)
+    cut = RulePlans(rules, index, max_rows=500).ground("a")
     assert not cut.is_complete and 500 <= len(cut) <= 1000
     assert set(cut.rule.tolist()) == {0, 1}
 
@@ -155,7 +157,7 @@ def test_a_table_of_no_rules_and_of_unknown_names_is_empty() -> None:
     free = Rule(Atom("h", "?x", "?y"), (Atom("p", "?x", "?z"),))
     stranger = Rule(Atom("h", "?x", "nobody"), (Atom("p", "?x", "b"),))
     for rules, subject in (([], "a"), ([plain], "nobody"), ([new, apart, free, stranger], "a")):
-        assert len(ground_table(rules, subject, index)) == 0
+        assert len(RulePlans(rules, index).ground(subject)) == 0
     plans = RulePlans([new, plain, apart, free, stranger], index)
     found = plans.ground("a")
     assert (found.rule.tolist(), found.rows.tolist()) == ([1], [[0, -1]])

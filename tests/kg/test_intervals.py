@@ -18,8 +18,7 @@ from rulerag.kg.intervals import (
     OPEN_END,
     OPEN_START,
     IntervalFacts,
-    cut_years,
-    read_intervals,
+    cut_times,
 )
 from rulerag.types import Fact
 
@@ -117,8 +116,8 @@ def test_expansion_against_the_rule_spelt_out(
 ) -> None:
     start = [OPEN_START if a is None else a for a, _ in intervals]
     end = [OPEN_END if b is None else b for _, b in intervals]
-    arrays = (np.array(x, np.int64) for x in (start, end, range(len(intervals))))
-    facts = IntervalFacts([["s", "r", "o"]] * len(intervals), *arrays)
+    years_of = (np.array(years, np.int64) for years in (start, end))
+    facts = IntervalFacts([["s", "r", "o"]] * len(intervals), *years_of, [])
     rows, years = facts.expand(first, last)
     expected = [
         (i, year)
@@ -131,14 +130,13 @@ def test_expansion_against_the_rule_spelt_out(
 
 @given(st.lists(st.integers(0, 30), min_size=3, max_size=80).filter(lambda x: len(set(x)) > 2))
 def test_cuts_leave_no_split_empty(years: list[int]) -> None:
-    valid, test = cut_years(np.array(sorted(years), np.int32))
+    valid, test = cut_times(np.array(sorted(years), np.int32))
     assert min(years) < valid < test <= max(years)
 
 
 def test_the_wiki_files_are_rebuilt_byte_for_byte(graph_folder: Callable[[str], Path]) -> None:
     folder = graph_folder("wiki_intervals")
-    parts = [read_intervals(folder / f"{split}.txt") for split in ("train", "valid", "test")]
-    facts = IntervalFacts.join(parts)
+    facts = IntervalFacts.read(*(folder / f"{split}.txt" for split in ("train", "valid", "test")))
     rows, years = facts.expand(1786, 2017)
     text = ["\t".join(fields) for fields in facts.fields]
     columns = zip(rows.tolist(), years.tolist(), strict=True)

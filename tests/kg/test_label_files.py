@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from rulerag.errors import DataError, DataFormatError
-from rulerag.kg.known import KnownGraph
 from rulerag.kg.label_files import find_labels, read_labels
 
 
@@ -46,8 +45,7 @@ def test_labels_are_found_in_the_folder_then_beside_it(tmp_path: Path) -> None:
     for folder, label in (("public_labels", "public"), ("mine_labels", "beside"), ("mine", "here")):
         (tmp_path / folder).mkdir(exist_ok=True)
         (tmp_path / folder / "labels.tsv").write_text(f"Q1\t{label}\n")
-        known = KnownGraph("PUBLIC", calendar=None, last=0, labels="public_labels")  # type: ignore[arg-type]
-        assert find_labels(graph, known).ladders["Q1"][0] == label
+        assert find_labels(graph, "public_labels").ladders["Q1"][0] == label
 
 
 @pytest.mark.parametrize(

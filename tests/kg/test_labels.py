@@ -7,10 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rulerag.kg.labels import (
-    entity_label,
     entity_ladder,
     make_labels,
-    relation_label,
     relation_ladder,
     unique_labels,
 )
@@ -40,7 +38,6 @@ from rulerag.text import normalize_answer
     ],
 )
 def test_entity_labels(name: str, label: str) -> None:
-    assert entity_label(name) == (label if name != "___" else "")
     assert make_labels([name]) == [label]
 
 
@@ -67,7 +64,7 @@ def test_entity_labels(name: str, label: str) -> None:
     ],
 )
 def test_relation_labels(name: str, label: str) -> None:
-    assert relation_label(name) == label
+    assert make_labels([name], relation_ladder) == [label]
 
 
 def test_names_that_share_a_label_climb_together() -> None:

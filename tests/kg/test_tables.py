@@ -141,23 +141,20 @@ def test_integers_against_plain_python(
     gaps: set[int],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    lines, numbers = [], []
+    lines = []
     for i, row in enumerate(rows):
         lines += [""] * (i in gaps)
         lines.append("\t".join(map(str, row)))
-        numbers.append(len(lines))
     path = tmp_path_factory.getbasetemp() / "integers.txt"
     path.write_bytes((newline.join(lines) + newline * final).encode())
-    table, found = read_integers(path, columns=(4,))
-    assert table.tolist() == [list(row) for row in rows]
-    assert found.tolist() == numbers
+    assert read_integers(path, columns=(4,)).tolist() == [list(row) for row in rows]
 
 
 @given(text=st.text("0123456789-\t\n ", max_size=24))
 def test_integers_accept_and_refuse_what_plain_python_does(
     text: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    number = re.compile(r"-?\d{1,10}")
+    number = re.compile(r"-?\d+")
     lines = [line.split("\t") for line in text.split("\n") if line]
     right = all(
         len(row) == 2 and all(number.fullmatch(x) and abs(int(x)) < 2**31 for x in row)
@@ -166,7 +163,7 @@ def test_integers_accept_and_refuse_what_plain_python_does(
     path = tmp_path_factory.getbasetemp() / "some.txt"
     path.write_text(text)
     try:
-        table = read_integers(path, columns=(2,))[0].tolist()
+        table = read_integers(path, columns=(2,)).tolist()
     except DataFormatError:
         assert not right
     else:

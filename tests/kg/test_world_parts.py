@@ -297,11 +297,3 @@ def test_a_query_has_one_answer_and_is_found_by_its_parts(kind: str) -> None:
     if kind == "static":
         known = {(fact.subject, fact.relation) for fact in world.graph.train}
         assert not any((q.fact.subject, q.fact.relation) in known for q in world.queries)
-
-
-def test_queries_are_a_sequence() -> None:
-    queries = world_of("temporal", 5_000, 0).queries
-    assert queries[-1] == queries[len(queries) - 1] == list(queries)[-1]
-    assert queries[2:4] == [queries[2], queries[3]]
-    with pytest.raises(IndexError):
-        queries[len(queries)]

@@ -86,13 +86,13 @@ def as_set(rule: Rule) -> Rule:
 
 
 def expected_rules(
-    facts: FactTable, *, coverage: float, pca: float, standard: float, skyline: bool, max_atoms: int
+    facts: FactTable, *, coverage: float, pca: float, skyline: bool, max_atoms: int
 ) -> dict[Rule, Counts]:
     every = brute_force(facts, max_atoms)
     kept = {}
     for rule, (support, head_size, body_size, pca_size) in every.items():
         ratios = support / head_size, support / body_size, support / pca_size
-        if ratios[0] < coverage or ratios[1] < standard or ratios[2] < pca:
+        if ratios[0] < coverage or ratios[2] < pca:
             continue
         parents = [Rule(rule.head, (atom,)) for atom in rule.body] if len(rule.body) > 1 else []
         rivals = [every[p] for p in parents if p in every]
@@ -107,14 +107,13 @@ def test_brute_force_finds_the_same(block: int) -> None:
     for seed in range(block * 50, block * 50 + 50):
         rng = np.random.default_rng([seed, 1])
         facts = random_graph(seed)
-        coverage, pca, standard = (float(rng.choice([0.0, 0.1, 0.34, 0.5])) for _ in range(3))
+        coverage, pca = (float(rng.choice([0.0, 0.1, 0.34, 0.5])) for _ in range(2))
         skyline, max_atoms = bool(rng.integers(2)), int(rng.integers(2, 4))
         miner = AmieMiner(
             max_atoms=max_atoms,
             min_head_size=1,
             min_head_coverage=coverage,
             min_pca_confidence=pca,
-            min_standard_confidence=standard,
             skyline=skyline,
             threads=int(rng.integers(1, 3)),
         )
@@ -122,7 +121,6 @@ def test_brute_force_finds_the_same(block: int) -> None:
             facts,
             coverage=coverage,
             pca=pca,
-            standard=standard,
             skyline=skyline,
             max_atoms=max_atoms,
         )

@@ -99,7 +99,6 @@ def test_bad_input() -> None:
         with pytest.raises(ConfigError, match="lengths"):
             TLogicMiner(lengths=lengths)
     for key, value in (
-        ("candidates", "some"),
         ("transition", "linear"),
         ("num_walks", 0),
         ("num_bodies", 0),

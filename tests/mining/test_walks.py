@@ -13,10 +13,9 @@ import pytest
 from rulerag.errors import MiningError
 from rulerag.kg.calendar import Calendar
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.mining.walks import cyclic_walks
-from rulerag.mining.walks_bodies import body_counts
+from rulerag.mining.tlogic_walks import body_counts
+from rulerag.mining.walks import below, cyclic_walks, stream, uniform_number
 from rulerag.mining.walks_index import WalkIndex, build_walk_index
-from rulerag.mining.walks_random import below, stream, uniform_number
 from rulerag.types import Fact
 
 RELATIONS = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rulerag.errors import ConfigError
-from rulerag.retrieval.composition import append_rule, composition, substitute_body
+from rulerag.retrieval.composition import Composition, append_rule, substitute_body
 from rulerag.rules import Atom, Rule
 from rulerag.types import Query
 
@@ -71,11 +71,14 @@ def test_without_structure_the_rules_head_is_looked_for() -> None:
 
 
 def test_names_and_functions() -> None:
-    both = composition("both")(SPACED, DIRECT)
+    both = Composition("both").texts(SPACED, DIRECT)
     assert both == [append_rule(SPACED, DIRECT), substitute_body(SPACED, DIRECT)]
-    assert composition("append")(SPACED, DIRECT) == both[:1]
-    assert composition("substitute")(SPACED, DIRECT) == both[1:]
-    assert composition(lambda query, rule: query.id)(SPACED, DIRECT) == ["q"]
-    assert composition(lambda query, rule: (query.id, rule.id))(SPACED, DIRECT) == ["q", DIRECT.id]
-    with pytest.raises(ConfigError, match=r"compose.*append, substitute, both"):
-        composition("prepend")
+    assert Composition("append").texts(SPACED, DIRECT) == both[:1]
+    assert Composition("substitute").texts(SPACED, DIRECT) == both[1:]
+    assert Composition(lambda query, rule: query.id).texts(SPACED, DIRECT) == ["q"]
+    assert Composition(lambda query, rule: (query.id, rule.id)).texts(SPACED, DIRECT) == [
+        "q",
+        DIRECT.id,
+    ]
+    with pytest.raises(ConfigError, match=r"compose.*did you mean 'append'"):
+        Composition("prepend")

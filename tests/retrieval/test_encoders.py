@@ -16,10 +16,8 @@ from transformers import RobertaModel as Roberta
 
 from rulerag.errors import ConfigError, EmptyDataError, RetrievalError
 from rulerag.protocols import Encoder
-from rulerag.retrieval.encoders import SentenceEncoder
-from rulerag.retrieval.encoders_loading import load_encoder
-from rulerag.retrieval.encoders_tokens import padded, tokenize
-from rulerag.retrieval.pooling import known_recipe
+from rulerag.retrieval.encoders import SentenceEncoder, padded, tokenize
+from rulerag.retrieval.encoders_loading import known_recipe, load_encoder
 from tests.retrieval.encoder_checkpoints import (
     SHAPE,
     TEXTS,

@@ -13,9 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rulerag.retrieval.corpus import Rows
-from rulerag.retrieval.evidence_merging import EvidenceMerger, RowSearch
+from rulerag.retrieval.evidence_merging import EvidenceMerger
+from rulerag.retrieval.merging import RuleSearch
 from rulerag.retrieval.temporal import TimeAwareRetriever
 from rulerag.types import Document, Fact, Query, RuleHit
+
+QUERY = Query("q", "whom did ann meet ?", "ann", "met")
 
 
 def document(name: str, *facts: Fact) -> Document:
@@ -32,6 +35,14 @@ DOCUMENTS = [
 ]
 
 
+def searched(found: Rows, *weights: float) -> list[RuleSearch]:
+    """The searches of rules r0, r1, ... with what each found."""
+    return [
+        RuleSearch(f"r{n}", weight, *of_search)
+        for n, (weight, of_search) in enumerate(zip(weights, zip(*found, strict=True), strict=True))
+    ]
+
+
 def rows(*found: list[tuple[int, float]]) -> Rows:
     depth = max(map(len, found))
     padded = [[*hits, *[(-1, 0.0)] * (depth - len(hits))] for hits in found]
@@ -42,8 +53,7 @@ def rows(*found: list[tuple[int, float]]) -> Rows:
 
 
 def merged(found: Rows, *weights: float, power: float = 1.0, top_k: int = 10) -> list[Any]:
-    searches = [RowSearch(f"r{i}", weight, i) for i, weight in enumerate(weights)]
-    return EvidenceMerger(DOCUMENTS, power=power).merge(searches, found, top_k)
+    return EvidenceMerger(DOCUMENTS, power=power).merge(QUERY, searched(found, *weights), top_k)
 
 
 def test_documents_of_one_pair_share_their_evidence_and_one_place() -> None:
@@ -85,7 +95,7 @@ CROWD = [document(f"d{n}", Fact("ann", f"r{n}", f"person {n % 6}")) for n in ran
 
 
 @st.composite
-def searches(draw: st.DrawFn) -> tuple[list[RowSearch], Rows, float]:
+def searches(draw: st.DrawFn) -> tuple[list[RuleSearch], float]:
     """Searches as an index gives them: distinct rows, best first, ties in corpus order."""
     found, weights = [], []
     for _ in range(draw(st.integers(1, 4))):
@@ -93,19 +103,16 @@ def searches(draw: st.DrawFn) -> tuple[list[RowSearch], Rows, float]:
         hits = [(row, float(draw(st.integers(1, 20)))) for row in chosen]
         found.append(sorted(hits, key=lambda hit: (-hit[1], hit[0])) or [(-1, 0.0)])
         weights.append(draw(st.floats(0.01, 1)))
-    rule_searches = [RowSearch(f"r{n}", weight, n) for n, weight in enumerate(weights)]
-    return rule_searches, rows(*found), draw(st.sampled_from([0.5, 1.0, 8.0]))
+    return searched(rows(*found), *weights), draw(st.sampled_from([0.5, 1.0, 8.0]))
 
 
-def plainly_merged(given: list[RowSearch], found: Rows, power: float) -> list[str]:
+def plainly_merged(given: list[RuleSearch], power: float) -> list[str]:
     """The documented order, a step at a time."""
     evidence: dict[int, float] = {}
     for search in given:
-        hits = zip(
-            found.rows[search.place].tolist(), found.scores[search.place].tolist(), strict=True
-        )
+        hits = zip(search.rows.tolist(), search.scores.tolist(), strict=True)
         for row, score in (hit for hit in hits if hit[0] >= 0):
-            share = score / found.scores[search.place].max()
+            share = score / search.scores.max()
             evidence[row] = evidence.get(row, 0.0) + search.weight * share**power
     groups: dict[object, list[int]] = {}
     for row in sorted(evidence, key=lambda r: (-round(evidence[r], 12), r)):
@@ -121,23 +128,23 @@ def plainly_merged(given: list[RowSearch], found: Rows, power: float) -> list[st
 
 
 @given(searches())
-def test_law_it_is_the_documented_order(case: tuple[list[RowSearch], Rows, float]) -> None:
-    given_searches, found, power = case
+def test_law_it_is_the_documented_order(case: tuple[list[RuleSearch], float]) -> None:
+    given_searches, power = case
     merger = EvidenceMerger(CROWD, power=power)
-    results = merger.merge(given_searches, found, len(CROWD))
+    results = merger.merge(QUERY, given_searches, len(CROWD))
     names = [result.document.id for result in results]
-    assert names == plainly_merged(given_searches, found, power)
+    assert names == plainly_merged(given_searches, power)
     assert len(set(names)) == len(names)  # never a document twice
     assert [result.rank for result in results] == list(range(1, len(names) + 1))
     assert all(a.score >= b.score - 1e-12 for a, b in itertools.pairwise(results))
     for k in (1, 3, 10):
-        assert merger.merge(given_searches, found, k) == results[:k]
+        assert merger.merge(QUERY, given_searches, k) == results[:k]
     for result in results:  # and every hit is one that the searches gave
         assert result.found_by
         for hit in result.found_by:
-            place = int(str(hit.rule_id)[1:])
-            assert CROWD[found.rows[place, hit.rank - 1]] is result.document
-            assert found.scores[place, hit.rank - 1] == hit.score
+            search = given_searches[int(str(hit.rule_id)[1:])]
+            assert CROWD[search.rows[hit.rank - 1]] is result.document
+            assert search.scores[hit.rank - 1] == hit.score
 
 
 @given(
@@ -149,7 +156,7 @@ def test_law_one_rule_and_distinct_pairs_keep_the_order_of_the_search(
 ) -> None:
     ordered = sorted(hits, key=lambda hit: (-hit[1], hit[0]))
     found = rows([(row, float(score)) for row, score in ordered] or [(-1, 0.0)])
-    results = EvidenceMerger(CROWD).merge([RowSearch("r", weight, 0)], found, 10)
+    results = EvidenceMerger(CROWD).merge(QUERY, searched(found, weight), 10)
     assert [result.document.id for result in results] == [f"d{row}" for row, _ in ordered]
 
 
@@ -173,7 +180,6 @@ def test_law_late_documents_never_come_through(scores: list[int], now: int) -> N
 
     query = Query("q", "?", "ann", "met", now)
     found = TimeAwareRetriever(Fixed()).search([query, query], 24)
-    weights = [RowSearch("r0", 0.5, 0), RowSearch("r1", 0.9, 1)]
-    results = EvidenceMerger(dated).merge(weights, found, 24)
+    results = EvidenceMerger(dated).merge(query, searched(found, 0.5, 0.9), 24)
     allowed = {2 * n for n in range(len(scores)) if 2 * n < now}
     assert {result.document.timestamp for result in results} == allowed

@@ -8,37 +8,19 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rulerag.errors import ConfigError, FingerprintError, RetrievalError
+from rulerag.errors import ConfigError, FingerprintError
 from rulerag.protocols import Retriever
 from rulerag.retrieval.bm25 import BM25Retriever
-from rulerag.retrieval.corpus import RowSearcher
-from rulerag.retrieval.fusion import (
-    METHODS,
-    NORMALIZATIONS,
-    FusedRetriever,
-    fuse,
-    fuse_runs,
-    normalize_scores,
-)
-from rulerag.retrieval.pooled import PooledRetriever
-from rulerag.retrieval.runs import RunEntry
+from rulerag.retrieval.fusion import METHODS, FusedRetriever, fuse
 from rulerag.retrieval.temporal import TimeAwareRetriever
 from rulerag.types import Document, Fact, Query, RuleHit, ScoredDocument
 
 LEXICAL = [("a", 9.0), ("b", 5.0), ("c", 1.0)]
 DENSE = [("b", 0.9), ("d", 0.8), ("a", 0.5)]
-
-VALID = [
-    (method, normalization)
-    for method in METHODS
-    for normalization in (None, *NORMALIZATIONS)
-    if (method, normalization) != ("combmnz", "zscore")
-]
 
 scores = st.lists(st.integers(-9, 9), max_size=8).map(lambda xs: sorted(xs, reverse=True))
 
@@ -68,118 +50,68 @@ def test_reciprocal_ranks() -> None:
     )
 
 
-def test_sums_of_scores_between_zero_and_one() -> None:
+def test_weighted_sums_of_scores_between_zero_and_one() -> None:
     # lexical: a 1, b 1/2, c 0; dense: b 1, d 3/4, a 0
-    assert fuse([LEXICAL, DENSE], "combsum") == expected(
+    assert fuse([LEXICAL, DENSE], "weighted") == expected(
         [("b", 1.5), ("a", 1.0), ("d", 0.75), ("c", 0.0)]
-    )
-    assert fuse([LEXICAL, DENSE], "combmnz") == expected(
-        [("b", 3.0), ("a", 2.0), ("d", 0.75), ("c", 0.0)]
     )
     assert fuse([LEXICAL, DENSE], "weighted", weights=[0.9, 0.1]) == expected(
         [("a", 0.9), ("b", 0.55), ("d", 0.075), ("c", 0.0)]
-    )
-    # Only the methods that weigh do so.
-    assert fuse([LEXICAL, DENSE], "combsum", weights=[1, 9]) == fuse([LEXICAL, DENSE], "combsum")
-
-
-def test_sums_of_deviations() -> None:
-    # lexical: mean 5, deviation √(32/3); dense: mean 11/15, deviation √(0.26/9)
-    one, two = math.sqrt(32 / 3), math.sqrt(0.26 / 9)
-    lowest = (-4 / one, (0.5 - 11 / 15) / two)
-    assert fuse([LEXICAL, DENSE], "combsum", normalization="zscore") == expected(
-        [
-            ("b", (0.9 - 11 / 15) / two),
-            ("a", 4 / one + lowest[1]),
-            ("d", (0.8 - 11 / 15) / two + lowest[0]),
-            ("c", sum(lowest)),
-        ]
-    )
-
-
-def test_scores_as_they_are() -> None:
-    assert fuse([LEXICAL, DENSE], "combsum", normalization=None) == expected(
-        [("a", 9.5), ("b", 5.9), ("c", 1.0), ("d", 0.8)]
     )
 
 
 def test_equal_values_go_by_best_rank_then_by_list() -> None:
     one, two = [("a", 1.0), ("b", 0.5)], [("c", 1.0), ("b", 0.5), ("d", 0.0)]
-    assert [item for item, _ in fuse([one, two], "combsum")] == ["a", "c", "b", "d"]
+    assert [item for item, _ in fuse([one, two], "weighted")] == ["a", "c", "b", "d"]
     same = [("x", 2.0), ("y", 2.0), ("z", 2.0)]
-    assert fuse([same], "combsum") == [("x", 1.0), ("y", 1.0), ("z", 1.0)]
-    assert fuse([same], "combsum", normalization="zscore") == [("x", 0.0), ("y", 0.0), ("z", 0.0)]
+    assert fuse([same], "weighted") == [("x", 1.0), ("y", 1.0), ("z", 1.0)]
     crossed = fuse([[("a", 2.0), ("b", 1.0)], [("b", 2.0), ("a", 1.0)]])
     assert [item for item, _ in crossed] == ["a", "b"]
     assert crossed[0][1] == crossed[1][1]
 
 
-def test_nothing_fuses_to_nothing() -> None:
-    assert fuse([]) == []
-    assert fuse([[], []], "combsum") == []
-    assert normalize_scores([], "zscore") == []
+@pytest.mark.parametrize("method", METHODS)
+def test_nothing_fuses_to_nothing(method: str) -> None:
+    assert fuse([], method) == fuse([[], []], method) == []
 
 
 # --- laws --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("method", "normalization"), VALID)
+@pytest.mark.parametrize("method", METHODS)
 @given(values=scores)
-def test_one_list_keeps_its_order(
-    method: str, normalization: str | None, values: list[int]
-) -> None:
+def test_one_list_keeps_its_order(method: str, values: list[int]) -> None:
     one = ranked(values, "abcdefgh")
-    found = fuse([one], method, normalization=normalization)
+    found = fuse([one], method)
     assert [item for item, _ in found] == [item for item, _ in one]
     assert all(a >= b for (_, a), (_, b) in pairwise(found))
 
 
-@pytest.mark.parametrize(("method", "normalization"), VALID)
+@pytest.mark.parametrize("method", METHODS)
 @given(one=scores, two=scores)
 def test_every_item_stands_once_best_first_and_names_do_not_matter(
-    method: str, normalization: str | None, one: list[int], two: list[int]
+    method: str, one: list[int], two: list[int]
 ) -> None:
     lists = [ranked(one, "abcdefgh"), ranked(two, "hgfaxyzb")]
-    found = fuse(lists, method, normalization=normalization)
+    found = fuse(lists, method)
     assert sorted(item for item, _ in found) == sorted({item for li in lists for item, _ in li})
     assert all(a >= b for (_, a), (_, b) in pairwise(found))
-    renamed = fuse(
-        [[(ord(i), s) for i, s in li] for li in lists], method, normalization=normalization
-    )
+    renamed = fuse([[(ord(i), s) for i, s in li] for li in lists], method)
     assert [(chr(item), value) for item, value in renamed] == found
 
 
-@pytest.mark.parametrize(("method", "normalization"), [v for v in VALID if v[1] or v[0] == "rrf"])
+@pytest.mark.parametrize("method", METHODS)
 @given(one=scores, two=scores)
 def test_to_be_found_by_one_more_list_never_hurts(
-    method: str, normalization: str | None, one: list[int], two: list[int]
+    method: str, one: list[int], two: list[int]
 ) -> None:
     first, second = ranked(one, "abcdefgh"), ranked(two, "stuvwxyz")
-    alone = dict(fuse([first, second], method, normalization=normalization))
+    alone = dict(fuse([first, second], method))
     for place in range(min(len(first), len(second))):
         item = first[place][0]
         joined = [(item if i == place else name, s) for i, (name, s) in enumerate(second)]
-        both = dict(fuse([first, joined], method, normalization=normalization))
+        both = dict(fuse([first, joined], method))
         assert both[item] >= alone[item] - 1e-12
-
-
-# --- runs --------------------------------------------------------------------------------------
-
-
-def test_runs_are_fused_query_by_query() -> None:
-    def run(**queries: list[tuple[str, float]]) -> dict[str, list[RunEntry]]:
-        return {
-            query: [RunEntry(name, rank, score) for rank, (name, score) in enumerate(li, 1)]
-            for query, li in queries.items()
-        }
-
-    fused = fuse_runs([run(q1=LEXICAL), run(q2=DENSE, q1=DENSE)], "combsum", depth=2)
-    assert list(fused) == ["q1", "q2"]
-    assert fused["q1"] == [RunEntry("b", 1, 1.5), RunEntry("a", 2, 1.0)]
-    assert [entry.document_id for entry in fused["q2"]] == ["b", "d"]
-    assert fuse_runs([], "rrf") == {}
-    with pytest.raises(ConfigError, match="depth"):
-        fuse_runs([], depth=0)
 
 
 # --- retrievers --------------------------------------------------------------------------------
@@ -212,7 +144,6 @@ class Rule:
 def test_retrievers_fuse_and_keep_every_hit() -> None:
     fused = FusedRetriever([BM25Retriever(DOCUMENTS), Rule("dbc")], rank_constant=0)
     assert isinstance(fused, Retriever)
-    assert isinstance(fused, RowSearcher)
     [found] = fused.retrieve([QUERY], 3)  # BM25: a, b; rule: d, b, c
     assert [(s.document.id, s.score, s.rank) for s in found] == [
         ("a", 1.0, 1),
@@ -223,31 +154,17 @@ def test_retrievers_fuse_and_keep_every_hit() -> None:
     assert found[1].rule_ids == ("r1",)
 
 
-def test_rows_are_those_of_the_results() -> None:
-    fused = FusedRetriever([BM25Retriever(DOCUMENTS), Rule("dbc")], method="combsum")
-    for depth in (1, 3, 4, 9):
-        [found] = fused.retrieve([QUERY], depth)
-        rows, values = fused.search([QUERY], depth)
-        size = len(found)
-        assert [DOCUMENTS[row].id for row in rows[0, :size]] == [s.document.id for s in found]
-        assert values[0, :size].tolist() == [s.score for s in found]
-        assert (rows[0, size:] == -1).all()
-    assert fused.search([], 2).rows.shape == (0, 2)
-    assert fused.retrieve([], 2) == []
-
-
-def test_wrappers_take_it() -> None:
+def test_time_aware_retrieval_takes_it() -> None:
     fused = FusedRetriever([BM25Retriever(DOCUMENTS), Rule("dbc")])
     [found] = TimeAwareRetriever(fused).retrieve([Query("q", "green", timestamp=3)], 4)
     assert sorted(s.document.id for s in found) == ["a", "b"]
-    [pooled] = PooledRetriever(fused).retrieve([QUERY], 4)
-    assert {s.document.id for s in pooled} == set("abcd")
+    assert fused.retrieve([], 2) == []
 
 
 def test_fusing_one_retriever_gives_its_list() -> None:
     alone = BM25Retriever(DOCUMENTS)
-    for method, normalization in VALID:
-        fused = FusedRetriever([alone], method=method, normalization=normalization, depth=2)
+    for method in METHODS:
+        fused = FusedRetriever([alone], method=method, depth=2)
         [found] = fused.retrieve([Query("q", "blue red green")], 4)
         [plain] = alone.retrieve([Query("q", "blue red green")], 4)
         assert [s.document for s in found] == [s.document for s in plain]
@@ -269,13 +186,12 @@ def test_the_fingerprint_names_what_changes_results() -> None:
         FusedRetriever([Rule("a"), bm25]),
         FusedRetriever([bm25, Rule("a")], rank_constant=1),
         FusedRetriever([bm25, Rule("a")], weights=[1, 2]),
-        FusedRetriever([bm25, Rule("a")], method="combsum"),
-        FusedRetriever([bm25, Rule("a")], method="combsum", normalization="zscore"),
+        FusedRetriever([bm25, Rule("a")], method="weighted"),
         FusedRetriever([bm25, Rule("a")], depth=7),
     ]
     assert len({f.fingerprint for f in fused}) == len(fused)
-    unread = FusedRetriever([bm25, Rule("a")], normalization="zscore")
-    assert unread.fingerprint == fused[0].fingerprint
+    unread = FusedRetriever([bm25, Rule("a")], method="weighted", rank_constant=1)
+    assert unread.fingerprint == fused[4].fingerprint
 
 
 # --- bad input ---------------------------------------------------------------------------------
@@ -285,8 +201,6 @@ def test_the_fingerprint_names_what_changes_results() -> None:
     ("options", "key"),
     [
         ({"method": "borda"}, "method"),
-        ({"normalization": "softmax"}, "normalization"),
-        ({"method": "combmnz", "normalization": "zscore"}, "normalization"),
         ({"rank_constant": -1}, "rank_constant"),
         ({"weights": [1]}, "weights"),
         ({"weights": [1, -1]}, "weights"),
@@ -309,10 +223,8 @@ def test_retrievers_that_do_not_fit() -> None:
     with pytest.raises(FingerprintError, match="different corpora"):
         other = replace(DOCUMENTS[1], text="another text")
         FusedRetriever([BM25Retriever(DOCUMENTS), BM25Retriever([DOCUMENTS[0], other])])
-    with pytest.raises(RetrievalError, match="none of the fused retrievers tells its corpus"):
-        FusedRetriever([Rule("a")]).search([QUERY], 1)
-    with pytest.raises(RetrievalError, match="found the document 'd'"):
-        FusedRetriever([BM25Retriever(DOCUMENTS[:3]), Rule("d")]).search([QUERY], 1)
+    with pytest.raises(ConfigError, match="weighted, with equal weights"):
+        FusedRetriever([Rule("a")], method="combsum")
     with pytest.raises(ConfigError, match="top_k"):
         FusedRetriever([Rule("a")]).retrieve([QUERY], 0)
 
@@ -322,11 +234,7 @@ def test_a_part_of_the_corpus_is_fused_with_the_whole() -> None:
     fused = FusedRetriever([part, whole])
     assert fused.documents == tuple(DOCUMENTS)
     (found,) = fused.retrieve([QUERY], 3)
-    rows, scores = fused.search([QUERY], 3)
-    # In rows, BM25 also lists documents without a word of the query, last.
-    told = [fused.documents[row].id for row in rows[0]][: len(found)]
-    assert found and told == [s.document.id for s in found]
-    assert scores[0].tolist()[: len(found)] == [s.score for s in found]
+    assert {s.document.id for s in found} == {"a", "b"}
 
 
 def test_the_union_holds_what_every_retriever_gives() -> None:
@@ -338,10 +246,3 @@ def test_the_union_holds_what_every_retriever_gives() -> None:
     assert [s.rank for s in union] == list(range(1, len(union) + 1))
     with pytest.raises(ConfigError, match="top_k"):
         fused.retrieve_union([QUERY], 0)
-
-
-def test_unknown_normalizations_are_told() -> None:
-    with pytest.raises(ConfigError, match="one of minmax, zscore"):
-        normalize_scores([1.0], "softmax")
-    assert normalize_scores([3.0, 1.0], "minmax") == [1.0, 0.0]
-    assert np.isclose(normalize_scores([3.0, 1.0], "zscore"), [1.0, -1.0]).all()

@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 
 from rulerag.errors import ConfigError
-from rulerag.kg.questions import queries_from_facts
 from rulerag.kg.verbalization import Verbalizer
 from rulerag.kg.worlds import World, WorldQuery
 from rulerag.retrieval.bm25 import BM25Retriever
 from rulerag.retrieval.dense import DenseRetriever
-from rulerag.retrieval.hops import Trail
+from rulerag.retrieval.hops import Step, Trail
 from rulerag.retrieval.lucene import LuceneRetriever
 from rulerag.retrieval.rule_guided import RuleGuidedRetriever
 from rulerag.retrieval.rule_selection import HeadRelationSelector
+from rulerag.ruleqa.questions import queries_from_facts
 from rulerag.rules import Atom, Rule, RuleBank, RuleQuality
 from rulerag.types import Document, Fact, Query, ScoredDocument
 
-MERGES = ("rank", "confidence", "calibrated", "noisy-or", "evidence")
+MERGES = ("rank", "evidence")
 FACTS = [
     Fact("ann", "born in", "Velm"),
     Fact("bob", "born in", "Brund"),
@@ -55,6 +55,10 @@ def atoms(found: Sequence[ScoredDocument]) -> dict[str, set[int | None]]:
     return {s.document.id: {hit.atom for hit in s.found_by} for s in found}
 
 
+def learn(trail: Trail, step: Step, *found: tuple[Document, float]) -> None:
+    trail.learn(step, [(trail.far_ends(step, document), share) for document, share in found])
+
+
 # --- trails --------------------------------------------------------------------------------------
 
 
@@ -63,7 +67,7 @@ def test_a_chain_asks_about_what_it_finds() -> None:
     (first,) = trail.steps(0)
     assert (first.atom, first.entity, first.weight) == (0, "ann", 1.0)
     assert trail.asked(first, ("ann", "ann"))[0].text == QUERY.text
-    trail.learn(first, [(DOCUMENTS[1], 1.0), (DOCUMENTS[0], 0.5)])
+    learn(trail, first, (DOCUMENTS[1], 1.0), (DOCUMENTS[0], 0.5))
     assert trail.bound["?z"] == {"Velm": 0.5}  # bob's birth is none of ann's
     (second,) = trail.steps(1)
     assert (second.atom, second.variable, second.entity, second.weight) == (1, "?z", "Velm", 0.5)
@@ -72,14 +76,15 @@ def test_a_chain_asks_about_what_it_finds() -> None:
     assert one.body == (Atom("city of", "?x", "?y"),)
     assert trail.steps(2) == []
     assert [trail.names_answer(step) for step in (first, second)] == [False, True]
-    assert [trail.follows(second, d) for d in DOCUMENTS] == [False, False, True] + [False] * 3
+    ends = [trail.far_ends(second, document) for document in DOCUMENTS]
+    assert ends == [[], [], ["Orland"], [], [], []]
 
 
 def test_bridges_are_the_best_few() -> None:
     trail = Trail(QUERY, CHAIN, bridges=2)
     (first,) = trail.steps(0)
     births = [Document(f"b{i}", "t", (Fact("ann", "born in", f"t{i}"),)) for i in range(4)]
-    trail.learn(first, [(d, share) for d, share in zip(births, (0.2, 0.9, 0.4, 1.0), strict=True)])
+    learn(trail, first, *zip(births, (0.2, 0.9, 0.4, 1.0), strict=True))
     assert [(s.entity, s.weight) for s in trail.steps(1)] == [("t3", 1.0), ("t1", 0.9)]
 
 
@@ -91,18 +96,18 @@ def test_bodies_of_every_form_are_followed() -> None:
     (first,) = inverse.steps(0)
     _about, one = inverse.asked(first, ("ann", "ann"))
     assert one.is_inverse
-    inverse.learn(first, [(Document("s", "t", (Fact("bob", "saw", "ann"),)), 1.0)])
+    learn(inverse, first, (Document("s", "t", (Fact("bob", "saw", "ann"),)), 1.0))
     (second,) = inverse.steps(1)
     assert second.entity == "bob" and inverse.asked(second, ("ann", "bob"))[1].is_inverse
     # Both atoms between the same ends: each is asked of the subject, and the second binds nothing.
     parallel = Trail(QUERY, rule(Atom("born in", "?x", "?y"), Atom("lives in", "?x", "?y")), 3)
     (first,) = parallel.steps(0)
-    parallel.learn(first, [(DOCUMENTS[0], 1.0)])
+    learn(parallel, first, (DOCUMENTS[0], 1.0))
     (second,) = parallel.steps(1)
     assert (second.entity, parallel.bound["?y"]) == ("ann", {"Velm": 1.0})
     lives = [Document(t, t, (Fact("ann", "lives in", t),)) for t in ("Velm", "Brund")]
-    assert [parallel.follows(second, d) for d in lives] == [True, False]
-    parallel.learn(second, [(lives[1], 1.0)])
+    assert [bool(parallel.far_ends(second, document)) for document in lives] == [True, False]
+    learn(parallel, second, (lives[1], 1.0))
     assert parallel.bound["?y"] == {"Velm": 1.0}
     # A constant is asked about as it stands.
     constant = Trail(QUERY, rule(Atom("born in", "?x", "?z"), Atom("city of", "?z", "Orland")), 3)
@@ -113,7 +118,7 @@ def test_bodies_of_every_form_are_followed() -> None:
 def test_a_text_without_the_subject_names_the_entity_first() -> None:
     trail = Trail(Query("q", "who is it ?", "ann", "citizen of"), CHAIN, 3)
     (first,) = trail.steps(0)
-    trail.learn(first, [(DOCUMENTS[0], 1.0)])
+    learn(trail, first, (DOCUMENTS[0], 1.0))
     (second,) = trail.steps(1)
     assert trail.asked(second, ("ann", "Velm"))[0].text == "Velm who is it ?"
 
@@ -152,9 +157,9 @@ def test_a_chain_without_facts_to_follow_ends_at_its_first_hop() -> None:
 
 def test_answers_weigh_more_than_the_way_to_them() -> None:
     found = {
-        weight: guided(CHAIN, merge="calibrated", bridge_weight=weight, whole_chains=0).retrieve(
-            [QUERY], 2
-        )[0]
+        weight: guided(
+            CHAIN, merge="evidence", bridge_weight=weight, whole_chains=0
+        ).retrieve_union([QUERY], 2)[0][:2]
         for weight in (0.1, 1.0)
     }
     assert [s.document.id for s in found[0.1]] == ["d2", "d0"]
@@ -217,8 +222,8 @@ def test_bodies_of_three_atoms_are_followed_as_far_as_is_asked() -> None:
     (found,) = guided(long, whole_chains=0).retrieve([QUERY], 6)
     told = atoms(found)
     assert (told["d0"], told["d5"], told["d4"]) == ({0}, {1}, {2})
-    (whole,) = guided(long, merge="calibrated").retrieve([QUERY], 3)
-    assert [s.document.id for s in whole] == ["d4", "d0", "d5"]
+    (whole,) = guided(long, merge="evidence").retrieve_union([QUERY], 3)
+    assert [s.document.id for s in whole[:3]] == ["d4", "d0", "d5"]
     (short,) = guided(long, max_hops=2).retrieve([QUERY], 6)
     assert short == guided(long, bridges=0).retrieve([QUERY], 6)[0]
     assert (long.id, 2) not in {(h.rule_id, h.atom) for s in short[:1] for h in s.found_by}
@@ -256,7 +261,7 @@ def test_hops_over_dense_retrieval(merge: str) -> None:
 def test_hops_over_lucene(tmp_path: Path) -> None:
     lucene = LuceneRetriever.build(DOCUMENTS, tmp_path / "index", heap="512m")
     selector = HeadRelationSelector(RuleBank([CHAIN]))
-    for merge in ("evidence", "calibrated"):
+    for merge in MERGES:
         subject = RuleGuidedRetriever(lucene, selector, compose="substitute", merge=merge)
         told = atoms(subject.retrieve([QUERY], 3)[0])
         assert (told["d0"], told["d2"]) == ({0}, {1})
@@ -311,6 +316,6 @@ def test_the_subject_of_a_question_is_replaced_as_a_word(
         rule(Atom("born in", "?x", "?z"), Atom("city of", "?z", "?y")),
         3,
     )
-    trail.learn(trail.steps(0)[0], [(Document("d", "t", (Fact(subject, "born in", "velm"),)), 1.0)])
+    learn(trail, trail.steps(0)[0], (Document("d", "t", (Fact(subject, "born in", "velm"),)), 1.0))
     (step,) = trail.steps(1)
     assert trail.asked(step, (subject, "Velm"))[0].text == asked

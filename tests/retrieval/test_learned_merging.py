@@ -16,8 +16,8 @@ from rulerag.errors import ConfigError
 from rulerag.generation.candidate_reader import CandidateReader, answers_by_relation
 from rulerag.retrieval.bm25 import BM25Retriever
 from rulerag.retrieval.corpus import Rows
-from rulerag.retrieval.evidence_merging import RowSearch
 from rulerag.retrieval.learned_merging import FEATURES, LearnedMerger, MergeWeights
+from rulerag.retrieval.merging import RuleSearch, SearchHits
 from rulerag.retrieval.pooled import PooledRetriever
 from rulerag.retrieval.rule_guided import RuleGuidedRetriever
 from rulerag.retrieval.rule_selection import HeadRelationSelector
@@ -33,11 +33,14 @@ DOCUMENTS = [
     Document("4", "no facts", ()),
     Document("5", "dan visit cid", (Fact("dan", "visit", "cid", 4),)),
 ]
-SEARCHES = [RowSearch(None, 0.5, 0), RowSearch("r1", 0.25, 1, ("met", "heard of"))]
 FOUND = Rows(
     np.array([[0, 1, 4, -1], [2, 3, 0, 1]], dtype=np.int64),
     np.array([[8.0, 4.0, 2.0, 0.0], [10.0, 5.0, 5.0, 1.0]]),
 )
+SEARCHES = [
+    RuleSearch(None, 0.5, FOUND.rows[0], FOUND.scores[0]),
+    RuleSearch("r1", 0.25, FOUND.rows[1], FOUND.scores[1], ("met", "heard of")),
+]
 
 
 def merger(**weights: float) -> LearnedMerger:
@@ -45,14 +48,15 @@ def merger(**weights: float) -> LearnedMerger:
 
 
 def test_features_and_candidates_of_every_hit() -> None:
-    hit = merger().hits(QUERY, SEARCHES, FOUND)
+    hit = SearchHits.of(SEARCHES)
+    features, candidate = merger().features(QUERY, SEARCHES, hit)
     assert hit.search.tolist() == [0, 0, 0, 1, 1, 1, 1]
     assert hit.row.tolist() == [0, 1, 4, 2, 3, 0, 1]
     # bob in 0 and 1; cid in 2 and, known as somebody visited, in 3; 4 stands for itself.
-    assert hit.candidate[[0, 1, 5, 6]].tolist() == [hit.candidate[0]] * 4
-    assert hit.candidate[3] == hit.candidate[4] != hit.candidate[0]
-    assert len(set(hit.candidate.tolist())) == 3
-    columns: dict[str, Any] = dict(zip(FEATURES, hit.features.T, strict=True))
+    assert candidate[[0, 1, 5, 6]].tolist() == [candidate[0]] * 4
+    assert candidate[3] == candidate[4] != candidate[0]
+    assert len(set(candidate.tolist())) == 3
+    columns: dict[str, Any] = dict(zip(FEATURES, features.T, strict=True))
     confidence = np.log([0.5] * 3 + [0.25] * 4)
     share = np.log([1, 0.5, 0.25, 1, 0.5, 0.5, 0.1])
     plain = np.array([1, 1, 1, 0, 0, 0, 0])
@@ -83,34 +87,34 @@ def test_features_and_candidates_of_every_hit() -> None:
 
 def test_what_the_corpus_states_of_the_subject_is_told() -> None:
     eve = Query("q", "whom does eve visit ?", "eve", "visit")
-    hit = merger().hits(eve, SEARCHES, FOUND)
-    asked = hit.features[:, list(FEATURES).index("asked")]
+    hit = SearchHits.of(SEARCHES)
+    features, _ = merger().features(eve, SEARCHES, hit)
+    asked = features[:, list(FEATURES).index("asked")]
     assert hit.row[asked == 1].tolist() == [3]
-    assert not hit.features[:, list(FEATURES).index("age")].any(), "a query without a date"
+    assert not features[:, list(FEATURES).index("age")].any(), "a query without a date"
 
 
 def test_the_places_go_to_candidates_by_their_share_of_the_evidence() -> None:
-    found = merger(confidence=1.0, share=1.0).merge(QUERY, SEARCHES, FOUND, 10)
+    found = merger(confidence=1.0, share=1.0).merge(QUERY, SEARCHES, 10)
     # bob: 0 tells .5 + .125, 1 tells .25 + .025; cid: 2 tells .25, 3 tells .125; 4 tells .125.
     bob, cid, alone = 0.9 / 1.4, 0.375 / 1.4, 0.125 / 1.4
     assert [one.document.id for one in found] == ["0", "2", "4", "1", "3"]
     assert [one.score for one in found] == pytest.approx([bob, cid, alone, bob - 1, cid - 1])
     assert [one.rank for one in found] == [1, 2, 3, 4, 5]
     assert [hit.rule_id for hit in found[0].found_by] == [None, "r1"]
-    best = merger(confidence=1.0, share=1.0).merge(QUERY, SEARCHES, FOUND, 2)
+    best = merger(confidence=1.0, share=1.0).merge(QUERY, SEARCHES, 2)
     assert [(one.document.id, one.score) for one in best] == [
         (one.document.id, one.score) for one in found[:2]
     ]
     # Known answers alone: both documents of cid, and cid before all others.
-    known = merger(known=3.0).merge(QUERY, SEARCHES, FOUND, 1)
+    known = merger(known=3.0).merge(QUERY, SEARCHES, 1)
     assert known[0].document.id == "2"
 
 
 def test_nothing_found_and_what_the_corpus_does_not_know() -> None:
-    nothing = Rows(np.full((1, 3), -1), np.zeros((1, 3)))
-    assert merger().merge(QUERY, [RowSearch("r", 1.0, 0)], nothing, 5) == []
+    assert merger().merge(QUERY, [RuleSearch("r", 1.0, np.full(3, -1), np.zeros(3))], 5) == []
     stranger = Query("q", "x", "zoe", "unheard of")
-    found = merger(confidence=1.0).merge(stranger, SEARCHES, FOUND, 10)
+    found = merger(confidence=1.0).merge(stranger, SEARCHES, 10)
     assert len(found) == 5 and math.isclose(sum(f.score for f in found if f.score > 0), 1.0)
     assert LearnedMerger([], MergeWeights({})).documents == []
 
@@ -130,14 +134,15 @@ def test_law_the_candidate_reader_sees_the_same_candidates(
         for n, facts in enumerate(told)
     ]
     query = Query("q", "", "a", "r", prediction=True)
-    rows = Rows(np.arange(len(documents))[None], np.ones((1, len(documents))))
-    hit = LearnedMerger(documents, MergeWeights({})).hits(query, [RowSearch("x", 1.0, 0)], rows)
+    searches = [RuleSearch("x", 1.0, np.arange(len(documents)), np.ones(len(documents)))]
+    hit = SearchHits.of(searches)
+    _, candidates = LearnedMerger(documents, MergeWeights({})).features(query, searches, hit)
     reader = CandidateReader(known=answers_by_relation(documents), max_candidates=99)
     (completion,) = reader.generate([GenerationRequest(query, tuple(documents))])
     seen = {frozenset(one.document_ids) for one in completion.candidates}
     read = {name for group in seen for name in group}
     merged: dict[int, set[str]] = {}
-    for row, candidate in zip(hit.row.tolist(), hit.candidate.tolist(), strict=True):
+    for row, candidate in zip(hit.row.tolist(), candidates.tolist(), strict=True):
         if str(row) in read:  # the reader leaves out documents without another entity
             merged.setdefault(candidate, set()).add(str(row))
     assert {frozenset(group) for group in merged.values()} == seen
@@ -149,9 +154,9 @@ def test_weights_are_checked_and_kept(tmp_path: Path) -> None:
     assert MergeWeights.load(place) == MergeWeights({"share": 2.5}, {"queries": 3})
     with pytest.raises(ConfigError, match=r"unknown feature 'shares'.*share"):
         MergeWeights({"shares": 1.0})
-    with pytest.raises(ConfigError, match=r"weights\.share.*no number"):
+    with pytest.raises(ConfigError, match=r"weights\.share.*no finite number"):
         MergeWeights({"share": "much"})  # type: ignore[dict-item]
-    with pytest.raises(ConfigError, match="not finite"):
+    with pytest.raises(ConfigError, match="no finite number"):
         MergeWeights({"share": math.nan})
     place.write_text(json.dumps([1]))
     with pytest.raises(ConfigError, match="holds no merge weights"):

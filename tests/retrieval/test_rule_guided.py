@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from rulerag.errors import ConfigError, RetrievalError
+from rulerag.generation.symbolic_reader import SymbolicReader
+from rulerag.pipeline import RuleRAGPipeline
 from rulerag.protocols import Retriever
 from rulerag.retrieval.bm25 import BM25Retriever
-from rulerag.retrieval.merging import MERGES
 from rulerag.retrieval.rule_guided import RuleGuidedRetriever
 from rulerag.retrieval.rule_selection import HeadRelationSelector
 from rulerag.retrieval.temporal import TimeAwareRetriever
@@ -72,7 +73,7 @@ def test_it_fits_the_seam(bm25: BM25Retriever) -> None:
     assert isinstance(guided(bm25), Retriever)
 
 
-@pytest.mark.parametrize("merge", [*MERGES, "evidence"])
+@pytest.mark.parametrize("merge", ["rank", "evidence"])
 @pytest.mark.parametrize("wrapped", ["bm25", "time-aware"])
 def test_law_without_rules_it_is_the_wrapped_retriever(
     bm25: BM25Retriever, merge: str, wrapped: str
@@ -86,13 +87,12 @@ def test_law_without_rules_it_is_the_wrapped_retriever(
     assert guided(inner, merge=merge).retrieve([], 3) == []
 
 
-@pytest.mark.parametrize("merge", list(MERGES))
 @pytest.mark.parametrize("compose", ["append", "substitute", "both"])
 @pytest.mark.parametrize("include_plain", [False, True])
 def test_law_the_list_is_the_start_of_the_union_of_its_searches(
-    bm25: BM25Retriever, merge: str, compose: str, include_plain: bool
+    bm25: BM25Retriever, compose: str, include_plain: bool
 ) -> None:
-    retriever = guided(bm25, merge=merge, compose=compose, include_plain=include_plain)
+    retriever = guided(bm25, compose=compose, include_plain=include_plain)
     for top_k in (1, 2, 4):
         lists, unions = (
             retriever.retrieve(QUERIES, top_k),
@@ -173,7 +173,7 @@ def test_queries_with_the_same_text_and_another_time_are_not_mixed_up(
 
 def test_time_is_kept_by_every_merge(documents: list[Document], bm25: BM25Retriever) -> None:
     times = {document.id: document.timestamp for document in documents}
-    for merge in [*MERGES, "evidence"]:
+    for merge in ("rank", "evidence"):
         retriever = guided(TimeAwareRetriever(bm25), merge=merge, include_plain=True)
         for query, found in zip(QUERIES, retriever.retrieve(QUERIES, 10), strict=True):
             assert found
@@ -239,6 +239,29 @@ def test_labels_name_relations_as_the_text_does(listed: Any) -> None:
     ]
 
 
+def test_rules_are_selected_once_for_retrieval_and_reading(bm25: BM25Retriever) -> None:
+    class Counted(HeadRelationSelector):
+        batches = 0
+
+        def select(self, queries: Sequence[Query]) -> list[list[Rule]]:
+            self.batches += 1
+            return super().select(queries)
+
+    selector = Counted(BANK)
+    retriever = RuleGuidedRetriever(bm25, selector, merge="evidence")
+    pipeline = RuleRAGPipeline(retriever, SymbolicReader(), selector=selector, top_k=3)
+    answers = pipeline.answer(QUERIES)
+    assert selector.batches == 1
+    assert [answer.documents for answer in answers] == list(
+        map(tuple, retriever.retrieve(QUERIES, 3))
+    )
+    assert [list(answer.rules) for answer in answers] == HeadRelationSelector(BANK).select(QUERIES)
+    # Another selector of the reader's is its own affair.
+    other = Counted(RuleBank([CALL]))
+    RuleRAGPipeline(retriever, SymbolicReader(), selector=other).answer(QUERIES)
+    assert other.batches == 1 and selector.batches == 4
+
+
 def test_a_selector_must_answer_for_every_query(bm25: BM25Retriever) -> None:
     class Short:
         def select(self, queries: Sequence[Query]) -> list[list[Rule]]:
@@ -257,11 +280,10 @@ def test_the_fingerprint_names_every_setting(bm25: BM25Retriever) -> None:
         {"rules": RuleBank([CALL])},
         {"compose": "substitute"},
         {"compose": own},
-        {"merge": "score"},
+        {"merge": "evidence"},
         {"per_rule_k": 10},
         {"include_plain": True},
         {"plain_weight": 0.5},
-        {"rank_constant": 1},
     ]
     prints = {guided(bm25, **options).fingerprint for options in settings}
     prints.add(guided(TimeAwareRetriever(bm25)).fingerprint)
@@ -276,7 +298,6 @@ def test_the_fingerprint_names_every_setting(bm25: BM25Retriever) -> None:
         ({"merge": "vote"}, "merge"),
         ({"per_rule_k": 0}, "per_rule_k"),
         ({"plain_weight": 2}, "plain_weight"),
-        ({"rank_constant": -1}, "rank_constant"),
     ],
 )
 def test_options_out_of_range(bm25: BM25Retriever, options: dict[str, Any], key: str) -> None:

@@ -85,11 +85,6 @@ def test_every_document_names_the_rule_that_found_it() -> None:
     assert hit.score == pytest.approx(0.8)
 
 
-def test_recent_order() -> None:
-    (found,) = retriever(order="recent").retrieve([QUERY], 10)
-    assert ids(found) == ["d1", "d3", "d2", "d0"]
-
-
 def test_top_k_is_a_prefix_and_the_union_holds_each_rules_best() -> None:
     subject = retriever()
     (long,) = subject.retrieve([QUERY], 10)
@@ -256,8 +251,6 @@ def test_nothing_to_find() -> None:
 def test_bad_input() -> None:
     with pytest.raises(EmptyDataError, match="no document states a fact"):
         SymbolicRetriever([Document("d", "text")], Fixed())
-    with pytest.raises(ConfigError, match="order"):
-        retriever(order="random")
     with pytest.raises(ConfigError, match="max_rows"):
         retriever(max_rows=0)
     with pytest.raises(ConfigError, match="top_k"):
@@ -266,4 +259,4 @@ def test_bad_input() -> None:
 
 def test_fingerprint_tells_settings_apart() -> None:
     assert retriever().fingerprint == retriever().fingerprint
-    assert retriever().fingerprint != retriever(order="recent").fingerprint
+    assert retriever().fingerprint != retriever(whole_chains=0).fingerprint

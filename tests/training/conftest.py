@@ -12,22 +12,21 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.ruleqa import RuleQASettings, build
 from benchmarks.speed_generation import small_llama
 from rulerag.config import Config
-from rulerag.dataset import RuleQADataset
 from rulerag.generation.prompts import PromptTemplate
 from rulerag.kg.worlds import World
+from rulerag.ruleqa.build import RuleQASettings, build
+from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import GenerationRequest, Query
-from training.generator_settings import GeneratorSettings
-from training.settings import RetrieverSettings
-from training.tiny import make_encoder, train_tokenizer
+from training.common.tiny import make_encoder, train_tokenizer
+from training.generator.settings import GeneratorSettings
+from training.retriever.settings import RetrieverSettings
 
 RETRIEVAL = Config(
     {
         "selector": {"type": "head", "max_rules": 2},
-        "retriever": {"type": "bm25"},
-        "guided": {"compose": "substitute"},
+        "retriever": {"type": "guided", "compose": "substitute", "retriever": {"type": "bm25"}},
     }
 )
 

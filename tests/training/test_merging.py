@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 
 from rulerag.config import Config
-from rulerag.dataset import RuleQADataset
 from rulerag.errors import EmptyDataError
 from rulerag.presets import preset
 from rulerag.retrieval.learned_merging import FEATURES, MergeWeights
+from rulerag.ruleqa.dataset import RuleQADataset
 from training.merging import START, Asked, fit, learn_weights, main, recall_at
-
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
 
 def planted(name: str, number: int = 200) -> list[Asked]:
@@ -59,14 +57,11 @@ def test_a_world_is_merged_better(
     assert about["recall@10 at the start"] <= about["candidates_hold_an_answer"] <= 1
     assert about["recall@10 cross-validated"] >= about["recall@10 at the start"] - 0.1
     out = tmp_path / "weights.json"
-    file = CONFIGS / "ruleqa-i" / "bm25-guided__symbolic.yaml"
-    told = [str(file), f"dataset.path={world_folder}", "--out", str(out), "--quiet"]
-    assert main([*told, "--queries", "20"]) == 0
+    told = ["--dataset", str(world_folder), "--out", str(out), "--quiet"]
+    assert main(["bm25-guided__symbolic", *told, "--queries", "20"]) == 0
     assert "20 queries" in capsys.readouterr().out
     assert MergeWeights.load(out).about["queries"] == 20
-    pooled = CONFIGS / "ruleqa-i" / "bm25-pooled__symbolic.yaml"
-    assert main([str(pooled), f"dataset.path={world_folder}", "--out", str(out), "--quiet"]) == 0
+    assert main(["bm25-pooled__symbolic", *told]) == 0
     assert MergeWeights.load(out).weights["plain"] == 0.0  # there is no other search
-    plain = CONFIGS / "ruleqa-i" / "bm25__symbolic.yaml"
-    assert main([str(plain), f"dataset.path={world_folder}", "--out", str(out), "--quiet"]) == 2
+    assert main(["bm25__symbolic", *told]) == 2
     assert "guided" in capsys.readouterr().err

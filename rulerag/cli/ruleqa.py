@@ -1,0 +1,106 @@
+"""Commands about datasets of questions: ``ruleqa build``, ``ruleqa check``, ``ruleqa table``."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rulerag.cli.common import QuietOption, say, show_progress
+from rulerag.output_folder import output_folder
+from rulerag.ruleqa.settings import BENCHMARKS, VARIANTS, RuleQASettings, read_settings
+
+__all__ = ["build", "check", "table"]
+
+
+def build(
+    kg: Annotated[Path, typer.Option(help="a graph folder, or one file of facts")],
+    out: Annotated[Path, typer.Option(help="the dataset folder to write")],
+    changes: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="changed settings")
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(help=f"one of {', '.join(BENCHMARKS)}; leave it out for any other graph"),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="decides every draw")] = 0,
+    variant: Annotated[
+        str, typer.Option(help="; ".join(f"{name}: {what}" for name, what in VARIANTS.items()))
+    ] = "test",
+    quiet: QuietOption = False,
+    program: Annotated[str, typer.Option(hidden=True)] = "rulerag ruleqa",
+) -> None:
+    """Make questions, corpus, rules and judgements from a knowledge graph.
+
+    A graph without splits gets some, and thresholds are chosen that leave some rules; the dataset
+    states both.
+    """
+    from rulerag.kg.graph import KnowledgeGraph
+    from rulerag.ruleqa.build import build as build_dataset
+    from rulerag.ruleqa.card import card_files
+
+    given = read_settings(changes or ())
+    command = [f"{program} build", *([f"--name {name}"] if name else [])]
+    command += [f"--kg {kg.name}", f"--out {out.name}", f"--seed {seed}"]
+    command += [f"--variant {variant}"] * (variant != "test") + (changes or [])
+    with output_folder(out):  # before anything costly is done
+        dataset = build_dataset(
+            name,
+            KnowledgeGraph.load(kg),
+            seed=seed,
+            changes=given,
+            variant=variant,
+            progress=show_progress(quiet),
+        )
+        dataset.save(out, beside=card_files(dataset, " ".join(command)))
+    sizes = dataset.statistics["sizes"]
+    if name is None:
+        say(f"splits: {dataset.settings['splits']}")
+        chosen = ("miner", "max_atoms", "min_support", "min_confidence", "min_head_size")
+        known = (f"{key}={dataset.settings[key]}" for key in chosen if key in dataset.settings)
+        say(f"settings: {' '.join(known)} (see manifest.json for all)")
+    say(
+        f"{dataset.name}: |R| {sizes['rules']:,}  |D| {sizes['documents']:,}  "
+        f"|F_R| {sizes['f_r']:,} pairs of {sizes['f_r_queries']:,} queries  "
+        f"|F_G| {sizes['f_g']:,}  "
+        f"|Q| {sizes['queries']:,} balanced, {sizes['queries_full']:,} full"
+    )
+    say(f"written to {out}, fingerprint {dataset.fingerprint}")
+
+
+_SETTINGS = str(inspect.getdoc(RuleQASettings)).partition("Args:\n")[2].replace("``", "")
+build.__doc__ = f"{build.__doc__}\n    \b\n    Settings (KEY=VALUE):\n" + "".join(
+    f"    {line}\n" for line in _SETTINGS.splitlines()
+)
+
+
+def check(folder: Annotated[Path, typer.Argument(help="a dataset folder")]) -> None:
+    """Prove that a dataset does not leak its answers."""
+    from rulerag.ruleqa.check import check_leakage
+    from rulerag.ruleqa.dataset import RuleQADataset
+
+    for line in check_leakage(RuleQADataset.load(folder)):
+        say(f"ok  {line}")
+
+
+def table(
+    folders: Annotated[list[Path], typer.Argument(help="dataset folders")],
+    out: Annotated[
+        Path | None, typer.Option(help="the folder for table.json and table.md; shown without")
+    ] = None,
+) -> None:
+    """Sizes and ceilings of built datasets, beside the published sizes."""
+    from rulerag.io import prepare_folder, write_json, write_text
+    from rulerag.ruleqa.card import size_table, table_row
+
+    rows = [table_row(folder) for folder in folders]
+    if out is None:
+        say(size_table(rows))
+        return
+    home = prepare_folder(out)
+    write_json(home / "table.json", {"datasets": rows})
+    write_text(home / "table.md", size_table(rows))
+    for name in ("table.json", "table.md"):
+        say(f"written to {home / name}")

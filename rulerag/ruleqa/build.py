@@ -1,0 +1,202 @@
+"""Builds RuleQA from a knowledge graph (RuleRAG, arXiv:2410.22353, section 2).
+
+The corpus D linearises the training facts; queries come from test facts, popular and long-tail
+entities in balance; F_R and F_G come from two disjoint halves of the validation facts, with
+oracle documents found by entity and relation; the rule bank R is mined from the training facts.
+What the paper leaves open is an option of :class:`RuleQASettings` with a stated default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from rulerag.kg.graph import KnowledgeGraph
+from rulerag.kg.verbalization import Verbalizer
+from rulerag.ruleqa.ceilings import ceilings
+from rulerag.ruleqa.check import check_leakage
+from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.ruleqa.oracle import Oracle
+from rulerag.ruleqa.queries import balanced, fine_tuning_halves
+from rulerag.ruleqa.questions import graph_labels, queries_from_facts
+from rulerag.ruleqa.settings import (
+    BENCHMARKS,
+    PUBLISHED,
+    VARIANTS,
+    RuleQASettings,
+    check_settings,
+    known_settings,
+    settings_to_try,
+)
+from rulerag.ruleqa.validation_split import joined, validation_graph, with_held_out, with_splits
+from rulerag.rules import Rule, RuleBank
+from rulerag.types import Query
+
+__all__ = ["BENCHMARKS", "VARIANTS", "RuleQASettings", "build", "mine"]
+
+
+def build(
+    name: str | None,
+    graph: KnowledgeGraph,
+    *,
+    seed: int = 0,
+    settings: RuleQASettings | None = None,
+    changes: Mapping[str, Any] | None = None,
+    variant: str = "test",
+    progress: bool = False,
+) -> RuleQADataset:
+    """Build one benchmark, or a dataset from a graph of one's own, and prove that it does not leak.
+
+    Without a name, a graph that lacks splits gets some
+    (:func:`~rulerag.ruleqa.validation_split.with_splits`), and the strictest of a few thresholds
+    under which rules guide half of the test queries are taken
+    (:func:`~rulerag.ruleqa.settings.settings_to_try`); ``settings`` of the dataset say which.
+
+    Args:
+        name: one of :data:`BENCHMARKS`; None for a graph of one's own.
+        graph: the knowledge graph; a benchmark's has the splits train, valid and test.
+        seed: decides the balanced sample, the two halves of the validation facts, the facts that
+            are held out, and the splits of a static graph without any.
+        settings: the open choices; the benchmark's own, or what suits the graph, when None.
+        changes: single settings that differ from these.
+        variant: one of :data:`VARIANTS`.
+        progress: show progress bars.
+
+    Raises:
+        ConfigError: an unknown name, a graph of the other kind, a setting out of range.
+        EmptyDataError: a split is empty, or no query has a guiding rule.
+        DataError: it leaks.
+    """
+    described = {"graph": graph.name, "graph_fingerprint": graph.fingerprint, "variant": variant}
+    if name is None:
+        graph, described["splits"] = with_splits(graph, seed=seed)
+    if settings is None and name is None:
+        tried = settings_to_try(graph, changes or {})
+    else:
+        known = settings or known_settings(str(name))
+        tried = [replace(known, **(changes or {}))]
+    for settings in tried:
+        check_settings(name or "the dataset", graph, settings, seed, variant)
+    base = name or graph.name
+    graph = with_held_out(graph, tried[0].hold_out, seed=seed)
+    if variant == "validation":
+        graph = validation_graph(graph, seed=seed)
+    words = Verbalizer(graph)
+    full = queries_from_facts(graph.test, words, "test")
+    train = queries_from_facts(graph.valid, words, "valid")
+    settings, rules = _mine_enough(graph, tried, full, progress=progress)
+    facts = graph.train
+    if settings.corpus == "train+valid":
+        facts = joined((facts, graph.valid), "train")
+    corpus = words.corpus(facts)
+    random = np.random.default_rng(seed)
+    halves = fine_tuning_halves(train, rules, full, random)
+    oracle = Oracle(graph, facts, corpus, rules, settings.oracle_rules, progress=progress)
+    queries, qrels = {"test": full}, {"test": oracle.qrels(full)}
+    pool = [
+        query
+        for query in full
+        if (query.id in qrels["test"] or settings.balance_from == "guided")
+        and rules.for_head(query.relation)
+    ]
+    chosen = balanced(pool, graph, settings.num_queries, random)
+    if variant == "degenerate":
+        made, qrels["test"] = oracle.degenerate(full, words, settings.degenerate_time)
+        queries["test"] = made
+        chosen = [i for i in chosen if i in qrels["test"]]
+    else:
+        limits = {"f_r": settings.pairs_per_query, "f_g": None}
+        for (split, limit), half in zip(limits.items(), halves, strict=True):
+            qrels[split] = oracle.qrels(half, limit=limit)
+            # F_R is made of query-document pairs: a query without an oracle document gives none.
+            queries[split] = [q for q in half if split == "f_g" or q.id in qrels[split]]
+    dataset = RuleQADataset(
+        corpus=corpus,
+        queries=queries,
+        qrels=qrels,
+        rules=rules,
+        query_sets={"balanced": chosen},
+        labels=graph_labels(graph),
+        calendar=asdict(graph.calendar) if graph.is_temporal else None,
+        name=base if variant == "test" else f"{base}-{variant}",
+        settings={**settings.stated(), **described},
+        seed=seed,
+    )
+    dataset.statistics = _statistics(dataset, PUBLISHED[name] if name else {})
+    return dataset
+
+
+def _mine_enough(
+    graph: KnowledgeGraph,
+    tried: Sequence[RuleQASettings],
+    queries: Sequence[Query],
+    *,
+    progress: bool,
+) -> tuple[RuleQASettings, RuleBank]:
+    """The first settings whose rules guide half of the queries, or the last, and the rules."""
+    for settings in tried:
+        rules = mine(graph, settings, progress=progress)
+        guided = sum(bool(rules.for_head(query.relation)) for query in queries)
+        if 2 * guided >= len(queries):
+            break
+    return settings, rules
+
+
+def mine(graph: KnowledgeGraph, settings: RuleQASettings, *, progress: bool = False) -> RuleBank:
+    """The rule bank R of a graph's training facts under a benchmark's settings."""
+    if settings.miner == "tlogic":
+        from rulerag.mining.tlogic import TLogicMiner
+
+        bank = TLogicMiner(
+            lengths=range(1, settings.max_atoms),
+            min_support=settings.min_support,
+            min_confidence=settings.min_confidence,
+            progress=progress,
+        ).mine(graph.train)
+    else:
+        from rulerag.mining.amie import AmieMiner
+
+        bank = AmieMiner(
+            max_atoms=settings.max_atoms,
+            min_head_coverage=settings.min_head_coverage,
+            min_pca_confidence=settings.min_confidence,
+            min_head_size=settings.min_head_size or 100,
+            progress=progress,
+        ).mine(graph.train)
+        bank = bank.filter(min_support=settings.min_support)
+    if settings.num_rules is None or len(bank) <= settings.num_rules:
+        return bank
+    best = {rule.id for rule in sorted(bank, key=_smoothed, reverse=True)[: settings.num_rules]}
+    return RuleBank(rule for rule in bank if rule.id in best)
+
+
+def _smoothed(rule: Rule) -> float:
+    """AnyBURL's confidence: a rule seen twice must not come before one seen a thousand times."""
+    support = rule.quality.support or 0
+    confidence = rule.ranking_confidence
+    return support / (support / confidence + 5) if confidence else 0.0
+
+
+def _statistics(dataset: RuleQADataset, published: Mapping[str, int]) -> dict[str, Any]:
+    """What was measured: sizes in the paper's terms, ceilings of answer recall, the proof."""
+    proof = check_leakage(dataset)
+    queries, judged = dataset.queries, dataset.qrels("f_r")
+    return {
+        "sizes": {
+            "rules": len(dataset.rules),
+            "documents": len(dataset.corpus),
+            "f_r": sum(map(len, judged.values())),
+            "f_r_queries": len(queries.get("f_r", ())),
+            "f_r_three_latest": sum(min(len(grades), 3) for grades in judged.values()),
+            "f_g": sum(len(query.answers) for query in queries.get("f_g", ())),
+            "f_g_queries": len(queries.get("f_g", ())),
+            "queries": len(dataset.query_sets["balanced"]),
+            "queries_full": len(queries["test"]),
+        },
+        "published": dict(published),
+        "ceilings": ceilings(dataset),
+        "leakage": proof,
+    }

@@ -1,0 +1,170 @@
+"""Questions over a graph: queries made from facts, and the query behind a typed question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+
+from rulerag.errors import DataFormatError, UnknownNameError, did_you_mean
+from rulerag.kg.calendar import Calendar
+from rulerag.kg.graph import FactTable, KnowledgeGraph
+from rulerag.kg.verbalization import Verbalizer, query_text
+from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.types import Query
+
+__all__ = ["graph_labels", "parse_question", "queries_from_facts"]
+
+_Known = tuple[str, str]  # a raw name and its label
+
+_TIME = re.compile(r"^\s*Time\s+(\d+-\d+-\d+ \d+:\d+|\S+)(?:\s+|$)", re.IGNORECASE)
+_ASK = re.compile(r"^\s*(?:what|who|whom|where|which)\s+(?:does|do|did|is|was)?\s*", re.IGNORECASE)
+
+
+def queries_from_facts(facts: FactTable, words: Verbalizer, prefix: str) -> list[Query]:
+    """One query for every asked (subject, relation, time), with all its objects as answers.
+
+    The facts are taken as held out: their queries are predictions, known answers do not count.
+
+    Args:
+        facts: the facts to ask about; queries follow the order of first appearance.
+        words: puts the query into words.
+        prefix: of the query ids, ``prefix-000001`` and so on.
+    """
+    asked: dict[tuple[str, str, int | None], list[str]] = {}
+    for fact in facts:
+        objects = asked.setdefault((fact.subject, fact.relation, fact.timestamp), [])
+        if fact.object not in objects:
+            objects.append(fact.object)
+    return [
+        Query(
+            id=f"{prefix}-{number:06d}",
+            text=words.query(subject, relation, time),
+            subject=subject,
+            relation=relation,
+            timestamp=time,
+            answers=tuple(facts.entities.label(name) for name in objects),
+            subject_label=words.graph.entities.label(subject),
+            relation_label=words.graph.relations.label(relation),
+            prediction=True,
+        )
+        for number, ((subject, relation, time), objects) in enumerate(asked.items(), start=1)
+    ]
+
+
+def graph_labels(graph: KnowledgeGraph) -> dict[str, dict[str, str]]:
+    """The labels that differ from their names, as a dataset keeps them."""
+    return {
+        kind: {
+            name: label
+            for name, label in zip(vocabulary.names, vocabulary.labels, strict=True)
+            if name != label
+        }
+        for kind, vocabulary in (("entities", graph.entities), ("relations", graph.relations))
+    }
+
+
+def parse_question(text: str, dataset: RuleQADataset) -> Query:
+    """The query behind a question such as ``Time 2014-12-01 what does China Consult ?``.
+
+    The words after ``what does`` must be an entity and a relation of the dataset, by label or
+    raw name, in any case; where they could be split in two ways, the longer entity counts.
+    ``Time …`` may be left out, then the question is asked after the last document. The query's
+    text is the question in the words of the dataset's own queries, and it is a prediction where
+    they are.
+
+    Raises:
+        DataFormatError: the date is none of this dataset.
+        UnknownNameError: no entity and relation of the dataset make up the question; suggests
+            close names.
+    """
+    calendar = Calendar(**dataset.calendar) if dataset.calendar else None
+    rest, timestamp = text.strip().rstrip("?. "), None
+    stated = _TIME.match(rest)
+    if stated:
+        if calendar is None:
+            raise DataFormatError(
+                "the question has a date, the dataset has none", key="Time", hint="leave it out"
+            )
+        timestamp, rest = calendar.parse(stated.group(1)), rest[stated.end() :]
+    elif calendar is not None:
+        times = [t for t in (document.timestamp for document in dataset.corpus) if t is not None]
+        timestamp = max(times, default=0) + calendar.step
+    rest = _ASK.sub("", rest, count=1).strip()
+    entities, relations = _names(dataset)
+    found = _split(rest, entities, relations)
+    if found is None:
+        raise UnknownNameError(
+            f"no entity and relation of {dataset.name!r} make up {rest!r}",
+            hint=f"ask 'what does SUBJECT RELATION ?'; {_closest(rest, entities, relations)}",
+        )
+    (subject, subject_label), (relation, relation_label) = found
+    time = calendar.format(timestamp) if calendar and timestamp is not None else ""
+    return Query(
+        "question",
+        query_text(subject_label, relation_label, time),
+        subject,
+        relation,
+        timestamp,
+        subject_label=subject_label,
+        relation_label=relation_label,
+        prediction=dataset.prediction,
+    )
+
+
+def _split(
+    words: str, entities: Mapping[str, _Known], relations: Mapping[str, _Known]
+) -> tuple[_Known, _Known] | None:
+    """The longest entity at the start whose remaining words are a relation."""
+    cuts = _cuts(words)
+    known = ((entities[s], relations[r]) for s, r in cuts if s in entities and r in relations)
+    return next(known, None)
+
+
+def _cuts(words: str) -> Iterator[tuple[str, str]]:
+    """Every way to cut the words in two, the longest start first, as they are looked up."""
+    parts = words.casefold().split()
+    for cut in range(len(parts) - 1, 0, -1):
+        yield " ".join(parts[:cut]), " ".join(parts[cut:])
+
+
+def _closest(words: str, entities: Mapping[str, _Known], relations: Mapping[str, _Known]) -> str:
+    """Say which half of the question is known, and suggest names for the other."""
+    for start, end in _cuts(words):
+        if start in entities:
+            return f"no relation is called {end!r}, {_suggest(end, relations)}"
+    for start, end in reversed(list(_cuts(words))):
+        if end in relations:
+            return f"no entity is called {start!r}, {_suggest(start, entities)}"
+    return f"it ends in no relation, {_suggest(words, relations)}"
+
+
+def _suggest(words: str, known: Mapping[str, _Known]) -> str:
+    """The labels that come closest in any case; some of all labels where none does."""
+    labels = {label.casefold(): label for _, label in known.values()}
+    close = get_close_matches(words, labels)
+    if not close:
+        return did_you_mean("", labels.values())
+    return "did you mean " + " or ".join(repr(labels[name]) for name in close) + "?"
+
+
+def _names(dataset: RuleQADataset) -> tuple[dict[str, _Known], dict[str, _Known]]:
+    """Entities and relations by casefolded label and by casefolded raw name."""
+    queries = [query for rows in dataset.queries.values() for query in rows]
+    facts = [fact for document in dataset.corpus for fact in document.facts]
+    ends = {end for fact in facts for end in (fact.subject, fact.object)}
+    used = {fact.relation for fact in facts} | set(dataset.rules.head_relations)
+    return (
+        _by_words(ends | {query.subject for query in queries}, dataset.labels["entities"]),
+        _by_words(used | {query.relation for query in queries}, dataset.labels["relations"]),
+    )
+
+
+def _by_words(names: set[str], labels: Mapping[str, str]) -> dict[str, _Known]:
+    words: dict[str, _Known] = {}
+    known = [(name, labels.get(name, name)) for name in sorted(names)]
+    # Labels first: a raw name must not hide what the dataset's texts call something else.
+    for place in (1, 0):
+        for pair in known:
+            words.setdefault(" ".join(pair[place].split()).casefold(), pair)
+    return words

@@ -1,0 +1,241 @@
+"""What RuleRAG leaves open: the choices of the five benchmarks, and those for any other graph."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from rulerag.errors import ConfigError, did_you_mean
+
+if TYPE_CHECKING:
+    from rulerag.kg.graph import KnowledgeGraph
+
+__all__ = [
+    "BENCHMARKS",
+    "GRAPHS",
+    "PUBLISHED",
+    "VARIANTS",
+    "RuleQASettings",
+    "check_settings",
+    "known_settings",
+    "read_settings",
+    "settings_to_try",
+]
+
+
+@dataclass(frozen=True)
+class RuleQASettings:
+    """The choices that the paper leaves open.
+
+    Args:
+        num_queries: size of the balanced query set; the paper's |Q|.
+        miner: ``tlogic`` for temporal graphs, ``amie`` for static ones.
+        max_atoms: longest rule, head included.
+        min_support: least support of a rule in R.
+        min_confidence: least confidence of a rule in R (PCA confidence for static rules).
+        oracle_rules: how many guiding rules of a query give oracle documents, most supported first.
+        min_head_coverage: least head coverage of a static rule in R.
+        num_rules: keep that many rules, those of the highest smoothed confidence (support divided
+            by body size plus 5, AnyBURL's); all above the thresholds when None.
+        corpus: whose facts are the documents of D: ``train``, or ``train+valid`` (dated facts
+            only: D then reaches to the first test fact, and holds what F_R and F_G ask about).
+        hold_out: training facts, drawn by seed, that join the validation facts before anything
+            else is done, for a graph with too few of these to train on.
+        pairs_per_query: query-document pairs of one F_R query, the latest; all when None.
+        balance_from: which test queries the balanced set is drawn from: ``guided``, those with a
+            guiding rule, or ``supported``, those with an oracle document.
+        degenerate_time: the time that a degenerate query asks about: that of the latest
+            ``document`` that states its answer, or ``keep``, the original query's.
+        min_head_size: least facts of the head relation of a static rule; 100 when None.
+    """
+
+    num_queries: int
+    miner: str
+    max_atoms: int = 2
+    min_support: int = 2
+    min_confidence: float = 0.01
+    oracle_rules: int = 10
+    min_head_coverage: float = 0.01
+    num_rules: int | None = None
+    corpus: str = "train"
+    hold_out: int = 0
+    pairs_per_query: int | None = None
+    balance_from: str = "guided"
+    degenerate_time: str = "document"
+    min_head_size: int | None = None
+
+    def stated(self) -> dict[str, Any]:
+        """The settings as a manifest holds them; ``min_head_size`` only where it is set."""
+        values = asdict(self)
+        return values if self.min_head_size else {k: values[k] for k in list(values)[:-1]}
+
+
+BENCHMARKS = {
+    "ruleqa-i": RuleQASettings(1559, "tlogic"),
+    "ruleqa-y": RuleQASettings(1864, "tlogic"),
+    "ruleqa-w": RuleQASettings(2065, "tlogic"),
+    # No test pair of FB15K-237 is linked in train: rules of one body atom find nothing there.
+    "ruleqa-f": RuleQASettings(
+        1233, "amie", max_atoms=3, min_support=18, min_confidence=0.1, oracle_rules=30
+    ),
+    # NELL-995 has 543 validation facts; the paper's F_R and F_G hold 9,115 pairs.
+    "ruleqa-n": RuleQASettings(
+        815, "amie", max_atoms=3, min_support=10, oracle_rules=30, hold_out=3000
+    ),
+}
+
+_STATIC = RuleQASettings(
+    1000, "amie", max_atoms=3, min_confidence=0.1, oracle_rules=30, num_rules=5000
+)
+# What is tried for a graph of one's own, strictest first.
+_TRIED = {
+    "tlogic": (
+        RuleQASettings(1000, "tlogic"),
+        RuleQASettings(1000, "tlogic", min_support=1),
+        RuleQASettings(1000, "tlogic", min_support=1, max_atoms=3),
+    ),
+    "amie": (
+        replace(_STATIC, min_support=10),
+        replace(_STATIC, min_support=10, min_head_size=10),
+        replace(_STATIC, min_support=2, min_head_size=2),
+        replace(_STATIC, min_support=1, min_head_size=1, min_confidence=0.01),
+    ),
+}
+
+#: The public graph of each benchmark, as :mod:`rulerag.data.fetch` names it.
+GRAPHS = dict(zip(BENCHMARKS, ("icews14", "yago", "wiki", "fb15k237", "nell995"), strict=True))
+
+_SIZES = ("rules_v1", "rules_v2", "documents", "f_r", "f_g", "queries")
+#: Table 1 of the paper; |R| in its first and its later published version.
+PUBLISHED: dict[str, Mapping[str, int]] = {
+    name: dict(zip(_SIZES, row, strict=True))
+    for name, row in {
+        "ruleqa-i": (557, 6_015, 77_508, 6_594, 7_440, 1_559),
+        "ruleqa-y": (99, 1_138, 243_633, 28_153, 22_765, 1_864),
+        "ruleqa-w": (78, 772, 584_364, 50_996, 62_375, 2_065),
+        "ruleqa-f": (367, 4_477, 49_088, 8_082, 9_645, 1_233),
+        "ruleqa-n": (234, 2_594, 18_177, 4_351, 4_764, 815),
+    }.items()
+}
+
+#: What the test queries of a build are.
+VARIANTS = {
+    "test": "questions about the test facts",
+    "validation": "questions about the validation facts, for tuning",
+    "degenerate": "the test questions, turned into questions that the corpus answers directly",
+}
+
+# The least value of each whole number, and the hint beside it.
+_LEAST = {
+    "num_queries": (1, "say 1000"),
+    "max_atoms": (2, "a head and one body atom"),
+    "min_support": (1, "say 2"),
+    "num_rules": (1, "say 1000"),
+    "oracle_rules": (1, "say 10"),
+    "hold_out": (0, "0 holds none out"),
+    "pairs_per_query": (1, "say 3"),
+    "min_head_size": (1, "say 100"),
+}
+_CHOICES = {
+    "miner": ("tlogic", "amie"),
+    "corpus": ("train", "train+valid"),
+    "balance_from": ("guided", "supported"),
+    "degenerate_time": ("document", "keep"),
+}
+
+
+def known_settings(name: str) -> RuleQASettings:
+    """The settings of a benchmark.
+
+    Raises:
+        ConfigError: there is no benchmark of this name; suggests close ones.
+    """
+    if name not in BENCHMARKS:
+        raise ConfigError(
+            f"no benchmark is called {name!r}",
+            key="name",
+            hint=did_you_mean(name, BENCHMARKS) + " (a graph of your own needs no name)",
+        )
+    return BENCHMARKS[name]
+
+
+def settings_to_try(graph: KnowledgeGraph, changes: Mapping[str, Any]) -> list[RuleQASettings]:
+    """Settings for a graph of one's own, strictest thresholds first.
+
+    Args:
+        graph: static or temporal, which decides the miner.
+        changes: settings that are fixed.
+    """
+    tried = [replace(s, **changes) for s in _TRIED["tlogic" if graph.is_temporal else "amie"]]
+    most = max(Counter(graph.train.relation.tolist()).values())
+    # Thresholds that no relation has facts for leave no rule, as AMIE would say each time.
+    fitting = [s for s in tried if s.miner != "amie" or (s.min_head_size or 100) <= most]
+    return list(dict.fromkeys(fitting)) or tried[-1:]
+
+
+def read_settings(pairs: Iterable[str]) -> dict[str, Any]:
+    """Settings from texts ``KEY=VALUE``.
+
+    Raises:
+        ConfigError: an unknown or repeated key, or a value of another type.
+    """
+    types = {field.name: str(field.type).partition(" ")[0] for field in fields(RuleQASettings)}
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if key not in types or not equals:
+            raise ConfigError(f"{pair!r} is no setting KEY=VALUE", hint=did_you_mean(key, types))
+        if key in values:
+            raise ConfigError("is given twice", key=key)
+        try:
+            values[key] = {"int": int, "float": float, "str": str}[types[key]](text)
+        except ValueError:
+            kind = {"int": "whole number", "float": "number"}[types[key]]
+            raise ConfigError(f"{text!r} is no {kind}", key=key) from None
+    return values
+
+
+def check_settings(
+    name: str, graph: KnowledgeGraph, settings: RuleQASettings, seed: int, variant: str
+) -> None:
+    """Refuse, before any work, what cannot be built.
+
+    Raises:
+        ConfigError: a setting is out of range, or the graph is of the other kind.
+    """
+    for key, (least, hint) in _LEAST.items():
+        value = getattr(settings, key)
+        if value is not None and value < least:
+            raise ConfigError(f"{value} is below {least}", key=key, hint=hint)
+    for key in ("min_confidence", "min_head_coverage"):
+        if not 0 <= getattr(settings, key) <= 1:
+            raise ConfigError(
+                f"{getattr(settings, key)} is no fraction", key=key, hint="between 0 and 1"
+            )
+    if seed < 0:
+        raise ConfigError(f"{seed} is below 0", key="seed", hint="say 0")
+    for key, known in (*_CHOICES.items(), ("variant", tuple(VARIANTS))):
+        value = variant if key == "variant" else getattr(settings, key)
+        if value not in known:
+            raise ConfigError(f"unknown {key} {value!r}", key=key, hint=did_you_mean(value, known))
+    if graph.is_temporal != (settings.miner == "tlogic"):
+        needed, found = ("dated", "static") if settings.miner == "tlogic" else ("static", "dated")
+        raise ConfigError(
+            f"{name} is made of {needed} facts, and those of {graph.name!r} are {found}",
+            key="kg",
+            hint="choose another graph, or leave the name out for a graph of your own",
+        )
+    if settings.corpus != "train" and not graph.is_temporal:
+        raise ConfigError(
+            "undated validation facts would answer the fine-tuning questions about them",
+            key="corpus",
+            hint="take train",
+        )
+    if settings.hold_out >= len(graph.train):
+        raise ConfigError(
+            f"{settings.hold_out:,} of {len(graph.train):,} training facts cannot be held out",
+            key="hold_out",
+            hint="0 holds none out",
+        )

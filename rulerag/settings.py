@@ -1,0 +1,140 @@
+"""Typed settings: pydantic models whose errors are the library's own, by key and with a hint."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Self, Union, get_args, get_origin
+
+import pydantic
+
+from rulerag.errors import ConfigError, did_you_mean
+
+__all__ = ["Settings", "kinds_in_words"]
+
+_WORDS: dict[Any, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    Path: "a path",
+    type(None): "null",
+}
+
+
+class _Named(type(pydantic.BaseModel)):  # type: ignore[misc]
+    """Makes the errors of a call the library's own.
+
+    An ``__init__`` would do so too early: pydantic calls it for nested models as well.
+    """
+
+    def __call__(cls, *args: Any, **values: Any) -> Any:
+        try:
+            return super().__call__(*args, **values)
+        except pydantic.ValidationError as error:
+            raise _named(error, cls, None, "") from error
+
+
+class Settings(pydantic.BaseModel, metaclass=_Named):
+    """Base of every typed settings class: frozen, strict, and closed to unknown keys.
+
+    A whole number passes for a number, nothing else is converted; lists become tuples.
+
+    Raises:
+        ConfigError: an unknown or missing key, or a value of another kind or out of range. Names
+            the key, what was found and what was expected.
+    """
+
+    model_config = pydantic.ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False
+    )
+
+    @classmethod
+    def read(
+        cls, values: Mapping[str, Any], *, source: str | Path | None = None, where: str = ""
+    ) -> Self:
+        """The settings of a section of a file.
+
+        Args:
+            values: the section.
+            source: the file, for messages.
+            where: the dotted path of the section, for messages.
+
+        Raises:
+            ConfigError: as the constructor, and names the file.
+        """
+        try:
+            return cls.model_validate(dict(values))
+        except pydantic.ValidationError as error:
+            raise _named(error, cls, source, where) from error
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _lists_are_tuples(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        return {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
+
+
+def _named(
+    error: pydantic.ValidationError, model: type[Settings], source: str | Path | None, where: str
+) -> ConfigError:
+    """The first thing that is wrong, as an error of the library."""
+    details = error.errors()
+    # A key that nobody reads explains a missing one beside it.
+    first = next((one for one in details if one["type"] == "extra_forbidden"), details[0])
+    keys: list[str] = []
+    known: type[Settings] | None = model
+    annotation: Any = None
+    for part in map(str, first["loc"]):
+        if known is None:
+            break
+        keys.append(part)
+        field = known.model_fields.get(part)
+        annotation = field.annotation if field is not None else None
+        nested = [kind for kind in _kinds(annotation) if _is_settings(kind)]
+        inside, known = known, nested[0] if nested else None
+    key = ".".join([*([where] if where else []), *keys]) or None
+    value, hint = first["input"], None
+    if first["type"] == "extra_forbidden":
+        message, hint = "unknown key", did_you_mean(keys[-1], inside.model_fields)
+    elif first["type"] == "missing":
+        message, hint = "is missing", f"give {kinds_in_words(annotation)}"
+    elif first["type"] == "value_error":
+        message = str(first["ctx"]["error"])
+    elif "ctx" in first and first["type"].startswith(("greater", "less", "too_", "multiple")):
+        message, hint = f"{value!r} is out of range", first["msg"].removeprefix("Input ")
+    else:
+        message = f"expected {kinds_in_words(annotation)}, found {value!r}"
+    return ConfigError(message, path=source, key=key, hint=hint)
+
+
+def _is_settings(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Settings)
+
+
+def _kinds(annotation: Any) -> tuple[Any, ...]:
+    if get_origin(annotation) in (Union, types.UnionType):
+        return get_args(annotation)
+    return (annotation,)
+
+
+def kinds_in_words(annotation: Any) -> str:
+    """What a setting of this type may be, for messages and help: ``a text or null``."""
+    return " or ".join(dict.fromkeys(_in_words(kind) for kind in _kinds(annotation)))
+
+
+def _in_words(kind: Any) -> str:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return " or ".join(map(repr, arguments))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return "a section of keys"
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        items = {argument for argument in arguments if argument is not ...}
+        plural = {int: "whole numbers", float: "numbers", str: "texts"}
+        return f"a list of {plural.get(items.pop(), 'values')}" if len(items) == 1 else "a list"
+    if _is_settings(kind):
+        return "a section of keys"
+    return _WORDS.get(kind, "another value")

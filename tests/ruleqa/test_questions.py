@@ -1,0 +1,178 @@
+"""Questions: queries from facts, and the query behind a typed question."""
+
+from __future__ import annotations
+
+import pytest
+
+from rulerag.errors import DataFormatError, UnknownNameError
+from rulerag.kg.graph import KnowledgeGraph, Vocabulary
+from rulerag.kg.verbalization import Verbalizer
+from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.ruleqa.questions import graph_labels, parse_question, queries_from_facts
+from rulerag.types import Document, Fact, Query
+
+# --- queries from facts ------------------------------------------------------------------------
+
+
+def test_facts_that_ask_the_same_are_one_query_with_all_answers() -> None:
+    facts = [
+        Fact("ann", "visits", "bath", 3),
+        Fact("bob", "visits", "bath", 3),
+        Fact("ann", "visits", "york", 3),
+        Fact("ann", "visits", "bath", 3),
+        Fact("ann", "visits", "ely", 4),
+    ]
+    table = KnowledgeGraph.from_facts(facts).train
+    queries = queries_from_facts(table, Verbalizer(table), "test")
+    assert [(q.id, q.subject, q.timestamp, q.answers) for q in queries] == [
+        ("test-000001", "ann", 3, ("bath", "york")),
+        ("test-000002", "bob", 3, ("bath",)),
+        ("test-000003", "ann", 4, ("ely",)),
+    ]
+    assert queries[0].text == "Time 3 what does ann visits ?"
+
+
+def test_names_are_raw_and_words_are_labels(toy_temporal_graph: KnowledgeGraph) -> None:
+    table = KnowledgeGraph.from_facts([("ann_b", "lives_in", "great_bath")]).train
+    graph = KnowledgeGraph(
+        Vocabulary(["ann_b", "great_bath"], ["Ann B", "Great Bath"]),
+        Vocabulary(["lives_in"], ["lives in"]),
+        {"train": table},
+    )
+    words = Verbalizer(graph)
+    (query,) = queries_from_facts(_over(graph), words, "q")
+    assert (query.subject, query.relation) == ("ann_b", "lives_in")
+    assert (query.text, query.answers) == ("what does Ann B lives in ?", ("Great Bath",))
+    assert graph_labels(graph) == {
+        "entities": {"ann_b": "Ann B", "great_bath": "Great Bath"},
+        "relations": {"lives_in": "lives in"},
+    }
+    assert graph_labels(toy_temporal_graph)["entities"] == {}  # labels that are names are left out
+
+
+def _over(graph: KnowledgeGraph):  # type: ignore[no-untyped-def]
+    """The training facts with the graph's own vocabularies."""
+    from dataclasses import replace
+
+    return replace(graph.train, entities=graph.entities, relations=graph.relations)
+
+
+def test_no_facts_no_queries(toy_graph: KnowledgeGraph) -> None:
+    empty = toy_graph.train.select(toy_graph.train.subject < 0, "none")
+    assert queries_from_facts(empty, Verbalizer(toy_graph), "q") == []
+
+
+# --- typed questions ---------------------------------------------------------------------------
+
+LABELS = {
+    "entities": {"New_York": "New York", "New_York_City": "New York City", "Bath": "Bath"},
+    "relations": {"City_of": "City of", "of": "of", "make_a_visit": "make a visit"},
+}
+
+
+def data(calendar: dict[str, object] | None = None, time: int | None = None) -> RuleQADataset:
+    facts = [
+        Fact("New_York", "City_of", "Bath", time),
+        Fact("New_York_City", "of", "Bath", time),
+        Fact("Bath", "make_a_visit", "New_York", time),
+    ]
+    corpus = [Document(f"d{n}", " ".join(fact[:3]), (fact,)) for n, fact in enumerate(facts)]
+    query = Query("q", "what does York like ?", "York", "like")
+    return RuleQADataset(
+        corpus=corpus, queries={"test": [query]}, labels=LABELS, calendar=calendar, name="data"
+    )
+
+
+DAYS = {"unit": "day", "origin": "2014-01-01", "step": 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "what does Bath make a visit ?",
+        "  What  did   BATH make a VISIT?  ",
+        "Bath make_a_visit",
+        "who does bath make a visit.",
+        "where is Bath make a visit",
+    ],
+)
+def test_a_question_is_understood_in_any_dress(text: str) -> None:
+    query = parse_question(text, data())
+    assert (query.subject, query.relation, query.timestamp) == ("Bath", "make_a_visit", None)
+    # The words are those of the dataset's own queries: retrieval was chosen on them.
+    assert query.text == "what does Bath make a visit ?"
+    assert query.answers == ()
+
+
+def test_the_longer_entity_counts() -> None:
+    query = parse_question("what does New York City of ?", data())
+    assert (query.subject, query.relation) == ("New_York_City", "of")
+
+
+def test_what_only_queries_name_can_be_asked() -> None:
+    query = parse_question("what does York like ?", data())
+    assert (query.subject, query.relation) == ("York", "like")
+
+
+def test_a_label_counts_before_a_raw_name_of_another() -> None:
+    dataset = data()
+    dataset.labels["entities"]["Bath"] = "New_York"
+    assert parse_question("New_York make a visit", dataset).subject == "Bath"
+
+
+def test_the_stated_date_counts() -> None:
+    dataset = data(DAYS, 30)
+    query = parse_question("Time 2014-01-11 what does Bath make a visit ?", dataset)
+    assert query.timestamp == 10
+    assert query.text == "Time 2014-01-11 what does Bath make a visit ?"
+    assert parse_question("time 2014-01-11 Bath make a visit", dataset) == query
+
+
+def test_without_a_date_it_is_asked_after_the_last_document() -> None:
+    query = parse_question("what does Bath make a visit ?", data(DAYS, 30))
+    assert (query.timestamp, query.text[:15]) == (31, "Time 2014-02-01")
+    hours = {"unit": "hour", "origin": "2014-01-01", "step": 24}
+    assert parse_question("Bath make a visit", data(hours, 48)).timestamp == 72
+    assert parse_question("Bath make a visit", data(DAYS, None)).timestamp == 1
+
+
+def test_hours_can_be_stated() -> None:
+    hours = {"unit": "hour", "origin": "2014-01-01"}
+    query = parse_question("Time 2014-01-02 05:00 what does Bath make a visit ?", data(hours, 9))
+    assert (query.timestamp, query.text[:21]) == (29, "Time 2014-01-02 05:00")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("what does Batz make a visit ?", "no entity is called 'batz', did you mean 'Bath'?"),
+        ("what does Bath made a visit ?", "no relation is called 'made a visit', did you mean"),
+        ("what does Bath ?", "it ends in no relation, known: 'City of', 'like', 'make a visit'"),
+        ("", "no entity and relation of 'data' make up ''"),
+        ("?", "ask 'what does SUBJECT RELATION ?'"),
+    ],
+)
+def test_what_is_not_understood_is_told_by_half(text: str, message: str) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        parse_question(text, data())
+    assert message in str(caught.value)
+
+
+def test_dates_that_cannot_be() -> None:
+    with pytest.raises(DataFormatError, match="'yesterday' is no date of this graph"):
+        parse_question("Time yesterday what does Bath make a visit ?", data(DAYS, 30))
+    with pytest.raises(DataFormatError, match="the question has a date, the dataset has none"):
+        parse_question("Time 2014-01-11 what does Bath make a visit ?", data())
+    with pytest.raises(UnknownNameError, match="make up ''"):
+        parse_question("Time 2014-01-11", data(DAYS, 30))
+
+
+def test_questions_are_predictions_as_far_as_what_they_are_asked_of(
+    toy_temporal_graph: KnowledgeGraph,
+) -> None:
+    words = Verbalizer(toy_temporal_graph)
+    assert all(query.prediction for query in queries_from_facts(words.graph.test, words, "q"))
+    dataset = data()
+    assert not parse_question("Bath make_a_visit", dataset).prediction
+    dataset.prediction = True
+    assert parse_question("Bath make_a_visit", dataset).prediction

@@ -1,0 +1,332 @@
+"""Variants and options of a benchmark: validation twin, degenerate queries, the open choices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import rulerag.ruleqa.build as ruleqa
+from benchmarks.ruleqa import main
+from rulerag.errors import ConfigError, DataError
+from rulerag.io import read_json
+from rulerag.kg.graph import KnowledgeGraph
+from rulerag.kg.worlds import World
+from rulerag.ruleqa.build import RuleQASettings, build
+from rulerag.ruleqa.check import check_leakage
+from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.ruleqa.settings import VARIANTS
+from rulerag.ruleqa.validation_split import validation_graph, with_held_out
+from rulerag.types import Document, Fact
+
+SMALL = {
+    "temporal": ("ruleqa-i", RuleQASettings(40, "tlogic", min_support=10, min_confidence=0.3)),
+    "static": ("ruleqa-f", RuleQASettings(40, "amie", max_atoms=3, min_confidence=0.3)),
+}
+KINDS = pytest.mark.parametrize("kind", SMALL)
+
+
+@pytest.fixture(scope="module")
+def graphs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KnowledgeGraph]:
+    loaded = {}
+    for kind in SMALL:
+        folder = tmp_path_factory.mktemp("worlds") / kind
+        World.generate(2000, kind=kind).save(folder)
+        loaded[kind] = KnowledgeGraph.load(folder)
+    return loaded
+
+
+@pytest.fixture(scope="module")
+def built(graphs: dict[str, KnowledgeGraph]) -> dict[str, RuleQADataset]:
+    return {kind: make(graphs, kind) for kind in SMALL}
+
+
+def make(
+    graphs: dict[str, KnowledgeGraph], kind: str, variant: str = "test", **changes: object
+) -> RuleQADataset:
+    name, settings = SMALL[kind]
+    settings = replace(settings, **changes)  # type: ignore[arg-type]
+    return build(name, graphs[kind], settings=settings, variant=variant)
+
+
+# --- the validation twin -----------------------------------------------------------------------
+
+
+@KINDS
+def test_a_twin_never_sees_a_test_fact(kind: str, graphs: dict[str, KnowledgeGraph]) -> None:
+    graph, twin = graphs[kind], make(graphs, kind, "validation")
+    assert twin.name == f"{SMALL[kind][0]}-validation"
+    asked = {(f.subject, f.relation, f.timestamp) for f in graph.valid}
+    assert {(q.subject, q.relation, q.timestamp) for q in twin.query_set("full")} == asked
+    known = {fact for document in twin.corpus for fact in document.facts}
+    assert known < set(graph.train)
+    trained = {(f.subject, f.relation, f.timestamp) for f in graph.train}
+    for split in ("f_r", "f_g"):
+        assert {(q.subject, q.relation, q.timestamp) for q in twin.query_set(split)} <= trained
+    assert any("before every query" in line for line in check_leakage(twin)) == (kind == "temporal")
+
+
+def test_pairs_that_no_fact_links_stay_unlinked_in_the_twin() -> None:
+    """As in FB15K-237, whose validation and test pairs no training fact links."""
+    train = [(f"e{n}", r, f"e{n + 1}") for n in range(300) for r in ("r", "s")]
+    train += [(f"e{n + 1}", "t", f"e{n}") for n in range(300)]
+    ends = [("e0", "r", "e9")], [("e1", "r", "e8")]
+    twin = validation_graph(KnowledgeGraph.from_facts(train, valid=ends[0], test=ends[1]))
+    linked = {frozenset((f.subject, f.object)) for f in twin.train}
+    held = {frozenset((f.subject, f.object)) for f in twin.valid}
+    assert held and not held & linked
+    assert len(twin.valid) == 3 * len(held)
+
+
+def test_held_out_facts_join_the_validation_facts(graphs: dict[str, KnowledgeGraph]) -> None:
+    graph = graphs["static"]
+    smaller = with_held_out(graph, 100)
+    assert len(smaller.train) == len(graph.train) - 100
+    assert list(smaller.valid)[: len(graph.valid)] == list(graph.valid)
+    assert sorted([*smaller.train, *smaller.valid]) == sorted([*graph.train, *graph.valid])
+    assert list(smaller.valid) != list(with_held_out(graph, 100, seed=1).valid)
+    assert with_held_out(graph, 0) is graph
+    dataset = make(graphs, "static", hold_out=100)
+    assert len(dataset.corpus) == len(smaller.train)
+
+
+# --- degenerate queries ------------------------------------------------------------------------
+
+
+@KINDS
+def test_degenerate_queries_are_answered_directly(
+    kind: str, graphs: dict[str, KnowledgeGraph], built: dict[str, RuleQADataset]
+) -> None:
+    original = {query.id: query for query in built[kind].query_set("full")}
+    dataset = make(graphs, kind, "degenerate")
+    assert dataset.query_set("balanced")
+    assert dataset.query_sets["balanced"] <= built[kind].query_sets["balanced"]
+    label = dataset.labels["entities"]
+    for query in dataset.query_set("full"):
+        before = original[query.id]
+        # Answers and guiding rules stay; only the question is another one.
+        assert (query.answers, query.relation) == (before.answers, before.relation)
+        assert query.text != before.text
+        documents = [dataset.documents[i] for i in dataset.qrels("test")[query.id]]
+        for document in documents:
+            (fact,) = document.facts
+            assert fact.subject == query.subject
+            assert label.get(fact.object, fact.object) in query.answers
+            assert fact.timestamp == query.timestamp
+            # Word for word: "what does SUBJECT RELATION ?" asks for what the document states.
+            words = query.text.removesuffix(" ?").replace("what does ", "")
+            assert document.text.startswith(words)
+    assert dataset.corpus == built[kind].corpus
+    assert dataset.rules.fingerprint == built[kind].rules.fingerprint
+    assert check_leakage(dataset) == dataset.statistics["leakage"]
+
+
+def test_the_time_of_a_degenerate_query_can_stay(
+    graphs: dict[str, KnowledgeGraph], built: dict[str, RuleQADataset]
+) -> None:
+    original = {query.id: query for query in built["temporal"].query_set("full")}
+    dataset = make(graphs, "temporal", "degenerate", degenerate_time="keep")
+    for query in dataset.query_set("full"):
+        assert query.timestamp == original[query.id].timestamp
+        times = [dataset.documents[i].timestamp for i in dataset.qrels("test")[query.id]]
+        assert all(time is not None and time < (query.timestamp or 0) for time in times)
+
+
+def test_a_chain_is_asked_from_the_entity_before_the_answer() -> None:
+    """``a(x, z) ∧ b(z, y) => c(x, y)``: in place of c of x, b of z is asked."""
+    train = [(f"x{n}", "a", f"z{n}") for n in range(140)]
+    train += [(f"z{n}", "b", f"y{n}") for n in range(140)]
+    train += [(f"x{n}", "c", f"y{n}") for n in range(120)]
+    graph = KnowledgeGraph.from_facts(
+        train, valid=[("x130", "c", "y130")], test=[("x139", "c", "y139")]
+    )
+    settings = RuleQASettings(1, "amie", max_atoms=3, min_confidence=0.3)
+    dataset = build("ruleqa-f", graph, settings=settings, variant="degenerate")
+    (query,) = dataset.query_set("full")
+    assert (query.text, query.subject, query.relation) == ("what does z139 b ?", "z139", "c")
+    (document,) = dataset.qrels("test")[query.id]
+    assert dataset.documents[document].text == "z139 b y139."
+
+
+def test_a_degenerate_query_without_its_document_is_refused(
+    graphs: dict[str, KnowledgeGraph],
+) -> None:
+    dataset = make(graphs, "static", "degenerate")
+    query = dataset.query_set("full")[0]
+    other = Document("other", "told", (Fact("nobody", "r", query.answers[0]),))
+    damaged = RuleQADataset(
+        corpus=[other],
+        queries={"test": [query]},
+        qrels={"test": {query.id: {"other": 1}}},
+        settings=dataset.settings,
+    )
+    with pytest.raises(DataError, match=f"answers the degenerate query {query.id} directly"):
+        check_leakage(damaged)
+
+
+# --- options -----------------------------------------------------------------------------------
+
+
+@KINDS
+def test_num_rules_keeps_the_best(kind: str, graphs: dict[str, KnowledgeGraph]) -> None:
+    everything = list(make(graphs, kind).rules)
+    kept = list(make(graphs, kind, num_rules=3).rules)
+    assert len(kept) == 3
+    # Nothing that was left out is at once more confident and better supported.
+    for rule in everything:
+        if rule not in kept:
+            assert not all(
+                rule.ranking_confidence > best.ranking_confidence
+                and (rule.quality.support or 0) >= (best.quality.support or 0)
+                for best in kept
+            )
+
+
+def test_validation_facts_may_be_documents(graphs: dict[str, KnowledgeGraph]) -> None:
+    graph, dataset = graphs["temporal"], make(graphs, "temporal", corpus="train+valid")
+    facts = [fact for document in dataset.corpus for fact in document.facts]
+    assert facts == [*graph.train, *graph.valid]
+    test = len(dataset.query_set("full"))
+    assert dataset.statistics["leakage"][0].endswith(f"of {test:,} queries")
+    for query in dataset.query_set("f_r"):  # asked of what was known before
+        times = [dataset.documents[i].timestamp for i in dataset.qrels("f_r")[query.id]]
+        assert all(time is not None and time < (query.timestamp or 0) for time in times)
+
+
+def test_pairs_per_query_keeps_the_latest(
+    graphs: dict[str, KnowledgeGraph], built: dict[str, RuleQADataset]
+) -> None:
+    dataset = make(graphs, "temporal", pairs_per_query=1)
+    everything = built["temporal"].qrels("f_r")
+    assert max(map(len, everything.values())) > 1
+    documents = dataset.documents
+    for query, kept in dataset.qrels("f_r").items():
+        (only,) = kept
+        latest = max(documents[i].timestamp or 0 for i in everything[query])
+        assert documents[only].timestamp == latest
+    assert dataset.qrels("test") == built["temporal"].qrels("test")
+
+
+@KINDS
+def test_the_balanced_set_can_ask_for_support(kind: str, graphs: dict[str, KnowledgeGraph]) -> None:
+    dataset = make(graphs, kind, balance_from="supported")
+    assert dataset.query_sets["balanced"] <= set(dataset.qrels("test"))
+    assert dataset.statistics["ceilings"]["balanced"]["oracle"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "message"),
+    [
+        ("temporal", {"corpus": "all"}, "key 'corpus': unknown corpus 'all'"),
+        ("static", {"corpus": "train+valid"}, "undated validation facts would answer"),
+        ("static", {"hold_out": 10**6}, "1,000,000 of .* training facts cannot be held out"),
+        ("static", {"hold_out": -1}, "key 'hold_out': -1 is below 0"),
+        ("static", {"num_rules": 0}, "key 'num_rules': 0 is below 1"),
+        ("static", {"balance_from": "guide"}, "did you mean 'guided'"),
+        ("temporal", {"degenerate_time": "now"}, "unknown degenerate_time 'now'"),
+        ("temporal", {"variant": "validate"}, "unknown variant 'validate' — did you mean 'valid"),
+    ],
+)
+def test_an_option_out_of_range_is_refused(
+    kind: str, changes: dict[str, object], message: str, graphs: dict[str, KnowledgeGraph]
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make(graphs, kind, **changes)  # type: ignore[arg-type]
+
+
+# --- the command -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    World.generate(800, max_body_atoms=1).save(tmp_path / "kg")
+    return tmp_path / "kg"
+
+
+def command(kg: Path, out: Path, *more: str) -> list[str]:
+    return ["build", "--name", "ruleqa-i", "--kg", str(kg), "--out", str(out), "--quiet", *more]
+
+
+def test_every_option_reaches_the_builder(world: Path, tmp_path: Path) -> None:
+    chosen = {
+        "num_queries": 5,
+        "max_atoms": 3,
+        "min_support": 3,
+        "min_confidence": 0.05,
+        "min_head_coverage": 0.2,
+        "num_rules": 7,
+        "oracle_rules": 4,
+        "corpus": "train+valid",
+        "hold_out": 9,
+        "pairs_per_query": 2,
+        "balance_from": "supported",
+        "degenerate_time": "keep",
+    }
+    given = [w for key, v in chosen.items() for w in (f"--{key.replace('_', '-')}", str(v))]
+    assert main(command(world, tmp_path / "out", *given, "--seed", "3")) == 0
+    loaded = RuleQADataset.load(tmp_path / "out")
+    assert {key: loaded.settings[key] for key in chosen} == chosen
+    assert loaded.seed == 3 and loaded.settings["variant"] == "test"
+    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert " ".join(f"{key}={value}" for key, value in chosen.items()) in card
+    others = {"miner", "min_head_size"}
+    assert set(chosen) | others == set(RuleQASettings.__dataclass_fields__)
+
+
+def test_an_interrupted_build_leaves_nothing_and_runs_again(
+    world: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def stop(*parts: object) -> None:
+        raise KeyboardInterrupt
+
+    out = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        patch.setattr(ruleqa, "ceilings", stop)  # late: everything is computed, nothing written
+        assert main(command(world, out)) == 130
+        assert not out.exists()
+    with monkeypatch.context() as patch:
+        patch.setattr("rulerag.ruleqa.dataset._write", stop)
+        assert main(command(world, out)) == 130
+        assert not out.exists()
+    assert "run the same command again" in capsys.readouterr().err
+    assert main(command(world, out)) == 0
+    first = RuleQADataset.load(out)
+    with monkeypatch.context() as patch:
+        patch.setattr(ruleqa, "ceilings", stop)
+        assert main(command(world, out, "--seed", "1")) == 130
+    assert RuleQADataset.load(out).fingerprint == first.fingerprint  # the old one still stands
+
+
+def test_bad_input_is_refused_in_one_line(
+    world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    World.generate(300, kind="static").save(tmp_path / "static")
+    out = tmp_path / "out"
+    for arguments, message in (
+        (command(tmp_path / "nowhere", out), "nowhere: no such file"),
+        (command(tmp_path / "empty", out), "empty: "),
+        (command(tmp_path / "static", out), "dated facts"),
+        (command(world, out, "--variant", "valid"), "did you mean 'validation'"),
+        (command(world, out, "--min-support", "0"), "min_support"),
+        (command(world, out, "--min-confidence", "2"), "min_confidence"),
+        (command(world, out, "--max-atoms", "1"), "max_atoms"),
+        (command(world, out, "--oracle-rules", "0"), "oracle_rules"),
+    ):
+        assert main(arguments) == 2, arguments
+        told = capsys.readouterr().err
+        assert told.startswith("error: ") and message in told and told.count("\n") == 1, told
+        assert not out.exists()
+
+
+@pytest.mark.parametrize("variant", list(VARIANTS))
+def test_every_variant_says_that_it_asks_for_predictions(
+    graphs: dict[str, KnowledgeGraph], variant: str, tmp_path: Path
+) -> None:
+    make(graphs, "temporal", variant).save(tmp_path)
+    assert read_json(tmp_path / "manifest.json")["prediction"] is True
+    assert RuleQADataset.load(tmp_path).prediction

@@ -1,0 +1,275 @@
+"""What generators are trained on: pairs of F_G, labels on the answer alone, settings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.speed_generation import small_llama
+from rulerag.config import Config, load_config
+from rulerag.errors import ConfigError, EmptyDataError, GenerationError
+from rulerag.generation.citations import Citation
+from rulerag.generation.huggingface import HuggingFaceGenerator
+from rulerag.generation.prompts import PromptTemplate
+from rulerag.generation.prompts_compact import CompactTemplate
+from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.rules import Atom, Rule
+from rulerag.types import Document, Fact, GenerationRequest, Query
+from training.generator.data import make_instructions, supporting_fact, tuning_queries
+from training.generator.model import IGNORED, adapter_config, tokenized
+from training.generator.settings import GeneratorSettings
+from training.retriever.settings import RetrieverSettings
+
+CONFIGS = Path(__file__).resolve().parents[3] / "configs" / "training"
+RETRIEVAL = Config(
+    {
+        "selector": {"type": "head", "max_rules": 2},
+        "retriever": {"type": "guided", "compose": "substitute", "retriever": {"type": "bm25"}},
+    }
+)
+
+
+@pytest.fixture
+def settings(world_folder: Path, tmp_path: Path) -> GeneratorSettings:
+    return GeneratorSettings(
+        path=str(world_folder),
+        base="none",
+        out=str(tmp_path),
+        retrieval=RETRIEVAL,
+        top_k=3,
+        samples=20,
+        tuning_share=0.2,
+        max_length=400,
+    )
+
+
+def test_pairs_are_drawn_by_seed_and_tuning_queries_are_never_trained_on(
+    settings: GeneratorSettings, world_dataset: RuleQADataset
+) -> None:
+    made = make_instructions(settings, world_dataset)
+    asked = {query.id: query for query in world_dataset.query_set("f_g")}
+    trained = {example.request.query.id for example in made.examples}
+    tuned = {request.query.id for request in made.tuning}
+    assert len(made.examples) == 20 and len(tuned) == round(0.2 * len(asked))
+    assert not trained & tuned and trained | tuned <= set(asked)
+    for example in made.examples:
+        assert example.answer in asked[example.request.query.id].answers
+        assert len(example.request.documents) == 3
+    assert make_instructions(settings, world_dataset) == made
+    other = make_instructions(replace(settings, seed=1), world_dataset)
+    assert [e.request.query.id for e in other.examples] != [
+        e.request.query.id for e in made.examples
+    ]
+    whole = make_instructions(replace(settings, samples=0), world_dataset)
+    pairs = sum(len(q.answers) for i, q in asked.items() if i not in tuned)
+    assert len(whole.examples) == pairs
+
+
+def test_ssft_sees_no_rule_in_retrieval_and_prompt(
+    settings: GeneratorSettings, world_dataset: RuleQADataset
+) -> None:
+    guided = make_instructions(settings, world_dataset)
+    plain = make_instructions(replace(settings, method="ssft"), world_dataset)
+    assert all(example.request.rules for example in guided.examples)
+    assert not any(example.request.rules for example in plain.examples)
+    pairs = list(zip(guided.examples, plain.examples, strict=True))
+    assert all(a.request.query == b.request.query and a.answer == b.answer for a, b in pairs)
+    assert any(a.request.documents != b.request.documents for a, b in pairs)
+    assert not replace(settings, method="ssft").prompts.rules
+
+
+def test_only_the_answer_carries_loss(
+    settings: GeneratorSettings, world_dataset: RuleQADataset
+) -> None:
+    made = make_instructions(settings, world_dataset)
+    model, tokenizer = small_llama([document.text for document in world_dataset.corpus])
+    reader = HuggingFaceGenerator(model, tokenizer=tokenizer, max_input_tokens=368, device="cpu")
+    rows = tokenized(reader, made.examples, 400)
+    for example, row in zip(made.examples, rows, strict=True):
+        (prompt,) = reader.prompts([example.request])
+        begin = tokenizer(prompt.text)["input_ids"]
+        answer = tokenizer(f" {example.answer}.")["input_ids"] + [tokenizer.eos_token_id]
+        assert row["input_ids"] == begin + answer
+        assert row["labels"] == [IGNORED] * len(begin) + answer
+    with pytest.raises(GenerationError, match=r"raise training\.max_length"):
+        tokenized(reader, made.examples, len(rows[0]["input_ids"]) - 1)
+
+
+def test_a_citation_names_the_fact_that_a_rule_leads_from() -> None:
+    rule = Rule(Atom("visit", "?x", "?y"), (Atom("host", "?y", "?x"),))
+    facts = (Fact("B", "consult", "A", 1), Fact("C", "host", "A", 2))
+    documents = tuple(Document(f"d{i}", "text", (fact,)) for i, fact in enumerate(facts))
+    request = GenerationRequest(Query("q", "?", "A", "visit", 5), documents, (rule,))
+    labels = {"entities": {"A": "Ada", "C": "Cy"}, "relations": {"host": "be host of"}}
+    assert supporting_fact(request, "Cy", labels) == Citation("Ada", "be host of", inverse=True)
+    stated = Citation("Ada", "consult", inverse=True)
+    assert supporting_fact(request, "B", labels) == stated, "no rule leads there"
+    assert supporting_fact(replace(request, rules=()), "B", labels) == stated
+    assert supporting_fact(request, "nobody", labels) is None
+
+
+def test_a_citation_of_a_chain_names_the_bridge() -> None:
+    rule = Rule(
+        Atom("live in", "?x", "?y"), (Atom("born in", "?x", "?z"), Atom("lies in", "?z", "?y"))
+    )
+    direct = Rule(Atom("live in", "?x", "?y"), (Atom("vote in", "?x", "?y"),))
+    facts = (Fact("Ulm", "lies in", "DE"), Fact("A", "born in", "Ulm"), Fact("A", "vote in", "DE"))
+    documents = tuple(Document(f"d{i}", "text", (fact,)) for i, fact in enumerate(facts))
+    request = GenerationRequest(Query("q", "?", "A", "live in"), documents, (direct, rule))
+    cited = supporting_fact(request, "DE", {})
+    assert cited == Citation("A", "vote in"), "the subject's own first"
+    template = CompactTemplate()
+    assert template.completion("DE", cited) == " > @ vote in | DE"
+    assert supporting_fact(replace(request, rules=()), "DE", {}) == cited
+    cited = supporting_fact(replace(request, rules=(rule,)), "DE", {})
+    assert cited == Citation("Ulm", "lies in", bridge=True), "the rule leads there"
+    assert template.completion("DE", cited) == " > Ulm lies in | DE"
+    assert template.parse(template.completion("DE", cited)) == "DE"
+    assert PromptTemplate.citation().completion("DE", cited) == " Ulm | lies in | DE."
+    assert template.completion("B", Citation("A", "host", inverse=True)) == " < B | host @"
+
+
+def test_citing_keeps_supported_answers_only(
+    settings: GeneratorSettings, world_dataset: RuleQADataset
+) -> None:
+    whole = make_instructions(settings, world_dataset)
+    cited = make_instructions(settings, world_dataset, cited=True)
+    assert len(cited.examples) + cited.uncited == len(whole.examples)
+    assert cited.examples and all(example.fact for example in cited.examples)
+    plain = make_instructions(replace(settings, method="ssft"), world_dataset, cited=True)
+    for example in plain.examples:
+        words = " ".join(document.text for document in example.request.documents)
+        assert example.answer in words and isinstance(example.fact, Citation)
+    with pytest.raises(EmptyDataError, match="nothing to train on"):
+        make_instructions(replace(settings, top_k=1, samples=1, seed=3), world_dataset, cited=True)
+
+
+def test_tuning_queries_are_those_that_a_run_keeps(
+    settings: GeneratorSettings, world_dataset: RuleQADataset
+) -> None:
+    made = make_instructions(settings, world_dataset)
+    kept = [request.query for request in made.tuning]
+    assert tuning_queries(settings, world_dataset) == kept
+    few = [query.id for query in tuning_queries(replace(settings, max_queries=3), world_dataset)]
+    every = [query.id for query in kept]
+    assert len(few) == 3 and set(few) <= set(every) and few != every[:3], "drawn, not the first"
+
+
+def test_a_folder_is_the_same_however_it_is_spelled(
+    settings: GeneratorSettings, world_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    near = RetrieverSettings(path=str(world_folder), query="q", out="a")
+    monkeypatch.chdir(world_folder.parent)
+    spelled = [f"./{world_folder.name}/", world_folder.name]
+    assert {replace(settings, path=path).fingerprint for path in spelled} == {settings.fingerprint}
+    assert {replace(near, path=path).fingerprint for path in spelled} == {near.fingerprint}
+    assert replace(near, out="b", device="cpu").fingerprint == near.fingerprint
+    assert replace(near, path="elsewhere").fingerprint != near.fingerprint
+    assert replace(near, seed=1).fingerprint != near.fingerprint
+    found = Config({**RETRIEVAL.to_dict(), "retriever": {"type": "dense", "encoder": "a"}})
+    assert replace(settings, retrieval=found).fingerprint != settings.fingerprint
+
+
+def test_cases_are_drawn_from_the_split_and_stand_in_neither_part(
+    settings: GeneratorSettings, world_dataset: RuleQADataset
+) -> None:
+    made = make_instructions(replace(settings, shots=3), world_dataset)
+    asked = {query.text: query for query in world_dataset.query_set("f_g")}
+    shown = [asked[case.query] for case in made.cases]
+    assert len({query.id for query in shown}) == 3
+    for case, query in zip(made.cases, shown, strict=True):
+        assert case.answer in query.answers and len(case.documents) == 3 and case.rules
+    read = {example.request.query.id for example in made.examples}
+    read |= {request.query.id for request in made.tuning}
+    assert not read & {query.id for query in shown}, "no prompt shows its own answer"
+    assert make_instructions(replace(settings, shots=3), world_dataset) == made
+    other = make_instructions(replace(settings, shots=3, seed=1), world_dataset)
+    assert [case.query for case in other.cases] != [case.query for case in made.cases]
+    plain = make_instructions(settings, world_dataset)
+    assert not plain.cases and plain.tuning == made.tuning
+    ssft = make_instructions(replace(settings, shots=3, method="ssft"), world_dataset)
+    assert len(ssft.cases) == 3 and not any(case.rules for case in ssft.cases)
+    cited = make_instructions(replace(settings, shots=2), world_dataset, cited=True)
+    assert len(cited.cases) == 2 and all(case.fact for case in cited.cases)
+    with pytest.raises(EmptyDataError, match="leaves nothing"):
+        make_instructions(replace(settings, shots=10_000), world_dataset)
+
+
+def test_shots_are_a_setting_only_where_there_are_some(settings: GeneratorSettings) -> None:
+    assert "shots" not in settings.to_json(), "folders of earlier runs stay theirs"
+    assert replace(settings, shots=3).fingerprint != settings.fingerprint
+    with pytest.raises(ConfigError, match=r"data\.shots"):
+        replace(settings, shots=3, template="compact").check()
+
+
+@pytest.mark.parametrize("name", ["llama2-7b", "llama2-13b", "mistral-7b", "chatglm2-6b"])
+def test_the_papers_settings_are_those_of_table_7_and_of_the_method(name: str) -> None:
+    table = {
+        "llama2-7b": (3e-4, 8, 32, 5, 8),
+        "llama2-13b": (3e-4, 16, 32, 10, 4),
+        "mistral-7b": (3e-5, 4, 16, 5, 8),
+        "chatglm2-6b": (3e-5, 4, 16, 5, 8),
+    }
+    made = GeneratorSettings.from_config(load_config(CONFIGS / f"generator-{name}.yaml"))
+    found = (made.learning_rate, made.rank, made.alpha, made.warmup_steps, made.batch_size)
+    assert found == table[name]
+    fixed = (made.dropout, made.epochs, made.every_epochs, made.max_length, made.samples)
+    assert fixed == (0.05, 50, 3, 5120, 2048)
+    lora = adapter_config(made)
+    assert lora.target_modules == {"q_proj", "v_proj"} and lora.r == made.rank
+    assert made.quantization == "4bit" and made.shots == 3 and made.split == "f_g"
+    assert isinstance(made.prompts, PromptTemplate) and made.prompts.order == "paper"
+    trained = load_config(CONFIGS / "rgft-ruleqa-i.yaml")
+    found_by = made.finding.to_dict()
+    guided = found_by["retriever"]
+    assert guided["retriever"] == {"type": "dense", "encoder": trained["out"]}, "RGFT's"
+    assert (
+        guided["type"] == "guided" and guided["compose"] == "append" and not guided["include_plain"]
+    )
+    assert (guided["per_rule_k"], made.top_k) == (10, 10)
+    assert set(found_by) == {"selector", "retriever"}, "nothing that is ours"
+
+
+def test_the_small_configurations_take_nothing_over_from_the_papers() -> None:
+    found_by = {
+        "selector": {"type": "head", "max_rules": 8, "rank_by": "support"},
+        "retriever": {
+            "type": "guided",
+            "compose": "substitute",
+            "merge": "evidence",
+            "retriever": {
+                "type": "time_aware",
+                "order": "recent",
+                "distinct_facts": True,
+                "retriever": {"type": "bm25", "dates": "token"},
+            },
+        },
+    }
+    for name, rank in (("nano", 0), ("nano-lora", 16), ("nano-lora-dated", 16)):
+        made = GeneratorSettings.from_config(load_config(CONFIGS / f"generator-{name}.yaml"))
+        assert (made.rank, made.targets, made.shots, made.template) == (rank, (), 0, None)
+        assert (made.quantization, made.precision, made.max_length) == ("", "fp32", 1024)
+        assert made.retrieval.to_dict() == found_by
+
+
+@pytest.mark.parametrize(
+    ("override", "named"),
+    [
+        ("method=rgtf", "data.method"),
+        ("lora.targets=[lm_head]", "lora.targets"),
+        ("lora.rank=0", "model.quantization"),
+        ("lora.merged=true", "lora.merged"),
+        ("batch_size=0", "training.batch_size"),
+        ("training.learnin_rate=1", "learnin_rate"),
+        ("tuning_share=1", "data.tuning_share"),
+        ("shots=-1", "data.shots"),
+        ("device=cuda:1", "device"),
+        ("model.template=guided", "template"),
+    ],
+)
+def test_bad_settings_are_named(override: str, named: str) -> None:
+    with pytest.raises(ConfigError, match=named.replace(".", r"\.")):
+        config = load_config(CONFIGS / "generator-llama2-7b.yaml", [override])
+        _ = GeneratorSettings.from_config(config).prompts

@@ -1,0 +1,131 @@
+"""What the generator's training computes in: settings of the libraries, and dtypes as they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks.speed_generation import small_llama
+from rulerag.errors import ConfigError
+from rulerag.generation.hf_loading import Loading, open_model
+from rulerag.ruleqa.dataset import RuleQADataset
+from training.common.processes import Processes
+from training.generator.loss import LeftPadded, answer_loss
+from training.generator.model import adapter_config, open_reader, opened_in
+from training.generator.run import train_generator
+from training.generator.settings import GeneratorSettings
+from training.generator.trainer import Validation, make_trainer, trainer_arguments
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::FutureWarning"),  # PEFT and TRL on transformers 5.23
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+Make = Callable[..., GeneratorSettings]
+ROWS = [{"input_ids": [5, 6, 7, 8, 9], "labels": [-100, -100, -100, 8, 9]}]
+ONE = Processes("cpu")
+
+
+@pytest.mark.parametrize(
+    ("precision", "dtype"),
+    [("fp32", torch.float32), ("bf16", torch.bfloat16), ("fp16", torch.float16)],
+)
+def test_frozen_weights_are_opened_and_multiplied_in_the_precision_of_the_run(
+    precision: str, dtype: torch.dtype, make: Make
+) -> None:
+    pytest.importorskip("bitsandbytes")
+    from rulerag.generation.hf_loading import _quantized
+
+    lora = make(precision=precision)
+    assert getattr(torch, opened_in(lora)) == dtype
+    assert opened_in(make(precision=precision, rank=0)) == "float32", "autocast multiplies these"
+    config = _quantized("4bit", opened_in(lora))
+    assert config.bnb_4bit_compute_dtype == dtype
+    assert config.bnb_4bit_use_double_quant and config.bnb_4bit_quant_type == "nf4"
+    assert config.load_in_4bit and not config.load_in_8bit
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_the_trainer_is_told_the_precision_whatever_a_launcher_asks(
+    precision: str, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "fp16")
+    told = trainer_arguments(make(precision=precision), tmp_path, ONE, every=1)
+    assert (told.bf16, told.fp16) == (precision == "bf16", False)
+    assert told.mixed_precision == {"fp32": "no", "bf16": "bf16"}[precision]
+    assert told.world_size == 1 and told.n_gpu <= 1
+
+
+def test_fp16_trains_an_adapter_of_float16_weights_by_a_scaled_loss(base_folder: Path) -> None:
+    """What the trainer does on a GPU, step by step: PyTorch's CPU computes half precision too."""
+    peft = pytest.importorskip("peft")
+    settings = GeneratorSettings(
+        path="none", base=str(base_folder), out="none", rank=2, precision="fp16"
+    )
+    base = open_model(base_folder, Loading("cpu", opened_in(settings)))
+    model = peft.get_peft_model(base, adapter_config(settings))
+    seen: set[torch.dtype] = set()
+    for name, module in model.named_modules():
+        if name.endswith("q_proj.base_layer"):
+            module.register_forward_hook(lambda _, __, output: seen.add(output.dtype))
+    trained = [weight for weight in model.parameters() if weight.requires_grad]
+    assert {weight.dtype for weight in trained} == {torch.float32}
+    before = [weight.detach().clone() for weight in trained]
+    optimizer = torch.optim.AdamW(trained, lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    for _ in range(2):
+        batch = LeftPadded(type("Padded", (), {"pad_token_id": 2}))(ROWS)
+        with torch.autocast("cpu", dtype=torch.float16):
+            loss = answer_loss(model, batch)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+    assert seen == {torch.float16}
+    assert torch.isfinite(loss) and scaler.get_scale() == 1024.0
+    assert any(not torch.equal(old, new) for old, new in zip(before, trained, strict=True))
+
+
+def test_fp16_without_a_gpu_is_refused_before_any_work(make: Make, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="fp16 is not trained on cpu") as told:
+        train_generator(make(precision="fp16"))
+    assert told.value.key == "training.precision" and "bf16" in str(told.value.hint)
+    assert not (tmp_path / "out").exists()
+
+
+def test_bf16_multiplies_in_bfloat16_on_the_cpu(make: Make) -> None:
+    made = make(precision="bf16", max_steps=2)
+    assert open_reader(made).model.dtype == torch.bfloat16
+    assert train_generator(made)["steps"] == 2
+
+
+def test_quantized_weights_get_an_adapter_in_float32(
+    make: Make, world_dataset: RuleQADataset, tmp_path: Path
+) -> None:
+    """TRL puts it into bfloat16, which a scaler of fp16 refuses and V100s emulate."""
+    bnb = pytest.importorskip("bitsandbytes")
+    model, tokenizer = small_llama([document.text for document in world_dataset.corpus], width=64)
+    for part in (model, tokenizer):  # 64 weights share a scale
+        part.save_pretrained(tmp_path / "base")
+    changes = {"base": str(tmp_path / "base"), "precision": "bf16", "quantization": "4bit"}
+    made = make(**changes)
+    reader = open_reader(made)
+    layers = [m for m in reader.model.modules() if isinstance(m, bnb.nn.Linear4bit)]
+    assert layers and all(layer.compute_dtype == torch.bfloat16 for layer in layers)
+    assert all(layer.weight.quant_state.nested for layer in layers)
+    rows = [ROWS[0]] * 4
+    trainer = make_trainer(
+        made, reader.model, reader.tokenizer, rows, Validation(reader, made, []), tmp_path, ONE
+    )
+    trained = [weight for weight in trainer.model.parameters() if weight.requires_grad]
+    assert {weight.dtype for weight in trained} == {torch.float32}
+    metrics = train_generator(make(**changes, max_steps=2))
+    assert metrics["steps"] == 2
+
+
+def test_a_card_that_is_not_the_first_is_refused_with_the_way_to_take_it(make: Make) -> None:
+    with pytest.raises(ConfigError, match="does not fit") as told:
+        make(device="cuda:1").check()
+    assert told.value.key == "device" and "CUDA_VISIBLE_DEVICES" in str(told.value.hint)

@@ -1,0 +1,169 @@
+"""Examples of F_R: whose positives they are, what is kept for tuning, what is a hard negative."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rulerag.retrieval.bm25 import BM25Retriever
+from rulerag.retrieval.rule_guided import RuleGuidedRetriever
+from rulerag.retrieval.rule_selection import HeadRelationSelector
+from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.rules import Atom, Rule, RuleBank, RuleQuality
+from rulerag.text import contains_answer
+from rulerag.types import Document, Fact, Query, ScoredDocument
+from training.retriever.data import TrainingData, with_latest_statements
+from training.retriever.data import prepare as prepare_for
+from training.retriever.settings import RetrieverSettings
+
+FORWARD = Rule(
+    Atom("visit", "?x", "?y"), (Atom("invite", "?x", "?y"),), quality=RuleQuality(support=9)
+)
+INVERSE = Rule(
+    Atom("visit", "?x", "?y"), (Atom("call", "?y", "?x"),), quality=RuleQuality(support=5)
+)
+CHAIN = Rule(
+    Atom("visit", "?x", "?y"),
+    (Atom("know", "?x", "?z"), Atom("know", "?z", "?y")),
+    quality=RuleQuality(support=3),
+)
+
+
+def prepare(dataset: RuleQADataset, **changes: object) -> TrainingData:
+    settings = {"path": "", "query": "", "out": "", **changes}
+    return prepare_for(dataset, RetrieverSettings(**settings))  # type: ignore[arg-type]
+
+
+def facts(*triples: tuple[str, str, str]) -> list[Document]:
+    return [
+        Document(f"d{n}", f"{s} {r} {o}.", (Fact(s, r, o),)) for n, (s, r, o) in enumerate(triples)
+    ]
+
+
+@pytest.fixture
+def small() -> RuleQADataset:
+    """Two judged queries: ann is answered by b, who lives under the label B; c by d."""
+    corpus = facts(
+        ("ann", "invite", "b"),
+        ("ann", "invite", "c"),
+        ("b", "call", "ann"),
+        ("ann", "call", "b"),
+        ("ann", "know", "m"),
+        ("m", "know", "b"),
+        ("c", "invite", "d"),
+    )
+    queries = [
+        Query("q1", "what does ann visit ?", "ann", "visit", answers=("B",)),
+        Query("q2", "what does c visit ?", "c", "visit", answers=("d",)),
+        Query("q3", "what does d visit ?", "d", "visit", answers=("ann",)),
+    ]
+    judged = {"q1": {f"d{n}": 1 for n in (0, 2, 3, 4, 5)}, "q2": {"d6": 1}}
+    return RuleQADataset(
+        corpus=corpus,
+        queries={"f_r": queries},
+        qrels={"f_r": judged},
+        rules=RuleBank([FORWARD, INVERSE, CHAIN]),
+        labels={"entities": {"b": "B"}},
+    )
+
+
+def test_positives_of_a_rule_are_the_oracle_documents_that_ground_it(small: RuleQADataset) -> None:
+    data = prepare(small, tuning_share=0.0)
+    found = {e.text: e.positives.tolist() for e in data.examples}
+    hop = Rule(Atom("visit", "?x", "?y"), (Atom("know", "?x", "?y"),)).text
+    assert found == {
+        f"what does ann visit ? {FORWARD.text}": [0],
+        f"what does ann visit ? {INVERSE.text}": [2],
+        # The chain is asked hop by hop: about ann, then about m, whom ann knows.
+        f"what does ann visit ? {hop}": [4],
+        f"what does m visit ? {hop}": [5],
+        f"what does c visit ? {FORWARD.text}": [6],
+    }
+    assert [rows.tolist() for rows in data.oracle] == [[0, 2, 3, 4, 5], [6]]
+    assert [data.queries[e.query].id for e in data.examples] == ["q1", "q1", "q1", "q1", "q2"]
+
+
+def test_hops_are_asked_in_training_as_in_retrieval(small: RuleQADataset) -> None:
+    asked: list[str] = []
+
+    class Spy(BM25Retriever):
+        def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
+            asked.extend(query.text for query in queries)
+            return super().retrieve(queries, top_k)
+
+    data = prepare(small, tuning_share=0.0)
+    guided = RuleGuidedRetriever(Spy(small.corpus), HeadRelationSelector(RuleBank([CHAIN])))
+    guided.retrieve(data.queries[:1], 5)
+    learned = [e.text for e in data.examples if e.query == 0 and "know" in e.text]
+    assert set(learned) <= set(asked) and len(learned) == 2
+
+
+def test_few_shot_draws_by_seed_and_keeps_the_tuning_queries(world_dataset: RuleQADataset) -> None:
+    whole, few = (prepare(world_dataset, num_queries=n) for n in (0, 5))
+    assert few.tuning == whole.tuning and len(few.queries) == len(few.oracle) == 5
+    assert {q.id for q in few.queries} < {q.id for q in whole.queries}
+    assert {e.query for e in few.examples} <= set(range(5))
+    assert few.queries == prepare(world_dataset, num_queries=5).queries
+
+
+def test_without_rules_and_mixed(small: RuleQADataset) -> None:
+    plain = prepare(small, method="ssft", tuning_share=0.0)
+    assert [e.text for e in plain.examples] == ["what does ann visit ?", "what does c visit ?"]
+    assert plain.examples[0].positives.tolist() == [0, 2, 3, 4, 5]
+    assert plain.selector is None
+    mixed = prepare(small, method="mixed", tuning_share=0.0)
+    assert len(mixed.examples) == 7
+
+
+def test_fewer_rules_make_fewer_examples(small: RuleQADataset) -> None:
+    assert len(prepare(small, max_rules=1, tuning_share=0.0).examples) == 2
+
+
+def test_a_tenth_is_kept_by_seed(world_dataset: RuleQADataset) -> None:
+    one, again, other = (prepare(world_dataset, seed=seed) for seed in (0, 0, 1))
+    judged = len(world_dataset.qrels("f_r"))
+    assert len(one.tuning) == round(judged / 10)
+    assert len(one.tuning) + len(one.queries) == judged
+    assert not {q.id for q in one.tuning} & {q.id for q in one.queries}
+    assert one.tuning == again.tuning != other.tuning
+
+
+def test_other_queries_may_be_tuned_on(world_dataset: RuleQADataset) -> None:
+    data = prepare(world_dataset, validation_split="f_g")
+    assert {q.id for q in data.tuning} == {q.id for q in world_dataset.query_set("f_g")}
+    assert len(data.queries) == len(world_dataset.qrels("f_r")), "none of F_R is held back"
+    assert data.tuning == prepare(world_dataset, validation_split="f_g").tuning
+    assert data.tuning != prepare(world_dataset, validation_split="f_g", seed=1).tuning
+
+
+def test_the_latest_statement_is_judged_for_those_it_repeats() -> None:
+    corpus = [
+        Document(f"d{n}", f"{time}: a invite b.", (Fact("a", "invite", "b", time),))
+        for n, time in enumerate((1, 5, 3))
+    ]
+    corpus.append(Document("d3", "2: a invite c.", (Fact("a", "invite", "c", 2),)))
+    query = Query("q1", "what does a visit ?", "a", "visit", timestamp=9, answers=("b", "c"))
+    dataset = RuleQADataset(
+        corpus=corpus,
+        queries={"f_r": [query], "f_g": [replace(query, id="q2")], "test": []},
+        qrels={"f_r": {"q1": {"d0": 1, "d2": 1, "d3": 1}}},
+        rules=RuleBank([FORWARD]),
+    )
+    latest = with_latest_statements(dataset, "f_r", "f_g")
+    assert [document.id for document in latest.corpus] == ["d1", "d3"]
+    assert latest.qrels("f_r") == {"q1": {"d1": 1, "d3": 1}}
+    assert set(latest.queries) == {"f_r", "f_g"}
+    assert prepare(latest, tuning_share=0.0).examples[0].positives.tolist() == [0, 1]
+
+
+def test_hard_negatives_are_neither_oracle_nor_answer(world_dataset: RuleQADataset) -> None:
+    data = prepare(world_dataset, hard_negatives=3)
+    assert sum(len(e.hard) for e in data.examples) > len(data.examples)
+    for example in data.examples:
+        assert not np.isin(example.hard, data.oracle[example.query]).any()
+        answers = data.queries[example.query].answers
+        texts = [world_dataset.corpus[row].text for row in example.hard]
+        assert not any(contains_answer(text, answers) for text in texts)

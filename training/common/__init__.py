@@ -1,0 +1,1 @@
+"""What trainings share: command line, settings, processes, checkpoints, losses, validation."""

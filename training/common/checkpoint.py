@@ -1,0 +1,138 @@
+"""What a training run keeps: its state, its best weights, and at the end the finished folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from rulerag.errors import ConfigError, DataFormatError, RuleRAGError
+from rulerag.io import atomic_write, prepare_folder, read_json, write_json, write_text
+from rulerag.output_folder import hold_folder
+
+if TYPE_CHECKING:
+    from rulerag.retrieval.encoders import SentenceEncoder
+
+__all__ = ["RunFolder", "TrainingError", "load_state", "save_state"]
+
+_FINISHED = "metrics.json"
+
+
+class TrainingError(RuleRAGError):
+    """Training cannot go on; the last good checkpoint is kept."""
+
+
+class RunFolder:
+    """The folder of one run.
+
+    ``run/state.pt`` holds everything to go on from, and names the file of the best weights so far;
+    each is written aside and moved into place, the weights first. ``metrics.json`` stands when the
+    run is finished.
+
+    Args:
+        folder: the folder; made when missing.
+        fingerprint: of the settings; a folder of other settings is refused.
+
+    Raises:
+        ConfigError: the folder holds a run with other settings.
+        OutputError: the folder cannot be written.
+    """
+
+    def __init__(self, folder: str | Path, fingerprint: str) -> None:
+        self.home = prepare_folder(folder)
+        self.work = self.home / "run"
+        self.fingerprint = fingerprint
+        stated = self.work / "settings.json"
+        if stated.exists() and read_json(stated).get("fingerprint") != fingerprint:
+            raise ConfigError(
+                f"{self.home} holds a run with other settings",
+                key="out",
+                hint="choose another folder with out=…, or remove that one",
+            )
+
+    def begin(self, settings: dict[str, Any]) -> None:
+        """Say which settings this folder is for; one run alone may, until it ends."""
+        if os.environ.get("RANK", "0") == "0":  # of the processes of one run the first holds it
+            hold_folder(self.home)
+        write_json(self.work / "settings.json", {"fingerprint": self.fingerprint, **settings})
+
+    @property
+    def finished(self) -> dict[str, Any] | None:
+        """The metrics of a finished run; None for one to begin or to go on with."""
+        place = self.home / _FINISHED
+        return dict(read_json(place)) if place.exists() else None
+
+    def load(self) -> dict[str, Any] | None:
+        """The last state; None at the beginning.
+
+        Raises:
+            DataFormatError: the file cannot be read.
+        """
+        place = self.work / "state.pt"
+        if not place.exists():
+            return None
+        return load_state(place)
+
+    def save(self, state: dict[str, Any], best: dict[str, torch.Tensor] | None) -> None:
+        """Keep a state, and the best weights where they are new.
+
+        Args:
+            state: with ``best_step``, the step of the best weights.
+            best: these weights, if they are of this step.
+        """
+        if best is not None:
+            save_state(self._best(state["best_step"]), best)
+        save_state(self.work / "state.pt", state)
+        for old in self.work.glob("best-*.pt"):
+            if old != self._best(state["best_step"]):
+                old.unlink()
+
+    def best(self, step: int) -> dict[str, Any]:
+        """The best weights."""
+        return load_state(self._best(step))
+
+    def _best(self, step: int) -> Path:
+        return self.work / f"best-{step:07d}.pt"
+
+    def finish(
+        self,
+        query: SentenceEncoder,
+        document: SentenceEncoder,
+        card: str,
+        metrics: dict[str, Any],
+    ) -> None:
+        """Write the encoders as sentence-transformers folders, the card, and at last the metrics.
+
+        The query encoder stands in the folder itself, the frozen one in ``document_encoder``.
+        """
+        document.save(self.home / "document_encoder")
+        query.save(self.home)
+        write_text(self.home / "README.md", card)
+        write_json(self.home / _FINISHED, metrics)
+        for heavy in (*self.work.glob("best-*.pt"), self.work / "state.pt"):
+            heavy.unlink(missing_ok=True)
+
+
+def save_state(place: Path, value: dict[str, Any]) -> None:
+    """Write a checkpoint, atomically."""
+    with atomic_write(place, "wb") as file:
+        torch.save(value, file)
+
+
+def load_state(place: Path) -> dict[str, Any]:
+    """Read a checkpoint of :func:`save_state`.
+
+    Raises:
+        DataFormatError: the file is none.
+    """
+    try:
+        loaded: dict[str, Any] = torch.load(place, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, ValueError, EOFError) as error:
+        raise DataFormatError(
+            f"is no checkpoint ({str(error).splitlines()[0]})",
+            path=place,
+            hint="remove the folder and train again",
+        ) from error
+    return loaded

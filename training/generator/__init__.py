@@ -1,0 +1,1 @@
+"""RGFT-generator (``python -m training.generator``); begin with :mod:`training.generator.run`."""

@@ -1,0 +1,212 @@
+"""Instructions to train a generator on: documents, rules and query, with the answer to write.
+
+RuleRAG (arXiv:2410.22353, section 3.2) retrieves documents for the queries of F_G and fine-tunes
+the generator on (documents, rules, query) with the golden answer; SSFT is the same without rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rulerag.build import make_retriever, make_selector
+from rulerag.config import Config
+from rulerag.errors import EmptyDataError
+from rulerag.generation.citations import Citation, citation_of
+from rulerag.generation.prompt_cases import Case
+from rulerag.kg.grounding import FactIndex, ground
+from rulerag.pipeline import RuleRAGPipeline
+from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.types import Completion, GenerationRequest, Query
+from training.generator.settings import GeneratorSettings
+
+__all__ = [
+    "Instruction",
+    "Instructions",
+    "make_instructions",
+    "supporting_fact",
+    "tuning_queries",
+]
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One example: what a generator reads, and the answer that it should write.
+
+    Args:
+        request: documents, rules and query.
+        answer: the answer in words.
+        fact: the fact that supports it, in words, where one is known.
+    """
+
+    request: GenerationRequest
+    answer: str
+    fact: Citation | tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Instructions:
+    """Examples, and requests kept for tuning.
+
+    Args:
+        examples: what is trained on.
+        tuning: requests that are never trained on.
+        uncited: pairs left out because no document holds the answer, for citing templates.
+        cases: solved cases for every prompt, of queries that stand in neither of the others.
+    """
+
+    examples: list[Instruction]
+    tuning: list[GenerationRequest]
+    uncited: int = 0
+    cases: tuple[Case, ...] = ()
+
+
+class _Silent:
+    """A reader that says nothing: the pipeline is asked for its requests alone."""
+
+    fingerprint = "silent"
+
+    def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
+        return [Completion("") for _ in requests]
+
+
+def make_instructions(
+    settings: GeneratorSettings, dataset: RuleQADataset, *, cited: bool = False
+) -> Instructions:
+    """Draw pairs of query and answer, and find documents and rules as the pipeline does.
+
+    Args:
+        settings: what to draw, and how documents are found.
+        dataset: with queries in ``settings.split``.
+        cited: keep only pairs whose answer a retrieved document holds.
+
+    Raises:
+        ConfigError: the retrieval settings are wrong.
+        EmptyDataError: no pair is left to train on.
+    """
+    chance = np.random.default_rng([settings.seed, 8])
+    asked, held, trained = _shares(settings, dataset, chance)
+    shown = _reserved(settings, trained, cited=cited)
+    trained = np.setdiff1d(trained, shown)
+    pairs = [(n, answer) for n in trained for answer in asked[n].answers]
+    if settings.samples and len(pairs) > settings.samples:
+        kept = np.sort(chance.permutation(len(pairs))[: settings.samples])
+        pairs = [pairs[n] for n in kept]
+    needed = sorted({n for n, _ in pairs} | set(held.tolist()) | set(shown))
+    found = _requests(settings, dataset, [asked[n] for n in needed])
+    request = dict(zip(needed, found, strict=True))
+    labels = dataset.labels
+    made = [
+        Instruction(request[n], answer, supporting_fact(request[n], answer, labels))
+        for n, answer in pairs
+    ]
+    examples = [one for one in made if one.fact is not None] if cited else made
+    if not examples:
+        raise EmptyDataError(
+            f"{settings.split!r} of {dataset.name!r} leaves nothing to train on",
+            hint="take a dataset with more queries, or a smaller data.tuning_share",
+        )
+    solved = [(request[n], asked[n].answers[0]) for n in shown]
+    cases = _cases(settings, solved, labels, cited=cited)
+    return Instructions(examples, [request[n] for n in held], len(made) - len(examples), cases)
+
+
+def _reserved(
+    settings: GeneratorSettings, trained: npt.NDArray[np.int64], *, cited: bool
+) -> list[int]:
+    """The places of queries that cases are made of, drawn by seed, in the order of the draw.
+
+    More than are shown where a case must cite: not every answer stands in a document.
+    """
+    if not settings.shots:
+        return []
+    order = np.random.default_rng([settings.seed, 9]).permutation(trained)
+    return [int(n) for n in order[: settings.shots * (8 if cited else 1)]]
+
+
+def _cases(
+    settings: GeneratorSettings,
+    solved: Sequence[tuple[GenerationRequest, str]],
+    labels: Mapping[str, Mapping[str, str]],
+    *,
+    cited: bool,
+) -> tuple[Case, ...]:
+    """The first cases that can be shown (RuleRAG, section 3.2: fixed ones from F_G)."""
+    found = []
+    for request, answer in solved:
+        fact = supporting_fact(request, answer, labels)
+        if fact is not None or not cited:
+            found.append(Case.from_request(request, answer, fact and (fact[0], fact[1])))
+    if len(found) < settings.shots:
+        raise EmptyDataError(
+            f"{settings.split!r} has {len(found)} queries to make {settings.shots} cases of",
+            hint="take a dataset with more queries, or a smaller data.shots",
+        )
+    return tuple(found[: settings.shots])
+
+
+def tuning_queries(settings: GeneratorSettings, dataset: RuleQADataset) -> list[Query]:
+    """The queries that a run keeps for tuning and never trains on."""
+    asked, held, _ = _shares(settings, dataset, np.random.default_rng([settings.seed, 8]))
+    return [asked[n] for n in held]
+
+
+def _shares(
+    settings: GeneratorSettings, dataset: RuleQADataset, chance: np.random.Generator
+) -> tuple[list[Query], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The queries of the split, and the places of those for tuning and for training."""
+    asked = [query for query in dataset.query_set(settings.split) if query.answers]
+    order = chance.permutation(len(asked))
+    cut = max(1, round(settings.tuning_share * len(asked)))
+    # Drawn before they are put in order: the first ones would be the earliest of a dated graph.
+    held = order[:cut][: settings.max_queries or None]
+    return asked, np.sort(held), np.sort(order[cut:])
+
+
+def _requests(
+    settings: GeneratorSettings, dataset: RuleQADataset, queries: Sequence[Query]
+) -> list[GenerationRequest]:
+    finding: Config = settings.finding
+    selector = make_selector(finding, dataset.rules)
+    pipeline = RuleRAGPipeline(
+        make_retriever(finding, dataset, selector),
+        _Silent(),
+        selector=selector,
+        top_k=settings.top_k,
+        reader_rules=settings.reader_rules,
+        keep_union=False,
+    )
+    return [answer.request() for answer in pipeline.answer(queries)]
+
+
+def supporting_fact(
+    request: GenerationRequest, answer: str, labels: Mapping[str, Mapping[str, str]]
+) -> Citation | None:
+    """The fact in the documents that an answer is best read from, in words.
+
+    It is the first fact that holds the answer among those by which a rule leads there; where none
+    does, among those of the query's subject, else among all. None where no fact holds it.
+
+    Args:
+        request: documents with facts, and rules.
+        answer: the answer in words.
+        labels: readable names, by ``entities`` and ``relations``.
+    """
+    facts = [fact for document in request.documents for fact in document.facts]
+    query = request.query
+    told = [citation_of(fact, answer, query.subject, labels) for fact in facts]
+    index = FactIndex(facts)
+    entities = labels.get("entities", {})
+    led = {
+        row
+        for rule in request.rules
+        for grounding in ground(rule, query.subject, index, query.timestamp)
+        if entities.get(grounding.answer, grounding.answer) == answer
+        for row in grounding.rows
+    }
+    # Grounded first, then the subject's own, then the earliest.
+    found = [(row not in led, one.bridge, row) for row, one in enumerate(told) if one is not None]
+    return told[min(found)[2]] if found else None

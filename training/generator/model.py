@@ -1,0 +1,153 @@
+"""The model that is fine-tuned: opened, quantized where asked, with its tokens of every example."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from rulerag.errors import ConfigError, GenerationError, MissingDependencyError
+from rulerag.generation.hf_loading import Loading, open_model, shipped
+from rulerag.generation.huggingface import HuggingFaceGenerator
+from rulerag.generation.prompt_cases import Case
+from training.generator.data import Instruction
+from training.generator.loss import IGNORED
+from training.generator.settings import GeneratorSettings
+
+__all__ = ["adapter_config", "open_reader", "opened_in", "restore_start", "tokenized"]
+
+_DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+
+
+def opened_in(settings: GeneratorSettings) -> str:
+    """The dtype that the base is opened in, and that quantized weights are multiplied in.
+
+    Frozen weights have the precision of the run; weights that are trained have float32, and are
+    multiplied in that precision by autocast.
+    """
+    return _DTYPES[settings.precision] if settings.rank else "float32"
+
+
+def open_reader(
+    settings: GeneratorSettings, device: str = "", cases: tuple[Case, ...] = ()
+) -> HuggingFaceGenerator:
+    """The base model as the generator that it will be used as.
+
+    Args:
+        settings: of the run.
+        device: that of this process; that of the settings when empty.
+        cases: shown before every query.
+
+    Raises:
+        GenerationError: the model or its tokenizer cannot be opened.
+        ConfigError: quantization does not run on this device.
+        MissingDependencyError: a package of the training extra is missing.
+    """
+    for package in ("trl", "peft", "accelerate"):
+        if importlib.util.find_spec(package) is None:
+            raise MissingDependencyError(package, "train")
+    quantization = settings.quantization or None
+    loading = Loading(device or settings.device or "auto", opened_in(settings), quantization)
+    if quantization == "4bit":
+        _check_four_bit(loading.place())
+    model = open_model(shipped(settings.base), loading)
+    for layer in model.modules():
+        # On some CPUs validation would pack 4-bit weights into a form that gives no gradient.
+        if hasattr(layer, "support_avx512bf16_for_cpu"):
+            layer.support_avx512bf16_for_cpu = False
+    return HuggingFaceGenerator(
+        model,
+        tokenizer=settings.tokenizer or shipped(settings.base),
+        template=replace(settings.prompts, cases=cases) if cases else settings.prompts,
+        max_new_tokens=settings.max_new_tokens,
+        max_input_tokens=max(1, settings.max_length - settings.max_new_tokens),
+        device=loading.device,
+        chat=settings.chat,
+    )
+
+
+def _check_four_bit(device: str) -> None:
+    """Store a small matrix in 4 bits, to know before a large model is loaded."""
+    if importlib.util.find_spec("bitsandbytes") is None:
+        raise MissingDependencyError("bitsandbytes", "bnb")
+    functional: Any = importlib.import_module("bitsandbytes.functional")
+    try:
+        weight = torch.linspace(-1, 1, 4096, device=device).reshape(64, 64)
+        packed, state = functional.quantize_4bit(weight, quant_type="nf4")
+        near = functional.dequantize_4bit(packed, state)
+    except (RuntimeError, NotImplementedError, AttributeError, ValueError, OSError) as error:
+        raise ConfigError(
+            f"4-bit weights do not run on {device}: {str(error).splitlines()[0]}",
+            key="model.quantization",
+            hint="a CUDA GPU, or quantization=null",
+        ) from error
+    if float((near - weight).abs().max()) > 0.2:
+        raise ConfigError(
+            f"4-bit weights come back wrong on {device}",
+            key="model.quantization",
+            hint="a CUDA GPU, or quantization=null",
+        )
+
+
+def restore_start(model: Any, settings: GeneratorSettings) -> None:
+    """Give a model the weights back that it had before training.
+
+    Args:
+        model: trained, with its adapter where it has one.
+        settings: of the run.
+    """
+    if settings.rank:  # an adapter changes nothing while one of its two matrices is zero
+        with torch.no_grad():
+            for name, weight in model.named_parameters():
+                if "lora_B" in name:
+                    weight.zero_()
+    else:
+        model.load_state_dict(open_reader(settings).model.state_dict())
+
+
+def adapter_config(settings: GeneratorSettings) -> Any:
+    """PEFT's LoRA configuration; None for full fine-tuning."""
+    if not settings.rank:
+        return None
+    peft: Any = importlib.import_module("peft")
+    return peft.LoraConfig(
+        task_type="CAUSAL_LM",
+        r=settings.rank,
+        lora_alpha=settings.alpha,
+        lora_dropout=settings.dropout,
+        target_modules=list(settings.targets) or "all-linear",
+    )
+
+
+def tokenized(
+    reader: HuggingFaceGenerator, examples: Sequence[Instruction], max_length: int
+) -> list[dict[str, list[int]]]:
+    """Prompt and answer of each example as token ids; labels are the answer's tokens alone.
+
+    Args:
+        reader: makes prompts and their tokens, as it does when it answers.
+        examples: what is trained on.
+        max_length: the most tokens of one example.
+
+    Raises:
+        GenerationError: an answer does not fit.
+    """
+    encoded = reader.encode([example.request for example in examples])
+    rows = []
+    for example, (prompt, tokens) in zip(examples, encoded, strict=True):
+        text = reader.template.completion(example.answer, example.fact)
+        answer = reader.encode_completion(prompt.text, text).tolist()
+        begin = tokens.tolist()
+        if len(begin) + len(answer) > max_length:
+            raise GenerationError(
+                f"the answer {example.answer!r} has {len(answer)} tokens, and "
+                f"{max_length - len(begin)} of {max_length} are left behind its prompt",
+                hint="raise training.max_length or validation.max_new_tokens",
+            )
+        ids = begin + answer
+        rows.append({"input_ids": ids, "labels": [IGNORED] * len(begin) + answer})
+    return rows

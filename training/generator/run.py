@@ -1,0 +1,266 @@
+"""RGFT-generator: a causal language model learns to answer by documents and rules.
+
+``python -m training.generator configs/training/generator-llama2-7b.yaml`` trains on F_G with TRL,
+by LoRA or (``lora: null`` or rank 0) on every weight; ``method=ssft`` trains without rules. The
+loss counts the answer's tokens alone. A killed run goes on from its last validation to the same
+result. Under ``torchrun`` or ``accelerate launch`` every process trains on its part of each batch
+with a GPU of its own, and answers its part of each validation; the first alone writes. All see one
+``out`` folder.
+
+References:
+    RuleRAG (arXiv:2410.22353), section 3.2 and Table 7.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rulerag.config import Config
+from rulerag.errors import ConfigError
+from rulerag.generation.hf_loading import NANO_LLAMA, stated_template
+from rulerag.io import read_json, write_json, write_text
+from rulerag.ruleqa.dataset import RuleQADataset
+from training.common.checkpoint import RunFolder
+from training.common.command import run_training, write_card
+from training.common.processes import Processes, first_process
+from training.generator.data import Instructions, make_instructions
+from training.generator.model import open_reader, restore_start, tokenized
+from training.generator.settings import METHODS, GeneratorSettings
+from training.generator.trainer import Validation, last_checkpoint, make_trainer
+
+__all__ = ["generator_card", "main", "train_generator"]
+
+_TRAINED_ON = {
+    "rgft": "documents found by rules, the rules, the query, and its answer (RGFT)",
+    "ssft": "documents, the query, and its answer, without rules (SSFT)",
+}
+
+
+def train_generator(
+    settings: GeneratorSettings,
+    *,
+    progress: bool = False,
+    after_step: Callable[[int], None] | None = None,
+) -> dict[str, Any]:
+    """Fine-tune a generator; write an adapter or a whole model, its tokenizer and a model card.
+
+    A finished run is not repeated, an interrupted one goes on from its last validation.
+
+    Args:
+        settings: what to do.
+        progress: show progress bars.
+        after_step: called with the number of every finished step.
+
+    Returns:
+        What ``metrics.json`` of the folder holds.
+
+    Raises:
+        ConfigError: a setting is wrong or does not run on this device, or the folder belongs to
+            other settings or to another number of processes.
+        DataError: the dataset cannot be read.
+        GenerationError: the base model cannot be opened, or an example does not fit it.
+        TrainingError: the loss is no number; the last good checkpoint is kept.
+    """
+    settings.check()
+    processes = Processes(settings.device or None, settings.precision, otherwise="fp16")
+    progress = progress and processes.is_main
+    folder = processes.first(lambda: _begun(settings, processes.world))
+    done = processes.first(lambda: folder.finished)
+    if done is not None:
+        processes.end()
+        return done
+    dataset = RuleQADataset.load(settings.path)
+    cited = settings.prompts.target == "citation"
+    data = processes.first(lambda: make_instructions(settings, dataset, cited=cited))
+    reader = open_reader(settings, str(processes.device), data.cases)
+    rows = tokenized(reader, data.examples, settings.max_length)
+    validation = Validation(reader, settings, data.tuning, processes)
+    before = _before(folder.work, validation, reader.model, processes)
+    trainer = make_trainer(
+        settings,
+        reader.model,
+        reader.tokenizer,
+        rows,
+        validation,
+        folder.work,
+        processes,
+        progress=progress,
+        after_step=after_step,
+    )
+    state = processes.first(lambda: last_checkpoint(folder.work))
+    trainer.train(resume_from_checkpoint=str(state) if state is not None else None)
+    metrics = _metrics(settings, dataset, data, trainer, before)
+    if processes.is_main:
+        if metrics["best_step"] == 0:
+            restore_start(trainer.model, settings)
+        _write(settings, folder, trainer, reader.tokenizer, metrics, data)
+    processes.wait()
+    processes.end()
+    return metrics
+
+
+def _begun(settings: GeneratorSettings, world: int) -> RunFolder:
+    """The folder of the run, which says for how many processes it is: their batches differ."""
+    folder = RunFolder(settings.out, settings.fingerprint)
+    if folder.finished is None:
+        stated = folder.work / "settings.json"
+        begun = read_json(stated).get("processes", 1) if stated.exists() else world
+        if begun != world:
+            raise ConfigError(
+                f"{folder.home} holds a run that {begun} processes began, and here are {world}",
+                key="out",
+                hint=f"start {begun} processes again, or choose another folder with out=…",
+            )
+        folder.begin({**settings.to_json(), "processes": world})
+    return folder
+
+
+def _before(
+    work: Path, validation: Validation, model: Any, processes: Processes
+) -> dict[str, float]:
+    """The measures of the base model, kept for a run that goes on."""
+    place = work / "before.json"
+    known = processes.first(lambda: dict(read_json(place)) if place.exists() else None)
+    if known is not None:
+        return known
+    measured = validation(model)
+    if processes.is_main:
+        write_json(place, measured)
+    return measured
+
+
+def _metrics(
+    settings: GeneratorSettings,
+    dataset: RuleQADataset,
+    data: Instructions,
+    trainer: Any,
+    before: dict[str, float],
+) -> dict[str, Any]:
+    history, losses = [], list[float]()
+    for row in trainer.state.log_history:
+        if "loss" in row:
+            losses.append(row["loss"])
+        if "eval_merit" in row:
+            figures = {k.removeprefix("eval_"): v for k, v in row.items() if k.startswith("eval_")}
+            figures = {k: figures[k] for k in ("exact_match", "token_f1")}
+            mean = sum(losses) / max(1, len(losses))
+            history.append({"step": row["step"], "loss": mean, **figures})
+            losses = []
+    best_step = int(trainer.state.best_global_step or trainer.state.global_step)
+    best = next(row for row in history if row["step"] == best_step)
+    if before["merit"] > best["exact_match"] + 1e-3 * best["token_f1"]:
+        best_step, best = 0, before  # the start is one of the candidates
+    template: Any = settings.template or ("standard" if settings.method == "ssft" else None)
+    return {
+        "dataset": dataset.name,
+        "dataset_fingerprint": dataset.fingerprint,
+        "method": settings.method,
+        "base": settings.base,
+        "template": template or "rule-guided",
+        "examples": len(data.examples),
+        "uncited": data.uncited,
+        "tuning_queries": len(data.tuning),
+        "before": before,
+        "best": {key: best[key] for key in ("exact_match", "token_f1")},
+        "best_step": best_step,
+        "steps": trainer.state.global_step,
+        "trained_weights": sum(p.numel() for p in trainer.model.parameters() if p.requires_grad),
+        "history": history,
+        "processes": trainer.args.world_size,
+        "seed": settings.seed,
+    }
+
+
+def _write(
+    settings: GeneratorSettings,
+    folder: RunFolder,
+    trainer: Any,
+    tokenizer: Any,
+    metrics: dict[str, Any],
+    data: Instructions,
+) -> None:
+    """The finished folder; the metrics come last and say that it is one."""
+    model = trainer.model
+    if settings.rank and settings.merged:
+        model = model.merge_and_unload()
+    model.save_pretrained(folder.home)
+    stated_base = folder.home / "adapter_config.json"
+    if settings.base == NANO_LLAMA and stated_base.exists():
+        # By name, not by where it happens to be installed.
+        write_json(stated_base, {**read_json(stated_base), "base_model_name_or_path": NANO_LLAMA})
+    tokenizer.save_pretrained(folder.home)
+    stated = _stated(settings, data)
+    if stated is not None:  # whoever opens the folder asks in the same words
+        write_json(folder.home / "prompt.json", stated)
+    write_text(folder.home / "README.md", generator_card(settings, metrics))
+    write_json(folder.home / "metrics.json", metrics)
+    trainer.state.save_to_json(str(folder.work / "trainer_state.json"))
+    for heavy in folder.work.glob("checkpoint-*"):
+        shutil.rmtree(heavy)
+
+
+def _stated(settings: GeneratorSettings, data: Instructions) -> Any:
+    """The template of the run as an experiment file has it, with its cases."""
+    stated = stated_template(settings.base) if settings.template is None else settings.template
+    if not data.cases:
+        return stated
+    named = stated or ("standard" if settings.method == "ssft" else "rule-guided")
+    options = dict(named) if isinstance(named, Mapping) else {"type": named}
+    return {**options, "cases": [asdict(case) for case in data.cases]}
+
+
+def generator_card(settings: GeneratorSettings, metrics: dict[str, Any]) -> str:
+    """The model card in Markdown with the Hub's metadata.
+
+    Args:
+        settings: of the run.
+        metrics: of the run: before, best, numbers of examples.
+    """
+    adapter = bool(settings.rank) and not settings.merged
+    named = "/" in settings.base[1:] and adapter
+    many = metrics["processes"]
+    return write_card(
+        Path(__file__).with_name("card.md"),
+        metrics,
+        settings=settings,
+        method=settings.method.upper(),
+        read=_TRAINED_ON[settings.method],
+        library="peft" if adapter else "transformers",
+        head=f"base_model: {settings.base}\n" if named else "",
+        kind=f"LoRA (rank {settings.rank}, alpha {settings.alpha})" if settings.rank else "full",
+        quantized=f", base in {settings.quantization}" if settings.quantization else "",
+        # With cases the template stands in the folder: one that is named would show none.
+        template="" if settings.shots else f", template={metrics['template']!r}",
+        shown=f", behind {settings.shots} solved ones of F_G" if settings.shots else "",
+        processes=f" on {many} processes" if many > 1 else "",
+    )
+
+
+def _train(config: Config, progress: bool) -> str:
+    settings = GeneratorSettings.from_config(config)
+    metrics = train_generator(settings, progress=progress)
+    if not first_process():
+        return ""
+    return (
+        f"exact_match: {metrics['before']['exact_match']:.4f} before, "
+        f"{metrics['best']['exact_match']:.4f} at step {metrics['best_step']} of "
+        f"{metrics['steps']}; written to {settings.out}"
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line."""
+    return run_training(
+        argv,
+        _train,
+        program="training.generator",
+        description="Fine-tune a generator with rules (RGFT) or without (method=ssft) by TRL and "
+        "LoRA; resumes, and writes an adapter or a whole model with a model card.",
+        example="python -m training.generator configs/training/generator-llama2-7b.yaml "
+        f"method={METHODS[1]} out=runs/generator-ssft; on two GPUs: "
+        "torchrun --standalone --nproc_per_node 2 -m training.generator CONFIG",
+    )

@@ -1,0 +1,1 @@
+"""RGFT-retriever (``python -m training.retriever``); begin with :mod:`training.retriever.run`."""

@@ -1,0 +1,280 @@
+"""Training examples from a RuleQA dataset's F_R: a query, or query∘rule, and its documents.
+
+RuleRAG (arXiv:2410.22353, section 3.2) fine-tunes the retriever on pairs of query∘rule and oracle
+document; SSFT is the same without rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from rulerag.errors import EmptyDataError
+from rulerag.evaluation.metrics import AnswerMatcher
+from rulerag.retrieval.composition import append_rule
+from rulerag.retrieval.grounded import grounds
+from rulerag.retrieval.hops import Step, Trail
+from rulerag.retrieval.latest import latest_of
+from rulerag.retrieval.rule_selection import HeadRelationSelector
+from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.rules import Rule
+from rulerag.types import Document, Query
+from training.retriever.settings import RetrieverSettings
+
+__all__ = [
+    "Example",
+    "TrainingData",
+    "mine_hard_negatives",
+    "prepare",
+    "with_latest_statements",
+]
+
+Rows = npt.NDArray[np.int64]
+_NONE: Rows = np.empty(0, dtype=np.int64)
+_BRIDGES = 3
+"""Entities in between that a chain is followed through, as in retrieval."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """One text to train on.
+
+    Args:
+        text: the query, or query∘rule.
+        query: the number of its query in :attr:`TrainingData.oracle`.
+        positives: int64 array, the corpus rows that may be its positive.
+        hard: int64 array, corpus rows mined as hard negatives; may be empty.
+    """
+
+    text: str
+    query: int
+    positives: Rows
+    hard: Rows
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Examples, and queries kept for tuning.
+
+    Args:
+        examples: what is trained on.
+        queries: the training queries.
+        oracle: by number of a training query, its oracle documents (corpus rows): none of them is
+            ever its negative.
+        tuning: queries that are never trained on.
+        selector: gives the guiding rules of the tuning queries; None for SSFT.
+    """
+
+    examples: list[Example]
+    queries: list[Query]
+    oracle: list[Rows]
+    tuning: list[Query]
+    selector: HeadRelationSelector | None
+
+
+def prepare(dataset: RuleQADataset, settings: RetrieverSettings) -> TrainingData:
+    """Make the examples of a dataset.
+
+    ``rgft`` makes one example for each guiding rule that has an oracle document of the query,
+    with that rule's oracle documents as positives; ``ssft`` one for each query with all of its
+    oracle documents; ``mixed`` both, for an encoder that must still read plain queries.
+
+    A rule with several body atoms is searched hop by hop when it guides retrieval
+    (:mod:`rulerag.retrieval.hops`), and makes one example for each of these searches: the first
+    atom asked about the query's subject, the next about an entity in between that lies on a proof.
+
+    Args:
+        dataset: with judged queries in the split of the settings and, but for SSFT, rules.
+        settings: of the run.
+
+    Raises:
+        EmptyDataError: no judged query, or no query has evidence for a rule.
+    """
+    split, seed, method = settings.split, settings.seed, settings.method
+    judged = [query for query in dataset.query_set(split) if dataset.qrels(split).get(query.id)]
+    kept = np.random.default_rng([seed, 7]).permutation(len(judged))
+    size = 0 if settings.validation_split else round(settings.tuning_share * len(judged))
+    tuned = set(kept[:size].tolist())
+    few = set(kept[size:][: settings.num_queries or None].tolist())
+    training = [query for n, query in enumerate(judged) if n in few]
+    if not training:
+        raise EmptyDataError(f"the split {split!r} of {dataset.name!r} has no query to train on")
+    selector = None
+    if method != "ssft":
+        selector = HeadRelationSelector(
+            dataset.rules, max_rules=settings.max_rules, rank_by=settings.rank_by
+        )
+    examples, oracle = _examples(dataset, split, training, selector, plain=method != "rgft")
+    if not examples:
+        raise EmptyDataError(
+            f"no query of {split!r} in {dataset.name!r} has an oracle document for a guiding rule",
+            hint="raise max_rules, or train without rules: method=ssft",
+        )
+    tuning = [judged[n] for n in sorted(tuned)]
+    if settings.validation_split:
+        others = dataset.query_set(settings.validation_split)
+        order = np.random.default_rng([seed, 8]).permutation(len(others))
+        tuning = [others[n] for n in order.tolist()]
+    data = TrainingData(examples, training, oracle, tuning, selector)
+    if settings.hard_negatives:
+        return mine_hard_negatives(data, dataset, per_example=settings.hard_negatives)
+    return data
+
+
+def _examples(
+    dataset: RuleQADataset,
+    split: str,
+    queries: Sequence[Query],
+    selector: HeadRelationSelector | None,
+    *,
+    plain: bool,
+) -> tuple[list[Example], list[Rows]]:
+    row_of = {document.id: row for row, document in enumerate(dataset.corpus)}
+    labels = dataset.labels["entities"]
+    examples: list[Example] = []
+    oracle: list[Rows] = []
+    guides = selector.select(queries) if selector is not None else [[] for _ in queries]
+    for number, (query, rules) in enumerate(zip(queries, guides, strict=True)):
+        rows = np.array(sorted(row_of[i] for i in dataset.qrels(split)[query.id]), dtype=np.int64)
+        oracle.append(rows)
+        if plain:
+            examples.append(Example(query.text, number, rows, _NONE))
+        answers = frozenset(query.answers)
+        evidence = [(row, dataset.corpus[row]) for row in rows.tolist()]
+        for rule in rules:
+            told = [pair for pair in evidence if _states(pair[1], query, rule, answers, labels)]
+            for text, fits in _asked(query, rule, told, answers, labels):
+                positives = np.array(fits, dtype=np.int64)
+                examples.append(Example(text, number, positives, _NONE))
+    return examples, oracle
+
+
+def _asked(
+    query: Query,
+    rule: Rule,
+    evidence: Sequence[tuple[int, Document]],
+    answers: frozenset[str],
+    labels: dict[str, str],
+) -> Iterator[tuple[str, list[int]]]:
+    """The texts that a rule is searched with, each with the rows that it should find."""
+    if len(rule.body) == 1:
+        if evidence:
+            yield append_rule(query, rule), [row for row, _ in evidence]
+        return
+    trail = Trail(query, rule, bridges=_BRIDGES)
+    for hop in range(len(rule.body)):
+        for step in trail.steps(hop):
+            fits = [
+                (row, document)
+                for row, document in evidence
+                if _grounds_step(document, trail, step, answers, labels)
+            ]
+            if fits:
+                words = [labels.get(name, name) for name in (query.subject, step.entity)]
+                yield append_rule(*trail.asked(step, (words[0], words[1]))), [r for r, _ in fits]
+                trail.learn(step, [(trail.far_ends(step, document), 1.0) for _, document in fits])
+
+
+def _grounds_step(
+    document: Document,
+    trail: Trail,
+    step: Step,
+    answers: frozenset[str],
+    labels: dict[str, str],
+) -> bool:
+    """Whether a document grounds a step's atom and, where it names the answer, names one."""
+    atom = trail.rule.body[step.atom]
+    for fact in document.facts:
+        if grounds(atom, fact, {step.variable: {step.entity}}):
+            far = fact.object if atom.subject == step.variable else fact.subject
+            if not trail.names_answer(step) or labels.get(far, far) in answers:
+                return True
+    return False
+
+
+def _states(
+    document: Document,
+    query: Query,
+    rule: Rule,
+    answers: frozenset[str],
+    labels: dict[str, str],
+) -> bool:
+    """Whether a document can stand for an atom of a rule's body in a proof of an answer.
+
+    The head's subject is the query's, the head's object an answer; a variable in between may be
+    anything (that the fact lies on a whole proof was settled when the judgements were made).
+    """
+
+    def stands(variable: str, name: str) -> bool:
+        if variable == rule.head.subject:
+            return name == query.subject
+        if variable == rule.head.object:
+            return labels.get(name, name) in answers
+        return variable.startswith("?") or variable == name
+
+    return any(
+        fact.relation == atom.relation
+        and stands(atom.subject, fact.subject)
+        and stands(atom.object, fact.object)
+        for fact in document.facts
+        for atom in rule.body
+    )
+
+
+def with_latest_statements(dataset: RuleQADataset, split: str, *more: str) -> RuleQADataset:
+    """The dataset with one document of each fact, the latest, and the judgements of one split.
+
+    Of the queries it keeps those of this split and of ``more``.
+
+    A document that is left out is judged by the one that repeats its facts.
+    """
+    documents = dataset.corpus
+    last = latest_of(documents)
+    stands = {document.id: documents[last[row]].id for row, document in enumerate(documents)}
+    qrels = {
+        query: {stands[document]: grade for document, grade in grades.items()}
+        for query, grades in dataset.qrels(split).items()
+    }
+    return RuleQADataset(
+        corpus=[documents[place] for place in sorted(set(last))],
+        queries={name: dataset.query_set(name) for name in (split, *more)},
+        qrels={split: qrels},
+        rules=dataset.rules,
+        labels=dataset.labels,
+        calendar=dataset.calendar,
+        name=dataset.name,
+        seed=dataset.seed,
+    )
+
+
+def mine_hard_negatives(
+    data: TrainingData, dataset: RuleQADataset, *, per_example: int
+) -> TrainingData:
+    """Give each example the best of 50 BM25 documents that are neither oracle nor hold an answer.
+
+    Args:
+        data: the examples.
+        dataset: their corpus.
+        per_example: how many each gets at most.
+    """
+    from rulerag.retrieval.bm25 import BM25Retriever
+
+    row_of = {document.id: row for row, document in enumerate(dataset.corpus)}
+    queries = [
+        replace(data.queries[e.query], id=f"x{n}", text=e.text) for n, e in enumerate(data.examples)
+    ]
+    matcher = AnswerMatcher()
+    examples = []
+    found = BM25Retriever(dataset.corpus).retrieve(queries, max(50, per_example))
+    for example, query, scored in zip(data.examples, queries, found, strict=True):
+        oracle = set(data.oracle[example.query].tolist())
+        hard = [
+            row
+            for row, document in ((row_of[s.document.id], s.document) for s in scored)
+            if row not in oracle and matcher.first_rank([document], query.answers) is None
+        ]
+        examples.append(replace(example, hard=np.array(hard[:per_example], dtype=np.int64)))
+    return replace(data, examples=examples)

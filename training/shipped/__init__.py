@@ -1,0 +1,1 @@
+"""The making of the two small models that are installed with rulerag."""

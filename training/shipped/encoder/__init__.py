@@ -1,0 +1,1 @@
+"""The small dual encoder (``python -m training.shipped.encoder``): pairs, two stages, figures."""

@@ -1,0 +1,189 @@
+"""Makes `rulerag-nano-encoder`: a dual encoder from scratch, small enough to ship.
+
+Own tokenizer, two layers, one encoder for questions and documents. It learns from generated worlds
+and, where folders are named, from the training facts of real graphs: first masked tokens, then
+self-made questions with and without rules (:mod:`training.shipped.encoder.pairs`). No benchmark's
+question or judgement is used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from rulerag.console import guarded
+from rulerag.errors import ConfigError
+from rulerag.io import prepare_folder, read_json, read_text, write_json, write_text
+from rulerag.kg.graph import KnowledgeGraph
+from rulerag.kg.verbalization import Verbalizer
+from rulerag.kg.worlds import World
+from rulerag.retrieval.encoders_loading import load_encoder
+from rulerag.ruleqa.settings import BENCHMARKS, GRAPHS
+from rulerag.ruleqa.validation_split import with_held_out
+from training.common.tiny import make_encoder, save_half, train_tokenizer
+from training.shipped.encoder.figures import HELD_OUT, twin_figures, world_figures
+from training.shipped.encoder.pairs import CLUSTERS, PairSource
+from training.shipped.encoder.stages import Stage, train_masked, train_pairs
+
+__all__ = ["corpus_graph", "main", "nano_card", "sources"]
+
+_REAL_SHARE = 0.7
+_REAL_LIMIT = 120_000
+_BATCH_SIZE, _TEMPERATURE = 256, 0.03
+"""Of the second stage: pairs of a step, and of the loss."""
+
+
+def sources(
+    graphs: Sequence[KnowledgeGraph],
+    *,
+    worlds: int,
+    world_facts: int = 4000,
+    limit: int = _REAL_LIMIT,
+    seed: int = 0,
+) -> list[PairSource]:
+    """Worlds of both kinds, then the training facts of the graphs.
+
+    Args:
+        graphs: real graphs; only their split ``train`` is read.
+        worlds: how many worlds, half of them dated.
+        world_facts: facts of one world.
+        limit: facts of one graph at most, drawn by seed.
+        seed: of the first world.
+
+    Raises:
+        ConfigError: a seed of the held-out worlds.
+    """
+    if seed + worlds > HELD_OUT:
+        raise ConfigError(f"worlds from {HELD_OUT:,} on are held out", key="seed", hint="0")
+    made = []
+    for number in range(worlds):
+        kind = ("temporal", "static")[number % 2]
+        world = World.generate(world_facts, kind=kind, seed=seed + number)
+        made.append(PairSource(world.graph.train, Verbalizer(world.graph)))
+    made += [PairSource(graph.train, Verbalizer(graph), limit=limit, seed=seed) for graph in graphs]
+    return made
+
+
+def corpus_graph(graph: KnowledgeGraph) -> KnowledgeGraph:
+    """The graph without the training facts that a RuleQA benchmark made of it asks about.
+
+    RuleQA-N moves 3,000 training facts into F_R and F_G: an encoder that has read them would be
+    asked, in fine-tuning and when merge weights are learned, what it has seen.
+    """
+    held = {GRAPHS[name]: settings.hold_out for name, settings in BENCHMARKS.items()}
+    return with_held_out(graph, held.get(graph.name, 0))
+
+
+def _make(arguments: argparse.Namespace) -> None:
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+    out = prepare_folder(arguments.out)
+    work = prepare_folder(out.with_name(f"{out.name}.run"))
+    keys = "worlds vocabulary masked_steps steps learning_rate seed"
+    facts: dict[str, Any] = {key: getattr(arguments, key) for key in keys.split()}
+    facts |= {"batch_size": _BATCH_SIZE, "temperature": _TEMPERATURE, "pairs": CLUSTERS}
+    facts |= {"minutes": None, "started_from": None}  # settings of earlier runs, which may go on
+    _claim(work, facts)
+    graphs = [corpus_graph(KnowledgeGraph.load(folder)) for folder in arguments.graph]
+    made = sources(graphs, worlds=arguments.worlds, seed=arguments.seed)
+    share = _REAL_SHARE if graphs else 0.0
+    weights = [(1 - share) / max(1, arguments.worlds)] * arguments.worlds
+    weights += [share / len(graphs) for _ in graphs]
+    texts = (text for source in made for text in source.texts[:30_000])
+    tokenizer = train_tokenizer(texts, vocabulary=arguments.vocabulary)
+    encoder = make_encoder(tokenizer, feed_forward=256, seed=arguments.seed)
+    common = {"seed": arguments.seed, "progress": not arguments.quiet}
+    masked = Stage(arguments.masked_steps, 96, 1e-3, state=work / "masked.pt", **common)
+    pairs = Stage(
+        arguments.steps, _BATCH_SIZE, arguments.learning_rate, state=work / "pairs.pt", **common
+    )
+    told = train_masked(encoder, made, masked, weights=weights)
+    losses = train_pairs(encoder, made, pairs, weights=weights, temperature=_TEMPERATURE)
+    save_half(encoder, out)
+    facts |= {
+        "steps": len(losses),
+        "masked_loss": sum(told[-50:]) / max(1, len(told[-50:])),
+        "loss": sum(losses[-50:]) / max(1, len(losses[-50:])),
+        "graphs": [graph.name for graph in graphs],
+        "train_facts": {graph.name: len(graph.train) for graph in graphs},
+    }
+    _report(out, facts, arguments.twin_of)
+
+
+def nano_card(facts: dict[str, Any]) -> str:
+    """The model card in Markdown with the Hub's metadata.
+
+    Args:
+        facts: what the run wrote to ``training.json``.
+    """
+    rows = "\n".join(
+        f"| {name} | {int(row['queries']):,} | {int(row['documents']):,} "
+        f"| {100 * row['plain']:.1f} | {100 * row['guided']:.1f} "
+        f"| {100 * row['guided_union']:.1f} ({row['documents_per_query_union']:.0f}) |"
+        for name, row in facts["held_out"].items()
+    )
+    read = [f"- `{name}`: {n:,} facts" for name, n in facts["train_facts"].items()]
+    return read_text(Path(__file__).with_name("card.md")).format(
+        **facts,
+        rows=rows,
+        read="\n".join(read) or "- no real graph",
+        folders="".join(f"\n  --graph DATA/{name} \\" for name in facts["graphs"]),
+    )
+
+
+def _claim(work: Path, facts: dict[str, Any]) -> None:
+    """A killed run goes on only with the settings that it was begun with."""
+    place = work / "settings.json"
+    if place.exists() and read_json(place) != facts:
+        raise ConfigError(
+            f"{work} holds a run with other settings",
+            key="out",
+            hint="choose another --out, or remove that folder",
+        )
+    write_json(place, facts)
+
+
+def _report(out: Path, facts: dict[str, Any], twin_of: Path | None) -> None:
+    """Measure the encoder as it was written, then write its figures and its card."""
+    encoder = load_encoder(out)
+    figures: dict[str, dict[str, float]] = world_figures(encoder)
+    if twin_of is not None:
+        figures["validation twin of RuleQA-I"] = twin_figures(encoder, KnowledgeGraph.load(twin_of))
+    facts["held_out"] = figures
+    write_json(out / "training.json", facts)
+    write_text(out / "README.md", nano_card(facts))
+    for name, row in figures.items():
+        sys.stdout.write(
+            f"{name}: plain {100 * row['plain']:.1f}, guided {100 * row['guided']:.1f}, "
+            f"union {100 * row['guided_union']:.1f}\n"
+        )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m training.shipped.encoder",
+        description="Make the small dual encoder from scratch; a killed run goes on.",
+        epilog="example: python -m training.shipped.encoder --out runs/nano --steps 300 "
+        "--graph ../shared/data/icews14 --twin-of ../shared/data/icews14",
+    )
+    parser.add_argument(
+        "--out", required=True, type=Path, help="the folder to write; OUT.run holds states"
+    )
+    parser.add_argument("--graph", type=Path, action="append", default=[], help="a graph folder")
+    parser.add_argument("--twin-of", type=Path, help="also measure this graph's validation twin")
+    parser.add_argument("--worlds", type=int, default=40, help="how many worlds (40)")
+    parser.add_argument("--vocabulary", type=int, default=12000, help="of the tokenizer (12000)")
+    parser.add_argument("--masked-steps", type=int, default=200, help="steps of stage one (200)")
+    parser.add_argument("--steps", type=int, default=1500, help="steps of stage two (1500)")
+    parser.add_argument("--learning-rate", type=float, default=2e-3, help="of stage two (2e-3)")
+    parser.add_argument("--threads", type=int, help="of torch")
+    parser.add_argument("--seed", type=int, default=0, help="of weights, worlds and batches (0)")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    arguments = parser.parse_args(argv)
+    return guarded(lambda: _make(arguments))

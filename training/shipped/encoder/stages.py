@@ -1,0 +1,248 @@
+"""The two stages of the small encoder as one loop that can be killed and goes on.
+
+The first tells masked tokens (Devlin et al. 2019, section 3.1), the second learns from pairs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from training.common.checkpoint import load_state, save_state
+from training.common.losses import contrastive_loss
+from training.shipped.encoder.pairs import PairSource
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+    from transformers import PreTrainedTokenizerFast
+
+__all__ = ["Stage", "embed", "masked_batch", "train_masked", "train_pairs"]
+
+_WARMUP = 50
+_GROUPS = 4
+_IGNORED = -100
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How long and how a stage learns.
+
+    Args:
+        steps: optimizer steps.
+        batch_size: texts, or pairs, of a step.
+        learning_rate: of AdamW at its peak, falling to zero by a cosine.
+        seed: of batches.
+        every: steps between two saved states.
+        state: the file of the saved state; none is written when None.
+        progress: show a progress bar.
+    """
+
+    steps: int = 500
+    batch_size: int = 256
+    learning_rate: float = 2e-3
+    seed: int = 0
+    every: int = 100
+    state: Path | None = None
+    progress: bool = False
+
+
+def embed(encoder: SentenceTransformer, texts: Sequence[str]) -> torch.Tensor:
+    """Vectors with gradients, shape (len(texts), dim); texts of like length go together."""
+    order = sorted(range(len(texts)), key=lambda n: len(texts[n]))
+    parts = []
+    for group in np.array_split(np.asarray(order), _GROUPS):
+        if len(group):
+            features = encoder.preprocess([texts[n] for n in group.tolist()])
+            moved = {
+                key: value.to(encoder.device)
+                for key, value in features.items()
+                if isinstance(value, torch.Tensor)
+            }
+            parts.append(encoder(moved)["sentence_embedding"])
+    place = torch.empty(len(texts), dtype=torch.long)
+    place[torch.tensor(order)] = torch.arange(len(texts))
+    vectors: torch.Tensor = torch.cat(parts)[place.to(encoder.device)]
+    return vectors
+
+
+class _MaskedTokens(torch.nn.Module):
+    """A BERT with a head that tells masked tokens; its output matrix is the token embedding.
+
+    Args:
+        bert: the transformer; trained in place.
+    """
+
+    def __init__(self, bert: Any) -> None:
+        super().__init__()
+        width = bert.config.hidden_size
+        self.bert = bert
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            self.head = torch.nn.Sequential(
+                torch.nn.Linear(width, width), torch.nn.GELU(), torch.nn.LayerNorm(width)
+            )
+
+    def forward(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor, labels: torch.Tensor
+    ) -> torch.Tensor:
+        """The mean cross-entropy over the masked tokens.
+
+        Args:
+            input_ids: shape (n, length).
+            attention_mask: the same shape.
+            labels: the same shape; -100 where nothing is asked.
+        """
+        hidden = self.bert(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        asked = labels != _IGNORED
+        table = self.bert.get_input_embeddings().weight
+        logits = self.head(hidden[asked]) @ table.T
+        return torch.nn.functional.cross_entropy(logits, labels[asked])
+
+
+def masked_batch(
+    source: PairSource,
+    tokenizer: PreTrainedTokenizerFast,
+    size: int,
+    random: np.random.Generator,
+    *,
+    share: float = 0.2,
+) -> dict[str, torch.Tensor]:
+    """Documents and questions of a source with some tokens masked.
+
+    Of the chosen tokens 80 % become ``[MASK]``, 10 % any token, 10 % stay.
+
+    Args:
+        source: where texts come from; half are documents, half questions with and without rules.
+        tokenizer: of the encoder.
+        size: texts.
+        random: what draws.
+        share: of the tokens that are asked for.
+    """
+    batch = source.batch(size // 2, random)
+    texts = batch.documents + batch.queries
+    made = tokenizer(texts, padding=True, truncation=True, return_tensors="np")
+    ids, mask = made["input_ids"].astype(np.int64), made["attention_mask"].astype(np.int64)
+    special = np.isin(ids, tokenizer.all_special_ids)
+    asked = (random.random(ids.shape) < share) & ~special
+    if not asked.any():
+        asked[0, int(np.argmin(special[0]))] = True
+    labels = np.where(asked, ids, _IGNORED)
+    dice = random.random(ids.shape)
+    other = random.integers(len(tokenizer.all_special_ids), len(tokenizer), ids.shape)
+    ids = np.where(asked & (dice < 0.8), tokenizer.mask_token_id, ids)
+    ids = np.where(asked & (dice >= 0.9), other, ids)
+    return {
+        "input_ids": torch.from_numpy(ids),
+        "attention_mask": torch.from_numpy(mask),
+        "labels": torch.from_numpy(labels),
+    }
+
+
+def train_masked(
+    encoder: SentenceTransformer,
+    made: Sequence[PairSource],
+    stage: Stage,
+    *,
+    weights: Sequence[float] | None = None,
+) -> list[float]:
+    """Train the transformer to tell masked tokens; return the loss of every step.
+
+    Args:
+        encoder: trained in place.
+        made: where texts come from, one source a batch.
+        stage: how long.
+        weights: how often each source is drawn; equally when None.
+    """
+    first: Any = encoder[0]
+    model = _MaskedTokens(first.auto_model)
+    tokenizer: Any = encoder.tokenizer
+
+    def loss(source: PairSource, random: np.random.Generator) -> torch.Tensor:
+        told: torch.Tensor = model(**masked_batch(source, tokenizer, stage.batch_size, random))
+        return told
+
+    return _train(model, made, stage, loss, weights, "masked tokens")
+
+
+def train_pairs(
+    encoder: SentenceTransformer,
+    made: Sequence[PairSource],
+    stage: Stage,
+    *,
+    weights: Sequence[float] | None = None,
+    temperature: float = 0.03,
+    guided: float = 0.5,
+) -> list[float]:
+    """Train both sides of the encoder on pairs; return the loss of every step.
+
+    Args:
+        encoder: trained in place.
+        made: where batches come from, one source a batch.
+        stage: how long.
+        weights: how often each source is drawn; equally when None.
+        temperature: of the softmax.
+        guided: share of the questions with a rule.
+    """
+
+    def loss(source: PairSource, random: np.random.Generator) -> torch.Tensor:
+        batch = source.batch(stage.batch_size, random, guided=guided)
+        queries, documents = embed(encoder, batch.queries), embed(encoder, batch.documents)
+        return contrastive_loss(
+            queries,
+            documents,
+            torch.arange(len(batch.queries), device=queries.device),
+            torch.from_numpy(batch.excluded).to(queries.device),
+            temperature=temperature,
+            frozen=False,
+        )
+
+    return _train(encoder, made, stage, loss, weights, "pairs")
+
+
+def _train(
+    model: torch.nn.Module,
+    made: Sequence[PairSource],
+    stage: Stage,
+    loss_of: Callable[[PairSource, np.random.Generator], torch.Tensor],
+    weights: Sequence[float] | None,
+    name: str,
+) -> list[float]:
+    chances = np.asarray(weights if weights is not None else [1.0] * len(made), dtype=float)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=stage.learning_rate, weight_decay=0.01)
+    losses: list[float] = []
+    if stage.state is not None and stage.state.exists():
+        state = load_state(stage.state)
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        losses = list(state["losses"])
+    model.train()
+    bar = tqdm(desc=name, initial=len(losses), total=stage.steps, disable=not stage.progress)
+    for step in range(len(losses), stage.steps):
+        falling = 0.5 * (1 + math.cos(math.pi * step / stage.steps))
+        for group in optimizer.param_groups:
+            group["lr"] = stage.learning_rate * min(1.0, (step + 1) / _WARMUP) * falling
+        # Each step draws from a seed of its own: a run that goes on sees the same batches.
+        random = np.random.default_rng([stage.seed, step])
+        source = made[int(random.choice(len(made), p=chances / chances.sum()))]
+        loss = loss_of(source, random)
+        optimizer.zero_grad()
+        torch.autograd.backward(loss)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        losses.append(float(loss.detach()))
+        bar.set_postfix(loss=f"{losses[-1]:.3f}", refresh=False)
+        bar.update()
+        done = step + 1
+        if stage.state is not None and (done % stage.every == 0 or done == stage.steps):
+            state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+            save_state(stage.state, {**state, "losses": losses})
+    bar.close()
+    model.eval()
+    return losses

@@ -1,0 +1,1 @@
+"""The small LLaMA reader (``python -m training.shipped.reader``): episodes, model, training."""
