@@ -23,7 +23,7 @@ from benchmarks.retrieval_runs import Bench, tell
 from benchmarks.retrieval_tables import Result, load_result
 from rulerag.console import guarded
 from rulerag.errors import DataError
-from rulerag.evaluation.experiment import versions
+from rulerag.evaluation.runner import versions
 from rulerag.io import (
     atomic_write,
     fingerprint_object,

@@ -16,14 +16,14 @@ from benchmarks.generation_report import has_readings, report_generation
 from benchmarks.generation_runs import Readers
 from benchmarks.retrieval_experiments import RETRIEVAL, Plan, run_retrieval
 from benchmarks.retrieval_report import has_rows, report_retrieval
-from rulerag.build import make_pipeline
+from rulerag.assembly.build import make_pipeline
+from rulerag.assembly.presets import method
 from rulerag.console import guarded
 from rulerag.errors import ConfigError, DataError, RuleRAGError, did_you_mean
-from rulerag.evaluation.experiment import run_experiment
-from rulerag.evaluation.report import load_results, results_table
+from rulerag.evaluation.runner import run_experiment
+from rulerag.evaluation.tables import load_results, results_table
 from rulerag.io import prepare_folder, write_text
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.presets import method
 from rulerag.ruleqa.build import BENCHMARKS
 from rulerag.ruleqa.build import build as build_ruleqa
 from rulerag.ruleqa.dataset import RuleQADataset
@@ -52,7 +52,7 @@ class Experiment:
         title: what the table shows.
         benchmark: the RuleQA benchmark, whose dataset is built when it is missing.
         graph: its graph folder under the data folder.
-        methods: by name, see :mod:`rulerag.presets`.
+        methods: by name, see :mod:`rulerag.assembly.presets`.
         query_sets: the query sets to run each on.
         reference: what to compare with, in words.
     """

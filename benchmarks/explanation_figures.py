@@ -30,8 +30,8 @@ from tqdm import tqdm
 
 from benchmarks.explanation_hotpotqa import SentenceQuestion, sentence_questions
 from benchmarks.explanation_reader import ExtractiveReader
-from rulerag.build import make_generator
-from rulerag.config import Config, load_config
+from rulerag.assembly.build import make_generator
+from rulerag.composition.config import Config, load_config
 from rulerag.errors import RuleRAGError
 from rulerag.explanation.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.miners import DualMiner, MonoMiner

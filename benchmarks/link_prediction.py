@@ -32,7 +32,7 @@ from benchmarks.link_prediction_ranks import (
 from benchmarks.process_cost import peak_memory_mb
 from rulerag.console import guarded
 from rulerag.errors import ConfigError
-from rulerag.evaluation.experiment import versions
+from rulerag.evaluation.runner import versions
 from rulerag.io import prepare_folder, write_json
 from rulerag.kg.graph import FactTable, KnowledgeGraph, Vocabulary
 from rulerag.mining.amie import AmieMiner

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerag.build import make_retriever, make_selector
+from rulerag.assembly.build import make_retriever, make_selector
+from rulerag.assembly.presets import method
 from rulerag.console import guarded
 from rulerag.generation.prompts import KINDS, PromptTemplate
 from rulerag.io import read_json, write_json, write_text
-from rulerag.presets import method
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.settings import GRAPHS
 from rulerag.rules import Rule

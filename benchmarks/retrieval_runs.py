@@ -28,10 +28,13 @@ from benchmarks.process_cost import peak_memory_mb
 from benchmarks.retrieval_measures import DEPTH, MEASURES, UNION_K, Found, means
 from benchmarks.retrieval_rows import Row
 from benchmarks.retrieval_searches import Remembered
-from rulerag.build import make_retriever, make_selector
-from rulerag.config import Config, load_config
+from rulerag.assembly.build import make_retriever, make_selector
+from rulerag.assembly.presets import CONFIGS
+from rulerag.assembly.presets import method as named_method
+from rulerag.composition.config import Config, load_config
+from rulerag.composition.registry import innermost
 from rulerag.errors import RetrievalError, RuleRAGError
-from rulerag.evaluation.experiment import versions
+from rulerag.evaluation.runner import versions
 from rulerag.io import (
     atomic_write,
     fingerprint_file,
@@ -40,9 +43,6 @@ from rulerag.io import (
     write_json,
 )
 from rulerag.pipeline import UnionRetriever
-from rulerag.presets import CONFIGS
-from rulerag.presets import method as named_method
-from rulerag.registry import innermost
 from rulerag.retrieval.dense import DenseRetriever
 from rulerag.retrieval.encoders_loading import NANO_ENCODER
 from rulerag.retrieval.latest import latest_of

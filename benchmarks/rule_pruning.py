@@ -28,7 +28,7 @@ from benchmarks.amie_agreement import place
 from benchmarks.link_prediction import evaluate
 from benchmarks.link_prediction_ranks import Prior, Queries, measures, queries_of
 from rulerag.console import guarded
-from rulerag.evaluation.experiment import versions
+from rulerag.evaluation.runner import versions
 from rulerag.io import atomic_write, fingerprint_object, prepare_folder, read_json, write_json
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.mining.amie import AmieMiner

@@ -36,7 +36,7 @@ from benchmarks.process_cost import peak_memory_mb
 from benchmarks.scale_mining_report import write_reports
 from rulerag.console import guarded
 from rulerag.errors import MiningError
-from rulerag.evaluation.experiment import versions
+from rulerag.evaluation.runner import versions
 from rulerag.io import prepare_folder, read_json, write_json
 from rulerag.kg.graph import FactTable
 from rulerag.kg.worlds import World

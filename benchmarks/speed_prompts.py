@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rulerag.build import make_retriever, make_selector
-from rulerag.config import Config
+from rulerag.assembly.build import make_retriever, make_selector
+from rulerag.composition.config import Config
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import GenerationRequest
 

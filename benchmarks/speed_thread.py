@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rulerag.build import make_pipeline, make_retriever
+from rulerag.assembly.build import make_pipeline, make_retriever
+from rulerag.assembly.presets import preset
 from rulerag.errors import DataError
 from rulerag.io import prepare_folder, write_json
 from rulerag.kg.graph import FactTable, KnowledgeGraph
 from rulerag.mining.tlogic import TLogicMiner
-from rulerag.presets import preset
 from rulerag.ruleqa.build import build
 
 __all__ = ["main"]

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
-from rulerag.build import make_pipeline
-from rulerag.config import Config
+from rulerag.assembly.build import make_pipeline
+from rulerag.assembly.presets import preset
+from rulerag.composition.config import Config
+from rulerag.composition.registry import innermost
 from rulerag.console import guarded
 from rulerag.evaluation.metrics import AnswerMatcher, answer_metrics, mean_metrics
 from rulerag.io import prepare_folder, write_json, write_text
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.presets import preset
-from rulerag.registry import innermost
 from rulerag.ruleqa.build import build
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.validation_split import validation_graph

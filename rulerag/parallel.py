@@ -21,7 +21,7 @@ from itertools import islice
 from typing import Any, Protocol, TypeVar, runtime_checkable
 from weakref import WeakSet
 
-from rulerag.chunks import (
+from rulerag.arrays import (
     AHEAD,
     Initializer,
     chunks_of,

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from rulerag.build import TOP_KEYS, make_pipeline, open_dataset
-from rulerag.config import Config, load_config, parse_file
-from rulerag.demo import mine_world, world_dataset
+from rulerag.assembly.build import TOP_KEYS, make_pipeline, open_dataset
+from rulerag.assembly.demo import mine_world, world_dataset
+from rulerag.assembly.presets import CONFIGS, method, preset
+from rulerag.composition.config import Config, load_config, parse_file
+from rulerag.composition.registry import innermost
 from rulerag.evaluation.metrics import metric
 from rulerag.kg.worlds import World
-from rulerag.presets import CONFIGS, method, preset
-from rulerag.registry import innermost
 from rulerag.retrieval.encoders_loading import NANO_ENCODER
 from rulerag.retrieval.learned_merging import MergeWeights
 from rulerag.ruleqa.build import BENCHMARKS

@@ -19,14 +19,14 @@ import numpy.typing as npt
 import torch
 from tqdm import tqdm
 
-from rulerag.build import make_retriever, make_selector
-from rulerag.config import Config
+from rulerag.assembly.build import make_retriever, make_selector
+from rulerag.assembly.presets import experiment
+from rulerag.composition.config import Config
+from rulerag.composition.registry import innermost
 from rulerag.console import guarded
 from rulerag.errors import EmptyDataError
 from rulerag.evaluation.metrics import AnswerMatcher
 from rulerag.io import read_json
-from rulerag.presets import experiment
-from rulerag.registry import innermost
 from rulerag.retrieval.learned_merging import FEATURES, LearnedMerger, MergeWeights
 from rulerag.retrieval.merging import SearchHits
 from rulerag.retrieval.pooled import PooledRetriever, check_rows

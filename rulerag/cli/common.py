@@ -13,12 +13,12 @@ from typing import Annotated, Any
 
 import typer
 
-from rulerag.build import Options, make_pipeline, open_dataset
-from rulerag.config import Config
+from rulerag.assembly.build import Options, make_pipeline, open_dataset
+from rulerag.assembly.presets import experiment, fragments, preset
+from rulerag.composition.config import Config
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
 from rulerag.io import STANDARD_OUTPUT, check_output
 from rulerag.pipeline import RuleRAGPipeline
-from rulerag.presets import experiment, fragments, preset
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Query
 
@@ -120,12 +120,12 @@ class Target:
 
     Args:
         place: the folder or the file.
-        retriever: see :func:`~rulerag.presets.preset`, like the next two; None where not given.
+        retriever: see :func:`~rulerag.assembly.presets.preset`, like the next two; None where not given.
         rules: see there.
         top_k: see there.
         query_set: the queries to ask; for an experiment in place of its own.
         index: a built index.
-        encoder: see :func:`~rulerag.presets.preset`, like the next two.
+        encoder: see :func:`~rulerag.assembly.presets.preset`, like the next two.
         fusion: see there.
         generator: see there.
     """

@@ -26,9 +26,9 @@ from rulerag.cli.common import (
     say,
     show_progress,
 )
+from rulerag.composition.registry import retriever_name
 from rulerag.errors import ConfigError, DataError, OutputError
 from rulerag.io import check_folder, read_records
-from rulerag.registry import retriever_name
 from rulerag.types import Document, Query, ScoredDocument
 
 __all__ = ["index", "retrieve"]

@@ -221,7 +221,7 @@ def _write(
     html: Path | None,
 ) -> None:
     """The records and the page, where they are wanted."""
-    from rulerag.evaluation.html import write_report
+    from rulerag.evaluation.page.html import write_report
 
     records = [explanation.to_json() for explanation in explanations]
     if out is not None:
@@ -248,7 +248,7 @@ def _rerun(
 
     Retrieval is put together anew, so that nothing of them is left; the reader stays.
     """
-    from rulerag.build import make_retriever, make_selector
+    from rulerag.assembly.build import make_retriever, make_selector
     from rulerag.explanation.rerun import rerun_retrieval
 
     config, whole, pipeline = chosen.config(), opened.dataset, opened.pipeline

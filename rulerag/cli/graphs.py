@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rulerag.build import make_miner
+from rulerag.assembly.build import make_miner
 from rulerag.cli.banks import (
     PruneCoveredOption,
     PruneOption,
@@ -17,12 +17,12 @@ from rulerag.cli.banks import (
     load_bank,
 )
 from rulerag.cli.common import QuietOption, check_outputs, say, show_progress, table
+from rulerag.composition.registry import find
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.mining.normal_form import merge_rules
 from rulerag.mining.quality import check_count, check_fraction
 from rulerag.parallel import backend as make_backend
-from rulerag.registry import find
 from rulerag.rules import RuleBank, readable
 
 __all__ = ["mine", "rules"]

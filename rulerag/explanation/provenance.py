@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from pydantic import Field, model_validator
 
+from rulerag.composition.settings import Settings
 from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError
 from rulerag.explanation.approximate import CertifiedMiner
 from rulerag.explanation.asking import VotingGenerator, refuse_another_answer
@@ -43,7 +44,6 @@ from rulerag.explanation.trace import trace_documents, trace_rules
 from rulerag.explanation.wording import shortened
 from rulerag.kg.statements import statement_lines
 from rulerag.protocols import Generator
-from rulerag.settings import Settings
 from rulerag.text import contains_answer, normalize_answer
 from rulerag.types import Answer
 

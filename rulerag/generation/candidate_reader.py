@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
+from rulerag.composition.registry import register
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
 from rulerag.kg.statements import Statements
-from rulerag.registry import register
 from rulerag.types import Candidate, Completion, Document, GenerationRequest, GroundedAtom
 
 __all__ = ["CandidateReader", "answers_by_relation"]

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from rulerag.composition.registry import register
 from rulerag.errors import ConfigError, MissingDependencyError
 from rulerag.generation.citations import Citation
 from rulerag.generation.hf_batches import Decoded, Ending, Limits, Tokens
@@ -39,7 +40,6 @@ from rulerag.generation.hf_packed_decoding import PackedDecoder
 from rulerag.generation.hf_prompts import PromptEncoder
 from rulerag.generation.prompts import Prompt, PromptTemplate
 from rulerag.io import fingerprint_object
-from rulerag.registry import register
 from rulerag.types import Completion, GenerationRequest
 
 __all__ = ["HuggingFaceGenerator"]

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from rulerag.composition.registry import register
 from rulerag.errors import ConfigError
 from rulerag.generation.citations import Citation, citation_of
 from rulerag.generation.prompts import PromptTemplate
 from rulerag.io import fingerprint_object
 from rulerag.protocols import Generator
-from rulerag.registry import register
 from rulerag.text import exact_match
 from rulerag.types import Candidate, Completion, GenerationRequest
 

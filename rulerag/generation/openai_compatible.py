@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
+from rulerag.composition.registry import register
 from rulerag.errors import (
     ConfigError,
     CutCompletionError,
@@ -29,7 +30,6 @@ from rulerag.errors import (
 from rulerag.generation.prompts import Prompt, PromptTemplate
 from rulerag.io import fingerprint_object
 from rulerag.protocols import Arrival
-from rulerag.registry import register
 from rulerag.types import Completion, GenerationRequest
 
 __all__ = ["OpenAICompatibleGenerator", "Usage"]

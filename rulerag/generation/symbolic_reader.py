@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
+from rulerag.composition.registry import register
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
 from rulerag.kg.evidence import EvidenceModel, evidence_sum
 from rulerag.kg.grounding import FactIndex, ground
 from rulerag.kg.statements import Statements
-from rulerag.registry import register
 from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.types import Candidate, Completion, Fact, GenerationRequest, GroundedAtom
 

@@ -14,12 +14,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from rulerag.composition.registry import register
 from rulerag.errors import ConfigError
 from rulerag.generation.prompt_cases import ROWS as CASES
 from rulerag.generation.prompts import PromptTemplate
 from rulerag.io import fingerprint_object
 from rulerag.protocols import Retriever, SamplingGenerator
-from rulerag.registry import register
 from rulerag.text import normalize_answer
 from rulerag.types import Candidate, Completion, GenerationRequest, Query
 

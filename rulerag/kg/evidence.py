@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import numpy.typing as npt
 
+from rulerag.composition.registry import register
 from rulerag.errors import ConfigError
-from rulerag.registry import register
 from rulerag.rules import Rule
 
 __all__ = ["EvidenceModel", "evidence_sum", "noisy_or_exponents"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rulerag.composition.registry import register
 from rulerag.errors import ConfigError, MiningError
 from rulerag.mining.amie_atoms import one_atom_candidates
 from rulerag.mining.amie_candidates import CandidateRules
@@ -20,7 +21,6 @@ from rulerag.mining.quality import (
     check_count,
     check_fraction,
 )
-from rulerag.registry import register
 from rulerag.rules import RuleBank
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rulerag.composition.registry import register
 from rulerag.errors import ConfigError, MiningError, did_you_mean
 from rulerag.mining.amie_work import TaskRunner, checkpoint_folder, thread_backend
 from rulerag.mining.memory import check_limit, check_memory
 from rulerag.mining.quality import check_count, check_fraction
 from rulerag.mining.tlogic_counts import count_one_atom
 from rulerag.mining.tlogic_rules import TemporalRules, as_rules, one_atom_columns
-from rulerag.registry import register
 from rulerag.rules import RuleBank
 
 if TYPE_CHECKING:

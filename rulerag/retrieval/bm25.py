@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
+from rulerag.composition.registry import register
 from rulerag.errors import EmptyDataError, MissingDependencyError
 from rulerag.io import fingerprint_object
-from rulerag.registry import register
 from rulerag.retrieval.corpus import (
     CorpusIndex,
     Rows,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerag.registry import register
+from rulerag.composition.registry import register
 from rulerag.retrieval.dense import DenseRetriever
 from rulerag.retrieval.encoders_loading import NANO_ENCODER, load_encoder
 from rulerag.retrieval.latest import latest_statements

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
+from rulerag.composition.registry import register
 from rulerag.errors import DataError, RetrievalError
 from rulerag.io import cache_folder, fingerprint_object
-from rulerag.registry import register
 from rulerag.retrieval.corpus import (
     CorpusIndex,
     Rows,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rulerag.composition.registry import register
 from rulerag.io import fingerprint_object
-from rulerag.registry import register
 from rulerag.types import Query, ScoredDocument
 
 __all__ = ["NoRetriever"]

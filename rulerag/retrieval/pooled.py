@@ -7,11 +7,11 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
 
+from rulerag.composition.registry import register
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
 from rulerag.kg.statements import Statements
 from rulerag.protocols import Retriever
-from rulerag.registry import register
 from rulerag.retrieval.corpus import RowSearcher, check_top_k
 from rulerag.retrieval.evidence_merging import EvidenceMerger
 from rulerag.retrieval.learned_merging import LearnedMerger, MergeWeights

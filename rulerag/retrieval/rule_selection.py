@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
+from rulerag.composition.registry import register
 from rulerag.io import fingerprint_object
-from rulerag.registry import register
 from rulerag.retrieval.corpus import check_choice, check_range
 from rulerag.rules import Rule, RuleBank
 from rulerag.types import Query

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
+from rulerag.composition.registry import register
 from rulerag.errors import EmptyDataError
 from rulerag.io import fingerprint_object
 from rulerag.kg.evidence import EvidenceModel, noisy_or_exponents
@@ -20,7 +21,6 @@ from rulerag.kg.grounding_index import TableIndex
 from rulerag.kg.grounding_table import MAX_ROWS, RulePlans
 from rulerag.kg.statements import Statements
 from rulerag.protocols import Guides, RuleSelector
-from rulerag.registry import register
 from rulerag.retrieval.corpus import check_range, check_top_k
 from rulerag.retrieval.stated import stated_first
 from rulerag.retrieval.whole_chains import naming_atom

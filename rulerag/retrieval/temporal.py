@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rulerag.composition.registry import register
 from rulerag.errors import RetrievalError
 from rulerag.io import fingerprint_object
-from rulerag.registry import register
 from rulerag.retrieval.corpus import (
     RetrievedRows,
     Rows,

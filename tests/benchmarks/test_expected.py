@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.expected import main, state_expected
-from rulerag.config import load_config
+from rulerag.composition.config import load_config
 from rulerag.errors import DataError
 from rulerag.io import write_json
 

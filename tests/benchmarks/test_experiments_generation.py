@@ -45,10 +45,10 @@ from benchmarks.retrieval_experiments import RETRIEVAL, Plan
 from benchmarks.retrieval_runs import Bench
 from benchmarks.retrieval_tables import Result
 from benchmarks.speed_generation import small_llama
+from rulerag.assembly.presets import method
 from rulerag.errors import ConfigError, DataError
 from rulerag.io import read_json, write_json
 from rulerag.kg.worlds import World
-from rulerag.presets import method
 from rulerag.ruleqa.build import RuleQASettings, build
 
 pytestmark = [

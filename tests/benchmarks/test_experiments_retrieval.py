@@ -19,10 +19,10 @@ from benchmarks.retrieval_rows import CONTROLS, FUSIONS, PAIRS, PAPER_BEST, ROWS
 from benchmarks.retrieval_runs import Bench, isolated, run_row, train
 from benchmarks.retrieval_searches import Remembered
 from benchmarks.retrieval_tables import COMPARED, comparison_table, results_of
+from rulerag.assembly.presets import method
 from rulerag.errors import ConfigError, RetrievalError
 from rulerag.io import read_json, write_json
 from rulerag.kg.worlds import World
-from rulerag.presets import method
 from rulerag.retrieval.bm25 import BM25Retriever
 from rulerag.ruleqa.build import RuleQASettings, build
 from rulerag.ruleqa.dataset import RuleQADataset

@@ -7,8 +7,8 @@ import pytest
 from benchmarks.generation_rows import PAIRS as READING_PAIRS
 from benchmarks.generation_rows import reading_row
 from benchmarks.retrieval_rows import PAIRS, row
-from rulerag.config import Config
-from rulerag.presets import method
+from rulerag.assembly.presets import method
+from rulerag.composition.config import Config
 from rulerag.retrieval.pooled import PooledRetriever
 from rulerag.retrieval.rule_guided import RuleGuidedRetriever
 from rulerag.ruleqa.settings import GRAPHS

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.tune import TABLES, tune
-from rulerag.config import Config
-from rulerag.demo import mine_world, world_dataset
+from rulerag.assembly.demo import mine_world, world_dataset
+from rulerag.composition.config import Config
 from rulerag.kg.worlds import World
 
 

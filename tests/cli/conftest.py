@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
+from rulerag.assembly.demo import mine_world, world_dataset
 from rulerag.cli import main
-from rulerag.demo import mine_world, world_dataset
 from rulerag.kg.worlds import World
 from rulerag.ruleqa.dataset import RuleQADataset
 

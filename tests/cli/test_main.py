@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from rulerag import __version__ as version
+from rulerag.assembly.demo import mine_world, world_dataset
 from rulerag.cli.app import COMMANDS
 from rulerag.console import guarded
-from rulerag.demo import mine_world, world_dataset
 from rulerag.errors import ConfigError
 from rulerag.kg.worlds import World
 from rulerag.rules import Atom, Rule, RuleBank
@@ -54,7 +54,7 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
         "import sys; from rulerag.cli import main\n"
         "try: main(['--help'])\n"
         "except SystemExit: pass\n"
-        "heavy = {'numpy', 'tqdm', 'omegaconf', 'pydantic', 'rulerag.build'}\n"
+        "heavy = {'numpy', 'tqdm', 'omegaconf', 'pydantic', 'rulerag.assembly.build'}\n"
         "sys.stderr.write(str(sorted(heavy & {*sys.modules})))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

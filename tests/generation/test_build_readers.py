@@ -9,9 +9,9 @@ import pytest
 import transformers
 
 from benchmarks.speed_generation import small_llama
-from rulerag.build import make_pipeline
-from rulerag.config import Config
-from rulerag.demo import mine_world, world_dataset
+from rulerag.assembly.build import make_pipeline
+from rulerag.assembly.demo import mine_world, world_dataset
+from rulerag.composition.config import Config
 from rulerag.errors import ConfigError
 from rulerag.generation.hybrid import HybridReader
 from rulerag.generation.verified_thought import ChainOfKnowledge, VerifyAndEdit

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.ruleqa import main
-from rulerag.build import Options, make_pipeline
+from rulerag.assembly.build import Options, make_pipeline
+from rulerag.assembly.presets import preset
 from rulerag.errors import EmptyDataError
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.presets import preset
 from rulerag.ruleqa.build import build
 from rulerag.ruleqa.check import check_leakage
 from rulerag.ruleqa.dataset import RuleQADataset

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from benchmarks.speed_generation import small_llama
-from rulerag.config import Config
+from rulerag.composition.config import Config
 from rulerag.generation.prompts import PromptTemplate
 from rulerag.kg.worlds import World
 from rulerag.ruleqa.build import RuleQASettings, build

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rulerag.config import Config
+from rulerag.assembly.presets import preset
+from rulerag.composition.config import Config
 from rulerag.errors import EmptyDataError
-from rulerag.presets import preset
 from rulerag.retrieval.learned_merging import FEATURES, MergeWeights
 from rulerag.ruleqa.dataset import RuleQADataset
 from training.merging import START, Asked, fit, learn_weights, main, recall_at

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerag.config import Config, load_config
+from rulerag.composition.config import Config, load_config
+from rulerag.composition.registry import known_keys
 from rulerag.console import guarded
 from rulerag.io import read_text
-from rulerag.registry import known_keys
 
 __all__ = ["run_training", "write_card"]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.build import make_retriever, make_selector
-from rulerag.config import Config
+from rulerag.assembly.build import make_retriever, make_selector
+from rulerag.composition.config import Config
 from rulerag.errors import EmptyDataError
 from rulerag.generation.citations import Citation, citation_of
 from rulerag.generation.prompt_cases import Case

@@ -19,7 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rulerag.config import Config
+from rulerag.composition.config import Config
 from rulerag.errors import ConfigError
 from rulerag.generation.hf_loading import NANO_LLAMA, stated_template
 from rulerag.io import read_json, write_json, write_text

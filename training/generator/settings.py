@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
-from rulerag.config import Config
+from rulerag.composition.config import Config
 from rulerag.generation.hf_loading import stated_template
 from rulerag.generation.prompts import PromptTemplate
 from rulerag.generation.prompts_compact import CompactTemplate
@@ -15,7 +15,7 @@ __all__ = ["METHODS", "GeneratorSettings"]
 
 METHODS = ("rgft", "ssft")
 _SCHEDULES = ("linear", "cosine", "constant_with_warmup")
-# How documents are found for an example: the sections of an experiment file, read by rulerag.build.
+# How documents are found for an example: the sections of an experiment file, read by rulerag.assembly.build.
 _RETRIEVAL = ("selector", "retriever")
 
 

@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rulerag.config import Config
+from rulerag.composition.config import Config
 from rulerag.errors import ConfigError
 from rulerag.retrieval.encoders import SentenceEncoder
 from rulerag.retrieval.encoders_loading import load_encoder

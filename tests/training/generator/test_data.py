@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.speed_generation import small_llama
-from rulerag.config import Config, load_config
+from rulerag.composition.config import Config, load_config
 from rulerag.errors import ConfigError, EmptyDataError, GenerationError
 from rulerag.generation.citations import Citation
 from rulerag.generation.huggingface import HuggingFaceGenerator

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from rulerag.config import load_config
+from rulerag.composition.config import load_config
 from rulerag.errors import ConfigError, RetrievalError
 from rulerag.io import read_json
 from rulerag.retrieval.dense_checkpoints import open_dense

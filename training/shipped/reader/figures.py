@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerag.build import make_pipeline
-from rulerag.config import Config
+from rulerag.assembly.build import make_pipeline
+from rulerag.assembly.presets import preset
+from rulerag.composition.config import Config
 from rulerag.console import guarded
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.generation.prompts_compact import CompactTemplate
@@ -17,7 +18,6 @@ from rulerag.io import write_json, write_text
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.kg.grounding import FactIndex, ground
 from rulerag.kg.worlds import World
-from rulerag.presets import preset
 from rulerag.ruleqa.build import BENCHMARKS, RuleQASettings, build
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.validation_split import validation_graph

@@ -1,7 +1,7 @@
 """The composition root: a configuration becomes objects here and nowhere else.
 
 :class:`Builder` walks nested sections: each is a component of the registry, its keys become
-arguments, the parameters named in :data:`~rulerag.registry.SHARED` are filled from the dataset.
+arguments, the parameters named in :data:`~rulerag.composition.registry.SHARED` are filled from the dataset.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rulerag.config import Config
+from rulerag.composition.config import Config
+from rulerag.composition.registry import FAMILIES, Entry, find, names
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.protocols import Generator, Retriever, RuleMiner, RuleSelector
-from rulerag.registry import FAMILIES, Entry, find, names
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.rules import RuleBank
 

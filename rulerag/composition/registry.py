@@ -12,7 +12,7 @@ A component is one class (or function that makes one) under ``@register(family, 
   ``parts`` names others) holds a component of it. Wrappers nest in a configuration as they nest in
   code: ``{type: guided, merge: evidence, retriever: {type: bm25}}``.
 - A parameter with the name of a **shared resource** (:data:`SHARED`: the documents, the rule bank,
-  labels …) is no setting: the builder (:mod:`rulerag.build`) hands it over.
+  labels …) is no setting: the builder (:mod:`rulerag.assembly.build`) hands it over.
 - Nothing is imported until a name is used. The names of the library's own components are read from
   the decorators in its source files; a package of others names a module of its own in the entry
   point group ``rulerag.components``, which is imported when a name is not the library's.
@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_or
 from rulerag.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
-    from rulerag.settings import Settings
+    from rulerag.composition.settings import Settings
 
 __all__ = [
     "FAMILIES",
@@ -83,7 +83,7 @@ SHARED = frozenset(
         "progress",
     }
 )
-"""What a constructor may ask for by the name of a parameter; see :mod:`rulerag.build`."""
+"""What a constructor may ask for by the name of a parameter; see :mod:`rulerag.assembly.build`."""
 
 GROUP = "rulerag.components"
 """The entry point group of packages that add components."""
@@ -338,7 +338,7 @@ def _injected(maker: Callable[..., Any], shared: Mapping[str, str]) -> dict[str,
 def _settings_of(maker: Callable[..., Any], name: str, others: set[str]) -> type[Settings]:
     import pydantic  # here: components are registered without it
 
-    from rulerag.settings import Settings
+    from rulerag.composition.settings import Settings
 
     function = maker.__init__ if isinstance(maker, type) else maker  # type: ignore[misc]
     scope = getattr(inspect.unwrap(function), "__globals__", {})

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import rulerag
-from rulerag.build import TOP_KEYS
-from rulerag.config import (
+from rulerag.assembly.build import TOP_KEYS
+from rulerag.composition.config import (
     Config,
     frozen,
     load_config,
@@ -25,10 +25,10 @@ from rulerag.config import (
     parse_override,
     read_values,
 )
+from rulerag.composition.registry import known_keys, names
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.generation.hf_loading import NANO_LLAMA
 from rulerag.io import read_json
-from rulerag.registry import known_keys, names
 from rulerag.retrieval.fusion import check_method
 
 __all__ = ["CONFIGS", "RULES", "experiment", "fragments", "method", "preset"]
@@ -107,7 +107,7 @@ def method(
         name: ``<retriever>__<generator>``.
         benchmark: a file of ``configs/datasets/``, or another name: then nothing differs, but for
             what ``static`` says.
-        overrides: ``key=value``, see :func:`~rulerag.config.load_config`; every key of a component
+        overrides: ``key=value``, see :func:`~rulerag.composition.config.load_config`; every key of a component
             may be set.
         static: whether a dataset of another name has no dates.
 

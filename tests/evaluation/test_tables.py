@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from rulerag.errors import DataError, DataFormatError, EmptyDataError, UnknownNameError
-from rulerag.evaluation.experiment import run_experiment
-from rulerag.evaluation.report import (
+from rulerag.evaluation.runner import run_experiment
+from rulerag.evaluation.tables import (
     expected_rows,
     load_results,
     results_table,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rulerag.demo import check_mining, mine_world, run_demo, world_dataset
+from rulerag.assembly.demo import check_mining, mine_world, run_demo, world_dataset
 from rulerag.errors import ConfigError, OutputError
 from rulerag.kg.worlds import World
 from rulerag.ruleqa.dataset import RuleQADataset

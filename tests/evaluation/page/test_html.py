@@ -15,8 +15,8 @@ from xml.etree import ElementTree
 import pytest
 
 from rulerag.errors import DataFormatError, OutputError
-from rulerag.evaluation.html import render_report, rule_rows, write_report
-from rulerag.evaluation.svg import (
+from rulerag.evaluation.page.html import render_report, rule_rows, write_report
+from rulerag.evaluation.page.svg import (
     confidence_mark,
     document_roles,
     evidence_flow,

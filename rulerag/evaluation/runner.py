@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from rulerag import __version__
-from rulerag.config import Config
+from rulerag.composition.config import Config
+from rulerag.composition.registry import retriever_name
 from rulerag.errors import (
     DataFormatError,
     EmptyDataError,
@@ -45,7 +46,6 @@ from rulerag.io import (
     write_text,
 )
 from rulerag.output_folder import output_folder
-from rulerag.registry import retriever_name
 from rulerag.retrieval.runs import write_run
 from rulerag.types import Document, ScoredDocument
 

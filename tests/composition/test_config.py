@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rulerag.config import Config, load_config
+from rulerag.composition.config import Config, load_config
 from rulerag.errors import ConfigError, DataFormatError
 
 BASE = """

@@ -14,12 +14,21 @@ from typing import Any, Literal
 import pytest
 
 import rulerag
-from rulerag import protocols, registry
-from rulerag.build import Builder
-from rulerag.config import Config
+from rulerag import protocols
+from rulerag.assembly.build import Builder
+from rulerag.composition import registry
+from rulerag.composition.config import Config
+from rulerag.composition.registry import (
+    FAMILIES,
+    find,
+    innermost,
+    known_keys,
+    names,
+    register,
+    retriever_name,
+)
+from rulerag.composition.settings import Settings
 from rulerag.errors import ConfigError
-from rulerag.registry import FAMILIES, find, innermost, known_keys, names, register, retriever_name
-from rulerag.settings import Settings
 
 SEAMS = {
     "miner": protocols.RuleMiner,
@@ -92,7 +101,7 @@ def test_the_names_read_from_source_are_those_that_register() -> None:
 
 def test_naming_components_imports_none_of_them() -> None:
     code = (
-        "import sys; from rulerag.registry import names; names('retriever'); names('miner')\n"
+        "import sys; from rulerag.composition.registry import names; names('retriever'); names('miner')\n"
         "print(sorted({'torch', 'pydantic', 'numpy', 'rulerag.retrieval.bm25'} & {*sys.modules}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -187,7 +196,7 @@ def test_plug_ins_add_components_and_one_that_fails_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "plugged_in.py").write_text(
-        "from rulerag.registry import register\n\n\n"
+        "from rulerag.composition.registry import register\n\n\n"
         '@register("retriever", "plugged")\n'
         "class Plugged:\n"
         "    def __init__(self, documents, *, depth: int = 3) -> None:\n"

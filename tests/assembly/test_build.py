@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rulerag.build import (
+from rulerag.assembly.build import (
     Options,
     make_miner,
     make_pipeline,
@@ -16,8 +16,8 @@ from rulerag.build import (
     make_selector,
     open_dataset,
 )
-from rulerag.config import Config
-from rulerag.demo import mine_world, world_dataset
+from rulerag.assembly.demo import mine_world, world_dataset
+from rulerag.composition.config import Config
 from rulerag.errors import ConfigError, DataError, FingerprintError, RetrievalError
 from rulerag.kg.worlds import World
 from rulerag.pipeline import RuleRAGPipeline

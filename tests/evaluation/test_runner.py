@@ -14,7 +14,7 @@ from pathlib import Path
 import ir_measures
 import pytest
 
-from rulerag.config import Config, load_config
+from rulerag.composition.config import Config, load_config
 from rulerag.errors import (
     DataFormatError,
     EmptyDataError,
@@ -22,8 +22,8 @@ from rulerag.errors import (
     GenerationError,
     OutputError,
 )
-from rulerag.evaluation.experiment import run_experiment, versions
 from rulerag.evaluation.metrics import metric
+from rulerag.evaluation.runner import run_experiment, versions
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Answer, Query
@@ -299,7 +299,7 @@ SCRIPT = """
 import sys, time
 from pathlib import Path
 from rulerag.ruleqa.dataset import RuleQADataset
-from rulerag.evaluation.experiment import run_experiment
+from rulerag.evaluation.runner import run_experiment
 from rulerag.types import Answer, Completion
 
 class Slow:

@@ -10,11 +10,12 @@ from typing import Any
 
 from tqdm import tqdm
 
-from rulerag.build import make_miner, make_pipeline
-from rulerag.config import Config
-from rulerag.evaluation.experiment import run_experiment
-from rulerag.evaluation.html import rule_rows, write_report
-from rulerag.evaluation.report import results_table
+from rulerag.assembly.build import make_miner, make_pipeline
+from rulerag.assembly.presets import preset
+from rulerag.composition.config import Config
+from rulerag.evaluation.page.html import rule_rows, write_report
+from rulerag.evaluation.runner import run_experiment
+from rulerag.evaluation.tables import results_table
 from rulerag.explanation.narrative import AnswerExplanation
 from rulerag.explanation.provenance import explain_answer
 from rulerag.io import write_json, write_jsonl
@@ -22,7 +23,6 @@ from rulerag.kg.verbalization import Verbalizer
 from rulerag.kg.worlds import World
 from rulerag.output_folder import output_folder
 from rulerag.pipeline import RuleRAGPipeline
-from rulerag.presets import preset
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.questions import graph_labels, queries_from_facts
 from rulerag.rules import RuleBank

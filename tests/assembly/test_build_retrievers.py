@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from rulerag.build import Options, make_retriever, make_selector
-from rulerag.config import Config
-from rulerag.demo import mine_world, world_dataset
+from rulerag.assembly.build import Options, make_retriever, make_selector
+from rulerag.assembly.demo import mine_world, world_dataset
+from rulerag.composition.config import Config
 from rulerag.errors import ConfigError, FingerprintError, RetrievalError
 from rulerag.kg.worlds import World
 from rulerag.protocols import Retriever

@@ -12,8 +12,13 @@ from markupsafe import Markup, escape
 from rulerag import __version__
 from rulerag.errors import DataFormatError
 from rulerag.evaluation.metrics import metric
-from rulerag.evaluation.report import expected_rows, format_value, results_table
-from rulerag.evaluation.svg import confidence_mark, document_roles, evidence_flow, recall_curves
+from rulerag.evaluation.page.svg import (
+    confidence_mark,
+    document_roles,
+    evidence_flow,
+    recall_curves,
+)
+from rulerag.evaluation.tables import expected_rows, format_value, results_table
 from rulerag.explanation.shown import SUBSETS, ShownRule, percent
 from rulerag.explanation.trace import RuleTrace
 from rulerag.explanation.wording import capital, factored

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from rulerag.build import make_pipeline
-from rulerag.demo import mine_world, world_dataset
+from rulerag.assembly.build import make_pipeline
+from rulerag.assembly.demo import mine_world, world_dataset
+from rulerag.assembly.presets import RULES, experiment, method, preset
+from rulerag.composition.registry import innermost, names
 from rulerag.errors import ConfigError
 from rulerag.kg.worlds import World
-from rulerag.presets import RULES, experiment, method, preset
-from rulerag.registry import innermost, names
 from rulerag.retrieval.rule_guided import RuleGuidedRetriever
 
 
