@@ -41,17 +41,17 @@ from benchmarks.explanation_contextcite_cases import (
 )
 from rulerag.errors import ProbeBudgetError, RuleRAGError
 from rulerag.evaluation.significance import holm, paired_randomization_test
-from rulerag.explanation.approximate import CertifiedMiner
-from rulerag.explanation.attribution import LinearSurrogate
-from rulerag.explanation.details import attributions
-from rulerag.explanation.faithfulness import (
+from rulerag.explanation.attribution.guided import LOG_MARGIN
+from rulerag.explanation.attribution.registry import attributions
+from rulerag.explanation.attribution.surrogate import rule_surrogate
+from rulerag.explanation.attribution.values import LinearSurrogate
+from rulerag.explanation.faithfulness.curves import (
     comprehensiveness,
     linear_datamodeling_score,
     unasked_subsets,
 )
-from rulerag.explanation.guided_surrogate import LOG_MARGIN
-from rulerag.explanation.results import CertifiedRules
-from rulerag.explanation.surrogate import rule_surrogate
+from rulerag.explanation.records.results import CertifiedRules
+from rulerag.explanation.source_rules.certified import CertifiedMiner
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.io import prepare_folder, write_json, write_text
 

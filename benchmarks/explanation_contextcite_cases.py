@@ -20,10 +20,10 @@ import numpy as np
 
 from benchmarks.world_questions import world_questions
 from rulerag.errors import GenerationError, MissingDependencyError
-from rulerag.explanation.lattice import mask_of
-from rulerag.explanation.log_probability import ResponseScorer
-from rulerag.explanation.probe import ProbeEngine
-from rulerag.explanation.values import SetValue, valued
+from rulerag.explanation.lattice.subsets import mask_of
+from rulerag.explanation.probing.engine import ProbeEngine
+from rulerag.explanation.probing.log_probability import ResponseScorer
+from rulerag.explanation.probing.values import SetValue, valued
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.kg.worlds import World
 from rulerag.types import GenerationRequest

@@ -25,22 +25,22 @@ from typing import Any
 
 from benchmarks.world_questions import world_questions
 from rulerag.errors import ProbeBudgetError
-from rulerag.explanation.approximate import CertifiedMiner
-from rulerag.explanation.attribution import Attribution
-from rulerag.explanation.details import attributions
-from rulerag.explanation.faithfulness import (
+from rulerag.explanation.attribution.registry import attributions
+from rulerag.explanation.attribution.surrogate import linear_surrogate, rule_surrogate
+from rulerag.explanation.attribution.values import Attribution
+from rulerag.explanation.faithfulness.curves import (
     comprehensiveness,
     linear_datamodeling_score,
     rule_scores,
     sufficiency,
 )
-from rulerag.explanation.lattice import mask_of
-from rulerag.explanation.planted import PlantedAnswer
-from rulerag.explanation.predicates import matches_answer
-from rulerag.explanation.probe import ProbeEngine
-from rulerag.explanation.results import CertifiedRules
-from rulerag.explanation.surrogate import linear_surrogate, rule_surrogate
-from rulerag.explanation.values import SetValue, valued
+from rulerag.explanation.faithfulness.planted import PlantedAnswer
+from rulerag.explanation.lattice.subsets import mask_of
+from rulerag.explanation.probing.engine import ProbeEngine
+from rulerag.explanation.probing.predicates import matches_answer
+from rulerag.explanation.probing.values import SetValue, valued
+from rulerag.explanation.records.results import CertifiedRules
+from rulerag.explanation.source_rules.certified import CertifiedMiner
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.io import write_json
 from rulerag.kg.worlds import World

@@ -33,10 +33,10 @@ from benchmarks.explanation_reader import ExtractiveReader
 from rulerag.assembly.build import make_generator
 from rulerag.composition.config import Config, load_config
 from rulerag.errors import RuleRAGError
-from rulerag.explanation.cache import AnswerCache, CachedGenerator
-from rulerag.explanation.miners import DualMiner, MonoMiner
-from rulerag.explanation.predicates import OutputPredicate, is_correct
-from rulerag.explanation.probe import ProbeEngine
+from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
+from rulerag.explanation.probing.engine import ProbeEngine
+from rulerag.explanation.probing.predicates import OutputPredicate, is_correct
+from rulerag.explanation.source_rules.exact import DualMiner, MonoMiner
 from rulerag.io import prepare_folder, write_json
 from rulerag.protocols import Generator
 from rulerag.ruleqa.dataset import RuleQADataset

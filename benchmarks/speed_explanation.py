@@ -20,10 +20,10 @@ from typing import Any
 
 from benchmarks.world_questions import world_questions
 from rulerag.errors import GenerationError
-from rulerag.explanation.cache import AnswerCache, CachedGenerator
-from rulerag.explanation.miners import DualMiner
-from rulerag.explanation.predicates import matches_answer, negate
-from rulerag.explanation.probe import ProbeEngine
+from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
+from rulerag.explanation.probing.engine import ProbeEngine
+from rulerag.explanation.probing.predicates import matches_answer, negate
+from rulerag.explanation.source_rules.exact import DualMiner
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.io import prepare_folder, write_json
 from rulerag.kg.worlds import World

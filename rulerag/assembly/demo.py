@@ -16,8 +16,8 @@ from rulerag.composition.config import Config
 from rulerag.evaluation.page.html import rule_rows, write_report
 from rulerag.evaluation.runner import run_experiment
 from rulerag.evaluation.tables import results_table
-from rulerag.explanation.narrative import AnswerExplanation
-from rulerag.explanation.provenance import explain_answer
+from rulerag.explanation.report.explain import explain_answer
+from rulerag.explanation.report.narrative import AnswerExplanation
 from rulerag.io import write_json, write_jsonl
 from rulerag.kg.verbalization import Verbalizer
 from rulerag.kg.worlds import World

@@ -43,8 +43,8 @@ from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Answer, Document, Query
 
 if TYPE_CHECKING:
-    from rulerag.explanation.narrative import AnswerExplanation
-    from rulerag.explanation.predicates import Predicate
+    from rulerag.explanation.probing.predicates import Predicate
+    from rulerag.explanation.report.narrative import AnswerExplanation
     from rulerag.protocols import Generator
 
 __all__ = ["explain"]
@@ -134,12 +134,12 @@ def explain(
     quiet: QuietOption = False,
 ) -> None:
     """Explain answers: guiding rules, documents, minimal retention and omission rules."""
-    from rulerag.explanation.asking import VotingGenerator, refuse_another_answer
-    from rulerag.explanation.cache import AnswerCache
-    from rulerag.explanation.log_probability import check_value
-    from rulerag.explanation.predicates import predicate_pair
-    from rulerag.explanation.provenance import ExplainSettings, explain_answer
-    from rulerag.explanation.rule_faithfulness import mean_rule_faithfulness
+    from rulerag.explanation.faithfulness.rules import mean_rule_faithfulness
+    from rulerag.explanation.probing.asking import VotingGenerator, refuse_another_answer
+    from rulerag.explanation.probing.cache import AnswerCache
+    from rulerag.explanation.probing.log_probability import check_value
+    from rulerag.explanation.probing.predicates import predicate_pair
+    from rulerag.explanation.report.explain import ExplainSettings, explain_answer
 
     check_outputs(out, html)
     settings = ExplainSettings.read(
@@ -249,7 +249,7 @@ def _rerun(
     Retrieval is put together anew, so that nothing of them is left; the reader stays.
     """
     from rulerag.assembly.build import make_retriever, make_selector
-    from rulerag.explanation.rerun import rerun_retrieval
+    from rulerag.explanation.report.rerun import rerun_retrieval
 
     config, whole, pipeline = chosen.config(), opened.dataset, opened.pipeline
 

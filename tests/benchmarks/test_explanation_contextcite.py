@@ -12,10 +12,10 @@ import pytest
 
 from benchmarks import explanation_contextcite as comparison
 from benchmarks.explanation_contextcite_cases import ContextCite, Question, questions
-from rulerag.explanation.details import attributions
-from rulerag.explanation.faithfulness import linear_datamodeling_score
-from rulerag.explanation.provenance import explain_answer
-from rulerag.explanation.surrogate import fit_lasso
+from rulerag.explanation.attribution.registry import attributions
+from rulerag.explanation.attribution.surrogate import fit_lasso
+from rulerag.explanation.faithfulness.curves import linear_datamodeling_score
+from rulerag.explanation.report.explain import explain_answer
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.types import Answer, ScoredDocument
 

@@ -8,8 +8,8 @@ import pytest
 from benchmarks.explanation_certified import BARS
 from benchmarks.explanation_certified import measure as measure_rules
 from benchmarks.explanation_explainers import BUDGETS, EXPLAINERS, formulas, measure, worlds
-from rulerag.explanation.details import attributions
-from rulerag.explanation.miners import MonoMiner
+from rulerag.explanation.attribution.registry import attributions
+from rulerag.explanation.source_rules.exact import MonoMiner
 
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "explanations"
 

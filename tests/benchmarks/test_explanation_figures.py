@@ -11,7 +11,7 @@ import pytest
 from benchmarks import explanation_figures as figures
 from benchmarks.explanation_hotpotqa import SentenceQuestion, sentence_questions
 from benchmarks.explanation_reader import ExtractiveReader
-from rulerag.explanation.cache import AnswerCache
+from rulerag.explanation.probing.cache import AnswerCache
 from rulerag.types import Document, GenerationRequest, Query
 
 ROOT = Path(__file__).resolve().parents[2]

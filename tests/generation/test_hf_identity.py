@@ -14,9 +14,9 @@ import transformers
 
 from rulerag import io
 from rulerag.errors import DroppedDocumentsError
-from rulerag.explanation.cache import AnswerCache, CachedGenerator
-from rulerag.explanation.log_probability import response_engine
-from rulerag.explanation.probe import ProbeEngine
+from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
+from rulerag.explanation.probing.engine import ProbeEngine
+from rulerag.explanation.probing.log_probability import response_engine
 from rulerag.generation.hf_identity import Weights, folder_identity, tokenizer_identity
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.generation.prompts import Prompt, PromptTemplate

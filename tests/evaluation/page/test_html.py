@@ -22,8 +22,8 @@ from rulerag.evaluation.page.svg import (
     evidence_flow,
     recall_curves,
 )
-from rulerag.explanation.provenance import explain_answer
-from rulerag.explanation.shown import Certificate, ShownRule
+from rulerag.explanation.records.shown import Certificate, ShownRule
+from rulerag.explanation.report.explain import explain_answer
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.types import (

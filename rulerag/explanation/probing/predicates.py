@@ -1,0 +1,259 @@
+"""Output predicates: questions with the answer yes or no about one output.
+
+Any function from a text to a Boolean is a predicate. Those made here also say in words what they
+ask, and ``~predicate`` is their opposite.
+
+References:
+    Rorseth et al. 2025 (arXiv:2510.22689), section 3.1: the output predicate O.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rulerag.errors import ConfigError, GenerationError, PredicateError, did_you_mean
+from rulerag.explanation.records.wording import shortened
+from rulerag.text import contains_answer, exact_match, normalize_answer
+
+__all__ = [
+    "OutputPredicate",
+    "Predicate",
+    "is_correct",
+    "matches_answer",
+    "negate",
+    "predicate_pair",
+]
+
+Predicate = Callable[[str], bool]
+"""A question with the answer yes or no about one output."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputPredicate:
+    """A named predicate.
+
+    Args:
+        test: whether an output meets the condition.
+        holds: the condition in words, such as ``the output is empty``.
+        fails: its opposite in words.
+        test_many: the verdicts on several outputs, where asking them together is cheaper.
+    """
+
+    test: Callable[[str], bool]
+    holds: str
+    fails: str
+    test_many: Callable[[Sequence[str]], Sequence[bool]] | None = None
+
+    def __call__(self, output: str) -> bool:
+        """Whether the output meets the condition."""
+        return self.test(output)
+
+    def many(self, outputs: Sequence[str]) -> list[bool]:
+        """Whether each output meets the condition."""
+        return list(self.test_many(outputs) if self.test_many else map(self.test, outputs))
+
+    def __invert__(self) -> OutputPredicate:
+        """The opposite condition."""
+
+        def fail(outputs: Sequence[str]) -> list[bool]:
+            return [not verdict for verdict in self.many(outputs)]
+
+        return OutputPredicate(lambda output: not self.test(output), self.fails, self.holds, fail)
+
+    def __str__(self) -> str:
+        """The condition in words."""
+        return self.holds
+
+
+_NOT = {"matches": "does not match", "contains": "does not contain", "is exactly": "is not exactly"}
+
+
+def _of_output(test: Callable[[str], bool], verb: str, what: str) -> OutputPredicate:
+    return OutputPredicate(test, f"the output {verb} {what}", f"the output {_NOT[verb]} {what}")
+
+
+def matches_answer(text: str) -> OutputPredicate:
+    """The output equals ``text`` after normalisation (case, punctuation, articles, spaces)."""
+    wanted = normalize_answer(text)
+    return _of_output(lambda output: normalize_answer(output) == wanted, "matches", repr(text))
+
+
+def equals(text: str) -> OutputPredicate:
+    """The output equals ``text``, character by character."""
+    return _of_output(lambda output: output == text, "is exactly", repr(text))
+
+
+def contains(text: str) -> OutputPredicate:
+    """``text`` stands in the output, both normalised, on token boundaries.
+
+    Raises:
+        ConfigError: nothing of ``text`` is left after normalisation.
+    """
+    if not normalize_answer(text):
+        raise ConfigError(f"nothing to look for in {text!r}", key="text", hint="give a word")
+    return _of_output(lambda output: contains_answer(output, [text]), "contains", repr(text))
+
+
+def regex(pattern: str) -> OutputPredicate:
+    """The regular expression matches somewhere in the output, whatever the case of letters.
+
+    Raises:
+        ConfigError: the pattern is not a regular expression.
+    """
+    try:
+        found = re.compile(pattern, re.IGNORECASE).search
+    except re.error as error:
+        raise ConfigError(f"not a regular expression: {pattern!r} ({error})") from error
+    return _of_output(lambda output: found(output) is not None, "matches", f"/{pattern}/")
+
+
+def is_correct(answers: Iterable[str], *, contained: bool = False) -> OutputPredicate:
+    """The output is one of the acceptable answers, normalised.
+
+    Args:
+        answers: every acceptable answer.
+        contained: accept an output that only contains one, on token boundaries.
+
+    Raises:
+        ConfigError: there is no acceptable answer.
+    """
+    accepted = [answers] if isinstance(answers, str) else list(answers)
+    if not accepted:
+        raise ConfigError("correctness needs at least one acceptable answer", key="answers")
+    matches = contains_answer if contained else exact_match
+    words = "the output is correct", "the output is incorrect"
+    return OutputPredicate(lambda output: matches(output, accepted) > 0, *words)
+
+
+def abstains() -> OutputPredicate:
+    """The output is empty after normalisation."""
+    words = "the generator abstains", "the generator does not abstain"
+    return OutputPredicate(lambda output: not normalize_answer(output), *words)
+
+
+def negate(predicate: Predicate) -> OutputPredicate:
+    """The opposite of any predicate."""
+    if isinstance(predicate, OutputPredicate):
+        return ~predicate
+    name = describe(predicate)
+    return OutputPredicate(lambda output: not predicate(output), f"{name} fails", f"{name} holds")
+
+
+def describe(predicate: Predicate) -> str:
+    """What a predicate asks, in words; the name of a plain function."""
+    if isinstance(predicate, OutputPredicate):
+        return str(predicate)
+    return str(getattr(predicate, "__name__", None) or type(predicate).__name__)
+
+
+def predicate_pair(
+    word: str, *, answer: str = "", answers: Iterable[str] = ()
+) -> tuple[OutputPredicate, OutputPredicate]:
+    """A predicate for retention rules and its opposite for omission rules, by one word.
+
+    Args:
+        word: ``answer`` (the output matches the answer at hand), ``exact`` (it equals it),
+            ``correct`` (it is an accepted answer), ``contains:TEXT``, ``regex:PATTERN`` or
+            ``abstains``; ``not`` before the word swaps the pair.
+        answer: the answer at hand.
+        answers: the accepted answers.
+
+    Raises:
+        ConfigError: the word is unknown, or what it needs is missing.
+    """
+    name, _, detail = word.removeprefix("not ").partition(":")
+    makers: dict[str, Callable[[], OutputPredicate]] = {
+        "answer": lambda: matches_answer(answer),
+        "exact": lambda: equals(answer),
+        "correct": lambda: is_correct(answers),
+        "contains": lambda: contains(detail),
+        "regex": lambda: regex(detail),
+        "abstains": abstains,
+    }
+    if name not in makers:
+        hint = did_you_mean(name, makers)
+        raise ConfigError(f"unknown predicate {word!r}", key="predicate", hint=hint)
+    if name in ("contains", "regex") and not detail:
+        raise ConfigError(f"{name!r} needs a text", key="predicate", hint=f"write {name}:TEXT")
+    predicate = makers[name]()
+    return (~predicate, predicate) if word.startswith("not ") else (predicate, ~predicate)
+
+
+class Judge:
+    """A predicate over output codes; each distinct output is judged once.
+
+    Args:
+        predicate: what is asked of an output; one with a method ``many`` (outputs to verdicts)
+            gets all the new outputs of a batch at once.
+        outputs: the distinct outputs of an engine, a list that grows; a code is an index of it.
+
+    Raises:
+        PredicateError: when called, if the predicate raised or did not return a Boolean.
+        GenerationError: when called, if a judging model failed; never a verdict.
+    """
+
+    def __init__(self, predicate: Predicate, outputs: Sequence[str]) -> None:
+        self._predicate = predicate
+        self._outputs = outputs
+        self._verdicts = np.zeros(0, dtype=np.int8)  # -1 not judged, 0 fails, 1 holds
+
+    def __call__(self, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+        """Whether the predicate holds, for each code."""
+        fresh = len(self._outputs) - self._verdicts.size
+        if fresh:
+            self._verdicts = np.append(self._verdicts, np.full(fresh, -1, dtype=np.int8))
+        verdicts = self._verdicts[codes]
+        waiting = codes[verdicts < 0]
+        if waiting.size:
+            fresh_codes = np.unique(waiting)
+            self._verdicts[fresh_codes] = self._ask([self._outputs[c] for c in fresh_codes])
+            verdicts = self._verdicts[codes]
+        holds: npt.NDArray[np.bool_] = verdicts == 1
+        return holds
+
+    def _ask(self, outputs: list[str]) -> list[bool]:
+        many = getattr(self._predicate, "many", None)
+        verdicts: list[object]
+        if many is None:
+            verdicts = [evaluated("predicate", self._predicate, output) for output in outputs]
+        else:
+            verdicts = evaluated("predicate", lambda all_of_them: list(many(all_of_them)), outputs)
+        if len(verdicts) != len(outputs):
+            found = f"{len(verdicts)} verdicts on {len(outputs)} outputs"
+            raise PredicateError(f"the predicate gave {found}")
+        for verdict, output in zip(verdicts, outputs, strict=True):
+            if not isinstance(verdict, bool | np.bool_ | int):
+                raise PredicateError(
+                    f"the predicate returned {verdict!r} on the output {_cut(output)}",
+                    hint="return True or False",
+                )
+        return list(map(bool, verdicts))
+
+
+def evaluated(what: str, function: Callable[[Any], Any], said: Any) -> Any:
+    """What a predicate or a score makes of one output, or of a list of them.
+
+    Raises:
+        PredicateError: the function raised; names it and the output.
+        GenerationError: a judging model failed.
+    """
+    try:
+        return function(said)
+    except (PredicateError, GenerationError):
+        raise
+    except Exception as error:
+        place = f"the output {_cut(said)}"
+        if isinstance(said, list):
+            place = f"{len(said)} outputs, the first {_cut(said[0])}"
+        raised = f"the {what} raised {type(error).__name__}: {error}"
+        raise PredicateError(f"{raised}, on {place}") from error
+
+
+def _cut(output: object) -> str:
+    return shortened(repr(output), 200)

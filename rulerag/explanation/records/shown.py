@@ -1,0 +1,356 @@
+"""What was shown about rules of sources, and sentences that say that and no more.
+
+"Whenever" stands before rules alone that hold for every subset. Rules shown on random subsets come
+with their share, with how many subsets were tried, how those were drawn, and the confidence; rules
+without a test are called untested.
+
+References:
+    Rorseth et al. 2025 (arXiv:2510.22689), Definitions 6 (validity) and 8 (minimality), and
+    section 6: rules that hold with a minimum confidence are named as future work. Here one notion
+    of minimality serves both: the rule reaches the validity wanted, and with any one source fewer
+    it does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rulerag.errors import DataFormatError
+from rulerag.explanation.records.record import Record
+from rulerag.explanation.records.wording import (
+    capital,
+    condition,
+    in_words,
+    listing,
+    quoted,
+    runs,
+    shortened,
+)
+from rulerag.text import exact_match
+
+__all__ = ["SUBSETS", "Certificate", "ShownRule", "Smaller", "percent"]
+
+SUBSETS = {
+    "uniform": "uniform over the subsets of the other sources",
+    "by-size": "how many of the other sources are kept drawn uniformly, then which",
+}
+"""How random subsets can be drawn, and how that is said."""
+
+Kind = Literal["exact", "certified", "tested", "untested"]
+Minimality = Literal["proven", "shown", "not shown", "untested"]
+
+_MOST, _MOST_NAMES = 3, 6
+
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Smaller(Record):
+    """What was shown about a rule without one of its sources.
+
+    Args:
+        without: the source left out.
+        samples: on how many random subsets the smaller rule was tried.
+        successes: for how many of them the predicate held.
+        ceiling: the share of the subsets for which it holds, at most.
+    """
+
+    without: str
+    samples: int
+    successes: int
+    ceiling: float
+
+
+@dataclass(frozen=True)
+class Certificate(Record):
+    """What was shown about one rule.
+
+    Args:
+        kind: ``exact`` (every subset that the rule speaks of was decided), ``certified`` (random
+            subsets show that it reaches the validity), ``tested`` (they do not) or ``untested``.
+        validity: the share of subsets for which a rule has to hold; 1 for exact rules.
+        confidence: the probability that every bound and ceiling stated together with this one is
+            true, at least; 1 for exact rules.
+        subsets: how random subsets are drawn, a key of :data:`SUBSETS`; ``all`` for exact rules.
+        samples: how many subsets were tried; all of them when exact.
+        successes: for how many of them the predicate held.
+        bound: the share of the subsets for which it holds, at least; the share itself when exact.
+        minimality: ``proven`` (every smaller rule fails for a subset), ``shown`` (every rule with
+            one source fewer falls below the validity, with the confidence), ``not shown`` (one may
+            reach it) or ``untested`` (no smaller rule was looked for).
+        smaller: the rules with one source fewer, where they were tried.
+        counterexamples: for some subsets on which the rule failed, the sources removed, the
+            fewest first.
+    """
+
+    kind: Kind
+    validity: float = 1.0
+    confidence: float = 1.0
+    subsets: str = "all"
+    samples: int = 0
+    successes: int = 0
+    bound: float = 0.0
+    minimality: Minimality = "untested"
+    smaller: tuple[Smaller, ...] = ()
+    counterexamples: tuple[Names, ...] = ()
+
+    @classmethod
+    def exact(cls, num_free: int) -> Certificate:
+        """That of a minimal rule of an exact miner.
+
+        Args:
+            num_free: how many sources the rule does not name.
+        """
+        count = 1 << num_free
+        return cls("exact", samples=count, successes=count, bound=1.0, minimality="proven")
+
+    @property
+    def always(self) -> bool:
+        """Whether every subset was decided and the predicate holds for all of them."""
+        return self.kind == "exact" and self.successes == self.samples
+
+    @property
+    def failures(self) -> int:
+        """For how many of the subsets tried the predicate failed."""
+        return self.samples - self.successes
+
+    def __str__(self) -> str:
+        """What was shown, in a few words."""
+        if self.always:
+            return f"all {self.samples:,} subsets"
+        if self.kind == "exact":
+            return f"{percent(self.bound)} of the subsets, all {self.samples:,} tried"
+        if self.kind == "untested":
+            return "not tested"
+        held = f"held in {self.successes:,} of {self.samples:,} random subsets"
+        if self.kind == "tested":
+            return f"{held}: {percent(self.validity)} is not shown"
+        return f"at least {percent(self.bound)}, {held}, confidence {percent(self.confidence)}"
+
+
+@dataclass(frozen=True)
+class ShownRule(Record):
+    """A rule by the names of its sources, with its certificate.
+
+    Args:
+        names: what its sources are called.
+        certificate: what was shown.
+        output: what the generator says when exactly these sources are removed (omission) or kept
+            (retention); None where the generator did not answer that.
+    """
+
+    names: Names
+    certificate: Certificate
+    output: str | None = None
+
+    @property
+    def counterexample(self) -> str:
+        """What has to be removed besides for the rule to fail, in words; empty where unknown."""
+        if not self.certificate.counterexamples:
+            return ""
+        removed = [n for n in self.certificate.counterexamples[0] if n not in self.names]
+        if not removed:
+            return "with nothing else removed"
+        told = runs(removed)
+        if len(told) > _MOST_NAMES:
+            told = [*removed[:_MOST_NAMES], f"{len(removed) - _MOST_NAMES} others"]
+        return f"with {listing(told)} removed"
+
+    def to_json(self) -> dict[str, Any]:
+        """The rule with its certificate's keys among its own."""
+        own = {"names": list(self.names), "output": self.output, "shown": str(self.certificate)}
+        return {**own, **self.certificate.to_json()}
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> ShownRule:
+        """Read the object that ``to_json`` makes.
+
+        Raises:
+            DataFormatError: a key is missing or has the wrong type.
+        """
+        return super().from_json({**row, "certificate": row})
+
+
+def certificates_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The rules with their certificates in an object that holds some families of them.
+
+    Raises:
+        DataFormatError: they are missing.
+    """
+    found = row.get("certificates")
+    if not isinstance(found, Mapping):
+        what = "the rules of this explanation stand without their certificates"
+        hint = "an earlier version wrote it: explain the answer again"
+        raise DataFormatError(what, key="certificates", hint=hint)
+    return found
+
+
+def percent(share: float) -> str:
+    """A share per cent, never rounded up: 95 %, 97.1 %."""
+    return f"{math.floor(1000 * share + 1e-9) / 10:g} %"
+
+
+def among(count: int, rest: str) -> str:
+    """The scope of a sentence: the documents that were kept or removed."""
+    if count == 1:
+        return f"With this document as the only evidence, {rest}"
+    return f"Among these {in_words(count)} documents {rest}"
+
+
+def verdict(text: str, answers: Sequence[str]) -> str:
+    """``right`` or ``wrong`` by exact match; empty where no accepted answer is known."""
+    if not answers:
+        return ""
+    return "right" if exact_match(text, answers) else "wrong"
+
+
+def holding(rules: Sequence[ShownRule], claim: str, done: str) -> str:
+    """When a claim holds, each kind of certificate in its own words.
+
+    Args:
+        rules: the rules of one kind, at least one.
+        claim: what holds, as a clause.
+        done: ``kept`` or ``removed``.
+
+    Returns:
+        A clause; without a rule that was shown to hold it says so.
+    """
+    parts = []
+    always, certified, whole = (
+        _same_test(rules, kind) for kind in ("always", "certified", "exact")
+    )
+    if always:
+        parts.append(f"whenever {condition([rule.names for rule in always], done)}")
+    if certified:
+        shown = [rule.certificate for rule in certified]
+        share = percent(min(one.bound for one in shown))
+        parts.append(f"in at least {share} of random {_subsets(certified, done)} ({_tried(shown)})")
+    if whole:
+        share = percent(min(rule.certificate.bound for rule in whole))
+        least = "" if len(whole) == 1 else "at least "
+        parts.append(f"in {least}{share} of {_subsets(whole, done)} (all of them tried)")
+    if not parts:
+        return f"no rule is shown under which {claim}"
+    return f"{claim} {', and '.join(parts)}"
+
+
+def _same_test(rules: Sequence[ShownRule], kind: str) -> list[ShownRule]:
+    """The rules with one kind of certificate; of ``exact``, those that fail now and then."""
+    if kind == "always":
+        return [rule for rule in rules if rule.certificate.always]
+    return [r for r in rules if r.certificate.kind == kind and not r.certificate.always]
+
+
+def _tried(certificates: Sequence[Certificate]) -> str:
+    """On how many random subsets some rules were tried, how drawn, and with what confidence."""
+    counts = sorted({one.samples for one in certificates})
+    number = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+    each = " for each" if len(certificates) > 1 else ""
+    first = certificates[0]
+    return f"{number} tried{each}, {SUBSETS[first.subsets]}, confidence {percent(first.confidence)}"
+
+
+def _subsets(rules: Sequence[ShownRule], done: str) -> str:
+    sets = [rule.names for rule in rules if rule.names]
+    return f"subsets in which {condition(sets, done)}" if sets else "subsets"
+
+
+def strongest(rules: Sequence[ShownRule]) -> list[ShownRule]:
+    """The rules that :func:`holding` tells: those that were shown to hold."""
+    return [
+        rule
+        for kind in ("always", "certified", "exact")
+        for rule in _same_test(rules, kind)
+        if rule.names or rule.certificate.always
+    ]
+
+
+def becomes(rules: Sequence[ShownRule], answers: Sequence[str]) -> str:
+    """What the generator says when exactly the sources of an omission rule are removed.
+
+    Args:
+        rules: the omission rules.
+        answers: the accepted answers, none where they are not known.
+    """
+    said: dict[str, list[Names]] = {}
+    for rule in rules:
+        if rule.output is not None and rule.names:
+            said.setdefault(rule.output, []).append(rule.names)
+    parts: list[str] = []
+    for output, sets in list(said.items())[:_MOST]:
+        gone = [listing(runs(names)) for names in sets[:_MOST]]
+        gone += [f"{len(sets) - _MOST} more"] if len(sets) > _MOST else []
+        who = "it" if parts else "the generator"
+        right = verdict(output, answers) if output.strip() else ""
+        told = f"with {listing(gone, 'or')} alone removed {who} {quoted(output)}"
+        parts.append(f"{told}, which is {right}" if right else told)
+    if len(said) > _MOST:
+        parts.append(f"{len(said) - _MOST} further answers come with the others")
+    return f"{capital('; '.join(parts))}." if parts else ""
+
+
+def evidence(kept: Sequence[ShownRule], removed: Sequence[ShownRule]) -> list[str]:
+    """What the sentences about rules leave open: failures, tests missed, and minimality.
+
+    Args:
+        kept: the retention rules.
+        removed: the omission rules.
+
+    Returns:
+        Sentences, none where every rule is exact and holds for all subsets.
+    """
+    return [*_failures(kept, "kept"), *_failures(removed, "removed"), *_minimality(kept, removed)]
+
+
+def _failures(rules: Sequence[ShownRule], done: str) -> list[str]:
+    """Counterexamples, rules below the validity, and rules that were not tested."""
+    sentences = []
+    failing = [rule for rule in rules if rule.certificate.failures]
+    for rule in failing[:_MOST]:
+        told = rule.certificate
+        text = f"With {listing(runs(rule.names))} {done}" if rule.names else "Whatever is kept,"
+        text += f" it failed in {told.failures:,} of {told.samples:,} subsets"
+        if rule.counterexample:
+            text += f", for example {rule.counterexample}"
+        if told.kind == "tested":
+            text += f": {percent(told.validity)} is not shown"
+        sentences.append(f"{text}.")
+    if len(failing) > _MOST:
+        sentences.append(f"{len(failing) - _MOST} further rules failed in some subsets.")
+    if untested := _same_test(rules, "untested"):
+        sentences.append(f"Found by the search and not tested: {_sets(untested)} ({done}).")
+    return sentences
+
+
+def _minimality(kept: Sequence[ShownRule], removed: Sequence[ShownRule]) -> list[str]:
+    told: dict[str, list[str]] = {}
+    shown: list[ShownRule] = []
+    for rules, done in ((kept, "kept"), (removed, "removed")):
+        tested = [r for r in rules if r.names and r.certificate.kind in ("certified", "exact")]
+        for status in ("untested", "not shown", "shown"):
+            found = [rule for rule in tested if rule.certificate.minimality == status]
+            if found:
+                told.setdefault(status, []).append(f"{_sets(found)} ({done})")
+            shown += found if status == "shown" else []
+    share = percent(max((rule.certificate.validity for rule in shown), default=0.0))
+    words = {
+        "untested": "No smaller one was looked for",
+        "not shown": "Not shown to be minimal",
+        "shown": f"Minimal, since shown to hold for less than {share} with one source fewer",
+    }
+    sentences = [f"{words[one]}: {'; '.join(told[one])}." for one in words if one in told]
+    if shown and len(shown) == sum(bool(rule.names) for rule in (*kept, *removed)):
+        below = f"with one source fewer it was shown to hold for less than {share}"
+        return [f"Each set is minimal: {below}."]
+    return sentences
+
+
+def _sets(rules: Sequence[ShownRule]) -> str:
+    """Sets one by one up to a few, and how many there are besides."""
+    told: list[str] = [" + ".join(rule.names) or "no source" for rule in rules[:_MOST]]
+    if len(rules) > _MOST:
+        told.append(f"{len(rules) - _MOST} more")
+    return shortened("; ".join(told), 200)

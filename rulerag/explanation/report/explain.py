@@ -1,0 +1,389 @@
+"""Why this answer: the rules that guided it, what each found, and what keeps or removes it.
+
+The joined-up trace of one answer. Guiding rules lead to documents, documents to the answer; the
+minimal retention and omission rules say which of the documents decide it, and so which of the
+guiding rules did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, TypeVar, cast
+
+from pydantic import Field, model_validator
+
+from rulerag.composition.settings import Settings
+from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError
+from rulerag.explanation.attribution.counterfactual import counterfactual_sets
+from rulerag.explanation.attribution.registry import attributions, check_methods
+from rulerag.explanation.attribution.values import Attribution
+from rulerag.explanation.lattice.subsets import full_mask, mask_of
+from rulerag.explanation.probing.asking import VotingGenerator, refuse_another_answer
+from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
+from rulerag.explanation.probing.engine import ProbeEngine
+from rulerag.explanation.probing.log_probability import check_value, response_engine
+from rulerag.explanation.probing.predicates import (
+    OutputPredicate,
+    Predicate,
+    describe,
+    matches_answer,
+    negate,
+)
+from rulerag.explanation.probing.sources import Source, group, partition
+from rulerag.explanation.records.results import CertifiedRules, RuleHook, SourceRules
+from rulerag.explanation.records.shown import ShownRule
+from rulerag.explanation.records.trace import trace_documents, trace_rules
+from rulerag.explanation.records.wording import shortened
+from rulerag.explanation.report.narrative import REST, AnswerExplanation
+from rulerag.explanation.source_rules.certified import CertifiedMiner
+from rulerag.explanation.source_rules.exact import MAX_EXACT_SOURCES, DualMiner
+from rulerag.explanation.source_rules.groups import GroupView, view_groups
+from rulerag.explanation.source_rules.hitting_sets import Duality, check_duality
+from rulerag.kg.statements import statement_lines
+from rulerag.protocols import Generator
+from rulerag.text import contains_answer, normalize_answer
+from rulerag.types import Answer
+
+__all__ = ["AnswerExplanation", "ExplainSettings", "explain_answer"]
+
+T = TypeVar("T")
+
+
+class ExplainSettings(Settings):  # type: ignore[metaclass]
+    """How an answer is explained.
+
+    Args:
+        unit: what is kept or removed: ``document``, ``sentence`` or ``word``. A document that
+            loses a part loses its facts, so that parts are for generators that read the text.
+        max_sources: the most sources, from 2 to 20; up to two to this power probes.
+        validity: the share of subsets for which a rule has to hold, below 1; exact rules, from
+            every subset, when None.
+        confidence: with a validity, the probability that every bound stated is true, at least.
+        seed: of the random subsets, with a validity or in attribution.
+        subsets: with a validity, how random subsets are drawn: ``uniform`` or ``by-size``, as
+            :class:`~rulerag.explanation.source_rules.certified.CertifiedMiner` explains.
+        max_probes: stop after so many probes with what is certain by then.
+        attribution: methods that say what each source counts; see
+            :data:`~rulerag.explanation.attribution.registry.ATTRIBUTIONS`.
+        samples: how many random orders or subsets these ask, from 4; see
+            :func:`~rulerag.explanation.attribution.registry.attributions`.
+        value: what these explain: the ``verdict`` of the predicate, 1 or 0, or the
+            ``log-probability`` of what the generator wrote, from one that scores texts.
+        counterfactuals: find the smallest removals that make the predicate fail too, and the
+            smallest subsets that keep it.
+        group_by: find the rules over groups too, and inside the groups that matter: ``rule`` takes
+            what one mined rule found together, ``document`` the parts of a document. No source
+            is left in ``the rest`` there.
+
+    Raises:
+        ConfigError: a setting is unknown, out of range, or does not go with another one.
+    """
+
+    unit: Literal["document", "sentence", "word"] = "document"
+    max_sources: int = Field(10, ge=2, le=MAX_EXACT_SOURCES)
+    validity: float | None = Field(None, gt=0, lt=1)
+    confidence: float = Field(0.95, gt=0, lt=1)
+    seed: int = 0
+    subsets: Literal["uniform", "by-size"] = "uniform"
+    max_probes: int | None = Field(None, ge=0)
+    attribution: tuple[str, ...] = ()
+    samples: int | None = Field(None, ge=4)
+    value: Literal["verdict", "log-probability"] = "verdict"
+    counterfactuals: bool = False
+    group_by: Literal["document", "rule"] | None = None
+
+    @model_validator(mode="after")
+    def _fit_each_other(self) -> ExplainSettings:
+        check_methods(self.attribution)
+        if self.validity is None and self.subsets != "uniform":
+            what = "no random subsets are drawn for exact rules"
+            raise ConfigError(what, key="subsets", hint="give a validity, 0.95 for example")
+        if self.group_by == self.unit == "document":
+            hint = "cut them up with the unit sentence or word, or group by rule"
+            raise ConfigError("each document is a source already", key="group_by", hint=hint)
+        return self
+
+    def recorded(self) -> dict[str, Any]:
+        """What the record of an explanation says about how its rules were found."""
+        keys = ["unit", "max_sources", "max_probes", "seed"]
+        if self.validity is None:
+            return {key: getattr(self, key) for key in keys}
+        keys += ["validity", "confidence", "subsets"]
+        return {key: getattr(self, key) for key in keys} | {"max_sources": None}
+
+
+def explain_answer(
+    answer: Answer,
+    generator: Generator,
+    settings: ExplainSettings | None = None,
+    *,
+    predicate: Predicate | None = None,
+    omission_predicate: Predicate | None = None,
+    cache: AnswerCache | None = None,
+    on_rule: RuleHook | None = None,
+    progress: bool = False,
+    **options: Any,
+) -> AnswerExplanation:
+    """Explain one answer by asking its generator again with parts of the evidence removed.
+
+    Query and guiding rules stay as they were; documents keep their order. With more documents
+    than ``max_sources``, those that hold the answer's text and then the best-ranked ones get a
+    source of their own, and all the others together are one more, kept or removed as one. With a
+    ``validity`` every document has a source of its own, however many there are, and rules are
+    tested on random subsets instead of on all of them.
+
+    Args:
+        answer: what to explain, with its documents and rules.
+        generator: what gave the answer.
+        settings: how; the defaults when None.
+        predicate: the condition of the retention rules; by default the output matches the answer.
+        omission_predicate: the condition of the omission rules; the opposite by default.
+        cache: where answers are kept; what stands there is not asked again.
+        on_rule: called with each minimal rule as soon as it is certain, or with its certificate
+            as soon as it is tested; whether smaller ones fall below is tested after that.
+        progress: show a progress bar.
+        options: single settings by name, instead of ``settings``.
+
+    Raises:
+        ConfigError: a setting is wrong, or the generator scores no texts.
+        ExplanationError: the answer has no documents, one stands twice, or the generator failed.
+        OutputError: the cache cannot be written.
+        PredicateError: a predicate raised.
+        SamplingError: the generator answers by chance.
+        DroppedDocumentsError: the generator's prompt does not hold every document.
+    """
+    settings = ExplainSettings(**{**dict(settings or ()), **options})
+    check_value(settings.value, generator, settings.attribution)
+    conditions = (predicate, omission_predicate)
+    return _Explained(answer, generator, settings, conditions, cache, on_rule, progress).record()
+
+
+@dataclass
+class _Explained:
+    """One answer on its way to a record: the engines asked, and what they found."""
+
+    answer: Answer
+    generator: Generator
+    settings: ExplainSettings
+    conditions: tuple[Predicate | None, Predicate | None]
+    cache: AnswerCache | None
+    on_rule: RuleHook | None
+    progress: bool
+
+    def __post_init__(self) -> None:
+        answer, generator, cache = self.answer, self.generator, self.cache
+        if not answer.documents:
+            raise ExplanationError(
+                f"the answer to query {answer.query.id!r} rests on no document",
+                hint="there is nothing to keep or remove; explain an answer with documents",
+            )
+        self.engines: list[ProbeEngine] = []
+        self.asked: Generator = generator if cache is None else CachedGenerator(generator, cache)
+        self.units = partition(answer.request().documents, self.settings.unit)
+        self.sources, self.together = self._choose_sources()
+        self.engine = self._engine(ProbeEngine.from_generator, self.asked, self.sources)
+        self._refuse_sampled_answer()
+        self.claims = _claims(answer.text, *self.conditions)
+        self.retention = self.conditions[0] or matches_answer(answer.text)
+        self.omission = self.conditions[1] or negate(self.retention)
+
+    def _engine(
+        self, make: Callable[..., ProbeEngine], generator: Generator, sources: Sequence[Source]
+    ) -> ProbeEngine:
+        """One more engine, with what those before it left of the probe budget."""
+        most = self.settings.max_probes
+        left = None if most is None else max(0, most - sum(e.num_probes for e in self.engines))
+        engine = make(generator, self.answer.request(), sources, max_probes=left)
+        engine.progress = self.progress
+        self.engines.append(engine)
+        return engine
+
+    def _choose_sources(self) -> tuple[list[Source], tuple[str, ...]]:
+        """The sources, and the names of those that share one."""
+        units, most = self.units, self.settings.max_sources
+        if self.settings.validity is not None or len(units) <= most:
+            return list(units), ()
+        by_merit = sorted(
+            range(len(units)),
+            key=lambda place: (
+                not contains_answer(units[place].text, [self.answer.text]),
+                self.answer.documents[units[place].pieces[0].document].rank,
+            ),
+        )
+        own = [units[place] for place in sorted(by_merit[: most - 1])]
+        rest = [units[place] for place in sorted(by_merit[most - 1 :])]
+        return [*own, group(rest, REST)], tuple(unit.name for unit in rest)
+
+    def _refuse_sampled_answer(self) -> None:
+        """Refuse a generator that does not say so but answers by chance.
+
+        The probe that keeps every source, which each explanation needs, asks what the answer came
+        from. Only where it says something else is the generator asked a third time: one that then
+        says the same again has its reasons, such as another build since; one that changes again is
+        refused. A vote over tries may change and is not compared.
+
+        Raises:
+            SamplingError: the generator answers the same request otherwise each time.
+        """
+        if isinstance(self.generator, VotingGenerator) or self.engine.max_probes == 0:
+            return
+        second = self.engine.probe([range(self.engine.num_sources)])[0]
+        if normalize_answer(second) != normalize_answer(self.answer.text):
+            third = self.generator.generate([self.answer.request()])[0].text
+            refuse_another_answer(second, third)
+
+    def record(self) -> AnswerExplanation:
+        """Find everything that the settings want."""
+        answer, engine = self.answer, self.engine
+        retained, omitted, complete = self._mine()
+        values, enough = self._attributions()
+        wanted = self.settings.counterfactuals
+        sets, searched = counterfactual_sets(engine, self.retention) if wanted else ((), True)
+        views = self._group_views()
+        rules = trace_rules(answer)
+        documents = trace_documents(answer, rules)
+        stated = statement_lines(
+            answer.stated,
+            answer.query,
+            answer.text,
+            {document.id: document.alias for document in documents},
+            {rule.id: rule.alias for rule in rules},
+        )
+        return AnswerExplanation(
+            query_id=answer.query.id,
+            query=answer.query.text,
+            answer=answer.text,
+            claim=self.claims[0],
+            counterclaim=self.claims[1],
+            rules=rules,
+            documents=documents,
+            statements=tuple(stated),
+            sources=engine.names,
+            together=self.together,
+            retained=retained,
+            omitted=omitted,
+            full_output=_known(engine, full_mask(engine.num_sources)),
+            empty_output=_known(engine, 0),
+            num_probes=sum(one.num_probes for one in self.engines),
+            seconds=sum(one.seconds for one in self.engines),
+            complete=complete and enough and searched and views is not None,
+            answers=answer.query.answers,
+            settings={**self.settings.recorded(), "fingerprints": dict(answer.fingerprints)},
+            duality=self._duality(retained, omitted) if complete else None,
+            attributions=values,
+            counterfactuals=sets,
+            group_views=views or (),
+        )
+
+    def _mine(self) -> tuple[tuple[ShownRule, ...], tuple[ShownRule, ...], bool]:
+        """The minimal rules of both kinds, as the generator speaks on each; whether all of them."""
+        kinds = {"retention": self.retention, "omission": self.omission}
+        validity, confidence = self.settings.validity, 1.0
+        parts: Sequence[SourceRules]
+        if validity is None:
+            parts = _finished(lambda: DualMiner().mine(self.engine, **kinds, on_rule=self.on_rule))
+        else:
+            confidence = self.settings.confidence
+            parts = [_finished(partial(self._certified, *one)) for one in kinds.items()]
+        retained, omitted = (self._shown(part, confidence) for part in parts)
+        return retained, omitted, all(part.complete for part in parts)
+
+    def _duality(
+        self, retained: tuple[ShownRule, ...], omitted: tuple[ShownRule, ...]
+    ) -> Duality | None:
+        """How both kinds fit, where each rule was shown and the conditions are opposites."""
+        shown = {rule.certificate.kind for rule in (*retained, *omitted)} <= {"exact", "certified"}
+        if not shown or describe(self.omission) != describe(negate(self.retention)):
+            return None
+        kept, removed = ([rule.names for rule in part] for part in (retained, omitted))
+        return check_duality(kept, removed, self.engine.names)
+
+    def _certified(self, kind: str, predicate: Predicate) -> CertifiedRules:
+        settings = self.settings
+        miner = CertifiedMiner(
+            kind,
+            validity=settings.validity or 0.0,
+            # Each kind gets half of the risk, so that what is said of both is true together.
+            confidence=1 - (1 - settings.confidence) / 2,
+            seed=settings.seed,
+            subsets=settings.subsets,
+        )
+        return miner.mine(self.engine, predicate, on_rule=self.on_rule)
+
+    def _shown(self, rules: SourceRules, confidence: float) -> tuple[ShownRule, ...]:
+        """The rules with what the generator says on each; omissions not asked yet are asked now."""
+        full = full_mask(self.engine.num_sources)
+        told = []
+        for rule in rules.rules:
+            mask = mask_of(rule.sources)
+            if rule.kind == "omission":
+                mask = full ^ mask
+                with suppress(ProbeBudgetError):
+                    self.engine.probe_codes([mask])
+            certificate = replace(rule.certificate, confidence=confidence)
+            told.append(ShownRule(rule.names, certificate, _known(self.engine, mask)))
+        return tuple(told)
+
+    def _attributions(self) -> tuple[tuple[Attribution, ...], bool]:
+        """The values of the sources, and whether the probe budget sufficed."""
+        methods, value = self.settings.attribution, self.settings.value
+        chosen: dict[str, Any] = {"samples": self.settings.samples, "seed": self.settings.seed}
+        if value == "verdict" or not methods:
+            return attributions(self.engine, self.retention, methods, **chosen)
+
+        def scored(*request: Any, max_probes: int | None) -> ProbeEngine:
+            return response_engine(*request, cache=self.cache, max_probes=max_probes)
+
+        engine = self._engine(scored, self.generator, self.sources)
+        values, enough = attributions(engine, None, methods, **chosen)
+        return tuple(replace(one, method=f"{one.method}, {value}") for one in values), enough
+
+    def _group_views(self) -> tuple[GroupView, ...] | None:
+        """The rules over groups where they are wanted; None where the probe budget ran out."""
+        by = self.settings.group_by
+        if by is None:
+            return ()
+        engine = self.engine
+        if self.together:
+            engine = self._engine(ProbeEngine.from_generator, self.asked, self.units)
+        conditions, seed = (self.retention, self.omission), self.settings.seed
+        try:
+            return view_groups(engine, self.answer, self.units, by, conditions, seed=seed)
+        except ProbeBudgetError:
+            return None
+
+
+def _finished(mine: Callable[[], T]) -> T:
+    """What a miner finds, or what is certain where the probe budget ended its search."""
+    try:
+        return mine()
+    except ProbeBudgetError as error:
+        return cast(T, error.partial)
+
+
+def _claims(
+    answer: str, predicate: Predicate | None, omission_predicate: Predicate | None
+) -> tuple[str, str]:
+    """The conditions of the retention and of the omission rules as clauses."""
+    if predicate is not None:
+        claim, counterclaim = _clause(predicate), _clause(negate(predicate))
+    elif answer.strip():
+        claim, counterclaim = f"the answer {shortened(answer, 80)} stands", "it goes"
+    else:
+        claim, counterclaim = "the generator gives no answer", "it gives one"
+    if omission_predicate is not None:
+        counterclaim = _clause(omission_predicate)
+    return claim, counterclaim
+
+
+def _clause(predicate: Predicate) -> str:
+    words = describe(predicate)
+    return words if isinstance(predicate, OutputPredicate) else f"{words} holds"
+
+
+def _known(engine: ProbeEngine, mask: int) -> str | None:
+    code = int(engine.known_codes([mask])[0])
+    return engine.outputs[code] if code >= 0 else None

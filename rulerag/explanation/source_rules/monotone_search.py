@@ -1,0 +1,282 @@
+"""The border between the sets for which a condition holds and those for which it fails.
+
+The search assumes that the condition, once it holds for a set, holds for every larger one. Under
+that assumption it finds every minimal set that holds and proves that there is no other: each set
+without one of them lies inside a set that was seen to fail. Where the assumption is wrong, that
+proof stands all the same, since a set inside a failing one is the source of no valid rule; what
+has to be shown otherwise is that the sets found are valid.
+
+A set is the sources that a rule speaks of: for a retention rule those kept, for an omission rule
+those removed. Either way a rule is valid when the condition holds for the set and for everything
+larger, so that searches need not know which kind they look for.
+
+References:
+    Gunopulos, Khardon, Mannila, Toivonen 1997 (PODS): dualise and advance.
+    Liffiton et al. 2016 (Constraints 21, 223-250): MARCO, seeds from the unexplored part, shrunk.
+    Junker 2004 (AAAI): QuickXplain, the elements of a minimal set by bisection.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+import operator
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from rulerag.explanation.lattice.subsets import full_mask, indices_of, mask_of, minimal_transversals
+from rulerag.explanation.probing.engine import ProbeEngine
+from rulerag.explanation.probing.predicates import Judge, Predicate
+from rulerag.explanation.records.results import check_kind
+
+__all__ = ["BorderSearch", "RuleOracle", "shrink"]
+
+_RETRIES, _LARGEST_BATCH = 2, 256
+_NEIGHBOURS, _AWAY = 12, 0.1
+
+
+class RuleOracle:
+    """A predicate over an engine as a function of the sources of a rule; remembers what it saw.
+
+    Args:
+        kind: ``retention`` or ``omission``.
+        engine: answers for subsets of the sources.
+        predicate: whether an output meets the condition.
+
+    Raises:
+        ConfigError: the kind is unknown.
+    """
+
+    def __init__(self, kind: str, engine: ProbeEngine, predicate: Predicate) -> None:
+        self.kind = check_kind(kind)
+        self.num_sources = engine.num_sources
+        self.full = full_mask(engine.num_sources)
+        self.failing: list[int] = []
+        self.holding: list[int] = []
+        self.orderly = True  # no set was seen to hold inside one that was seen to fail
+        self._engine = engine
+        self._judge = Judge(predicate, engine.outputs)
+        self._seen: dict[int, bool] = {}
+
+    @property
+    def num_probes(self) -> int:
+        """How many distinct subsets were needed so far."""
+        return len(self._seen)
+
+    def kept(self, mask: int) -> int:
+        """The subset of the sources to keep for a set; the other way round it is the same."""
+        return mask if self.kind == "retention" else self.full ^ mask
+
+    def holds(self, mask: int) -> bool:
+        """Whether the condition holds for one set."""
+        known = self._seen.get(mask)
+        return self.hold([mask])[0] if known is None else known
+
+    def hold(self, masks: Sequence[int]) -> list[bool]:
+        """Whether the condition holds for each set; unknown ones are asked in one batch.
+
+        Raises:
+            ProbeBudgetError: the engine's budget ran out; what was asked is remembered.
+            PredicateError: the predicate raised or did not return a Boolean.
+        """
+        new = [mask for mask in dict.fromkeys(masks) if mask not in self._seen]
+        if new:
+            asked = [self.kept(mask) for mask in new]
+            try:
+                self._engine.probe_codes(asked)
+            finally:
+                self._remember(new, asked)
+        return [self._seen[mask] for mask in masks]
+
+    def refuted(self, mask: int) -> bool:
+        """Whether the condition was seen to fail for the set itself or for a larger one.
+
+        Then no rule on the set is valid; this needs no assumption.
+        """
+        return any(mask & ~larger == 0 for larger in self.failing)
+
+    def _remember(self, masks: Sequence[int], asked: Sequence[int]) -> None:
+        codes = self._engine.known_codes(asked)
+        known = codes >= 0
+        answered = [mask for mask, one in zip(masks, known.tolist(), strict=True) if one]
+        for mask, verdict in zip(answered, self._judge(codes[known]).tolist(), strict=True):
+            self._seen[mask] = verdict
+            if self.orderly:
+                inside = (smaller & ~mask == 0 for smaller in self.holding)
+                self.orderly = not (self.refuted(mask) if verdict else any(inside))
+            (self.holding if verdict else self.failing).append(mask)
+
+
+@dataclass(eq=False)
+class BorderSearch:
+    """Finds the minimal sets that hold, and failing sets that leave no room for another.
+
+    While the outputs fit the assumption nothing is asked twice over. Once one does not, as happens
+    with stray outputs, every set found is reviewed and seeds that hold by themselves are left.
+
+    Args:
+        oracle: the condition.
+        max_size: sets with more sources are not looked for.
+        max_probes: stop looking after so many subsets in all.
+        seed: of the order in which a search that went astray is tried again.
+        review: takes from a set the sources that only a stray output brought into it.
+        found: the minimal sets.
+        isolated: sets that hold, with no small one inside.
+        exhausted: whether nothing is left to explore.
+        num_probes: how many subsets the search asked.
+    """
+
+    oracle: RuleOracle
+    max_size: int
+    max_probes: int
+    seed: int
+    review: Callable[[int], int] = lambda mask: mask
+    found: list[int] = field(default_factory=list)
+    isolated: list[int] = field(default_factory=list)
+    exhausted: bool = False
+    num_probes: int = 0
+
+    def __post_init__(self) -> None:
+        self._reviewed: set[int] = set()
+        self._chance = random.Random(self.seed)
+
+    @property
+    def complete(self) -> bool:
+        """Whether each set without one of those found lies inside a set that fails."""
+        return self.exhausted and not self.isolated
+
+    def run(self) -> None:
+        """Search on until nothing is left to explore, or ``max_probes`` are used.
+
+        Call it again after sets were taken out of ``found``.
+
+        Raises:
+            ProbeBudgetError: the engine's budget ran out.
+        """
+        self.exhausted = False
+        before, batch = self.oracle.num_probes - self.num_probes, 1
+        try:
+            while self.oracle.num_probes < before + self.max_probes and not self.exhausted:
+                seeds = self._unexplored(batch)
+                self.exhausted = not seeds
+                verdicts = self.oracle.hold(seeds)
+                held = [seed for seed, holds in zip(seeds, verdicts, strict=True) if holds]
+                if held:
+                    self._minimise(held[0])
+                # Seeds that fail come in long rows at the end, when every rule is known.
+                batch = 1 if held else min(2 * batch, _LARGEST_BATCH)
+        finally:
+            self.num_probes = self.oracle.num_probes - before
+
+    def replace(self, mask: int, simpler: int) -> None:
+        """Put a smaller set in the place of one, and of all others that it makes needless."""
+        self.found.remove(mask)
+        if not any(other & ~simpler == 0 for other in self.found):
+            self.found = [other for other in self.found if simpler & ~other]
+            self.found.append(simpler)
+
+    def _unexplored(self, most: int) -> list[int]:
+        """Some largest sets about which nothing is known: no found set inside, none around."""
+        seeds = (self.oracle.full ^ hitting for hitting in minimal_transversals(self.found))
+        new = (s for s in seeds if not self.oracle.refuted(s) and s not in self.isolated)
+        return list(itertools.islice(new, most))
+
+    def _minimise(self, seed: int) -> None:
+        """Add a minimal set inside ``seed``, which holds."""
+        elements = list(indices_of(seed))
+        for _ in range(1 + _RETRIES):
+            if not self.oracle.orderly and self._is_isolated(seed):
+                break
+            oracle = self.oracle
+            found = shrink(elements, oracle.holds, oracle.refuted, max_size=self.max_size)
+            if found is not None:
+                self._add(found)
+                return
+            # A single output that should not have held leads every later step astray.
+            self._chance.shuffle(elements)
+        self.isolated.append(seed)
+
+    def _add(self, mask: int) -> None:
+        """Add a minimal set; where two differ in one source only, look at what they share."""
+        for other in self.found:
+            shared = mask & other
+            if shared and (mask ^ shared).bit_count() == 1 == (other ^ shared).bit_count():
+                self.oracle.holds(shared)  # fails, as known already, or the outputs do not fit
+        self.found.append(mask)
+        if not self.oracle.orderly:
+            for member in [found for found in self.found if found not in self._reviewed]:
+                simpler = self.review(member) if member in self.found else member
+                self._reviewed |= {member, simpler}
+                if simpler != member:
+                    self.replace(member, simpler)
+
+    def _is_isolated(self, seed: int) -> bool:
+        """Whether hardly any set near ``seed`` holds: it hangs on no small set inside."""
+        near = []
+        for _ in range(_NEIGHBOURS):
+            gone = [index for index in indices_of(seed) if self._chance.random() < _AWAY]
+            near.append(seed & ~mask_of(gone))
+        return self.oracle.hold(near).count(True) < 2
+
+
+def shrink(
+    elements: Sequence[int],
+    holds: Callable[[int], bool],
+    fails: Callable[[int], bool] = lambda mask: False,
+    *,
+    max_size: int | None = None,
+) -> int | None:
+    """A minimal set of ``elements`` for which a monotone condition holds.
+
+    The last element of the shortest prefix that holds belongs to the set; it is then kept, and the
+    prefix before it searched in the same way. Each bisection halves the probability, not the
+    range: elements are expected as often as those found so far, so that few among many cost
+    ``log2`` of the range each and a dense set about one question an element.
+
+    Args:
+        elements: source indices; the condition holds for all of them together.
+        holds: whether it holds for a mask.
+        fails: whether it is known already to fail for a mask; asks nothing.
+        max_size: give up beyond so many sources.
+
+    Returns:
+        The mask, or None when it was given up.
+    """
+    bits = (1 << index for index in elements)
+    prefixes = list(itertools.accumulate(bits, operator.or_, initial=0))
+    kept, size, scanned, length = 0, 0, 0, len(elements)
+
+    def may_hold(count: int) -> bool:
+        return not fails(kept | prefixes[count])
+
+    while True:
+        density = min(0.9, (size + 1) / (scanned + len(elements) + 1))
+        # The largest prefix that is known to fail, -1 for none: failing is downward closed.
+        low, high = bisect.bisect_left(range(length), True, key=may_hold) - 1, length
+        while high - low > 1:
+            middle = _split(low, high, length, density)
+            if holds(kept | prefixes[middle]):
+                high = middle
+            else:
+                low = middle
+        if high == 0:
+            return kept
+        if max_size is not None and size == max_size:
+            return None
+        kept |= 1 << elements[high - 1]
+        size, scanned, length = size + 1, scanned + length - high + 1, high - 1
+
+
+def _split(low: int, high: int, length: int, density: float) -> int:
+    """The count between ``low`` and ``high`` that halves the probability of where to end.
+
+    Ending at most at ``count`` means that no element from there to ``length`` belongs to the set,
+    which has the probability ``(1 - density) ** (length - count)``.
+    """
+    stay = math.log1p(-density)
+    below = math.exp(stay * (length - low)) if low >= 0 else 0.0
+    middle = (below + math.exp(stay * (length - high))) / 2
+    count = length - round(math.log(middle) / stay) if middle > 0 else (low + high) // 2
+    return min(max(count, low + 1), high - 1)

@@ -1,0 +1,108 @@
+"""500 seeded runs near the threshold: what has a confidence of 95 % is wrong in 5 % at most."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+from scipy.stats import binom
+
+from rulerag.explanation.faithfulness.planted import PlantedAnswer
+from rulerag.explanation.probing.engine import ProbeEngine
+from rulerag.explanation.source_rules.certification import Certifier
+from rulerag.explanation.source_rules.certified import CertifiedMiner
+from rulerag.explanation.source_rules.monotone_search import RuleOracle
+
+RUNS, RISK = 500, 0.05
+MOST_WRONG = int(binom.ppf(0.999, RUNS, RISK))  # more are as rare as 1 in 1,000 at this risk
+
+
+def oracle(holds: Callable[[int], bool], num_sources: int) -> RuleOracle:
+    """A retention oracle over a function of how many sources besides the first are kept."""
+
+    def answer(kept: list[tuple[int, ...]]) -> list[str]:
+        return ["yes" if holds(len(one) - (0 in one)) else "no" for one in kept]
+
+    engine = ProbeEngine.from_function(answer, num_sources=num_sources)
+    return RuleOracle("retention", engine, lambda output: output == "yes")
+
+
+def test_the_bar_leaves_room_for_chance_alone() -> None:
+    assert MOST_WRONG == 41
+    # A test that stops after 40 clean draws would be wrong in 10 % of the runs and be caught.
+    assert binom.sf(MOST_WRONG, RUNS, 0.945**40) > 0.8
+
+
+def test_a_rule_just_below_the_validity_is_certified_as_rarely_as_promised() -> None:
+    wrong = 0
+    for seed in range(RUNS):
+        answer = PlantedAnswer(30, [{7}], noise=0.055, seed=seed)
+        assert answer.validity([7]) == pytest.approx(0.945)
+        rules = CertifiedMiner("retention", seed=seed).mine(answer.engine(), answer.predicate)
+        # No set holds for more than 94.5 % of its subsets: every certificate is a wrong one.
+        wrong += len(rules.certified) > 0
+    assert 0 < wrong <= MOST_WRONG
+
+
+def test_a_bound_is_about_the_subsets_as_they_are_drawn() -> None:
+    wrong = 0
+    for seed in range(RUNS):
+        # Of 18 numbers of other sources that can be kept, each as likely, one is too few.
+        judged = oracle(lambda count: count >= 1, 18)
+        certifier = Certifier(judged, 0.95, random.Random(seed), "by-size")
+        (found,) = certifier.first_stage([1], RISK)
+        if found.failing:
+            found = certifier.second_stage(1, RISK)
+        assert not found.exact
+        wrong += found.bound > 17 / 18
+    assert wrong <= MOST_WRONG
+
+
+def test_the_two_ways_to_draw_tell_different_shares() -> None:
+    judged = oracle(lambda count: count >= 3, 50)
+    shares = {}
+    for subsets in ("uniform", "by-size"):
+        certifier = Certifier(judged, 0.5, random.Random(1), subsets)
+        drawn = [certifier._superset(1) for _ in range(2000)]
+        shares[subsets] = judged.hold(drawn).count(True) / 2000
+        assert all(mask & 1 for mask in drawn)
+    assert shares["uniform"] == 1.0
+    assert shares["by-size"] == pytest.approx(0.94, abs=0.02)  # four standard errors
+
+
+def test_a_whole_lattice_is_weighed_as_it_would_be_drawn() -> None:
+    for subsets, share in (("uniform", 1 - 1 / 16), ("by-size", 1 - 1 / 5)):
+        judged = oracle(lambda count: count >= 1, 5)
+        certifier = Certifier(judged, 0.9, random.Random(2), subsets)
+        (found,) = certifier.first_stage([1], RISK)
+        assert found.exact and found.samples == 16 and len(found.failing) == 1
+        assert found.bound == found.ceiling == pytest.approx(share)
+
+
+@pytest.mark.parametrize("subsets", ["uniform", "by-size"])
+def test_a_smaller_rule_that_holds_often_enough_is_rarely_said_to_fall_below(subsets: str) -> None:
+    wrong = 0
+    for seed in range(RUNS):
+        if subsets == "uniform":
+            answer = PlantedAnswer(60, [{0}], noise=0.048, seed=seed)
+            judged = RuleOracle("retention", answer.engine(), answer.predicate)
+        else:
+            judged = oracle(lambda count: count >= 2, 41)  # 39 of 41 numbers: 95.1 %
+        certifier = Certifier(judged, 0.95, random.Random(seed), subsets)
+        (found,) = certifier.smaller([1], RISK).values()
+        wrong += found.ceiling < 0.95
+    assert wrong <= MOST_WRONG
+
+
+def test_a_smaller_rule_that_holds_for_half_is_shown_below_with_few_draws() -> None:
+    shown, drawn = 0, 0
+    for seed in range(100):
+        answer = PlantedAnswer(50, [{7}], seed=seed)
+        judged = RuleOracle("retention", answer.engine(), answer.predicate)
+        (found,) = (
+            Certifier(judged, 0.95, random.Random(seed), "uniform").smaller([0], 0.001).values()
+        )
+        shown += found.ceiling < 0.95
+        drawn += found.samples
+    assert shown == 100 and drawn / 100 < 25
