@@ -52,7 +52,7 @@ from rulerag.explanation.faithfulness.curves import (
 )
 from rulerag.explanation.records.results import CertifiedRules
 from rulerag.explanation.source_rules.certified import CertifiedMiner
-from rulerag.generation.huggingface import HuggingFaceGenerator
+from rulerag.generation.huggingface.generator import HuggingFaceGenerator
 from rulerag.io import prepare_folder, write_json, write_text
 
 __all__ = [

@@ -24,7 +24,7 @@ from rulerag.explanation.lattice.subsets import mask_of
 from rulerag.explanation.probing.engine import ProbeEngine
 from rulerag.explanation.probing.log_probability import ResponseScorer
 from rulerag.explanation.probing.values import SetValue, valued
-from rulerag.generation.huggingface import HuggingFaceGenerator
+from rulerag.generation.huggingface.generator import HuggingFaceGenerator
 from rulerag.kg.worlds import World
 from rulerag.types import GenerationRequest
 

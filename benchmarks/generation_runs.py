@@ -41,7 +41,7 @@ from rulerag.assembly.build import make_generator, make_pipeline, make_retriever
 from rulerag.assembly.presets import method as named_method
 from rulerag.composition.config import Config, load_config
 from rulerag.evaluation.runner import versions
-from rulerag.generation.hf_loading import NANO_LLAMA, shipped
+from rulerag.generation.huggingface.load import NANO_LLAMA, shipped
 from rulerag.io import atomic_write, fingerprint_file, fingerprint_object, read_json, write_json
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Completion, GenerationRequest, Query

@@ -16,7 +16,7 @@ from typing import Any
 from rulerag.assembly.build import make_retriever, make_selector
 from rulerag.assembly.presets import method
 from rulerag.console import guarded
-from rulerag.generation.prompts import KINDS, PromptTemplate
+from rulerag.generation.prompts.template import KINDS, PromptTemplate
 from rulerag.io import read_json, write_json, write_text
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.settings import GRAPHS

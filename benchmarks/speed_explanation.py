@@ -24,7 +24,7 @@ from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.probing.engine import ProbeEngine
 from rulerag.explanation.probing.predicates import matches_answer, negate
 from rulerag.explanation.source_rules.exact import DualMiner
-from rulerag.generation.huggingface import HuggingFaceGenerator
+from rulerag.generation.huggingface.generator import HuggingFaceGenerator
 from rulerag.io import prepare_folder, write_json
 from rulerag.kg.worlds import World
 from rulerag.protocols import Generator

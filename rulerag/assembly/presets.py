@@ -27,7 +27,7 @@ from rulerag.composition.config import (
 )
 from rulerag.composition.registry import known_keys, names
 from rulerag.errors import ConfigError, did_you_mean
-from rulerag.generation.hf_loading import NANO_LLAMA
+from rulerag.generation.huggingface.load import NANO_LLAMA
 from rulerag.io import read_json
 from rulerag.retrieval.fusion import check_method
 

@@ -1,3 +1,5 @@
 """Readers: generators that answer from documents and rules."""
 
-from rulerag.generation import prompts_compact as prompts_compact  # makes itself known by name
+from rulerag.generation.prompts.template import (
+    compact as prompts_compact,  # makes itself known by name
+)

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from rulerag.composition.registry import register
 from rulerag.errors import ConfigError
-from rulerag.generation.citations import Citation, citation_of
-from rulerag.generation.prompts import PromptTemplate
+from rulerag.generation.prompts.citations import Citation, citation_of
+from rulerag.generation.prompts.template import PromptTemplate
 from rulerag.io import fingerprint_object
 from rulerag.protocols import Generator
 from rulerag.text import exact_match

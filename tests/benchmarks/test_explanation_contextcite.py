@@ -16,7 +16,7 @@ from rulerag.explanation.attribution.registry import attributions
 from rulerag.explanation.attribution.surrogate import fit_lasso
 from rulerag.explanation.faithfulness.curves import linear_datamodeling_score
 from rulerag.explanation.report.explain import explain_answer
-from rulerag.generation.huggingface import HuggingFaceGenerator
+from rulerag.generation.huggingface.generator import HuggingFaceGenerator
 from rulerag.types import Answer, ScoredDocument
 
 pytest.importorskip("context_cite")

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pytest
 
 from rulerag.errors import ConfigError
-from rulerag.generation.citations import Citation
 from rulerag.generation.hybrid import HybridReader, cited_fact
-from rulerag.generation.prompts import PromptTemplate
+from rulerag.generation.prompts.citations import Citation
+from rulerag.generation.prompts.template import PromptTemplate
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.protocols import Generator
 from rulerag.rules import Atom, Rule, RuleQuality

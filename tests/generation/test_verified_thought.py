@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from rulerag.errors import ConfigError
-from rulerag.generation.prompts import PromptTemplate
+from rulerag.generation.prompts.template import PromptTemplate
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.generation.verified_thought import (
     ChainOfKnowledge,

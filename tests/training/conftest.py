@@ -14,7 +14,7 @@ import torch
 
 from benchmarks.speed_generation import small_llama
 from rulerag.composition.config import Config
-from rulerag.generation.prompts import PromptTemplate
+from rulerag.generation.prompts.template import PromptTemplate
 from rulerag.kg.worlds import World
 from rulerag.ruleqa.build import RuleQASettings, build
 from rulerag.ruleqa.dataset import RuleQADataset

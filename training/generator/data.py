@@ -15,8 +15,8 @@ import numpy.typing as npt
 from rulerag.assembly.build import make_retriever, make_selector
 from rulerag.composition.config import Config
 from rulerag.errors import EmptyDataError
-from rulerag.generation.citations import Citation, citation_of
-from rulerag.generation.prompt_cases import Case
+from rulerag.generation.prompts.citations import Citation, citation_of
+from rulerag.generation.prompts.few_shot import Case
 from rulerag.kg.grounding import FactIndex, ground
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.ruleqa.dataset import RuleQADataset

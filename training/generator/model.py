@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from rulerag.errors import ConfigError, GenerationError, MissingDependencyError
-from rulerag.generation.hf_loading import Loading, open_model, shipped
-from rulerag.generation.huggingface import HuggingFaceGenerator
-from rulerag.generation.prompt_cases import Case
+from rulerag.generation.huggingface.generator import HuggingFaceGenerator
+from rulerag.generation.huggingface.load import Loading, open_model, shipped
+from rulerag.generation.prompts.few_shot import Case
 from training.generator.data import Instruction
 from training.generator.loss import IGNORED
 from training.generator.settings import GeneratorSettings

@@ -21,7 +21,7 @@ from typing import Any
 
 from rulerag.composition.config import Config
 from rulerag.errors import ConfigError
-from rulerag.generation.hf_loading import NANO_LLAMA, stated_template
+from rulerag.generation.huggingface.load import NANO_LLAMA, stated_template
 from rulerag.io import read_json, write_json, write_text
 from rulerag.ruleqa.dataset import RuleQADataset
 from training.common.checkpoint import RunFolder

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from rulerag.composition.config import Config
-from rulerag.generation.hf_loading import stated_template
-from rulerag.generation.prompts import PromptTemplate
-from rulerag.generation.prompts_compact import CompactTemplate
+from rulerag.generation.huggingface.load import stated_template
+from rulerag.generation.prompts.compact import CompactTemplate
+from rulerag.generation.prompts.template import PromptTemplate
 from training.common.settings import Settings, setting
 
 __all__ = ["METHODS", "GeneratorSettings"]

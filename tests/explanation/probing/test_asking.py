@@ -20,7 +20,7 @@ from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.probing.engine import ProbeEngine
 from rulerag.explanation.report.explain import explain_answer
 from rulerag.generation.hybrid import HybridReader
-from rulerag.generation.prompts import Prompt
+from rulerag.generation.prompts.template import Prompt
 from rulerag.protocols import Arrival
 from rulerag.types import Document, GenerationRequest, Query
 from tests.fakes import PlantedGenerator, planted_answer, planted_rule

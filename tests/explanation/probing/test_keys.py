@@ -14,7 +14,7 @@ from rulerag.explanation.probing.asking import VotingGenerator, reading_of, requ
 from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.probing.judge import judged
 from rulerag.generation.openai_compatible import OpenAICompatibleGenerator
-from rulerag.generation.prompts import KINDS
+from rulerag.generation.prompts.template import KINDS
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.kg.evidence import EvidenceModel
 from rulerag.protocols import Generator

@@ -15,7 +15,7 @@ from rulerag.explanation.probing.log_probability import ResponseScorer, response
 from rulerag.explanation.probing.values import valued
 from rulerag.explanation.report.explain import explain_answer
 from rulerag.explanation.source_rules.exact import MonoMiner
-from rulerag.generation.huggingface import HuggingFaceGenerator
+from rulerag.generation.huggingface.generator import HuggingFaceGenerator
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.rules import Atom, Rule
 from rulerag.types import Answer, Document, GenerationRequest, Query, RuleHit, ScoredDocument

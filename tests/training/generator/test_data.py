@@ -10,10 +10,10 @@ import pytest
 from benchmarks.speed_generation import small_llama
 from rulerag.composition.config import Config, load_config
 from rulerag.errors import ConfigError, EmptyDataError, GenerationError
-from rulerag.generation.citations import Citation
-from rulerag.generation.huggingface import HuggingFaceGenerator
-from rulerag.generation.prompts import PromptTemplate
-from rulerag.generation.prompts_compact import CompactTemplate
+from rulerag.generation.huggingface.generator import HuggingFaceGenerator
+from rulerag.generation.prompts.citations import Citation
+from rulerag.generation.prompts.compact import CompactTemplate
+from rulerag.generation.prompts.template import PromptTemplate
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, Fact, GenerationRequest, Query

@@ -10,7 +10,7 @@ import torch
 
 from benchmarks.speed_generation import small_llama
 from rulerag.errors import ConfigError
-from rulerag.generation.hf_loading import Loading, open_model
+from rulerag.generation.huggingface.load import Loading, open_model
 from rulerag.ruleqa.dataset import RuleQADataset
 from training.common.processes import Processes
 from training.generator.loss import LeftPadded, answer_loss
@@ -36,7 +36,7 @@ def test_frozen_weights_are_opened_and_multiplied_in_the_precision_of_the_run(
     precision: str, dtype: torch.dtype, make: Make
 ) -> None:
     pytest.importorskip("bitsandbytes")
-    from rulerag.generation.hf_loading import _quantized
+    from rulerag.generation.huggingface.load import _quantized
 
     lora = make(precision=precision)
     assert getattr(torch, opened_in(lora)) == dtype

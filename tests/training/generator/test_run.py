@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from rulerag.errors import ConfigError, GenerationError
-from rulerag.generation.huggingface import HuggingFaceGenerator
-from rulerag.generation.prompts import PromptTemplate
+from rulerag.generation.huggingface.generator import HuggingFaceGenerator
+from rulerag.generation.prompts.template import PromptTemplate
 from rulerag.io import read_json
 from rulerag.ruleqa.dataset import RuleQADataset
 from training.common.checkpoint import TrainingError

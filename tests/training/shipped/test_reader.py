@@ -12,9 +12,9 @@ import torch
 
 import rulerag
 from rulerag.errors import ConfigError
-from rulerag.generation.hf_loading import NANO_LLAMA, stated_template
-from rulerag.generation.huggingface import HuggingFaceGenerator
-from rulerag.generation.prompts_compact import CompactTemplate
+from rulerag.generation.huggingface.generator import HuggingFaceGenerator
+from rulerag.generation.huggingface.load import NANO_LLAMA, stated_template
+from rulerag.generation.prompts.compact import CompactTemplate
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, GenerationRequest, Query

@@ -12,8 +12,8 @@ from rulerag.assembly.build import make_pipeline
 from rulerag.assembly.presets import preset
 from rulerag.composition.config import Config
 from rulerag.console import guarded
-from rulerag.generation.huggingface import HuggingFaceGenerator
-from rulerag.generation.prompts_compact import CompactTemplate
+from rulerag.generation.huggingface.generator import HuggingFaceGenerator
+from rulerag.generation.prompts.compact import CompactTemplate
 from rulerag.io import write_json, write_text
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.kg.grounding import FactIndex, ground

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rulerag.errors import ConfigError, GenerationError
-from rulerag.generation.prompts import KINDS, Case, PromptTemplate
+from rulerag.generation.prompts.template import KINDS, Case, PromptTemplate
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, Fact, GenerationRequest, Query
 

@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks.speed_generation import small_llama
 from rulerag.errors import ConfigError
-from rulerag.generation.huggingface import HuggingFaceGenerator
-from rulerag.generation.prompts import PromptTemplate
+from rulerag.generation.huggingface.generator import HuggingFaceGenerator
+from rulerag.generation.prompts.template import PromptTemplate
 from rulerag.protocols import SamplingGenerator
 from rulerag.types import GenerationRequest, Query
 

@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from rulerag.errors import ConfigError, GenerationError, did_you_mean
-from rulerag.generation.citations import Citation
-from rulerag.generation.prompt_answers import first_answer, last_field
-from rulerag.generation.prompt_cases import CASES, Case
+from rulerag.generation.prompts.citations import Citation
+from rulerag.generation.prompts.few_shot import CASES, Case
+from rulerag.generation.prompts.parsing import first_answer, last_field
 from rulerag.io import fingerprint_object
 from rulerag.types import Document, GenerationRequest
 

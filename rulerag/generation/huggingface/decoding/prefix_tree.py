@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rulerag.generation.hf_batches import Tokens, shared_length
+from rulerag.generation.huggingface.decoding.batches import Tokens, shared_length
 
 __all__ = ["Node", "Trie"]
 
@@ -29,7 +29,7 @@ class Node:
         first: the first of the sequences that go through it, in the trie's order.
         last: the last of them; a leaf has one.
         context: keys and values up to its end, once computed (see
-            :mod:`~rulerag.generation.hf_packed`).
+            :mod:`~rulerag.generation.huggingface.decoding.packed_model`).
     """
 
     begin: int

@@ -22,9 +22,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from rulerag.generation.citations import Citation
-from rulerag.generation.prompt_answers import first_answer
-from rulerag.generation.prompts import KINDS, PromptTemplate
+from rulerag.generation.prompts.citations import Citation
+from rulerag.generation.prompts.parsing import first_answer
+from rulerag.generation.prompts.template import KINDS, PromptTemplate
 from rulerag.rules import Rule
 from rulerag.types import Document, GenerationRequest
 

@@ -16,8 +16,8 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from rulerag.errors import ConfigError, GenerationError
-from rulerag.generation.huggingface import HuggingFaceGenerator
-from rulerag.generation.prompts import PromptTemplate
+from rulerag.generation.huggingface.generator import HuggingFaceGenerator
+from rulerag.generation.prompts.template import PromptTemplate
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, GenerationRequest, Query
 

@@ -7,9 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from rulerag.generation.hf_batches import Decoded, Ending, Limits, Tokens, best_tokens
-from rulerag.generation.hf_packed import PackedModel, Pass, Rows
-from rulerag.generation.hf_trie import Node, Trie, path
+from rulerag.generation.huggingface.decoding.batches import (
+    Decoded,
+    Ending,
+    Limits,
+    Tokens,
+    best_tokens,
+)
+from rulerag.generation.huggingface.decoding.packed_model import PackedModel, Pass, Rows
+from rulerag.generation.huggingface.decoding.prefix_tree import Node, Trie, path
 
 __all__ = ["PackedDecoder"]
 
@@ -18,7 +24,7 @@ _CHUNK = 2048
 
 
 class PackedDecoder:
-    """Does what :class:`~rulerag.generation.hf_decoding.Decoder` does, with less work.
+    """Does what :class:`~rulerag.generation.huggingface.decoding.padded.Decoder` does, with less work.
 
     Every shared beginning of any length is computed once, in whichever prompts it stands, and
     read once a step for all rows behind it; nothing is padded while prompts are read.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.generation.hf_batches import (
+from rulerag.generation.huggingface.decoding.batches import (
     Decoded,
     Ending,
     Limits,

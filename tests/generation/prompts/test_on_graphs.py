@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rulerag.generation.prompts import PromptTemplate
+from rulerag.generation.prompts.template import PromptTemplate
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.kg.verbalization import Verbalizer
 from rulerag.ruleqa.questions import queries_from_facts

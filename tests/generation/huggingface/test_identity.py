@@ -17,11 +17,11 @@ from rulerag.errors import DroppedDocumentsError
 from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.probing.engine import ProbeEngine
 from rulerag.explanation.probing.log_probability import response_engine
-from rulerag.generation.hf_identity import Weights, folder_identity, tokenizer_identity
-from rulerag.generation.huggingface import HuggingFaceGenerator
-from rulerag.generation.prompts import Prompt, PromptTemplate
+from rulerag.generation.huggingface.generator import HuggingFaceGenerator
+from rulerag.generation.huggingface.identity import Weights, folder_identity, tokenizer_identity
+from rulerag.generation.prompts.template import Prompt, PromptTemplate
 from rulerag.types import GenerationRequest
-from tests.generation.test_huggingface import SIZES, requests, write_tokenizer
+from tests.generation.huggingface.test_generator import SIZES, requests, write_tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rulerag.generation.prompts import PromptTemplate
-from rulerag.generation.prompts_compact import CompactTemplate
+from rulerag.generation.prompts.compact import CompactTemplate
+from rulerag.generation.prompts.template import PromptTemplate
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, Fact, GenerationRequest, Query
 

@@ -13,9 +13,9 @@ import transformers
 
 from benchmarks.speed_generation import requests, small_llama
 from rulerag.errors import ConfigError, GenerationError
-from rulerag.generation.hf_trie import Trie, path
-from rulerag.generation.huggingface import HuggingFaceGenerator
-from rulerag.generation.prompts import PromptTemplate
+from rulerag.generation.huggingface.decoding.prefix_tree import Trie, path
+from rulerag.generation.huggingface.generator import HuggingFaceGenerator
+from rulerag.generation.prompts.template import PromptTemplate
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

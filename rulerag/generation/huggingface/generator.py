@@ -15,16 +15,17 @@ import numpy.typing as npt
 
 from rulerag.composition.registry import register
 from rulerag.errors import ConfigError, MissingDependencyError
-from rulerag.generation.citations import Citation
-from rulerag.generation.hf_batches import Decoded, Ending, Limits, Tokens
-from rulerag.generation.hf_decoding import Decoder, sampled_tokens, window_of
-from rulerag.generation.hf_identity import (
+from rulerag.generation.huggingface.decoding.batches import Decoded, Ending, Limits, Tokens
+from rulerag.generation.huggingface.decoding.packed import PackedDecoder
+from rulerag.generation.huggingface.decoding.packed_model import PackedModel
+from rulerag.generation.huggingface.decoding.padded import Decoder, sampled_tokens, window_of
+from rulerag.generation.huggingface.identity import (
     Weights,
     adapter_identity,
     model_identity,
     tokenizer_identity,
 )
-from rulerag.generation.hf_loading import (
+from rulerag.generation.huggingface.load import (
     NANO_LLAMA,
     Loading,
     adapted,
@@ -35,10 +36,9 @@ from rulerag.generation.hf_loading import (
     shipped,
     stated_template,
 )
-from rulerag.generation.hf_packed import PackedModel
-from rulerag.generation.hf_packed_decoding import PackedDecoder
-from rulerag.generation.hf_prompts import PromptEncoder
-from rulerag.generation.prompts import Prompt, PromptTemplate
+from rulerag.generation.huggingface.prompts import PromptEncoder
+from rulerag.generation.prompts.citations import Citation
+from rulerag.generation.prompts.template import Prompt, PromptTemplate
 from rulerag.io import fingerprint_object
 from rulerag.types import Completion, GenerationRequest
 
@@ -52,7 +52,7 @@ class HuggingFaceGenerator:
     """Answers with a causal language model: greedy decoding of batched prompts.
 
     Equal prompts are read once. The rest is cut into batches by least work (see
-    :func:`~rulerag.generation.hf_batches.plan_batches`); what the prompts of a batch begin with in
+    :func:`~rulerag.generation.huggingface.decoding.batches.plan_batches`); what the prompts of a batch begin with in
     common is computed once and its keys and values are shared. Answers do not depend on batches
     or sharing, up to rounding. An answer ends at the end-of-text token, at a line break after some
     text, or after ``max_new_tokens``; its score is the natural logarithm of its text's probability,
@@ -64,7 +64,7 @@ class HuggingFaceGenerator:
             default the small reader that is installed with rulerag.
         tokenizer: a folder, a hub id, or an open tokenizer; that of the model by default.
         adapter: the folder or hub id of a PEFT (LoRA) adapter.
-        template: the prompts (see :meth:`~rulerag.generation.prompts.PromptTemplate.of`); those
+        template: the prompts (see :meth:`~rulerag.generation.prompts.template.PromptTemplate.of`); those
             named in ``prompt.json`` of the model folder by default.
         max_new_tokens: how long an answer may get.
         max_input_tokens: how long a prompt may get; what the model's positions allow by default.

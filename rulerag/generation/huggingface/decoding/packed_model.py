@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from rulerag.generation.hf_batches import Tokens
-from rulerag.generation.hf_trie import Node
+from rulerag.generation.huggingface.decoding.batches import Tokens
+from rulerag.generation.huggingface.decoding.prefix_tree import Node
 
 __all__ = ["Block", "PackedModel", "Pass", "Rows"]
 

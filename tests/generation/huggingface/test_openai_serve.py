@@ -14,9 +14,9 @@ import pytest
 
 from benchmarks.speed_generation import requests, small_llama
 from rulerag.errors import CutCompletionError
-from rulerag.generation.huggingface import HuggingFaceGenerator
+from rulerag.generation.huggingface.generator import HuggingFaceGenerator
 from rulerag.generation.openai_compatible import OpenAICompatibleGenerator
-from rulerag.generation.prompts import PromptTemplate
+from rulerag.generation.prompts.template import PromptTemplate
 
 
 @pytest.mark.slow
