@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.world_questions import world_questions
 from rulerag.errors import GenerationError, MissingDependencyError
 from rulerag.explanation.lattice.subsets import mask_of
 from rulerag.explanation.probing.engine import ProbeEngine
 from rulerag.explanation.probing.log_probability import ResponseScorer
 from rulerag.explanation.probing.values import SetValue, valued
 from rulerag.generation.huggingface.generator import HuggingFaceGenerator
-from rulerag.kg.worlds import World
+from rulerag.synthetic.questions import world_questions
+from rulerag.synthetic.world import World
 from rulerag.types import GenerationRequest
 
 __all__ = ["SIZES", "Cited", "ContextCite", "Question", "questions"]

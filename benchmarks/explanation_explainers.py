@@ -23,7 +23,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from benchmarks.world_questions import world_questions
 from rulerag.errors import ProbeBudgetError
 from rulerag.explanation.attribution.registry import attributions
 from rulerag.explanation.attribution.surrogate import linear_surrogate, rule_surrogate
@@ -43,8 +42,9 @@ from rulerag.explanation.records.results import CertifiedRules
 from rulerag.explanation.source_rules.certified import CertifiedMiner
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.io import write_json
-from rulerag.kg.worlds import World
 from rulerag.ruleqa.questions import graph_labels
+from rulerag.synthetic.questions import world_questions
+from rulerag.synthetic.world import World
 from rulerag.types import GenerationRequest
 
 __all__ = ["BUDGETS", "EXPLAINERS", "Case", "formulas", "main", "worlds"]

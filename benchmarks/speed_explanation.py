@@ -18,7 +18,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.world_questions import world_questions
 from rulerag.errors import GenerationError
 from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.probing.engine import ProbeEngine
@@ -26,8 +25,9 @@ from rulerag.explanation.probing.predicates import matches_answer, negate
 from rulerag.explanation.source_rules.exact import DualMiner
 from rulerag.generation.huggingface.generator import HuggingFaceGenerator
 from rulerag.io import prepare_folder, write_json
-from rulerag.kg.worlds import World
 from rulerag.protocols import Generator
+from rulerag.synthetic.questions import world_questions
+from rulerag.synthetic.world import World
 from rulerag.types import Completion, GenerationRequest
 
 __all__ = ["TARGET", "main", "measure", "requests"]

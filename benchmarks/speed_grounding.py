@@ -16,9 +16,9 @@ from benchmarks.process_cost import peak_memory_mb
 from rulerag.errors import DataError
 from rulerag.io import prepare_folder, write_json
 from rulerag.kg.graph import FactTable, KnowledgeGraph
-from rulerag.kg.grounding import FactIndex, ground
-from rulerag.kg.grounding_index import TableIndex
-from rulerag.kg.grounding_table import RulePlans
+from rulerag.kg.grounding.ground import FactIndex, ground
+from rulerag.kg.grounding.index import TableIndex
+from rulerag.kg.grounding.joins import RulePlans
 from rulerag.mining.amie import AmieMiner
 from rulerag.rules import Atom, Rule, RuleBank
 

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rulerag.kg.worlds import World
 from rulerag.retrieval.encoders import SentenceEncoder
 from rulerag.ruleqa.build import RuleQASettings, build
 from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.synthetic.world import World
 from training.common.checkpoint import RunFolder
 from training.common.processes import Processes
 from training.common.validation import CorpusMatrix

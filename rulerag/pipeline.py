@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 from rulerag.errors import ConfigError, RetrievalError
-from rulerag.kg.statements import Statements, compare
+from rulerag.kg.grounding.statements import Statements, compare
 from rulerag.protocols import Generator, Guides, Retriever, RuleSelector
 from rulerag.rules import Rule
 from rulerag.types import Answer, Completion, GenerationRequest, Query, ScoredDocument

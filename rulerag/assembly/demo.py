@@ -20,12 +20,12 @@ from rulerag.explanation.report.explain import explain_answer
 from rulerag.explanation.report.narrative import AnswerExplanation
 from rulerag.io import write_json, write_jsonl
 from rulerag.kg.verbalization import Verbalizer
-from rulerag.kg.worlds import World
 from rulerag.output_folder import output_folder
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.questions import graph_labels, queries_from_facts
 from rulerag.rules import RuleBank
+from rulerag.synthetic.world import World
 from rulerag.types import Answer, Query
 
 __all__ = ["MiningCheck", "check_mining", "mine_world", "run_demo", "world_dataset"]

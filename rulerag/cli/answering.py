@@ -31,7 +31,7 @@ from rulerag.cli.common import (
 )
 from rulerag.errors import ConfigError
 from rulerag.io import write_jsonl
-from rulerag.kg.statements import statement_lines
+from rulerag.kg.grounding.statements import statement_lines
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.questions import parse_question
 from rulerag.text import exact_match

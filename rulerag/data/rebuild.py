@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rulerag.io import read_lines
-from rulerag.kg.intervals import IntervalFacts
+from rulerag.kg.readers.intervals import IntervalFacts
 
 __all__ = ["REBUILT"]
 
@@ -21,7 +21,7 @@ def wiki_train(parts: Path) -> bytes:
 
     Read train, then valid, then test, in line order. For each year Y from 1786 to 1996, write each
     fact that holds in Y as ``s TAB r TAB o TAB (Y - 1786) TAB 0`` (see
-    :mod:`rulerag.kg.intervals`).
+    :mod:`rulerag.kg.readers.intervals`).
 
     Args:
         parts: a folder with ``train.txt``, ``valid.txt`` and ``test.txt`` of ``wiki_intervals``.

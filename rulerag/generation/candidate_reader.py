@@ -9,7 +9,7 @@ from functools import cached_property
 from rulerag.composition.registry import register
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
-from rulerag.kg.statements import Statements
+from rulerag.kg.grounding.statements import Statements
 from rulerag.types import Candidate, Completion, Document, GenerationRequest, GroundedAtom
 
 __all__ = ["CandidateReader", "answers_by_relation"]
@@ -37,7 +37,7 @@ class CandidateReader:
     :class:`~rulerag.retrieval.learned_merging.LearnedMerger` sees documents, whose lists it reads
     best. It abstains, with an empty answer, where no document names another entity.
 
-    What documents state of the question (:class:`~rulerag.kg.statements.Statements`) comes before
+    What documents state of the question (:class:`~rulerag.kg.grounding.statements.Statements`) comes before
     all other candidates, whatever they weigh; it has no such precedence in a prediction.
 
     Args:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from rulerag.errors import DataFormatError, EmptyDataError
 from rulerag.io import fingerprint_object
 from rulerag.kg.calendar import Calendar
-from rulerag.kg.labels import entity_ladder, make_labels, relation_ladder
+from rulerag.kg.labels.candidates import entity_ladder, make_labels, relation_ladder
 from rulerag.kg.vocabulary import Vocabulary
 from rulerag.types import Fact
 
@@ -172,7 +172,7 @@ class KnowledgeGraph:
         calendar: Calendar | None = None,
         columns: str | None = None,
     ) -> KnowledgeGraph:
-        """Read a graph folder or a single file of facts; see :mod:`rulerag.kg.loaders`.
+        """Read a graph folder or a single file of facts; see :mod:`rulerag.kg.readers.load`.
 
         Args:
             path: the folder (``train.txt`` …) or one file.
@@ -189,7 +189,7 @@ class KnowledgeGraph:
             EmptyDataError: there is no training fact.
         """
         # The readers make graphs, so they import this module; it finds them by name.
-        load_graph = importlib.import_module("rulerag.kg.loaders").load_graph
+        load_graph = importlib.import_module("rulerag.kg.readers.load").load_graph
         graph: KnowledgeGraph = load_graph(
             path, layout=layout, labels=labels, calendar=calendar, columns=columns
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rulerag.composition.registry import register
 from rulerag.errors import ConfigError, FingerprintError, did_you_mean
 from rulerag.io import fingerprint_object
-from rulerag.kg.statements import Statements
+from rulerag.kg.grounding.statements import Statements
 from rulerag.retrieval.corpus import check_range, check_top_k
 from rulerag.retrieval.stated import stated_first
 from rulerag.types import Document, Query, RuleHit, ScoredDocument

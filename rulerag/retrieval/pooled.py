@@ -10,7 +10,7 @@ from pathlib import Path
 from rulerag.composition.registry import register
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
-from rulerag.kg.statements import Statements
+from rulerag.kg.grounding.statements import Statements
 from rulerag.protocols import Retriever
 from rulerag.retrieval.corpus import RowSearcher, check_top_k
 from rulerag.retrieval.evidence_merging import EvidenceMerger

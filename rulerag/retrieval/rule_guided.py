@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from rulerag.composition.registry import register
 from rulerag.errors import ConfigError, RetrievalError
 from rulerag.io import fingerprint_object
-from rulerag.kg.statements import Statements
+from rulerag.kg.grounding.statements import Statements
 from rulerag.retrieval.composition import Compose, Composition
 from rulerag.retrieval.corpus import RetrievedRows, RowSearcher, check_range, check_top_k
 from rulerag.retrieval.grounded import with_grounded_atoms

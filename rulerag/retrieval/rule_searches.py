@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rulerag.kg.statements import Statements
+from rulerag.kg.grounding.statements import Statements
 from rulerag.retrieval.composition import Composition
 from rulerag.retrieval.corpus import RowSearcher
 from rulerag.retrieval.grounded import Bound, leads_elsewhere

@@ -15,11 +15,11 @@ from tqdm import tqdm
 from rulerag.composition.registry import register
 from rulerag.errors import EmptyDataError
 from rulerag.io import fingerprint_object
-from rulerag.kg.evidence import EvidenceModel, noisy_or_exponents
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.grounding_index import TableIndex
-from rulerag.kg.grounding_table import MAX_ROWS, RulePlans
-from rulerag.kg.statements import Statements
+from rulerag.kg.grounding.evidence import EvidenceModel, noisy_or_exponents
+from rulerag.kg.grounding.index import TableIndex
+from rulerag.kg.grounding.joins import MAX_ROWS, RulePlans
+from rulerag.kg.grounding.statements import Statements
 from rulerag.protocols import Guides, RuleSelector
 from rulerag.retrieval.corpus import check_range, check_top_k
 from rulerag.retrieval.stated import stated_first
@@ -62,7 +62,7 @@ class SymbolicRetriever:
             that ask what a static graph lacks.
         max_rows: bound of the joins behind one query. A hub's groundings beyond it are counted,
             not written out, and left out only where that is not enough
-            (:class:`~rulerag.kg.grounding_table.RulePlans`).
+            (:class:`~rulerag.kg.grounding.joins.RulePlans`).
         progress: show a progress bar over queries.
 
     Raises:

@@ -9,8 +9,8 @@ import numpy as np
 from tqdm import tqdm
 
 from rulerag.kg.graph import FactTable, KnowledgeGraph
-from rulerag.kg.grounding_index import TableIndex
-from rulerag.kg.grounding_table import RulePlans
+from rulerag.kg.grounding.index import TableIndex
+from rulerag.kg.grounding.joins import RulePlans
 from rulerag.kg.verbalization import Verbalizer
 from rulerag.ruleqa.dataset import Qrels
 from rulerag.rules import Rule, RuleBank

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from rulerag.errors import EmptyDataError
 from rulerag.kg.graph import FactTable, KnowledgeGraph
-from rulerag.kg.intervals import cut_times
+from rulerag.kg.readers.intervals import cut_times
 
 __all__ = ["joined", "validation_graph", "with_held_out", "with_splits"]
 

@@ -19,13 +19,13 @@ from rulerag.assembly.build import (
 from rulerag.assembly.demo import mine_world, world_dataset
 from rulerag.composition.config import Config
 from rulerag.errors import ConfigError, DataError, FingerprintError, RetrievalError
-from rulerag.kg.worlds import World
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.protocols import Generator, Retriever, RuleSelector
 from rulerag.retrieval.bm25 import BM25Retriever
 from rulerag.retrieval.rule_guided import RuleGuidedRetriever
 from rulerag.retrieval.temporal import TimeAwareRetriever
 from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.synthetic.world import World
 
 SYMBOLIC = {
     "selector": {"type": "head"},

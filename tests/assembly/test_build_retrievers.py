@@ -11,7 +11,6 @@ from rulerag.assembly.build import Options, make_retriever, make_selector
 from rulerag.assembly.demo import mine_world, world_dataset
 from rulerag.composition.config import Config
 from rulerag.errors import ConfigError, FingerprintError, RetrievalError
-from rulerag.kg.worlds import World
 from rulerag.protocols import Retriever
 from rulerag.retrieval.bm25 import BM25Retriever
 from rulerag.retrieval.dense import DenseRetriever
@@ -20,6 +19,7 @@ from rulerag.retrieval.rule_guided import RuleGuidedRetriever
 from rulerag.retrieval.symbolic import SymbolicRetriever
 from rulerag.retrieval.temporal import TimeAwareRetriever
 from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.synthetic.world import World
 
 DENSE = {"retriever": {"type": "dense"}}
 BM25 = {"retriever": {"type": "bm25"}}

@@ -11,9 +11,9 @@ import pytest
 
 from rulerag.assembly.demo import check_mining, mine_world, run_demo, world_dataset
 from rulerag.errors import ConfigError, OutputError
-from rulerag.kg.worlds import World
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.rules import RuleBank, readable
+from rulerag.synthetic.world import World
 
 KINDS = ("temporal", "static")
 FACTS, SEED = 1500, 1

@@ -48,8 +48,8 @@ from benchmarks.speed_generation import small_llama
 from rulerag.assembly.presets import method
 from rulerag.errors import ConfigError, DataError
 from rulerag.io import read_json, write_json
-from rulerag.kg.worlds import World
 from rulerag.ruleqa.build import RuleQASettings, build
+from rulerag.synthetic.world import World
 
 pytestmark = [
     pytest.mark.usefixtures("one_thread"),

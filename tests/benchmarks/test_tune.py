@@ -9,7 +9,7 @@ import pytest
 from benchmarks.tune import TABLES, tune
 from rulerag.assembly.demo import mine_world, world_dataset
 from rulerag.composition.config import Config
-from rulerag.kg.worlds import World
+from rulerag.synthetic.world import World
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,8 @@ import pytest
 
 from rulerag.assembly.demo import mine_world, world_dataset
 from rulerag.cli import main
-from rulerag.kg.worlds import World
 from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.synthetic.world import World
 
 
 class Result(NamedTuple):

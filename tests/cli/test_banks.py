@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.worlds import World
 from rulerag.mining.pruning_coverage import prune_covered
 from rulerag.mining.pruning_scores import top_rules
 from rulerag.mining.pruning_subsumption import prune_subsumed
 from rulerag.rules import RuleBank
+from rulerag.synthetic.world import World
 
 Refused = Callable[..., str]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rulerag.kg.worlds import World
 from rulerag.rules import RuleBank
+from rulerag.synthetic.world import World
 
 Refused = Callable[..., str]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rulerag.kg.worlds import World
+from rulerag.synthetic.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
 # Long enough to be in the middle for a second: there are more than a hundred parts.

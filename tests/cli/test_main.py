@@ -20,8 +20,8 @@ from rulerag.assembly.demo import mine_world, world_dataset
 from rulerag.cli.app import COMMANDS
 from rulerag.console import guarded
 from rulerag.errors import ConfigError
-from rulerag.kg.worlds import World
 from rulerag.rules import Atom, Rule, RuleBank
+from rulerag.synthetic.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTRACT = {"demo", "mine", "rules", "index", "retrieve", "answer", "explain", "evaluate"}

@@ -15,8 +15,8 @@ from rulerag.composition.config import Config
 from rulerag.errors import ConfigError
 from rulerag.generation.hybrid import HybridReader
 from rulerag.generation.verified_thought import ChainOfKnowledge, VerifyAndEdit
-from rulerag.kg.worlds import World
 from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.synthetic.world import World
 
 SYMBOLIC = {"type": "symbolic"}
 

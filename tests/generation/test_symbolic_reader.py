@@ -8,7 +8,7 @@ import pytest
 
 from rulerag.errors import ConfigError
 from rulerag.generation.symbolic_reader import SymbolicReader
-from rulerag.kg.evidence import EvidenceModel
+from rulerag.kg.grounding.evidence import EvidenceModel
 from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.types import (
     Completion,

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from rulerag.kg.graph import FactTable
-from rulerag.kg.worlds import World
 from rulerag.mining.amie import AmieMiner
 from rulerag.mining.tlogic import TLogicMiner
 from rulerag.parallel import Backend, backend
 from rulerag.rules import RuleBank
+from rulerag.synthetic.world import World
 
 Mine = Callable[..., RuleBank]
 

@@ -12,7 +12,6 @@ import pytest
 
 from rulerag.errors import ConfigError
 from rulerag.kg.verbalization import Verbalizer
-from rulerag.kg.worlds import World, WorldQuery
 from rulerag.retrieval.bm25 import BM25Retriever
 from rulerag.retrieval.dense import DenseRetriever
 from rulerag.retrieval.hops import Step, Trail
@@ -21,6 +20,7 @@ from rulerag.retrieval.rule_guided import RuleGuidedRetriever
 from rulerag.retrieval.rule_selection import HeadRelationSelector
 from rulerag.ruleqa.questions import queries_from_facts
 from rulerag.rules import Atom, Rule, RuleBank, RuleQuality
+from rulerag.synthetic.world import World, WorldQuery
 from rulerag.types import Document, Fact, Query, ScoredDocument
 
 MERGES = ("rank", "evidence")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rulerag.errors import ConfigError
-from rulerag.kg.statements import Statements
+from rulerag.kg.grounding.statements import Statements
 from rulerag.retrieval.bm25 import BM25Retriever
 from rulerag.retrieval.fusion import METHODS, FusedRetriever
 from rulerag.retrieval.grounded import far_ends, leads_elsewhere

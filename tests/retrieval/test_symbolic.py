@@ -9,7 +9,7 @@ import pytest
 from pytest import LogCaptureFixture
 
 from rulerag.errors import ConfigError, EmptyDataError
-from rulerag.kg.evidence import EvidenceModel
+from rulerag.kg.grounding.evidence import EvidenceModel
 from rulerag.retrieval.symbolic import SymbolicRetriever
 from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.types import Document, Fact, Query, ScoredDocument

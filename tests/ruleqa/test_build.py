@@ -13,11 +13,11 @@ import pytest
 from benchmarks.ruleqa import main
 from rulerag.errors import ConfigError, DataError, EmptyDataError
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.grounding import FactIndex, ground
-from rulerag.kg.worlds import World
+from rulerag.kg.grounding.ground import FactIndex, ground
 from rulerag.ruleqa.build import BENCHMARKS, RuleQASettings, build
 from rulerag.ruleqa.check import check_leakage
 from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.synthetic.world import World
 from rulerag.types import Document, Fact, Query
 
 SMALL = {

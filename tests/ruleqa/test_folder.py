@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from benchmarks.ruleqa import main
-from rulerag.kg.worlds import World
 from rulerag.ruleqa.ceilings import CEILINGS, ceilings
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.settings import GRAPHS, PUBLISHED
+from rulerag.synthetic.world import World
 from rulerag.types import Document, Fact, Query
 
 

@@ -12,12 +12,12 @@ from benchmarks.ruleqa import main
 from rulerag.errors import ConfigError, DataError
 from rulerag.io import read_json
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.worlds import World
 from rulerag.ruleqa.build import RuleQASettings, build
 from rulerag.ruleqa.check import check_leakage
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.settings import VARIANTS
 from rulerag.ruleqa.validation_split import validation_graph, with_held_out
+from rulerag.synthetic.world import World
 from rulerag.types import Document, Fact
 
 SMALL = {

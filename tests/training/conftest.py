@@ -15,9 +15,9 @@ import torch
 from benchmarks.speed_generation import small_llama
 from rulerag.composition.config import Config
 from rulerag.generation.prompts.template import PromptTemplate
-from rulerag.kg.worlds import World
 from rulerag.ruleqa.build import RuleQASettings, build
 from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.synthetic.world import World
 from rulerag.types import GenerationRequest, Query
 from training.common.tiny import make_encoder, train_tokenizer
 from training.generator.settings import GeneratorSettings

@@ -42,7 +42,7 @@ from rulerag.explanation.source_rules.certified import CertifiedMiner
 from rulerag.explanation.source_rules.exact import MAX_EXACT_SOURCES, DualMiner
 from rulerag.explanation.source_rules.groups import GroupView, view_groups
 from rulerag.explanation.source_rules.hitting_sets import Duality, check_duality
-from rulerag.kg.statements import statement_lines
+from rulerag.kg.grounding.statements import statement_lines
 from rulerag.protocols import Generator
 from rulerag.text import contains_answer, normalize_answer
 from rulerag.types import Answer

@@ -16,7 +16,7 @@ from rulerag.explanation.probing.judge import judged
 from rulerag.generation.openai_compatible import OpenAICompatibleGenerator
 from rulerag.generation.prompts.template import KINDS
 from rulerag.generation.symbolic_reader import SymbolicReader
-from rulerag.kg.evidence import EvidenceModel
+from rulerag.kg.grounding.evidence import EvidenceModel
 from rulerag.protocols import Generator
 from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.types import Document, Fact, GenerationRequest, Query

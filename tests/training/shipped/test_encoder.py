@@ -17,10 +17,10 @@ from rulerag.errors import ConfigError
 from rulerag.io import read_json
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.kg.verbalization import Verbalizer
-from rulerag.kg.worlds import World
 from rulerag.retrieval.encoders_loading import NANO_ENCODER, load_encoder
 from rulerag.ruleqa.settings import BENCHMARKS
 from rulerag.ruleqa.validation_split import with_held_out
+from rulerag.synthetic.world import World
 from training.common.tiny import make_encoder, save_half, train_tokenizer
 from training.shipped.encoder.figures import world_figures
 from training.shipped.encoder.make import corpus_graph, nano_card, sources

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.worlds import World
 from rulerag.retrieval.rule_selection import HeadRelationSelector
 from rulerag.ruleqa.build import BENCHMARKS, RuleQASettings, build
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.validation_split import validation_graph
+from rulerag.synthetic.world import World
 from training.common.validation import CorpusMatrix, answer_recall
 
 if TYPE_CHECKING:

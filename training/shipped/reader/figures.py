@@ -16,11 +16,11 @@ from rulerag.generation.huggingface.generator import HuggingFaceGenerator
 from rulerag.generation.prompts.compact import CompactTemplate
 from rulerag.io import write_json, write_text
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.grounding import FactIndex, ground
-from rulerag.kg.worlds import World
+from rulerag.kg.grounding.ground import FactIndex, ground
 from rulerag.ruleqa.build import BENCHMARKS, RuleQASettings, build
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.validation_split import validation_graph
+from rulerag.synthetic.world import World
 from rulerag.text import exact_match
 from rulerag.types import Document, GenerationRequest
 from training.shipped.reader.episodes import Stage, make_episode

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rulerag.errors import ConfigError
-from rulerag.kg.evidence import EvidenceModel, evidence_sum, noisy_or_exponents
+from rulerag.kg.grounding.evidence import EvidenceModel, evidence_sum, noisy_or_exponents
 from rulerag.rules import Atom, Rule, RuleQuality
 
 HEAD = Atom("meets", "?x", "?y")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rulerag.errors import ConfigError, DataFormatError, UnknownNameError
 from rulerag.kg.calendar import Calendar
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.intervals import (
+from rulerag.kg.readers.intervals import (
     OPEN_END,
     OPEN_START,
     IntervalFacts,

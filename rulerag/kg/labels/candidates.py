@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import unquote
 
-from rulerag.kg.nell_words import split_words
+from rulerag.kg.labels.nell_words import split_words
 from rulerag.text import normalize_answer
 
 __all__ = ["Ladder", "entity_ladder", "make_labels", "relation_ladder", "unique_labels"]

@@ -19,7 +19,7 @@ from rulerag.errors import (
     UnknownNameError,
 )
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.tables import read_integers
+from rulerag.kg.readers.integers import read_integers
 
 Writer = Callable[..., Path]
 

@@ -8,8 +8,8 @@ from functools import cache
 
 import pytest
 
-from rulerag.kg.worlds import QUERY_KINDS, World
 from rulerag.rules import Atom, Rule
+from rulerag.synthetic.world import QUERY_KINDS, World
 from rulerag.types import Fact
 
 KINDS = ("static", "temporal")

@@ -19,13 +19,13 @@ import numpy.typing as npt
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.kg.calendar import Calendar
 from rulerag.kg.graph import FactTable, KnowledgeGraph, Vocabulary
-from rulerag.kg.world_draft import Draft, DraftColumns
-from rulerag.kg.world_files import load_world, save_world
-from rulerag.kg.world_names import NameMaker
-from rulerag.kg.world_parts import QUERY_KINDS, PlantedRule, QueryTruth, plant
-from rulerag.kg.world_plan import WorldPlan
-from rulerag.kg.world_schema import SCHEMAS, WORLD_CALENDAR
 from rulerag.rules import Rule, RuleBank, readable
+from rulerag.synthetic.draft import Draft, DraftColumns
+from rulerag.synthetic.files import load_world, save_world
+from rulerag.synthetic.names import NameMaker
+from rulerag.synthetic.plan import WorldPlan
+from rulerag.synthetic.planting import QUERY_KINDS, PlantedRule, QueryTruth, plant
+from rulerag.synthetic.schema import SCHEMAS, WORLD_CALENDAR
 from rulerag.types import Fact
 
 __all__ = ["QUERY_KINDS", "PlantedRule", "QueryTruth", "World", "WorldQuery"]

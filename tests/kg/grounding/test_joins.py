@@ -11,9 +11,9 @@ import pytest
 
 from rulerag.errors import ConfigError
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.grounding import FactIndex, ground
-from rulerag.kg.grounding_index import TableIndex
-from rulerag.kg.grounding_table import GroundingTable, RulePlans
+from rulerag.kg.grounding.ground import FactIndex, ground
+from rulerag.kg.grounding.index import TableIndex
+from rulerag.kg.grounding.joins import GroundingTable, RulePlans
 from rulerag.rules import Atom, Rule
 from rulerag.types import Fact
 

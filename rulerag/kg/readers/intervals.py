@@ -17,15 +17,15 @@ import numpy.typing as npt
 from rulerag.errors import ConfigError, DataFormatError
 from rulerag.io import excerpt, read_lines
 from rulerag.kg.calendar import Calendar
-from rulerag.kg.known import recognise
-from rulerag.kg.layouts import (
+from rulerag.kg.labels.known_graphs import recognise
+from rulerag.kg.readers.detect import (
     COLUMN_ORDERS,
     GraphFiles,
     RawGraph,
     is_interval_date,
     unknown_name,
 )
-from rulerag.kg.tables import read_vocabularies
+from rulerag.kg.readers.integers import read_vocabularies
 
 __all__ = ["OPEN_END", "OPEN_START", "IntervalFacts", "cut_times", "read_intervals"]
 

@@ -1,6 +1,6 @@
 """Bindings of many rule bodies from one subject, as joins of sorted columns.
 
-:func:`~rulerag.kg.grounding.ground` tries one fact after the other, which is right for the facts of
+:func:`~rulerag.kg.grounding.ground.ground` tries one fact after the other, which is right for the facts of
 ten documents. Here every step of every rule is one lookup in the sorted facts of a whole graph, and
 rules whose bodies have the same form take each step together.
 """
@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.errors import ConfigError
-from rulerag.kg.grounding import body_order
-from rulerag.kg.grounding_index import TableIndex
+from rulerag.kg.grounding.ground import body_order
+from rulerag.kg.grounding.index import TableIndex
 from rulerag.rules import Rule
 
 __all__ = ["MAX_ROWS", "GroundingTable", "RulePlans"]

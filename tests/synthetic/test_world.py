@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from rulerag.errors import ConfigError
-from rulerag.kg.worlds import World
+from rulerag.synthetic.world import World
 
 KINDS = ("static", "temporal")
 
@@ -69,7 +69,7 @@ def test_asked_subjects_have_distracting_facts() -> None:
 
 def test_the_same_arguments_give_the_same_world_in_another_process() -> None:
     code = (
-        "from rulerag.kg.worlds import World\n"
+        "from rulerag.synthetic.world import World\n"
         "for kind in ('static', 'temporal'):\n"
         "    world = World.generate(1500, kind=kind, seed=7)\n"
         "    print(world.graph.fingerprint, hash(tuple(world.truth['test'].row.tolist())))\n"

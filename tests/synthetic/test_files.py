@@ -10,7 +10,7 @@ import pytest
 from rulerag.errors import DataError, DataFormatError, FingerprintError, OutputError
 from rulerag.io import read_json, write_json
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.worlds import World
+from rulerag.synthetic.world import World
 
 KINDS = ("static", "temporal")
 

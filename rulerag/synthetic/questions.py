@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rulerag.kg.verbalization import Verbalizer
-from rulerag.kg.worlds import World
 from rulerag.ruleqa.questions import queries_from_facts
 from rulerag.rules import Rule
+from rulerag.synthetic.world import World
 from rulerag.types import Document, Query
 
 __all__ = ["WorldQuestion", "world_questions"]

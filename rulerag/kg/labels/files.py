@@ -9,7 +9,7 @@ from typing import Any
 
 from rulerag.errors import DataError, DataFormatError
 from rulerag.io import excerpt, read_json, read_lines
-from rulerag.kg.labels import Ladder
+from rulerag.kg.labels.candidates import Ladder
 
 __all__ = ["LABEL_FILES", "GivenLabels", "find_labels", "read_labels"]
 
@@ -30,7 +30,7 @@ class GivenLabels:
     """Labels that files give.
 
     Args:
-        ladders: by raw name, labels from short to exact (see :mod:`rulerag.kg.labels`).
+        ladders: by raw name, labels from short to exact (see :mod:`rulerag.kg.labels.candidates`).
         paths: the files they come from.
     """
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.kg.world_draft import Draft, zipf_counts, zipf_ranks
-from rulerag.kg.world_plan import ChainPlan, EchoPlan, GroupPlan, WorldPlan
-from rulerag.kg.world_schema import Chain, Clue
 from rulerag.rules import Atom, Rule, RuleQuality
+from rulerag.synthetic.draft import Draft, zipf_counts, zipf_ranks
+from rulerag.synthetic.plan import ChainPlan, EchoPlan, GroupPlan, WorldPlan
+from rulerag.synthetic.schema import Chain, Clue
 
 __all__ = ["QUERY_KINDS", "PlantedRule", "QueryTruth", "plant"]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rulerag.kg.labels import (
+from rulerag.kg.labels.candidates import (
     entity_ladder,
     make_labels,
     relation_ladder,

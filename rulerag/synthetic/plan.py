@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from rulerag.kg.world_schema import SCHEMAS, RuleGroup, Schema
+from rulerag.synthetic.schema import SCHEMAS, RuleGroup, Schema
 
 __all__ = ["ChainPlan", "EchoPlan", "GroupPlan", "WorldPlan"]
 

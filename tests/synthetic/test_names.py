@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from rulerag.errors import ConfigError
-from rulerag.kg.world_names import ENTITY_KINDS, NameMaker
-from rulerag.kg.worlds import World
 from rulerag.rules import readable
+from rulerag.synthetic.names import ENTITY_KINDS, NameMaker
+from rulerag.synthetic.world import World
 from rulerag.text import normalize_answer
 
 KINDS = ("static", "temporal")

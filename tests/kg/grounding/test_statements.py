@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rulerag.kg.statements import Statement, Statements, compare, statement_lines
+from rulerag.kg.grounding.statements import Statement, Statements, compare, statement_lines
 from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.types import Document, Fact, Query
 

@@ -1,6 +1,6 @@
 """From files to a :class:`~rulerag.kg.graph.KnowledgeGraph`.
 
-A reader for each layout gives names and rows of ids (:class:`~rulerag.kg.layouts.RawGraph`); what
+A reader for each layout gives names and rows of ids (:class:`~rulerag.kg.readers.detect.RawGraph`); what
 all layouts share is done here: duplicates dropped, calendar found, labels made, notes taken.
 """
 
@@ -16,13 +16,13 @@ import numpy.typing as npt
 from rulerag.errors import ConfigError, DataFormatError, EmptyDataError
 from rulerag.kg.calendar import Calendar
 from rulerag.kg.graph import FactTable, KnowledgeGraph
-from rulerag.kg.intervals import read_intervals
-from rulerag.kg.known import KnownGraph, recognise
-from rulerag.kg.label_files import find_labels, read_labels
-from rulerag.kg.labels import entity_ladder, make_labels, relation_ladder
-from rulerag.kg.layouts import COLUMN_ORDERS, GraphFiles, RawGraph, find_graph
-from rulerag.kg.named import read_named
-from rulerag.kg.tables import read_ids
+from rulerag.kg.labels.candidates import entity_ladder, make_labels, relation_ladder
+from rulerag.kg.labels.files import find_labels, read_labels
+from rulerag.kg.labels.known_graphs import KnownGraph, recognise
+from rulerag.kg.readers.detect import COLUMN_ORDERS, GraphFiles, RawGraph, find_graph
+from rulerag.kg.readers.integers import read_ids
+from rulerag.kg.readers.intervals import read_intervals
+from rulerag.kg.readers.named import read_named
 from rulerag.kg.vocabulary import Vocabulary
 
 __all__ = ["load_graph"]
@@ -46,7 +46,7 @@ def load_graph(
 
     Args:
         path: the folder (``train.txt`` or ``train2id.txt`` …) or one file.
-        layout: a key of :data:`rulerag.kg.layouts.LAYOUTS`, or ``auto``.
+        layout: a key of :data:`rulerag.kg.readers.detect.LAYOUTS`, or ``auto``.
         labels: a file or folder of readable labels; those in the folder or beside it when None.
         calendar: how timestamps read. When None, public graphs are recognised by their names, ISO
             dates give their own, and other times stay bare numbers.

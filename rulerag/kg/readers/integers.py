@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from rulerag.errors import DataFormatError
 from rulerag.io import excerpt, read_bytes, read_lines
-from rulerag.kg.layouts import COLUMN_ORDERS, GraphFiles, RawGraph, unknown_name
+from rulerag.kg.readers.detect import COLUMN_ORDERS, GraphFiles, RawGraph, unknown_name
 
 __all__ = ["read_ids", "read_integers", "read_vocabularies", "read_vocabulary"]
 
@@ -31,7 +31,7 @@ def read_ids(files: GraphFiles, columns: str | None) -> RawGraph:
 
     Args:
         files: the files.
-        columns: the order of triples, a key of :data:`~rulerag.kg.layouts.COLUMN_ORDERS`; ``hrt``
+        columns: the order of triples, a key of :data:`~rulerag.kg.readers.detect.COLUMN_ORDERS`; ``hrt``
             when None.
 
     Raises:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rulerag.kg.nell_words import split_words
+from rulerag.kg.labels.nell_words import split_words
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from rulerag.errors import DataFormatError, UnknownNameError, did_you_mean
 from rulerag.io import excerpt, read_lines
 from rulerag.kg.calendar import Calendar
-from rulerag.kg.layouts import COLUMN_ORDERS, GraphFiles, RawGraph, is_jsonl
-from rulerag.kg.tables import read_vocabularies
+from rulerag.kg.readers.detect import COLUMN_ORDERS, GraphFiles, RawGraph, is_jsonl
+from rulerag.kg.readers.integers import read_vocabularies
 
 __all__ = ["read_named"]
 
@@ -42,7 +42,7 @@ def read_named(files: GraphFiles, columns: str | None, calendar: Calendar | None
     Args:
         files: the files; with vocabularies, names take their ids.
         columns: the order of the first three columns, a key of
-            :data:`~rulerag.kg.layouts.COLUMN_ORDERS`; found from header or names when None.
+            :data:`~rulerag.kg.readers.detect.COLUMN_ORDERS`; found from header or names when None.
         calendar: reads dates; without it ISO dates become days since the earliest one.
 
     Raises:

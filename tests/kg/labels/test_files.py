@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rulerag.errors import DataError, DataFormatError
-from rulerag.kg.label_files import find_labels, read_labels
+from rulerag.kg.labels.files import find_labels, read_labels
 
 
 def test_tables_with_and_without_an_id_column(tmp_path: Path) -> None:
