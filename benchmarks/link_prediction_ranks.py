@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.kg.graph import FactTable
-from rulerag.mining.application import Candidates
-from rulerag.mining.jit import compiled
+from rulerag.mining.inference.engine import Candidates
+from rulerag.mining.runtime.jit import compiled
 
 __all__ = ["PRIORS", "Prior", "Queries", "Ranks", "measures", "queries_of", "rank_answers"]
 

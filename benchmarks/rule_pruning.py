@@ -31,12 +31,12 @@ from rulerag.console import guarded
 from rulerag.evaluation.runner import versions
 from rulerag.io import atomic_write, fingerprint_object, prepare_folder, read_json, write_json
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.mining.amie import AmieMiner
-from rulerag.mining.application import StaticApplication, TemporalApplication
-from rulerag.mining.pruning_coverage import prune_covered
-from rulerag.mining.pruning_scores import DEFAULT_SCORE, SCORES, top_rules
-from rulerag.mining.pruning_subsumption import prune_subsumed
-from rulerag.mining.tlogic import TLogicMiner
+from rulerag.mining.amie.miner import AmieMiner
+from rulerag.mining.inference.engine import StaticApplication, TemporalApplication
+from rulerag.mining.pruning.coverage import prune_covered
+from rulerag.mining.pruning.scores import DEFAULT_SCORE, SCORES, top_rules
+from rulerag.mining.pruning.subsumption import prune_subsumed
+from rulerag.mining.temporal.miner import TLogicMiner
 from rulerag.rules import RuleBank
 
 __all__ = ["GRAPHS", "main", "render", "run"]

@@ -39,9 +39,9 @@ from rulerag.errors import MiningError
 from rulerag.evaluation.runner import versions
 from rulerag.io import prepare_folder, read_json, write_json
 from rulerag.kg.graph import FactTable
-from rulerag.mining.amie import AmieMiner
-from rulerag.mining.amie_index import build_static_index
-from rulerag.mining.tlogic import TLogicMiner
+from rulerag.mining.amie.miner import AmieMiner
+from rulerag.mining.indexes.static_index import build_static_index
+from rulerag.mining.temporal.miner import TLogicMiner
 from rulerag.synthetic.world import World
 
 __all__ = ["MINERS", "SIZES", "exponents", "joins", "main", "measure"]

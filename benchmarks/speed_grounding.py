@@ -19,7 +19,7 @@ from rulerag.kg.graph import FactTable, KnowledgeGraph
 from rulerag.kg.grounding.ground import FactIndex, ground
 from rulerag.kg.grounding.index import TableIndex
 from rulerag.kg.grounding.joins import RulePlans
-from rulerag.mining.amie import AmieMiner
+from rulerag.mining.amie.miner import AmieMiner
 from rulerag.rules import Atom, Rule, RuleBank
 
 __all__ = ["main"]

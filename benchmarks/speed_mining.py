@@ -26,7 +26,7 @@ from benchmarks.process_cost import in_fresh_process
 from rulerag.console import guarded
 from rulerag.io import write_json
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.mining.amie import AmieMiner
+from rulerag.mining.amie.miner import AmieMiner
 
 __all__ = ["AMIE", "BARS", "main", "measure", "plain_python"]
 

@@ -22,8 +22,8 @@ from benchmarks.link_prediction_ranks import Prior, measures, queries_of
 from benchmarks.process_cost import in_fresh_process
 from rulerag.console import guarded
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.mining.application import TemporalApplication
-from rulerag.mining.tlogic import TLogicMiner
+from rulerag.mining.inference.engine import TemporalApplication
+from rulerag.mining.temporal.miner import TLogicMiner
 
 __all__ = ["BARS", "TASKS", "TLOGIC", "measure", "run"]
 

@@ -13,7 +13,7 @@ from rulerag.assembly.presets import preset
 from rulerag.errors import DataError
 from rulerag.io import prepare_folder, write_json
 from rulerag.kg.graph import FactTable, KnowledgeGraph
-from rulerag.mining.tlogic import TLogicMiner
+from rulerag.mining.temporal.miner import TLogicMiner
 from rulerag.ruleqa.build import build
 
 __all__ = ["main"]

@@ -12,7 +12,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "AmieMiner": "rulerag.mining.amie",
+    "AmieMiner": "rulerag.mining.amie.miner",
     "Answer": "rulerag.types",
     "AnswerCache": "rulerag.explanation.probing.cache",
     "Atom": "rulerag.rules",
@@ -48,7 +48,7 @@ _HOME = {
     "SentenceEncoder": "rulerag.retrieval.encoders",
     "SymbolicReader": "rulerag.generation.symbolic_reader",
     "SymbolicRetriever": "rulerag.retrieval.symbolic",
-    "TLogicMiner": "rulerag.mining.tlogic",
+    "TLogicMiner": "rulerag.mining.temporal.miner",
     "TimeAwareRetriever": "rulerag.retrieval.temporal",
     "Verbalizer": "rulerag.kg.verbalization",
     "World": "rulerag.synthetic.world",

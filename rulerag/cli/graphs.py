@@ -20,8 +20,8 @@ from rulerag.cli.common import QuietOption, check_outputs, say, show_progress, t
 from rulerag.composition.registry import find
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.mining.normal_form import merge_rules
-from rulerag.mining.quality import check_count, check_fraction
+from rulerag.mining.paths.normal_form import merge_rules
+from rulerag.mining.runtime.thresholds import check_count, check_fraction
 from rulerag.parallel import backend as make_backend
 from rulerag.rules import RuleBank, readable
 
@@ -122,7 +122,7 @@ def mine(
     started = time.perf_counter()
     bank = engine.mine(facts)
     seconds = time.perf_counter() - started
-    from rulerag.mining.formats import export_rules
+    from rulerag.mining.formats.files import export_rules
 
     say(
         f"{len(bank):,} rules for {len(bank.head_relations)} of {len(graph.relations)} relations "
@@ -205,7 +205,7 @@ def rules(
     chosen = bank if head is None else bank.filter(heads={_relation(bank, head)})
     _show(bank, chosen, top, head)
     if out is not None:
-        from rulerag.mining.formats import export_rules
+        from rulerag.mining.formats.files import export_rules
 
         export_rules(chosen, out, out_format, graph)
         say(f"{len(chosen):,} rules → {out}")

@@ -148,7 +148,7 @@ def _mine_enough(
 def mine(graph: KnowledgeGraph, settings: RuleQASettings, *, progress: bool = False) -> RuleBank:
     """The rule bank R of a graph's training facts under a benchmark's settings."""
     if settings.miner == "tlogic":
-        from rulerag.mining.tlogic import TLogicMiner
+        from rulerag.mining.temporal.miner import TLogicMiner
 
         bank = TLogicMiner(
             lengths=range(1, settings.max_atoms),
@@ -157,7 +157,7 @@ def mine(graph: KnowledgeGraph, settings: RuleQASettings, *, progress: bool = Fa
             progress=progress,
         ).mine(graph.train)
     else:
-        from rulerag.mining.amie import AmieMiner
+        from rulerag.mining.amie.miner import AmieMiner
 
         bank = AmieMiner(
             max_atoms=settings.max_atoms,

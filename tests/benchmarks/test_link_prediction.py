@@ -20,8 +20,8 @@ from benchmarks.link_prediction_ranks import (
 )
 from rulerag.errors import ConfigError
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.mining.application import Candidates
-from rulerag.mining.tlogic import TLogicMiner
+from rulerag.mining.inference.engine import Candidates
+from rulerag.mining.temporal.miner import TLogicMiner
 from rulerag.types import Fact
 
 Row = tuple[int, int, int, int]

@@ -9,8 +9,8 @@ import pytest
 from benchmarks import scale_mining
 from rulerag.io import read_json
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.mining.amie import AmieMiner
-from rulerag.mining.tlogic import TLogicMiner
+from rulerag.mining.amie.miner import AmieMiner
+from rulerag.mining.temporal.miner import TLogicMiner
 from rulerag.types import Fact
 
 

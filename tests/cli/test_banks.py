@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.mining.pruning_coverage import prune_covered
-from rulerag.mining.pruning_scores import top_rules
-from rulerag.mining.pruning_subsumption import prune_subsumed
+from rulerag.mining.pruning.coverage import prune_covered
+from rulerag.mining.pruning.scores import top_rules
+from rulerag.mining.pruning.subsumption import prune_subsumed
 from rulerag.rules import RuleBank
 from rulerag.synthetic.world import World
 

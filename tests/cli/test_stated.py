@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.mining.amie import AmieMiner
+from rulerag.mining.amie.miner import AmieMiner
 from rulerag.retrieval.runs import read_run
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Document, Fact, Query

@@ -1,0 +1,167 @@
+"""AMIE 3's rules by exact joins: closed, connected Horn rules of up to three atoms."""
+
+from __future__ import annotations
+
+import logging
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rulerag.composition.registry import register
+from rulerag.errors import ConfigError, MiningError
+from rulerag.mining.amie.candidates import CandidateRules
+from rulerag.mining.amie.one_atom import one_atom_candidates
+from rulerag.mining.amie.rules import build_rules, in_skyline
+from rulerag.mining.indexes.static_index import build_static_index
+from rulerag.mining.runtime.memory import amie_memory, check_limit, check_memory
+from rulerag.mining.runtime.tasks import TaskRunner, checkpoint_folder, thread_backend
+from rulerag.mining.runtime.thresholds import (
+    check_count,
+    check_fraction,
+)
+from rulerag.rules import RuleBank
+
+if TYPE_CHECKING:
+    from rulerag.kg.graph import FactTable
+    from rulerag.mining.indexes.static_index import Longs
+    from rulerag.parallel import Backend
+
+__all__ = ["AmieMiner"]
+
+logger = logging.getLogger(__name__)
+
+_LESS_MEMORY = "raise max_memory_gb or min_head_coverage, lower max_atoms or threads"
+_BYTES_PER_RULE = 1_000
+
+
+@register("miner", "amie")
+class AmieMiner:
+    """Mines static Horn rules with AMIE 3's language, thresholds and counts.
+
+    Every closed rule of up to ``max_atoms`` atoms without reflexive atoms or constants; two
+    variables may stand for the same entity. Counts are exact: the same as AMIE 3.5 reports.
+
+    Args:
+        max_atoms: atoms of a rule with its head, 2 or 3; with 2 no code has to be compiled.
+        min_head_coverage: least ``support / facts of the head``, a fraction.
+        min_pca_confidence: least PCA confidence, a fraction.
+        threads: threads for bodies of two atoms; the result does not depend on it.
+        skyline: drop a rule of three atoms unless its PCA confidence is greater than that of each
+            rule with one of its body atoms (AMIE's default).
+        min_head_size: least facts of a head relation (AMIE's default: 100).
+        min_support: least support, in facts.
+        progress: show progress bars.
+        max_memory_gb: refuse runs whose estimate is above it; the free memory when None.
+        checkpoint: a folder for finished relations; an interrupted run resumes from it.
+        backend: where relations are mined, in place of threads of this process: processes or a
+            Ray cluster. The result does not depend on it.
+
+    Raises:
+        ConfigError: an argument is out of range; names it and the range.
+
+    References:
+        Lajus, Galárraga & Suchanek 2020 (AMIE 3, doi:10.1007/978-3-030-49461-2_3), sections 3
+        and 4; Galárraga et al. 2015 (AMIE+, doi:10.1007/s00778-015-0394-1).
+    """
+
+    def __init__(
+        self,
+        *,
+        max_atoms: int = 3,
+        min_head_coverage: float = 0.01,
+        min_pca_confidence: float = 0.1,
+        threads: int = 2,
+        skyline: bool = True,
+        min_head_size: int = 100,
+        min_support: int = 1,
+        progress: bool = False,
+        max_memory_gb: float | None = None,
+        checkpoint: str | Path | None = None,
+        backend: Backend | None = None,
+    ) -> None:
+        if max_atoms == 4:
+            raise ConfigError(
+                "4 is out of range: rules with three body atoms are not mined",
+                key="max_atoms",
+                hint="give 2 or 3: nothing applies longer rules",
+            )
+        self.max_atoms = check_count("max_atoms", max_atoms, 2, 3)
+        self.min_head_coverage = check_fraction("min_head_coverage", min_head_coverage)
+        self.min_pca_confidence = check_fraction("min_pca_confidence", min_pca_confidence)
+        self.skyline = skyline
+        self.min_head_size = check_count("min_head_size", min_head_size, 1)
+        self.min_support = check_count("min_support", min_support, 1)
+        self.progress = progress
+        self.max_memory_gb = check_limit(max_memory_gb)
+        self.checkpoint = checkpoint
+        threaded = thread_backend(threads)
+        self.backend = threaded if backend is None else backend
+
+    def mine(self, facts: FactTable) -> RuleBank:
+        """Return every rule that passes the thresholds, by head, most confident first.
+
+        Args:
+            facts: static facts; duplicates count once.
+
+        Raises:
+            MiningError: the facts are dated, or the memory would not suffice.
+        """
+        if facts.is_temporal:
+            raise MiningError(
+                f"the facts of {facts.name!r} are dated and AmieMiner mines static rules",
+                hint="use TLogicMiner, or give AmieMiner static facts (without timestamps)",
+            )
+        index = build_static_index(facts)
+        least = self._least_supports(index.head_size)
+        if not least.any():
+            logger.warning(
+                "no relation of %r has %d facts or more, so there are no rules",
+                facts.name,
+                self.min_head_size,
+            )
+            return RuleBank()
+        needed = amie_memory(index, least, self.max_atoms, self.backend.workers)
+        what = f"mining {index.num_facts:,} facts with {index.num_relations:,} relations needs"
+        check_memory(needed, self.max_memory_gb, what, _LESS_MEMORY)
+        rules = one_atom_candidates(index, least)
+        if self.max_atoms > 2:
+            from rulerag.mining.amie.two_atoms import two_atom_candidates  # loads numba
+
+            runner = TaskRunner(self.backend, self.progress, self._checkpoint_folder(facts))
+            longer = two_atom_candidates(index, least, self.min_pca_confidence, runner)
+            rules = CandidateRules(*map(np.concatenate, zip(rules, longer, strict=True)))
+        keep = rules.pca_confidence >= self.min_pca_confidence
+        if self.skyline:
+            keep &= in_skyline(rules, index.num_relations)
+        rules = rules.rows(keep)
+        what = f"holding {len(rules.head):,} rules needs"
+        check_memory(len(rules.head) * _BYTES_PER_RULE, self.max_memory_gb, what, _LESS_MEMORY)
+        return RuleBank(build_rules(rules, facts.relations, index.head_size))
+
+    def _least_supports(self, head_size: Longs) -> Longs:
+        """The least support of each head relation; 0 where the relation is too rare to be a head.
+
+        Args:
+            head_size: int64 array of shape (R,), facts of each relation.
+        """
+        least = np.zeros(len(head_size), dtype=np.int64)
+        for relation, size in enumerate(head_size.tolist()):
+            if size < self.min_head_size:
+                continue
+            needed = math.ceil(self.min_head_coverage * size)
+            if needed and (needed - 1) / size >= self.min_head_coverage:
+                needed -= 1  # 0.07 * 100 is 7.000000000000001, yet 7 of 100 cover 0.07
+            least[relation] = max(needed, self.min_support)
+        return least
+
+    def _checkpoint_folder(self, facts: FactTable) -> Path | None:
+        settings = [
+            facts.fingerprint,
+            self.min_head_coverage,
+            self.min_pca_confidence,
+            self.min_support,
+            self.min_head_size,
+        ]
+        return checkpoint_folder(self.checkpoint, "amie", settings)

@@ -1,0 +1,169 @@
+"""Applying mined rules to queries: which entities answer, and how surely."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from rulerag.errors import ConfigError, did_you_mean
+from rulerag.mining.indexes.temporal_index import build_temporal_index
+from rulerag.mining.inference.batching import (
+    Candidates,
+    applied_rules,
+    in_parts,
+    index_at_time_zero,
+    known_facts,
+)
+from rulerag.mining.paths.coded_rules import code_rules, code_static_rules
+from rulerag.mining.runtime.thresholds import check_count, check_fraction
+
+if TYPE_CHECKING:
+    from rulerag.kg.graph import FactTable
+    from rulerag.rules import Rule
+
+__all__ = ["Candidates", "StaticApplication", "TemporalApplication"]
+
+
+class TemporalApplication:
+    """Forecasts with temporal rules as TLogic does.
+
+    A rule gives an entity that its body reaches the score ``weight * confidence + (1 - weight) *
+    exp(decay * (t - T))``, where t is the latest time at which such a body begins and T the time
+    of the query. The scores of all rules are joined by noisy-or. Rules are tried from the most
+    confident on, until the ``top_k`` best candidates can be told apart.
+
+    Args:
+        rules: temporal rules whose bodies are walks of up to three atoms; see
+            :func:`~rulerag.mining.paths.coded_rules.code_rules` on what each predicts.
+        facts: what is known, all over one vocabulary; of each query the facts before its time
+            count.
+        decay: TLogic's lambda, per time step of the graph's calendar.
+        weight: TLogic's a, from 0 to 1.
+        smoothing: added to body sizes in confidences.
+        top_k: when to stop; 0 tries every rule.
+        min_confidence: rules below it are not tried.
+        min_body_size: rules with fewer known bodies are not tried.
+        threads: threads that work on queries; the result does not depend on it.
+
+    Raises:
+        ConfigError: an argument is out of range.
+        MiningError: the facts or a rule are static, or a body is no walk.
+
+    References:
+        Liu et al. 2022 (TLogic, arXiv:2112.08025), section 4.3, with its published settings.
+    """
+
+    def __init__(
+        self,
+        rules: Iterable[Rule],
+        facts: Sequence[FactTable],
+        *,
+        decay: float = 0.1,
+        weight: float = 0.5,
+        smoothing: float = 0.0,
+        top_k: int = 20,
+        min_confidence: float = 0.01,
+        min_body_size: int = 2,
+        threads: int = 1,
+    ) -> None:
+        for key, value in (("decay", decay), ("smoothing", smoothing)):
+            if not value >= 0:
+                raise ConfigError(f"{value!r} is out of range", key=key, hint="give 0 or more")
+        self._weight = check_fraction("weight", weight)
+        self._top_k = check_count("top_k", top_k, 0)
+        self._threads = check_count("threads", threads, 1)
+        kept = applied_rules(rules, min_confidence, min_body_size)
+        self._index = build_temporal_index(known_facts(facts))
+        self._coded, self.rules = code_rules(kept, facts[0].relations, smoothing=smoothing)
+        self._decay = decay / facts[0].calendar.step
+        self._sizes = (len(facts[0].entities), 2 * len(facts[0].relations))
+
+    def candidates(
+        self,
+        subject: npt.NDArray[np.integer],
+        relation: npt.NDArray[np.integer],
+        time: npt.NDArray[np.integer],
+    ) -> Candidates:
+        """Score the answers of queries ``relation(subject, ?)`` at a time.
+
+        Args:
+            subject: array of shape (q,), the known entities.
+            relation: array of shape (q,), directed relations: ``r`` asks for the object of r,
+                ``r + R`` for its subject.
+            time: array of shape (q,), timestamps.
+
+        Raises:
+            MiningError: an id is not the graph's.
+        """
+        from rulerag.mining.inference.kernels import apply_rules  # loads numba
+
+        settings = self._decay, self._weight, self._top_k, False
+        apply = partial(apply_rules, self._index, self._coded, *settings)
+        return in_parts(apply, (subject, relation, time), self._sizes, self._threads)
+
+
+class StaticApplication:
+    """Completes a static graph with rules.
+
+    Args:
+        rules: static rules with one body atom, or with two that join the ends of the head; each
+            predicts subjects and objects.
+        facts: what is known, all over one vocabulary.
+        aggregate: ``max`` ranks candidates by their most confident rule, ties by the next one and
+            so on (as AnyBURL does); ``noisy-or`` joins all rules.
+        confidence: ``pca`` or ``standard``, which one scores.
+        min_confidence: rules below it are not applied.
+        threads: threads that work on queries; the result does not depend on it.
+
+    Raises:
+        ConfigError: an argument is out of range.
+        MiningError: a rule is temporal, or its body has another form.
+    """
+
+    def __init__(
+        self,
+        rules: Iterable[Rule],
+        facts: Sequence[FactTable],
+        *,
+        aggregate: str = "max",
+        confidence: str = "pca",
+        min_confidence: float = 0.0,
+        threads: int = 1,
+    ) -> None:
+        _check_choice("aggregate", aggregate, ("max", "noisy-or"))
+        _check_choice("confidence", confidence, ("pca", "standard"))
+        self._best = aggregate == "max"
+        self._threads = check_count("threads", threads, 1)
+        self._index = index_at_time_zero(known_facts(facts))
+        relations = facts[0].relations
+        kept = applied_rules(rules, min_confidence)
+        self._coded, self.rules = code_static_rules(kept, relations, confidence=confidence)
+        self._sizes = (len(facts[0].entities), 2 * len(relations))
+
+    def candidates(
+        self, subject: npt.NDArray[np.integer], relation: npt.NDArray[np.integer]
+    ) -> Candidates:
+        """Score the answers of queries ``relation(subject, ?)``.
+
+        Args:
+            subject: array of shape (q,), the known entities.
+            relation: array of shape (q,), directed relations: ``r`` asks for the object of r,
+                ``r + R`` for its subject.
+
+        Raises:
+            MiningError: an id is not the graph's.
+        """
+        from rulerag.mining.inference.kernels import apply_rules  # loads numba
+
+        apply = partial(apply_rules, self._index, self._coded, 0.0, 1.0, 0, self._best)
+        queries = subject, relation, np.ones_like(subject)
+        return in_parts(apply, queries, self._sizes, self._threads)
+
+
+def _check_choice(key: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ConfigError(f"unknown {key} {value!r}", key=key, hint=did_you_mean(value, choices))

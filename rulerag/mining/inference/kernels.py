@@ -1,0 +1,272 @@
+"""Compiled scoring of candidates by rules: by noisy-or as TLogic, or by the best rules first.
+
+Liu et al. 2022 (TLogic, arXiv:2112.08025), section 4.3: a rule gives each candidate that it reaches
+``a * confidence + (1 - a) * exp(lambda * (latest first time - query time))``; a candidate's scores
+are joined by noisy-or; rules are tried from the most confident on until the best candidates can be
+told apart. On static graphs a is 1, and all rules are tried.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rulerag.mining.indexes.temporal_index import Ints, Longs, TemporalIndex
+from rulerag.mining.indexes.temporal_kernels import NEVER
+from rulerag.mining.paths.body_paths import (
+    Reached,
+    frontier_of,
+    new_reached,
+    reach,
+    uses_frontier,
+)
+from rulerag.mining.paths.coded_rules import CodedRules
+from rulerag.mining.paths.two_hop_times import two_hop_frontier
+from rulerag.mining.runtime.jit import compiled
+
+__all__ = ["apply_rules"]
+
+Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
+
+
+class ScoreTable(NamedTuple):
+    """The candidates of one query with the scores that rules gave them, largest first.
+
+    ``slot`` holds an entity's row (or -1), ``top`` the rows of the best candidates, best first,
+    by their scores in lexicographic order; ``size`` holds the numbers of rows and of ``top``.
+    """
+
+    slot: Ints
+    entity: Ints
+    scores: Floats
+    filled: Ints
+    top: Ints
+    size: Longs
+
+
+@compiled
+def _new_table(num_entities: int, rows: int, depth: int, top_k: int) -> ScoreTable:
+    """An empty table for so many candidates, scores each, and best candidates to keep sorted."""
+    return ScoreTable(
+        np.full(num_entities, -1, np.int32),
+        np.zeros(rows, np.int32),
+        np.zeros((rows, depth), np.float32),
+        np.zeros(rows, np.int32),
+        np.zeros(top_k, np.int32),
+        np.zeros(2, np.int64),
+    )
+
+
+@compiled
+def _grown(table: ScoreTable) -> ScoreTable:
+    """The same table with room for twice as many candidates."""
+    rows, depth = table.scores.shape
+    entity, filled = np.zeros(2 * rows, np.int32), np.zeros(2 * rows, np.int32)
+    scores = np.zeros((2 * rows, depth), np.float32)
+    entity[:rows], filled[:rows], scores[:rows] = table.entity, table.filled, table.scores
+    return ScoreTable(table.slot, entity, scores, filled, table.top, table.size)
+
+
+@compiled
+def _compare(table: ScoreTable, one: int, other: int) -> int:
+    """1, 0 or -1 as one candidate's scores are above, equal to or below the other's."""
+    for place in range(min(table.filled[one], table.filled[other])):
+        if table.scores[one, place] != table.scores[other, place]:
+            return 1 if table.scores[one, place] > table.scores[other, place] else -1
+    return int(np.sign(table.filled[one] - table.filled[other]))
+
+
+@compiled
+def _give(table: ScoreTable, entity: int, score: np.float32) -> int:
+    """Add a score to a candidate, a new one if need be; return its row."""
+    row = table.slot[entity]
+    if row < 0:
+        row = table.size[0]
+        table.size[0] += 1
+        table.slot[entity] = row
+        table.entity[row] = entity
+        table.filled[row] = 0
+    place = table.filled[row]
+    while place > 0 and table.scores[row, place - 1] < score:
+        table.scores[row, place] = table.scores[row, place - 1]
+        place -= 1
+    table.scores[row, place] = score
+    table.filled[row] += 1
+    return int(row)
+
+
+@compiled
+def _noisy_or(table: ScoreTable, row: int) -> float:
+    """One minus the product of what every score leaves open.
+
+    The product is of single precision and the difference of double precision, as TLogic has it:
+    which candidates tie depends on it.
+    """
+    miss = np.float32(1.0)
+    for place in range(table.filled[row]):
+        miss *= np.float32(1.0) - table.scores[row, place]
+    return 1.0 - float(miss)
+
+
+@compiled
+def _rank(table: ScoreTable, row: int) -> None:
+    """Keep ``top`` sorted after a candidate's scores have grown."""
+    top, size = table.top, table.size[1]
+    place = size
+    for known in range(size):
+        if top[known] == row:
+            place = known
+            break
+    if place == size:
+        if size < len(top):
+            table.size[1] += 1
+        elif _compare(table, row, top[size - 1]) > 0:
+            place = size - 1
+        else:
+            return
+    while place > 0 and _compare(table, row, top[place - 1]) > 0:
+        top[place] = top[place - 1]
+        place -= 1
+    top[place] = row
+
+
+@compiled
+def _decided(table: ScoreTable) -> bool:
+    """Whether there are enough candidates and the best ones can all be told apart."""
+    if len(table.top) == 0 or table.size[1] < len(table.top):
+        return False
+    for place in range(1, len(table.top)):
+        if _compare(table, table.top[place - 1], table.top[place]) == 0:
+            return False
+    return True
+
+
+@compiled
+def _fire(
+    table: ScoreTable, reached: Reached, time: int, base: float, decay: float, weight: float
+) -> ScoreTable:
+    """Give every reached candidate the rule's score, and empty ``reached``."""
+    while table.size[0] + reached.size[0] > len(table.entity):
+        table = _grown(table)
+    for number in range(reached.size[0]):
+        entity = reached.entity[number]
+        score = base
+        if weight < 1.0:
+            score += (1.0 - weight) * np.exp(decay * (reached.first[entity] - time))
+        row = _give(table, entity, np.float32(score))
+        if len(table.top):
+            _rank(table, row)
+        reached.first[entity] = NEVER
+    reached.size[0] = 0
+    return table
+
+
+@compiled
+def _ties(table: ScoreTable) -> Ints:
+    """For each row how many classes of candidates are worse, by a merge sort of score lists."""
+    size = table.size[0]
+    order, other = np.arange(size).astype(np.int32), np.zeros(size, np.int32)
+    width = 1
+    while width < size:
+        for start in range(0, size, 2 * width):
+            middle, end = min(start + width, size), min(start + 2 * width, size)
+            left, right = start, middle
+            for place in range(start, end):
+                if right >= end or (
+                    left < middle and _compare(table, order[left], order[right]) <= 0
+                ):
+                    other[place] = order[left]
+                    left += 1
+                else:
+                    other[place] = order[right]
+                    right += 1
+        order, other = other, order
+        width *= 2
+    tie = np.zeros(size, np.int32)
+    for place in range(1, size):
+        step = _compare(table, order[place - 1], order[place]) != 0
+        tie[order[place]] = tie[order[place - 1]] + step
+    return tie
+
+
+@compiled
+def _empty(table: ScoreTable, best: bool, entity: Ints, score: Doubles, tie: Ints) -> None:
+    """Write the candidates in ascending order of their ids, and forget them."""
+    rows = table.size[0]
+    ties = _ties(table) if best else np.zeros(rows, np.int32)
+    order = np.argsort(table.entity[:rows])
+    for place in range(rows):
+        row = order[place]
+        entity[place], tie[place] = table.entity[row], ties[row]
+        score[place] = table.scores[row, 0] if best else _noisy_or(table, row)
+        table.slot[entity[place]] = -1
+    table.size[:] = 0
+
+
+@compiled
+def apply_rules(
+    index: TemporalIndex,
+    rules: CodedRules,
+    decay: float,
+    weight: float,
+    top_k: int,
+    best: bool,
+    subject: Ints,
+    relation: Ints,
+    time: Ints,
+) -> tuple[Longs, Ints, Doubles, Ints]:
+    """Score the candidates of some queries.
+
+    Args:
+        index: the facts; of each query those before its time are used.
+        rules: what to apply.
+        decay: TLogic's lambda, for each unit of timestamps.
+        weight: TLogic's a, the weight of the confidence.
+        top_k: try further rules until so many best candidates differ; 0 tries all rules.
+        best: score by the largest score, ties broken by the next; else by noisy-or.
+        subject: int32 array of shape (q,), the known entities; equal ones next to each other.
+        relation: int32 array of shape (q,), directed relations.
+        time: int32 array of shape (q,), the times to predict.
+
+    Returns:
+        Bounds, int64 array of shape (q + 1,); entities, scores and tie breakers for each query.
+    """
+    entities, directed = len(index.entity_bounds) - 1, len(rules.bounds) - 1
+    depth = max(1, int(np.max(np.diff(rules.bounds)))) if directed else 1
+    table, reached = _new_table(entities, 1024, depth, top_k), new_reached(entities)
+    # Frontiers of the present subject: none, and those of two relations.
+    none = two_hop_frontier(index, -1, 0, 0, False)
+    known, slots = [none], {np.int64(-1): np.int64(0)}
+    bounds = np.zeros(len(subject) + 1, np.int64)
+    found, tie = np.zeros(1 << 12, np.int32), np.zeros(1 << 12, np.int32)
+    scores = np.zeros(1 << 12, np.float64)
+    for query in range(len(subject)):
+        if query and subject[query] != subject[query - 1]:
+            known = known[:1]
+            slots.clear()
+        for rule in range(rules.bounds[relation[query]], rules.bounds[relation[query] + 1]):
+            frontier = none
+            if uses_frontier(rules, rule):
+                body, home = rules.body[rule], rules.link[rule, 2] == 0
+                code = (np.int64(body[0]) * directed + body[1]) * 2 + home
+                if code not in slots:
+                    slots[code] = np.int64(len(known))
+                    known.append(frontier_of(index, rules, rule, subject[query]))
+                frontier = known[slots[code]]
+            reach(index, rules, rule, subject[query], time[query], frontier, reached)
+            if reached.size[0]:
+                base = weight * rules.confidence[rule]
+                table = _fire(table, reached, time[query], base, decay, weight)
+                if _decided(table):
+                    break
+        start, size = bounds[query], bounds[query] + table.size[0]
+        while size > len(found):
+            found, tie = np.concatenate((found, found)), np.concatenate((tie, tie))
+            scores = np.concatenate((scores, scores))
+        _empty(table, best, found[start:], scores[start:], tie[start:])
+        bounds[query + 1] = size
+    size = bounds[-1]
+    return bounds, found[:size].copy(), scores[:size].copy(), tie[:size].copy()

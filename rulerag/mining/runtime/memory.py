@@ -1,0 +1,101 @@
+"""Memory of a run, estimated before it starts."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rulerag.errors import ConfigError, MiningError
+
+if TYPE_CHECKING:
+    from rulerag.mining.indexes.static_index import Longs, StaticIndex
+
+__all__ = ["amie_memory", "available_memory", "check_limit", "check_memory"]
+
+# Bytes, measured on random graphs of up to ten million facts and rounded up.
+_PER_DIRECTED_FACT = 80
+_PER_ENTITY = 24
+_PER_TABLE_SLOT = 24
+_PER_CANDIDATE = 200
+_BLOCKS = 100_000_000  # intermediate results of joins by columns, and the compiler
+
+
+def amie_memory(index: StaticIndex, min_support: Longs, max_atoms: int, threads: int) -> int:
+    """An upper estimate of the bytes that AMIE's joins need beyond what is in use.
+
+    Args:
+        index: the graph.
+        min_support: int64 array of shape (R,), least support by head; 0 leaves a head out.
+        max_atoms: atoms of a rule with its head.
+        threads: kernels that run at once; each has tables of its own.
+    """
+    total = _BLOCKS + 2 * index.num_facts * _PER_DIRECTED_FACT + index.num_entities * _PER_ENTITY
+    if max_atoms < 3 or not min_support.any():
+        return total
+    # A body of a head's fact (x, y) passes an entity that x and y share, so the smaller degree
+    # bounds them; and there are no more bodies than pairs of directed relations.
+    degree = np.bincount(index.source, minlength=index.num_entities)
+    forward = slice(0, index.num_facts)
+    shared = np.minimum(degree[index.source[forward]], degree[index.target[forward]])
+    visits = np.bincount(index.relation[forward], shared, index.num_relations)
+    in_use = np.count_nonzero(np.diff(index.group_bounds))
+    bodies = np.minimum(visits, 1.5 * in_use**2)
+    tables = np.sort(bodies[min_support > 0])[-threads:].sum() * 4 * _PER_TABLE_SLOT
+    kept = np.minimum(bodies, visits / np.maximum(min_support, 1))[min_support > 0].sum()
+    scratch = threads * index.num_entities * _PER_ENTITY
+    return total + int(tables) + int(kept) * _PER_CANDIDATE + scratch
+
+
+def available_memory() -> int | None:
+    """Bytes that can be used without swapping; None where the system does not say."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            for line in file:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except (OSError, ValueError):
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def check_limit(max_memory_gb: float | None) -> float | None:
+    """A limit of memory.
+
+    Raises:
+        ConfigError: it is not positive.
+    """
+    if max_memory_gb is not None and not max_memory_gb > 0:
+        raise ConfigError(
+            f"{max_memory_gb!r} is out of range", key="max_memory_gb", hint="give a positive number"
+        )
+    return max_memory_gb
+
+
+def check_memory(
+    needed: int,
+    max_memory_gb: float | None,
+    what: str,
+    hint: str = "raise max_memory_gb, or mine fewer facts (a time window)",
+) -> None:
+    """Refuse work whose estimate is above what it may use.
+
+    Args:
+        needed: bytes.
+        max_memory_gb: what is allowed; the free memory when None.
+        what: the work, and "needs".
+        hint: what would help.
+
+    Raises:
+        MiningError: with both numbers and what would help.
+    """
+    allowed = available_memory() if max_memory_gb is None else max_memory_gb * 1e9
+    if allowed is not None and needed > allowed:
+        source = "is free" if max_memory_gb is None else "is allowed (max_memory_gb)"
+        raise MiningError(
+            f"{what} about {needed / 1e9:.2f} GB and {allowed / 1e9:.2f} GB {source}", hint=hint
+        )

@@ -1,0 +1,259 @@
+"""Longer temporal rules: walks suggest them, bodies count them, one relation at a time.
+
+Liu et al. 2022 (TLogic, arXiv:2112.08025), section 4.2: the confidence of a rule is estimated over
+the distinct ones among sampled bodies.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from rulerag.mining.indexes.temporal_index import Ints, Longs
+from rulerag.mining.indexes.temporal_kernels import find_group, find_pair, first_after
+from rulerag.mining.runtime.jit import compiled
+from rulerag.mining.temporal.random_walks import Stream, below, cyclic_walks, mixed, stream
+from rulerag.mining.temporal.rules import TemporalRules
+from rulerag.mining.temporal.walk_index import Edges, WalkIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rulerag.mining.runtime.tasks import TaskRunner
+
+__all__ = ["body_counts", "count_rules", "suggest_rules"]
+
+Bools = npt.NDArray[np.bool_]
+
+
+def suggest_rules(
+    index: WalkIndex,
+    lengths: Sequence[int],
+    num_walks: int,
+    uniform: bool,
+    seed: int,
+    runner: TaskRunner,
+) -> Ints:
+    """The distinct rules that walks suggest, rows of :class:`TemporalRules`, sorted by body.
+
+    Args:
+        index: the facts.
+        lengths: body lengths of rules to look for.
+        num_walks: walks tried for each directed relation and length.
+        uniform: whether walks draw all facts alike, or recent ones more.
+        seed: of all random streams.
+        runner: where relations are worked on.
+    """
+    heads = np.flatnonzero(np.diff(index.relation_bounds)).tolist()
+    task = partial(_suggest, index, tuple(lengths), num_walks, uniform, seed)
+    parts = runner.map("random walks", "walks", task, heads)
+    rows = np.concatenate([np.zeros(0, np.int64), *(rows for rows, _ in parts)])
+    rules = rows.reshape(-1, 9)
+    order = np.lexsort((*rules[:, [8, 7, 6, 5, 0]].T, *rules[:, [4, 3, 2]].T))
+    return np.ascontiguousarray(rules[order], np.int32)
+
+
+def count_rules(
+    index: WalkIndex, rules: Ints, num_bodies: int, seed: int, runner: TaskRunner
+) -> TemporalRules:
+    """Rules of two and three body atoms with their counts; those without any body are left out.
+
+    Args:
+        index: the facts.
+        rules: rows as :func:`suggest_rules` gives them, in that order.
+        num_bodies: bodies held for each rule: all, or so many samples.
+        seed: of all random streams.
+        runner: where relations are worked on.
+    """
+    first, starts = np.unique(rules[:, 2], return_index=True)
+    groups = dict(zip(first.tolist(), np.split(rules, starts[1:]), strict=False))
+    task = partial(_count_group, index, groups, num_bodies, seed)
+    parts = runner.map("bodies", "bodies", task, list(groups))
+    none = np.zeros(0, np.int64)
+    support = np.concatenate([none, *(support for support, _ in parts)])
+    body_size = np.concatenate([none, *(size for _, size in parts)])
+    keep = body_size > 0
+    return TemporalRules(rules[keep], support[keep], body_size[keep])
+
+
+def _suggest(
+    index: WalkIndex,
+    lengths: tuple[int, ...],
+    num_walks: int,
+    uniform: bool,
+    seed: int,
+    head: int,
+) -> tuple[Longs, Longs]:
+    """The rules that walks from one directed relation suggest; the second array is empty."""
+    parts = []
+    for length in lengths:
+        state = stream(seed, length, head)
+        bodies = np.unique(cyclic_walks(index, head, length, num_walks, uniform, state), axis=0)
+        bodies[:, length:3] = -1
+        front = np.tile(np.array([head, length]), (len(bodies), 1))
+        parts.append(np.concatenate([front, bodies], axis=1))
+    return np.concatenate(parts).reshape(-1), np.zeros(0, np.int64)
+
+
+def _count_group(
+    index: WalkIndex, groups: dict[int, Ints], num_bodies: int, seed: int, first: int
+) -> tuple[Longs, Longs]:
+    """Support and body size of the rules whose bodies begin with one directed relation."""
+    support, body_size = body_counts(index, groups[first], num_bodies, seed).T.copy()
+    return support, body_size
+
+
+@compiled
+def body_counts(index: WalkIndex, rules: Ints, count: int, seed: int) -> Longs:
+    """Count bodies of rules: how many the head follows, and how many distinct ones there are.
+
+    Where a body's relations, and those that it begins with, have no more groundings than ``count``,
+    all of them are counted. Elsewhere ``count`` bodies are drawn, the first fact alike from its
+    relation, each further one alike from those of the node at the same time or later, and the
+    distinct ones count. Where a rule's variables return, a body counts if exactly these places hold
+    the same entity. Rules whose bodies begin alike share these beginnings.
+
+    Args:
+        index: the graph.
+        rules: rows of :class:`TemporalRules`, sorted by body.
+        count: how many bodies are held at most.
+        seed: of the random streams.
+
+    Returns:
+        int64 array of shape (n, 2).
+    """
+    directed = len(index.relation_bounds) - 1
+    counts = np.zeros((len(rules), 2), np.int64)
+    drawn, kept = np.zeros((3, count), np.int64), np.zeros(count, np.bool_)
+    # All bodies of the first one, two and three relations, as far as they are few enough; or -1.
+    every, sizes = np.zeros((3, 3, count), np.int64), np.zeros(3, np.int64)
+    for row in range(len(rules)):
+        length, known = rules[row, 1], 0
+        # The rule before has the same first facts: its bodies, which are longer, begin this one.
+        while row and known < length and rules[row - 1, 2 + known] == rules[row, 2 + known]:
+            known += 1
+        for step in range(known, length):
+            number = 0
+            for relation in rules[row, 2 : 3 + step]:
+                number = number * directed + relation
+            _draw_step(index, rules[row, 2 + step], step, drawn, stream(seed, step, number))
+            sizes[step] = _all_steps(index, rules[row, 2 + step], step, every, sizes)
+        size = sizes[length - 1]
+        if size >= 0:
+            kept[:size], kept[size:] = True, False
+            _count(index, rules[row], every[length - 1], kept, counts[row])
+        else:
+            _mark_distinct(drawn[:length], kept)
+            _count(index, rules[row], drawn, kept, counts[row])
+    return counts
+
+
+@compiled
+def _all_steps(index: WalkIndex, relation: int, step: int, every: Longs, sizes: Longs) -> int:
+    """List all bodies one fact longer; their number, or -1 where they are too many."""
+    room, size = every.shape[2], 0
+    if step == 0:
+        low, high = index.relation_bounds[relation], index.relation_bounds[relation + 1]
+        if high - low > room:
+            return -1
+        every[0, 0, : high - low] = np.arange(low, high)
+        return int(high - low)
+    edges = index.by_relation if step == 1 else index.onward
+    for body in range(sizes[step - 1]):
+        low, high = _onward(index, edges, every[step - 1, step - 1, body], relation)
+        if size + high - low > room:
+            return -1
+        for place in range(low, high):
+            for earlier in range(step):
+                every[step, earlier, size] = every[step - 1, earlier, body]
+            every[step, step, size] = place
+            size += 1
+    return size if sizes[step - 1] >= 0 else -1
+
+
+@compiled
+def _onward(index: WalkIndex, edges: Edges, before: int, relation: int) -> tuple[int, int]:
+    """The facts by a relation that follow one of ``edges``, at the same time or later."""
+    node, graph = edges.target[before], index.graph
+    if not (index.has[relation, node >> 3] >> (node & 7)) & 1:
+        return 0, 0
+    group = find_group(graph, node, relation)
+    low = graph.pair_bounds[graph.group_bounds[group]]
+    high = graph.pair_bounds[graph.group_bounds[group + 1]]
+    return first_after(index.onward.time, low, high, edges.time[before] - 1), high
+
+
+@compiled
+def _draw_step(index: WalkIndex, relation: int, step: int, facts: Longs, state: Stream) -> None:
+    """Draw the next fact of every body: a place in ``by_relation`` or ``onward``, or -1."""
+    if step == 0:
+        low, high = index.relation_bounds[relation], index.relation_bounds[relation + 1]
+        for body in range(facts.shape[1]):
+            facts[0, body] = low + below(state, high - low) if high > low else -1
+        return
+    edges = index.by_relation if step == 1 else index.onward
+    for body in range(facts.shape[1]):
+        before = facts[step - 1, body]
+        low, high = _onward(index, edges, before, relation) if before >= 0 else (0, 0)
+        facts[step, body] = low + below(state, high - low) if high > low else -1
+
+
+@compiled
+def _mark_distinct(facts: Longs, kept: Bools) -> None:
+    """Mark complete bodies, each distinct one once."""
+    slots = 4
+    while slots < 4 * len(kept):
+        slots *= 2
+    table = np.full(slots, -1, np.int64)
+    for body in range(len(kept)):
+        kept[body] = facts[-1, body] >= 0
+        if not kept[body]:
+            continue
+        code = np.uint64(0)
+        for step in range(len(facts)):
+            code = mixed(code ^ np.uint64(facts[step, body]))
+        slot = np.int64(code & np.uint64(slots - 1))
+        while table[slot] >= 0 and kept[body]:
+            kept[body] = np.any(facts[:, table[slot]] != facts[:, body])
+            slot = (slot + 1) % slots
+        if kept[body]:
+            table[slot] = body
+
+
+@compiled
+def _count(index: WalkIndex, rule: Ints, facts: Longs, kept: Bools, counts: Longs) -> None:
+    """Add the kept bodies of a rule to its support and body size."""
+    length, link, graph = rule[1], rule[5:9], index.graph
+    bound = np.any(link[: length + 1] != np.arange(length + 1))
+    nodes = np.zeros(4, np.int64)
+    last = index.by_relation if length == 1 else index.onward
+    for body in range(len(kept)):
+        if not kept[body]:
+            continue
+        nodes[0] = index.by_relation.source[facts[0, body]]
+        nodes[1] = index.by_relation.target[facts[0, body]]
+        for step in range(1, length):
+            nodes[step + 1] = index.onward.target[facts[step, body]]
+        if bound and not _as_linked(nodes, link, length):
+            continue
+        counts[1] += 1
+        group = find_group(graph, nodes[0], rule[0])
+        pair = find_pair(graph, group, nodes[length]) if group >= 0 else -1
+        if pair >= 0:
+            latest = graph.times[graph.pair_bounds[pair + 1] - 1]
+            counts[0] += latest > last.time[facts[length - 1, body]]
+
+
+@compiled
+def _as_linked(nodes: Longs, link: Ints, length: int) -> bool:
+    """Whether exactly the linked places hold the same entities."""
+    for place in range(length + 1):
+        first = 0
+        while nodes[first] != nodes[place]:
+            first += 1
+        if first != link[place]:
+            return False
+    return True
