@@ -13,7 +13,7 @@ from benchmarks.retrieval_rows import Row
 from benchmarks.retrieval_runs import Bench
 from rulerag.evaluation.metrics import AnswerMatcher
 from rulerag.io import atomic_write, fingerprint_object, read_json, write_json
-from rulerag.retrieval.fusion import fuse
+from rulerag.retrieval.base.fusion import fuse
 
 __all__ = ["fused", "run_fusion"]
 

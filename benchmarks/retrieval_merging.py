@@ -19,7 +19,7 @@ from benchmarks.retrieval_rows import LEARNED, row
 from benchmarks.retrieval_runs import CONFIGS, train
 from rulerag.console import guarded
 from rulerag.errors import DataError
-from rulerag.retrieval.learned_merging import MergeWeights
+from rulerag.retrieval.guided.merging.learned import MergeWeights
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.settings import GRAPHS
 

@@ -43,10 +43,10 @@ from rulerag.io import (
     write_json,
 )
 from rulerag.pipeline import UnionRetriever
-from rulerag.retrieval.dense import DenseRetriever
-from rulerag.retrieval.encoders_loading import NANO_ENCODER
-from rulerag.retrieval.latest import latest_of
-from rulerag.retrieval.rule_guided import RuleGuidedRetriever
+from rulerag.retrieval.base.deduplicate import latest_of
+from rulerag.retrieval.dense.encoders.load import NANO_ENCODER
+from rulerag.retrieval.dense.retriever import DenseRetriever
+from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Query
 

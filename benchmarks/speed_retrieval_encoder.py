@@ -6,9 +6,9 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from rulerag.retrieval.encoders import SentenceEncoder
-from rulerag.retrieval.encoders_checkpoint import quiet_transformers
-from rulerag.retrieval.encoders_loading import load_encoder
+from rulerag.retrieval.dense.encoders.checkpoint import quiet_transformers
+from rulerag.retrieval.dense.encoders.encoder import SentenceEncoder
+from rulerag.retrieval.dense.encoders.load import load_encoder
 
 __all__ = ["small_encoder"]
 

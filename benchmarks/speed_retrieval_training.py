@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rulerag.retrieval.encoders import SentenceEncoder
+from rulerag.retrieval.dense.encoders.encoder import SentenceEncoder
 from rulerag.ruleqa.build import RuleQASettings, build
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.synthetic.world import World

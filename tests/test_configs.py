@@ -14,8 +14,8 @@ from rulerag.assembly.presets import CONFIGS, method, preset
 from rulerag.composition.config import Config, load_config, parse_file
 from rulerag.composition.registry import innermost
 from rulerag.evaluation.metrics import metric
-from rulerag.retrieval.encoders_loading import NANO_ENCODER
-from rulerag.retrieval.learned_merging import MergeWeights
+from rulerag.retrieval.dense.encoders.load import NANO_ENCODER
+from rulerag.retrieval.guided.merging.learned import MergeWeights
 from rulerag.ruleqa.build import BENCHMARKS
 from rulerag.synthetic.world import World
 

@@ -27,10 +27,10 @@ from rulerag.console import guarded
 from rulerag.errors import EmptyDataError
 from rulerag.evaluation.metrics import AnswerMatcher
 from rulerag.io import read_json
-from rulerag.retrieval.learned_merging import FEATURES, LearnedMerger, MergeWeights
-from rulerag.retrieval.merging import SearchHits
-from rulerag.retrieval.pooled import PooledRetriever, check_rows
-from rulerag.retrieval.rule_guided import RuleGuidedRetriever
+from rulerag.retrieval.guided.merging.control import PooledRetriever, check_rows
+from rulerag.retrieval.guided.merging.hits import SearchHits
+from rulerag.retrieval.guided.merging.learned import FEATURES, LearnedMerger, MergeWeights
+from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Query
 

@@ -29,7 +29,7 @@ from rulerag.composition.registry import known_keys, names
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.generation.huggingface.load import NANO_LLAMA
 from rulerag.io import read_json
-from rulerag.retrieval.fusion import check_method
+from rulerag.retrieval.base.fusion import check_method
 
 __all__ = ["CONFIGS", "RULES", "experiment", "fragments", "method", "preset"]
 
@@ -262,7 +262,7 @@ def preset(
         encoder: of dense retrieval, a folder or a name on the Hub; the small one that is installed
             when None.
         fusion: how the rule-guided list is fused with the plain one, a name of
-            :data:`~rulerag.retrieval.fusion.METHODS`; not at all when None.
+            :data:`~rulerag.retrieval.base.fusion.METHODS`; not at all when None.
         static: whether the questions ask for what an undated graph lacks (RuleQA-F, RuleQA-N).
         generator: ``symbolic`` (also when None), ``candidate`` or another of
             ``configs/generators/``, a YAML file with a section ``generator``, or else a causal

@@ -76,19 +76,19 @@ def index(
 
 
 def _bm25(documents: list[Document], out: Path, **options: Any) -> None:
-    from rulerag.retrieval.bm25 import BM25Retriever
+    from rulerag.retrieval.lexical.bm25 import BM25Retriever
 
     BM25Retriever(documents, **options).save(out)
 
 
 def _lucene(documents: list[Document], out: Path, **options: Any) -> None:
-    from rulerag.retrieval.lucene import LuceneRetriever
+    from rulerag.retrieval.lexical.lucene import LuceneRetriever
 
     LuceneRetriever.build(documents, out, **options).close()
 
 
 def _dense(documents: list[Document], out: Path, **options: Any) -> None:
-    from rulerag.retrieval.dense_checkpoints import open_dense
+    from rulerag.retrieval.dense.from_names import open_dense
 
     open_dense(documents, **options).save(out)
 
@@ -125,7 +125,7 @@ def retrieve(
 ) -> None:
     """Run retrieval for the queries of a dataset."""
     from rulerag.pipeline import UnionRetriever
-    from rulerag.retrieval.runs import write_run
+    from rulerag.retrieval.base.runs import write_run
 
     check_outputs(out)
     config = Target(dataset, retriever, rules, top_k, query_set, index, encoder, fusion).config(

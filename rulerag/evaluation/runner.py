@@ -46,7 +46,7 @@ from rulerag.io import (
     write_text,
 )
 from rulerag.output_folder import output_folder
-from rulerag.retrieval.runs import write_run
+from rulerag.retrieval.base.runs import write_run
 from rulerag.types import Document, ScoredDocument
 
 if TYPE_CHECKING:

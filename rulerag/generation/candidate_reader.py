@@ -34,7 +34,7 @@ class CandidateReader:
     corpus has most often as an object of the asked relation; of equal ones the first. A document
     at place p (from 1) gives its candidate ``1 / p ** rank_discount``; the candidate with most
     wins, of equal ones the one that comes first. This is how
-    :class:`~rulerag.retrieval.learned_merging.LearnedMerger` sees documents, whose lists it reads
+    :class:`~rulerag.retrieval.guided.merging.learned.LearnedMerger` sees documents, whose lists it reads
     best. It abstains, with an empty answer, where no document names another entity.
 
     What documents state of the question (:class:`~rulerag.kg.grounding.statements.Statements`) comes before

@@ -21,9 +21,9 @@ from rulerag.composition.config import Config
 from rulerag.errors import ConfigError, DataError, FingerprintError, RetrievalError
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.protocols import Generator, Retriever, RuleSelector
-from rulerag.retrieval.bm25 import BM25Retriever
-from rulerag.retrieval.rule_guided import RuleGuidedRetriever
-from rulerag.retrieval.temporal import TimeAwareRetriever
+from rulerag.retrieval.base.time_aware import TimeAwareRetriever
+from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
+from rulerag.retrieval.lexical.bm25 import BM25Retriever
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.synthetic.world import World
 

@@ -12,12 +12,12 @@ from rulerag.assembly.demo import mine_world, world_dataset
 from rulerag.composition.config import Config
 from rulerag.errors import ConfigError, FingerprintError, RetrievalError
 from rulerag.protocols import Retriever
-from rulerag.retrieval.bm25 import BM25Retriever
-from rulerag.retrieval.dense import DenseRetriever
-from rulerag.retrieval.fusion import FusedRetriever
-from rulerag.retrieval.rule_guided import RuleGuidedRetriever
-from rulerag.retrieval.symbolic import SymbolicRetriever
-from rulerag.retrieval.temporal import TimeAwareRetriever
+from rulerag.retrieval.base.fusion import FusedRetriever
+from rulerag.retrieval.base.time_aware import TimeAwareRetriever
+from rulerag.retrieval.dense.retriever import DenseRetriever
+from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
+from rulerag.retrieval.lexical.bm25 import BM25Retriever
+from rulerag.retrieval.symbolic.retriever import SymbolicRetriever
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.synthetic.world import World
 

@@ -11,7 +11,7 @@ from rulerag.assembly.demo import mine_world, world_dataset
 from rulerag.assembly.presets import RULES, experiment, method, preset
 from rulerag.composition.registry import innermost, names
 from rulerag.errors import ConfigError
-from rulerag.retrieval.rule_guided import RuleGuidedRetriever
+from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
 from rulerag.synthetic.world import World
 
 

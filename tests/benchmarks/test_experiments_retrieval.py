@@ -22,7 +22,7 @@ from benchmarks.retrieval_tables import COMPARED, comparison_table, results_of
 from rulerag.assembly.presets import method
 from rulerag.errors import ConfigError, RetrievalError
 from rulerag.io import read_json, write_json
-from rulerag.retrieval.bm25 import BM25Retriever
+from rulerag.retrieval.lexical.bm25 import BM25Retriever
 from rulerag.ruleqa.build import RuleQASettings, build
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.synthetic.world import World

@@ -9,8 +9,8 @@ from benchmarks.generation_rows import reading_row
 from benchmarks.retrieval_rows import PAIRS, row
 from rulerag.assembly.presets import method
 from rulerag.composition.config import Config
-from rulerag.retrieval.pooled import PooledRetriever
-from rulerag.retrieval.rule_guided import RuleGuidedRetriever
+from rulerag.retrieval.guided.merging.control import PooledRetriever
+from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
 from rulerag.ruleqa.settings import GRAPHS
 
 RULES_AND_PLAIN = 9

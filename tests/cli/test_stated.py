@@ -13,7 +13,7 @@ import pytest
 
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.mining.amie.miner import AmieMiner
-from rulerag.retrieval.runs import read_run
+from rulerag.retrieval.base.runs import read_run
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Document, Fact, Query
 

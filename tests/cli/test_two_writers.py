@@ -131,7 +131,7 @@ def test_what_two_runs_wrote_at_once_is_mended(
 
 def test_a_second_build_of_an_index_is_refused(dated: Path, refused: Any, tmp_path: Path) -> None:
     code = (
-        "import sys\nfrom rulerag.retrieval.index_folder import new_index_folder\n"
+        "import sys\nfrom rulerag.retrieval.base.index_folder import new_index_folder\n"
         "with new_index_folder(sys.argv[1], 'bm25', corpus='x', settings={}, num_documents=1):\n"
         "    print('building', flush=True)\n    sys.stdin.read()\n"
     )

@@ -8,7 +8,7 @@ import pytest
 
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.pipeline import RuleRAGPipeline
-from rulerag.retrieval.bm25 import BM25Retriever
+from rulerag.retrieval.lexical.bm25 import BM25Retriever
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Document, Fact, Query
 

@@ -18,7 +18,7 @@ from rulerag.generation.verified_thought import (
     think_prompt,
 )
 from rulerag.protocols import Generator
-from rulerag.retrieval.bm25 import BM25Retriever
+from rulerag.retrieval.lexical.bm25 import BM25Retriever
 from rulerag.types import Completion, Document, GenerationRequest, Query, ScoredDocument
 
 CORPUS = [

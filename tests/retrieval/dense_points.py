@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.retrieval.dense import DenseRetriever
+from rulerag.retrieval.dense.retriever import DenseRetriever
 from rulerag.types import Document, Query, ScoredDocument
 
 Floats = npt.NDArray[np.float32]

@@ -10,7 +10,7 @@ import pytest
 from rulerag.assembly.presets import preset
 from rulerag.composition.config import Config
 from rulerag.errors import EmptyDataError
-from rulerag.retrieval.learned_merging import FEATURES, MergeWeights
+from rulerag.retrieval.guided.merging.learned import FEATURES, MergeWeights
 from rulerag.ruleqa.dataset import RuleQADataset
 from training.merging import START, Asked, fit, learn_weights, main, recall_at
 

@@ -12,15 +12,15 @@ import torch
 
 from rulerag.evaluation.metrics import AnswerMatcher
 from rulerag.protocols import Encoder, RuleSelector
-from rulerag.retrieval.corpus import Rows, scored_documents
-from rulerag.retrieval.dense_embeddings import embed_corpus
-from rulerag.retrieval.rule_guided import RuleGuidedRetriever
-from rulerag.retrieval.stated import stated_first
-from rulerag.retrieval.whole_chains import with_whole_chains
+from rulerag.retrieval.base.corpus import Rows, scored_documents
+from rulerag.retrieval.dense.embeddings import embed_corpus
+from rulerag.retrieval.guided.known_answers import stated_first
+from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
+from rulerag.retrieval.symbolic.chain_completion import with_whole_chains
 from rulerag.types import Document, Query, ScoredDocument
 
 if TYPE_CHECKING:
-    from rulerag.retrieval.encoders import SentenceEncoder
+    from rulerag.retrieval.dense.encoders.encoder import SentenceEncoder
 
 __all__ = ["CorpusMatrix", "MatrixRetriever", "answer_recall"]
 

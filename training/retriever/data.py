@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from rulerag.errors import EmptyDataError
 from rulerag.evaluation.metrics import AnswerMatcher
-from rulerag.retrieval.composition import append_rule
-from rulerag.retrieval.grounded import grounds
-from rulerag.retrieval.hops import Step, Trail
-from rulerag.retrieval.latest import latest_of
-from rulerag.retrieval.rule_selection import HeadRelationSelector
+from rulerag.retrieval.base.deduplicate import latest_of
+from rulerag.retrieval.guided.chains import Step, Trail
+from rulerag.retrieval.guided.provenance import grounds
+from rulerag.retrieval.guided.query_text import append_rule
+from rulerag.retrieval.guided.selection import HeadRelationSelector
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.rules import Rule
 from rulerag.types import Document, Query
@@ -83,7 +83,7 @@ def prepare(dataset: RuleQADataset, settings: RetrieverSettings) -> TrainingData
     oracle documents; ``mixed`` both, for an encoder that must still read plain queries.
 
     A rule with several body atoms is searched hop by hop when it guides retrieval
-    (:mod:`rulerag.retrieval.hops`), and makes one example for each of these searches: the first
+    (:mod:`rulerag.retrieval.guided.chains`), and makes one example for each of these searches: the first
     atom asked about the query's subject, the next about an entity in between that lies on a proof.
 
     Args:
@@ -260,7 +260,7 @@ def mine_hard_negatives(
         dataset: their corpus.
         per_example: how many each gets at most.
     """
-    from rulerag.retrieval.bm25 import BM25Retriever
+    from rulerag.retrieval.lexical.bm25 import BM25Retriever
 
     row_of = {document.id: row for row, document in enumerate(dataset.corpus)}
     queries = [

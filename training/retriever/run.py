@@ -18,8 +18,8 @@ from typing import Any
 
 from rulerag.composition.config import Config
 from rulerag.errors import ConfigError
-from rulerag.retrieval.encoders import SentenceEncoder
-from rulerag.retrieval.encoders_loading import load_encoder
+from rulerag.retrieval.dense.encoders.encoder import SentenceEncoder
+from rulerag.retrieval.dense.encoders.load import load_encoder
 from rulerag.ruleqa.dataset import RuleQADataset
 from training.common.checkpoint import RunFolder
 from training.common.command import run_training, write_card

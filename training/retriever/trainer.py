@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from rulerag.errors import RetrievalError
 from rulerag.evaluation.metrics import AnswerMatcher
-from rulerag.retrieval.encoders import SentenceEncoder
+from rulerag.retrieval.dense.encoders.encoder import SentenceEncoder
 from rulerag.ruleqa.dataset import RuleQADataset
 from training.common.checkpoint import RunFolder, TrainingError
 from training.common.losses import contrastive_loss, negatives_mask

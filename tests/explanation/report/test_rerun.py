@@ -11,7 +11,7 @@ from rulerag.explanation.report.explain import AnswerExplanation, explain_answer
 from rulerag.explanation.report.narrative import Rerun
 from rulerag.explanation.report.rerun import rerun_retrieval
 from rulerag.pipeline import RuleRAGPipeline
-from rulerag.retrieval.bm25 import BM25Retriever
+from rulerag.retrieval.lexical.bm25 import BM25Retriever
 from rulerag.types import Answer, Completion, Document, Fact, GenerationRequest, Query
 
 # The same fact stands in the corpus three times, but only one copy is among the two retrieved.

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rulerag.retrieval.bm25 import BM25Retriever
-from rulerag.retrieval.rule_guided import RuleGuidedRetriever
-from rulerag.retrieval.rule_selection import HeadRelationSelector
+from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
+from rulerag.retrieval.guided.selection import HeadRelationSelector
+from rulerag.retrieval.lexical.bm25 import BM25Retriever
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.rules import Atom, Rule, RuleBank, RuleQuality
 from rulerag.text import contains_answer

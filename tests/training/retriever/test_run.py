@@ -15,8 +15,8 @@ import torch
 from rulerag.composition.config import load_config
 from rulerag.errors import ConfigError, RetrievalError
 from rulerag.io import read_json
-from rulerag.retrieval.dense_checkpoints import open_dense
-from rulerag.retrieval.encoders_loading import load_encoder
+from rulerag.retrieval.dense.encoders.load import load_encoder
+from rulerag.retrieval.dense.from_names import open_dense
 from rulerag.ruleqa.dataset import RuleQADataset
 from training.common.checkpoint import TrainingError
 from training.common.tiny import make_encoder, train_tokenizer

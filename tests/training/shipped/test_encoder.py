@@ -17,7 +17,7 @@ from rulerag.errors import ConfigError
 from rulerag.io import read_json
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.kg.verbalization import Verbalizer
-from rulerag.retrieval.encoders_loading import NANO_ENCODER, load_encoder
+from rulerag.retrieval.dense.encoders.load import NANO_ENCODER, load_encoder
 from rulerag.ruleqa.settings import BENCHMARKS
 from rulerag.ruleqa.validation_split import with_held_out
 from rulerag.synthetic.world import World

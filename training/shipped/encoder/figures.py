@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.retrieval.rule_selection import HeadRelationSelector
+from rulerag.retrieval.guided.selection import HeadRelationSelector
 from rulerag.ruleqa.build import BENCHMARKS, RuleQASettings, build
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.validation_split import validation_graph
@@ -13,7 +13,7 @@ from rulerag.synthetic.world import World
 from training.common.validation import CorpusMatrix, answer_recall
 
 if TYPE_CHECKING:
-    from rulerag.retrieval.encoders import SentenceEncoder
+    from rulerag.retrieval.dense.encoders.encoder import SentenceEncoder
 
 __all__ = ["HELD_OUT", "dataset_figures", "twin_figures", "world_figures"]
 

@@ -21,7 +21,7 @@ from rulerag.errors import ConfigError
 from rulerag.io import prepare_folder, read_json, read_text, write_json, write_text
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.kg.verbalization import Verbalizer
-from rulerag.retrieval.encoders_loading import load_encoder
+from rulerag.retrieval.dense.encoders.load import load_encoder
 from rulerag.ruleqa.settings import BENCHMARKS, GRAPHS
 from rulerag.ruleqa.validation_split import with_held_out
 from rulerag.synthetic.world import World

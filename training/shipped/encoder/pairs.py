@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from rulerag.kg.graph import FactTable
 from rulerag.kg.verbalization import Verbalizer
-from rulerag.retrieval.composition import substitute_body
+from rulerag.retrieval.guided.query_text import substitute_body
 from rulerag.rules import Atom, Rule, rule_text
 from rulerag.types import Query
 

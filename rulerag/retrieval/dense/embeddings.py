@@ -1,0 +1,211 @@
+"""The vectors of a corpus: encoded once, kept under its fingerprint, resumed where a run ended."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from tqdm.auto import tqdm
+
+from rulerag.errors import DataError, EmptyDataError, OutputError, RetrievalError
+from rulerag.io import cache_folder, prepare_folder, read_json, write_json
+from rulerag.output_folder import LOCK, locked
+from rulerag.retrieval.base.corpus import check_range, corpus_fingerprint, indexed_text
+from rulerag.retrieval.dense.encoders.encoder import SentenceEncoder
+from rulerag.types import Document
+
+if TYPE_CHECKING:
+    from rulerag.protocols import Encoder
+
+__all__ = ["CorpusEmbeddings", "embed_corpus", "encode_checked"]
+
+_log = logging.getLogger(__name__)
+
+Floats = npt.NDArray[np.float32]
+_VECTORS = "vectors.npy"
+_PROGRESS = "progress.json"  # of a run that goes on, or was killed
+_SUMMARY = "summary.json"  # of one that has ended
+
+
+class CorpusEmbeddings(NamedTuple):
+    """The vectors of a corpus.
+
+    Args:
+        vectors: float32 array of shape (n_documents, dimension), in corpus order; memory-mapped
+            where it is cached.
+        truncated: documents that were longer than the encoder's window.
+    """
+
+    vectors: Floats
+    truncated: int
+
+
+def embed_corpus(
+    documents: Sequence[Document],
+    encoder: Encoder,
+    *,
+    cache: bool = True,
+    cache_dir: str | Path | None = None,
+    chunk_size: int = 8192,
+    progress: bool = False,
+) -> CorpusEmbeddings:
+    """Encode a corpus, or read the vectors that the same encoder gave to the same corpus before.
+
+    Work is kept chunk by chunk, so that a killed run goes on where it ended, to the same vectors;
+    another process that needs the same vectors waits for them.
+    Documents with the same text are encoded once and get the same vector.
+
+    Args:
+        documents: the corpus.
+        encoder: what encodes documents; of one for both sides, the document side is taken. One
+            without a ``fingerprint`` cannot be cached.
+        cache: keep the vectors on disk.
+        cache_dir: the folder to keep them in; rulerag's cache folder when None.
+        chunk_size: documents encoded between two writes.
+        progress: show a progress bar.
+
+    Raises:
+        EmptyDataError: there is no document, or one without text; names it.
+        ConfigError: the encoder is one of queries.
+        RetrievalError: the encoder gives something else than one vector for each text.
+        OutputError: the cache cannot be written.
+    """
+    check_range("chunk_size", chunk_size, 1)
+    texts = [indexed_text(document) for document in documents]
+    for document, text in zip(documents, texts, strict=True):
+        if not text.strip():
+            raise EmptyDataError(
+                f"the document {document.id!r} has no text", hint="leave it out of the corpus"
+            )
+    if not texts:
+        raise EmptyDataError("the corpus holds no documents", hint="give at least one document")
+    if isinstance(encoder, SentenceEncoder):
+        encoder = encoder.with_role("document")
+    name = getattr(encoder, "fingerprint", None)
+    if not cache or name is None:
+        return _encode(texts, encoder, chunk_size, progress)
+    folder = Path(cache_dir) if cache_dir is not None else cache_folder("embeddings")
+    folder = folder / f"{corpus_fingerprint(documents)}-{name}-{chunk_size}"
+    kept = _kept(folder, _SUMMARY, len(texts))
+    if kept is None:
+        prepare_folder(folder)
+        with locked(folder / LOCK, folder, wait=True):  # another process may make the same
+            kept = _kept(folder, _SUMMARY, len(texts))
+            if kept is None:
+                return _encode(texts, encoder, chunk_size, progress, folder)
+    _tell(kept.truncated, len(texts))
+    return CorpusEmbeddings(kept.vectors, kept.truncated)
+
+
+def encode_checked(
+    encoder: Encoder, texts: Sequence[str], *, bar: tqdm[Any] | None = None
+) -> Floats:
+    """What an encoder gives for some texts, made sure to be one finite vector for each.
+
+    Raises:
+        RetrievalError: it is something else.
+    """
+    if isinstance(encoder, SentenceEncoder):
+        return encoder.encode(texts, bar=bar)
+    vectors = np.asarray(encoder.encode(texts), dtype=np.float32)
+    if vectors.ndim != 2 or len(vectors) != len(texts):
+        raise RetrievalError(
+            f"{type(encoder).__name__} gave an array of shape {vectors.shape} for "
+            f"{len(texts)} texts",
+            hint="an encoder returns shape (len(texts), dimension)",
+        )
+    if not np.isfinite(vectors).all():
+        raise RetrievalError(f"{type(encoder).__name__} gave vectors that are no numbers")
+    if bar is not None:
+        bar.update(len(texts))
+    return vectors
+
+
+def _encode(
+    texts: Sequence[str],
+    encoder: Encoder,
+    chunk_size: int,
+    progress: bool,
+    folder: Path | None = None,
+) -> CorpusEmbeddings:
+    """One pass over a corpus, chunk by chunk; in a folder it goes on where a killed one ended."""
+    first: dict[str, int] = {}
+    original = np.array([first.setdefault(text, row) for row, text in enumerate(texts)])
+    vectors: Any = None
+    done = truncated = 0
+    if folder and (kept := _kept(folder, _PROGRESS, len(texts))) is not None:
+        vectors, done, truncated = np.load(folder / _VECTORS, mmap_mode="r+"), *kept[1:]
+    with tqdm(total=len(texts), desc="Encode", unit="document", disable=not progress) as bar:
+        bar.update(done)
+        for start in range(done, len(texts), chunk_size):
+            rows = np.arange(start, min(start + chunk_size, len(texts)))
+            own = rows[original[rows] == rows]
+            if len(own):
+                values = encode_checked(encoder, [texts[row] for row in own], bar=bar)
+                truncated += int(getattr(encoder, "truncated", 0))
+                if vectors is None:  # the first text is the first of its kind
+                    vectors = _storage(folder, (len(texts), values.shape[1]))
+                vectors[own] = values
+            vectors[rows] = vectors[original[rows]]
+            bar.update(len(rows) - len(own))
+            if folder is not None:
+                vectors.flush()
+                # Written last: a chunk counts when this tells of it.
+                write_json(folder / _PROGRESS, {"rows": int(rows[-1]) + 1, "truncated": truncated})
+    if folder is not None:
+        write_json(folder / _SUMMARY, {"truncated": truncated, "dimension": vectors.shape[1]})
+        (folder / _PROGRESS).unlink()
+    _tell(truncated, len(texts))
+    return CorpusEmbeddings(vectors, truncated)
+
+
+def _storage(folder: Path | None, shape: tuple[int, int]) -> Any:
+    """Room for the vectors of a corpus, in memory or in a file."""
+    if folder is None:
+        return np.empty(shape, dtype=np.float32)
+    path = folder / _VECTORS
+    try:
+        (folder / _SUMMARY).unlink(missing_ok=True)  # of vectors that were damaged
+        made = np.lib.format.open_memmap(path, "w+", np.float32, shape)
+        if hasattr(os, "posix_fallocate"):  # a full disk is told now, not by a crash later
+            with open(path, "r+b") as file:
+                os.posix_fallocate(file.fileno(), 0, os.stat(path).st_size)
+    except OSError as error:
+        raise OutputError(f"cannot be written ({error.strerror})", path=folder) from error
+    return made
+
+
+class _Kept(NamedTuple):
+    """Vectors on disk, how many rows of them are done, and how many documents were cut."""
+
+    vectors: Floats
+    rows: int
+    truncated: int
+
+
+def _kept(folder: Path, note: str, size: int) -> _Kept | None:
+    """What an earlier run left, finished or not, by the file that tells of it."""
+    if not (folder / note).exists():
+        return None
+    try:
+        told = read_json(folder / note)
+        # To read it fails where the file is cut; opened to write it would be filled up with zeros.
+        vectors = np.load(folder / _VECTORS, mmap_mode="r")
+        if vectors.shape[:-1] == (size,):
+            return _Kept(vectors, int(told.get("rows", size)), int(told["truncated"]))
+    except (OSError, ValueError, EOFError, KeyError, TypeError, AttributeError, DataError):
+        pass
+    _log.warning("%s is damaged and encoded again", folder / _VECTORS)
+    return None
+
+
+def _tell(truncated: int, size: int) -> None:
+    if truncated:
+        _log.warning(
+            "%d of %d documents are longer than the encoder's window and are cut", truncated, size
+        )

@@ -1,0 +1,353 @@
+"""Opening encoders: every known checkpoint becomes one kind of model, pooled as its authors do."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rulerag.errors import ConfigError, MissingDependencyError, RetrievalError, RuleRAGError
+from rulerag.retrieval.base.corpus import check_choice
+from rulerag.retrieval.dense.encoders.checkpoint import (
+    Checkpoint,
+    find_checkpoint,
+    quiet_transformers,
+)
+from rulerag.retrieval.dense.encoders.encoder import ROLES, SentenceEncoder
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+__all__ = ["DTYPES", "NANO_ENCODER", "POOLINGS", "Recipe", "known_recipe", "load_encoder"]
+
+_log = logging.getLogger(__name__)
+
+NANO_ENCODER = "rulerag-nano-encoder"
+"""The small encoder that is installed with rulerag; its card stands in its folder."""
+
+_SHIPPED = Path(__file__).parents[1] / "models" / "nano-encoder"
+
+DTYPES = ("fp32", "bf16", "fp16")
+_TORCH_NAMES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+_DPR = {
+    "dpr-question": ("DPRQuestionEncoder", "question_encoder", "query"),
+    "dpr-context": ("DPRContextEncoder", "ctx_encoder", "document"),
+}
+_NEEDED = "torch", "transformers", "sentence_transformers"
+
+POOLINGS = ("cls", "mean", "max", "pooler")
+"""Ways to one vector:
+
+- ``cls``: the last layer's vector of the first token;
+- ``mean``: the mean of the last layer over the tokens of the text, padding left out;
+- ``max``: its maximum in each dimension;
+- ``pooler``: the first token's vector through the checkpoint's own linear layer and tanh.
+"""
+
+
+class Recipe(NamedTuple):
+    """What a checkpoint's authors do with it.
+
+    Args:
+        pooling: one of :data:`POOLINGS`.
+        similarity: ``cosine`` or ``dot``.
+        query_prefix: text set before every query.
+        document_prefix: text set before every document.
+    """
+
+    pooling: str
+    similarity: str = "cosine"
+    query_prefix: str = ""
+    document_prefix: str = ""
+
+
+# By architecture first, for it travels with the checkpoint; then by the end of its name, for a
+# plain BertModel does not say what its vectors are pooled by.
+_BY_ARCHITECTURE = {
+    "DPRQuestionEncoder": Recipe("cls", "dot"),
+    "DPRContextEncoder": Recipe("cls", "dot"),
+    "Contriever": Recipe("mean", "dot"),
+}
+_BY_NAME = (
+    (re.compile(r"\bunsup-simcse\b"), Recipe("cls")),
+    (re.compile(r"\bsup-simcse\b"), Recipe("pooler")),
+    (re.compile(r"\bm?contriever\b"), Recipe("mean", "dot")),
+    (
+        re.compile(r"\be5-(small|base|large)\b"),
+        Recipe("mean", query_prefix="query: ", document_prefix="passage: "),
+    ),
+)
+
+
+def load_encoder(
+    name: str | Path,
+    *,
+    role: str = "both",
+    pooling: str | None = None,
+    similarity: str | None = None,
+    query_prefix: str | None = None,
+    document_prefix: str | None = None,
+    max_length: int | None = None,
+    device: str | None = None,
+    dtype: str = "fp32",
+    batch_size: int = 64,
+    revision: str | None = None,
+    progress: bool = False,
+) -> SentenceEncoder:
+    """Open an encoder by folder or by its name on the Hugging Face Hub.
+
+    Pooling, similarity and prefixes are those of the authors for DPR question and context
+    encoders, SimCSE (supervised and not), Contriever, E5 and every sentence-transformers model;
+    see :func:`known_recipe`. Any other BERT-like model is pooled by the
+    mean, which is told.
+
+    Args:
+        name: a folder, or a name on the Hub such as ``facebook/contriever``; without a network
+            the Hub's local cache is searched. :data:`NANO_ENCODER` is the one that is installed.
+        role: what the encoder encodes: ``query``, ``document`` or ``both``. A DPR checkpoint is of
+            one side only.
+        pooling: ``cls``, ``mean``, ``max`` or ``pooler``; the authors' when None. A
+            sentence-transformers folder states its own.
+        similarity: ``cosine`` or ``dot``; the authors' when None.
+        query_prefix: text set before every query; the model's own when None.
+        document_prefix: text set before every document; the model's own when None.
+        max_length: tokens read of a text, at most the model's window.
+        device: ``cpu``, ``cuda``, ``cuda:1`` …; a GPU where there is one when None.
+        dtype: ``fp32``, ``bf16`` or ``fp16``; vectors are float32 in the end.
+        batch_size: texts encoded at once.
+        revision: the branch, tag or commit of a Hub checkpoint.
+        progress: show progress bars.
+
+    Raises:
+        RetrievalError: the checkpoint cannot be found, is no encoder, lacks weights, or is of the
+            other side.
+        ConfigError: an option is unknown.
+        MissingDependencyError: torch or sentence-transformers is not installed.
+    """
+    check_choice("role", role, ROLES)
+    check_choice("pooling", pooling or POOLINGS[0], POOLINGS)
+    check_choice("dtype", dtype, DTYPES)
+    for module in _NEEDED:
+        if importlib.util.find_spec(module) is None:
+            raise MissingDependencyError(module.replace("_", "-"), "dense")
+    checkpoint = find_checkpoint(_SHIPPED if str(name) == NANO_ENCODER else name, revision)
+    recipe = _recipe(checkpoint, pooling)
+    model = _open(checkpoint, recipe, device, dtype)
+    if checkpoint.kind == "sentence-transformers":
+        # What the folder says counts; E5 and its like leave their prefixes to the reader.
+        recipe = Recipe("", model.similarity_fn_name, *_unsaid_prefixes(model, recipe))
+    own = recipe.query_prefix or None, recipe.document_prefix or None
+    return SentenceEncoder(
+        model,
+        role=_role(checkpoint, role),
+        query_prefix=own[0] if query_prefix is None else query_prefix,
+        document_prefix=own[1] if document_prefix is None else document_prefix,
+        similarity=similarity or recipe.similarity,
+        max_length=max_length,
+        batch_size=batch_size,
+        progress=progress,
+        name=checkpoint.name,
+    )
+
+
+def known_recipe(name: str, config: Mapping[str, Any] | None = None) -> Recipe | None:
+    """The recipe of a checkpoint; None when nothing tells it.
+
+    Args:
+        name: its folder or its name on the Hugging Face Hub; the last part counts.
+        config: its ``config.json``.
+
+    References:
+        DPR: Karpukhin et al. 2020, section 3.1. SimCSE: Gao et al. 2021, section 3 and its
+        repository: unsupervised models drop the pooler's layer after training, supervised ones
+        keep it. Contriever: Izacard et al. 2022, section 3.1. E5: Wang et al. 2022, section 4.1.
+    """
+    for architecture in (config or {}).get("architectures") or ():
+        if architecture in _BY_ARCHITECTURE:
+            return _BY_ARCHITECTURE[architecture]
+    last = PurePath(name).name.lower().replace("_", "-")
+    for pattern, recipe in _BY_NAME:
+        if pattern.search(last):
+            return recipe
+    return None
+
+
+def _role(checkpoint: Checkpoint, role: str) -> str:
+    if checkpoint.kind not in _DPR:
+        return role
+    side = _DPR[checkpoint.kind][2]
+    if role not in ("both", side):
+        other = "question" if side == "document" else "context"
+        raise RetrievalError(
+            f"{checkpoint.name}: a {_DPR[checkpoint.kind][0]} encodes the {side}, not the {role}",
+            hint=f"give the DPR {other} encoder that was trained with it",
+        )
+    return side
+
+
+def _recipe(checkpoint: Checkpoint, pooling: str | None) -> Recipe:
+    recipe = known_recipe(checkpoint.name, checkpoint.config)
+    if checkpoint.kind == "sentence-transformers":
+        if pooling is not None:
+            raise ConfigError(
+                f"{checkpoint.name} states its own pooling", key="pooling", hint="leave it out"
+            )
+        return recipe or Recipe("")
+    if recipe is None:
+        recipe = Recipe(pooling or "mean")
+        if pooling is None:
+            _log.warning(
+                "%s does not say how it is pooled: the mean of its tokens is taken; if its "
+                "authors do otherwise, give pooling",
+                checkpoint.name,
+            )
+    return recipe if pooling is None else recipe._replace(pooling=pooling)
+
+
+def _unsaid_prefixes(model: SentenceTransformer, recipe: Recipe) -> tuple[str, str]:
+    if any(model.prompts.values()) or model.default_prompt_name:
+        return "", ""
+    return recipe.query_prefix, recipe.document_prefix
+
+
+def _open(
+    checkpoint: Checkpoint, recipe: Recipe, device: str | None, dtype: str
+) -> SentenceTransformer:
+    import torch
+
+    kind = getattr(torch, _TORCH_NAMES[dtype])
+    try:
+        with quiet_transformers():
+            if checkpoint.kind == "sentence-transformers":
+                return _sentence_transformer(checkpoint, device, kind)
+            return _assemble(checkpoint, recipe, device).to(kind)
+    except RuleRAGError:
+        raise
+    except ImportError as error:
+        raise RetrievalError(
+            f"{checkpoint.name}: needs more than is installed ({error})",
+            hint="install what its model card names",
+        ) from error
+    except Exception as error:
+        # What a damaged or foreign checkpoint raises depends on where which reader stumbles.
+        reason = " ".join(str(error).split())[:200]
+        raise RetrievalError(
+            f"{checkpoint.name}: cannot be opened as an encoder ({type(error).__name__}: {reason})",
+            hint="check the device, and that the folder holds weights and tokenizer of one model",
+        ) from error
+
+
+def _sentence_transformer(
+    checkpoint: Checkpoint, device: str | None, dtype: Any
+) -> SentenceTransformer:
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(
+        str(checkpoint.folder),
+        device=device,
+        local_files_only=True,
+        model_kwargs={"dtype": dtype},
+    )
+
+
+def _assemble(checkpoint: Checkpoint, recipe: Recipe, device: str | None) -> SentenceTransformer:
+    """A checkpoint of transformers as the modules that its authors put behind each other."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.modules import Dense
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    if checkpoint.kind in _DPR:
+        inner, head = _dpr(checkpoint)
+        activation: Any = torch.nn.Identity()
+    else:
+        inner, head = _transformer(checkpoint, recipe)
+        activation = torch.nn.Tanh()
+    first = _first_module(checkpoint, inner)
+    similarity: Any = recipe.similarity
+    mode: Any = "cls" if recipe.pooling == "pooler" else recipe.pooling
+    modules: list[Any] = [first, Pooling(first.get_embedding_dimension(), pooling_mode=mode)]
+    if head is not None:
+        dense = Dense(head.in_features, head.out_features, activation_function=activation)
+        dense.linear.load_state_dict(head.state_dict())
+        modules.append(dense)
+    return SentenceTransformer(modules=modules, device=device, similarity_fn_name=similarity).eval()
+
+
+def _dpr(checkpoint: Checkpoint) -> tuple[Any, Any]:
+    """The BERT inside a DPR encoder, and its projection where it has one."""
+    import transformers
+
+    class_name, prefix, _ = _DPR[checkpoint.kind]
+    loaded, report = getattr(transformers, class_name).from_pretrained(
+        checkpoint.folder, output_loading_info=True
+    )
+    _check_whole(checkpoint, report["missing_keys"])
+    encoder = getattr(loaded, prefix)
+    # Saved as it is, it would come back as a question encoder with random weights.
+    shared = transformers.BertConfig().to_dict().keys() - {"model_type", "architectures"}
+    settings = {key: value for key, value in loaded.config.to_dict().items() if key in shared}
+    bert = transformers.BertModel(transformers.BertConfig(**settings), add_pooling_layer=False)
+    bert.load_state_dict(encoder.bert_model.state_dict())
+    return bert, getattr(encoder, "encode_proj", None)
+
+
+def _transformer(checkpoint: Checkpoint, recipe: Recipe) -> tuple[Any, Any]:
+    """The transformer, its pooler taken off; the pooler's layer where the recipe asks for it."""
+    from transformers import AutoModel
+
+    loaded, report = AutoModel.from_pretrained(checkpoint.folder, output_loading_info=True)
+    pooler = getattr(loaded, "pooler", None)
+    head = getattr(pooler, "dense", None)
+    missing = set(report["missing_keys"])
+    if recipe.pooling != "pooler":
+        missing = {key for key in missing if not key.startswith("pooler.")}
+        head = None
+    elif head is None:
+        raise RetrievalError(
+            f"{checkpoint.name}: a {type(loaded).__name__} has no pooler", hint="pooling: cls"
+        )
+    _check_whole(checkpoint, sorted(missing))
+    if pooler is not None:
+        loaded.pooler = None
+    return loaded, head
+
+
+def _check_whole(checkpoint: Checkpoint, missing: Sequence[str]) -> None:
+    """Refuse weights that transformers made up, which it does with no more than a warning."""
+    if missing:
+        some = ", ".join(sorted(missing)[:3])
+        raise RetrievalError(
+            f"{checkpoint.name}: {len(missing)} weights of the encoder are missing ({some} …)",
+            hint="the checkpoint is of another architecture than its config.json says, or damaged",
+        )
+
+
+def _first_module(checkpoint: Checkpoint, inner: Any) -> Any:
+    """The token encoder as sentence-transformers reads it: from a folder of its own."""
+    from sentence_transformers.base.modules import Transformer
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint.folder)
+    with tempfile.TemporaryDirectory() as folder:
+        inner.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        bare = {"add_pooling_layer": False} if hasattr(inner, "pooler") else {}
+        first = Transformer(folder, model_kwargs={"dtype": inner.dtype, **bare})
+    first.max_seq_length = _positions(inner.config, inner, tokenizer)
+    return first
+
+
+def _positions(config: Any, inner: Any, tokenizer: Any) -> int | None:
+    """Tokens that the model has positions for; RoBERTa's begin after the padding's index."""
+    limits = [tokenizer.model_max_length]
+    positions = getattr(config, "max_position_embeddings", None)
+    if positions is not None and positions > 0:
+        table = getattr(getattr(inner, "embeddings", None), "position_embeddings", None)
+        offset = getattr(table, "padding_idx", None)
+        limits.append(positions - (0 if offset is None else offset + 1))
+    return int(min(limits))

@@ -1,0 +1,308 @@
+"""Dense retrieval: documents and queries as vectors, the nearest by FAISS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from rulerag.errors import ConfigError, EmptyDataError, FingerprintError, RetrievalError
+from rulerag.io import fingerprint_object
+from rulerag.retrieval.base.corpus import (
+    CorpusIndex,
+    Rows,
+    check_choice,
+    check_documents,
+    check_threads,
+    check_top_k,
+    corpus_fingerprint,
+)
+from rulerag.retrieval.base.index_folder import broken_index, check_manifest, new_index_folder
+from rulerag.retrieval.dense.embeddings import Floats, embed_corpus, encode_checked
+from rulerag.retrieval.dense.encoders.encoder import SIMILARITIES, SentenceEncoder
+from rulerag.retrieval.dense.faiss_index import EXACT, VectorIndex, check_index, normalized
+from rulerag.types import Document, Query
+
+if TYPE_CHECKING:
+    from rulerag.protocols import Encoder
+
+__all__ = ["DenseRetriever"]
+
+_KIND = "dense"
+_FILE = "index.faiss"
+
+
+class DenseRetriever(CorpusIndex):
+    """Ranks documents by the similarity of their vectors to the query's; ties in corpus order.
+
+    The vectors of the corpus are cached under the fingerprints of corpus and encoder: another
+    index over them, or another query encoder, costs no second encoding. A batch of queries is
+    encoded once for each distinct text and searched in one go.
+
+    Every document has some similarity, so that a search finds as many documents as it is asked
+    for; only indexes that are not exact may find fewer.
+
+    Args:
+        documents: the corpus.
+        encoder: encodes documents, and queries where there is no ``query_encoder``.
+        query_encoder: encodes queries, into the same space.
+        similarity: ``cosine`` or ``dot``; what the document encoder says when None, cosine where
+            it says nothing.
+        index: what FAISS's ``index_factory`` makes: ``Flat`` (exact), ``HNSW32``,
+            ``IVF1024,Flat``, ``SQ8``, ...
+        search_parameters: how an index that is not exact is searched: ``nprobe=16``,
+            ``efSearch=64``; FAISS's own when empty.
+        cache: keep the vectors of the corpus on disk.
+        cache_dir: the folder to keep them in; rulerag's cache folder when None.
+        chunk_size: documents encoded between two writes to the cache.
+        threads: threads of FAISS; its own choice when None.
+        progress: show progress bars.
+
+    Attributes:
+        truncated_documents: documents that were longer than the encoder's window and were cut.
+
+    Raises:
+        EmptyDataError: the corpus holds no document, or one without text.
+        ConfigError: an option is out of range, or an encoder is of the wrong side.
+        RetrievalError: the encoders do not fit each other.
+        MissingDependencyError: faiss is not installed.
+
+    References:
+        RuleRAG (arXiv:2410.22353), section 4.1, retrievers: DPR (Karpukhin et al. 2020) and SimCSE
+        (Gao et al. 2021). Index: FAISS (Douze et al. 2024, arXiv:2401.08281).
+    """
+
+    def __init__(
+        self,
+        documents: Sequence[Document],
+        encoder: Encoder,
+        *,
+        query_encoder: Encoder | None = None,
+        similarity: str | None = None,
+        index: str = EXACT,
+        search_parameters: str = "",
+        cache: bool = True,
+        cache_dir: str | Path | None = None,
+        chunk_size: int = 8192,
+        threads: int | None = None,
+        progress: bool = False,
+    ) -> None:
+        check_index(index, search_parameters)  # said before an hour of encoding
+        document_encoder = _side(encoder, "document")
+        queries = _query_side(encoder, query_encoder)
+        chosen = similarity or getattr(document_encoder, "similarity", None) or "cosine"
+        check_choice("similarity", chosen, SIMILARITIES)
+        check_threads(threads)
+        corpus = check_documents(documents)
+        found = embed_corpus(
+            corpus,
+            document_encoder,
+            cache=cache,
+            cache_dir=cache_dir,
+            chunk_size=chunk_size,
+            progress=progress,
+        )
+        cosine = chosen == "cosine"
+        vectors = VectorIndex.build(
+            found.vectors, index, search_parameters, normalize=cosine, threads=threads
+        )
+        self._set(corpus, queries, chosen, vectors, _name(document_encoder), found.truncated)
+        self.progress = progress
+
+    def _set(
+        self,
+        documents: tuple[Document, ...],
+        query_encoder: Encoder,
+        similarity: str,
+        index: VectorIndex,
+        encoder_fingerprint: str,
+        truncated: int,
+    ) -> None:
+        self.documents = documents
+        self.query_encoder = query_encoder
+        self.similarity = similarity
+        self.truncated_documents = truncated
+        self._encoder_fingerprint = encoder_fingerprint
+        self._index = index
+        known = getattr(query_encoder, "dimension", None)
+        self._check_dimension(self.dimension if known is None else known)
+
+    def _check_dimension(self, encoded: int) -> None:
+        """Compare the query encoder's vectors with those of the index."""
+        if encoded != self.dimension:
+            raise RetrievalError(
+                f"queries are encoded to {encoded} numbers, documents to {self.dimension}",
+                hint="give the query encoder that was trained with the document encoder",
+            )
+
+    def __repr__(self) -> str:
+        return (
+            f"DenseRetriever({len(self.documents):,} documents, {self.query_encoder!r}, "
+            f"similarity={self.similarity!r}, index={self._index.index!r})"
+        )
+
+    @property
+    def dimension(self) -> int:
+        """The length of a vector."""
+        return self._index.dimension
+
+    @property
+    def built_with(self) -> dict[str, Any]:
+        """The settings that an index on disk has once and for all, by the constructor's names."""
+        return {"similarity": self.similarity, "index": self._index.index}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names the corpus, both encoders and every setting that changes results."""
+        encoders = [self._encoder_fingerprint, _name(self.query_encoder)]
+        settings = [self.similarity, self._index.index, self._index.search_parameters]
+        return fingerprint_object([_KIND, self.corpus_fingerprint, encoders, settings])
+
+    def encode_queries(self, texts: Sequence[str]) -> Floats:
+        """The vectors that the index is searched with, of shape (len(texts), dimension).
+
+        Raises:
+            RetrievalError: the query encoder gives vectors of another length than the index has.
+        """
+        if not texts:
+            return np.empty((0, self.dimension), dtype=np.float32)
+        bar = tqdm(total=len(texts), desc="Encode", unit="query", disable=not self.progress)
+        with bar:
+            vectors = encode_checked(self.query_encoder, texts, bar=bar)
+        self._check_dimension(vectors.shape[1])
+        return normalized(vectors) if self.similarity == "cosine" else vectors
+
+    def search(self, queries: Sequence[Query], depth: int) -> Rows:
+        """Return, for each query, at most ``depth`` corpus rows, best first.
+
+        Raises:
+            ConfigError: ``depth`` is below 1.
+            EmptyDataError: a query has no text; names it.
+        """
+        check_top_k(depth, "depth")
+        distinct: dict[str, int] = {}
+        for query in queries:
+            if not query.text.strip():
+                raise EmptyDataError(
+                    f"the query {query.id!r} has no text", hint="leave empty queries out"
+                )
+            distinct.setdefault(query.text, len(distinct))
+        found = self.search_vectors(self.encode_queries(list(distinct)), depth)
+        if len(distinct) == len(queries):
+            return found
+        places = [distinct[query.text] for query in queries]
+        return Rows(found.rows[places], found.scores[places])
+
+    def search_vectors(self, vectors: Floats, depth: int) -> Rows:
+        """The same for queries that are encoded already, as :meth:`encode_queries` does.
+
+        Raises:
+            ConfigError: ``depth`` is below 1.
+        """
+        check_top_k(depth, "depth")
+        depth = min(depth, len(self.documents))
+        hidden = not self.progress
+        with tqdm(total=len(vectors), desc="Search", unit="query", disable=hidden) as bar:
+            return self._index.search(vectors, depth, bar)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the index to a folder, whole or not at all; an index that stood there is replaced.
+
+        The encoders are not part of it: :meth:`load` takes the query encoder again.
+
+        Raises:
+            OutputError: the folder holds something else, or cannot be written.
+        """
+        settings = {
+            "similarity": self.similarity,
+            **self._index.settings(),
+            "encoder_fingerprint": self._encoder_fingerprint,
+            "truncated_documents": self.truncated_documents,
+        }
+        corpus = self.corpus_fingerprint, len(self.documents)
+        with new_index_folder(folder, _KIND, *corpus, settings) as working:
+            self._index.save(working / _FILE)
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        documents: Sequence[Document],
+        encoder: Encoder | None = None,
+        *,
+        query_encoder: Encoder | None = None,
+        search_parameters: str | None = None,
+        mmap: bool = False,
+        threads: int | None = None,
+        progress: bool = False,
+    ) -> DenseRetriever:
+        """Read an index that :meth:`save` wrote.
+
+        Args:
+            folder: the index folder.
+            documents: the documents that it was built from.
+            encoder: the document encoder that it was built with, which is checked; may be left
+                out where there is a query encoder.
+            query_encoder: encodes queries; ``encoder`` when None.
+            search_parameters: as in the constructor, instead of what it was saved with.
+            mmap: leave the vectors on disk; many processes then share one copy in memory.
+            threads: threads of FAISS.
+            progress: show progress bars.
+
+        Raises:
+            RetrievalError: the folder holds no dense index, or a damaged one, or the query
+                encoder does not fit.
+            FingerprintError: it was built from other documents or by another encoder.
+            ConfigError: no encoder is given.
+        """
+        queries = _query_side(encoder, query_encoder)
+        check_threads(threads)
+        corpus = check_documents(documents)
+        settings = check_manifest(folder, _KIND, corpus=corpus_fingerprint(corpus))
+        if search_parameters is not None:
+            settings["search_parameters"] = search_parameters
+        self = cls.__new__(cls)
+        try:
+            built_by = str(settings["encoder_fingerprint"])
+            given = _name(_side(encoder, "document")) if encoder is not None else built_by
+            if given != built_by:
+                raise FingerprintError(
+                    f"the index was built by another encoder ({built_by}, this one is {given})",
+                    path=folder,
+                    hint="give the encoder that it was built with",
+                )
+            index = VectorIndex.load(
+                Path(folder) / _FILE, settings, len(corpus), mmap=mmap, threads=threads
+            )
+            truncated = int(settings["truncated_documents"])
+            self._set(corpus, queries, settings["similarity"], index, built_by, truncated)
+        except (KeyError, TypeError, ValueError) as error:
+            reason = f"the manifest is damaged ({type(error).__name__}: {error})"
+            raise broken_index(_KIND, folder, reason) from error
+        self.progress = progress
+        return self
+
+
+def _side(encoder: Encoder, role: str) -> Encoder:
+    """The encoder as that of queries or documents, where it knows the difference."""
+    return encoder.with_role(role) if isinstance(encoder, SentenceEncoder) else encoder
+
+
+def _query_side(encoder: Encoder | None, query_encoder: Encoder | None) -> Encoder:
+    chosen = query_encoder if query_encoder is not None else encoder
+    if chosen is None:
+        raise ConfigError(
+            "nothing encodes queries", key="query_encoder", hint="give encoder or query_encoder"
+        )
+    return _side(chosen, "query")
+
+
+def _name(encoder: Encoder) -> str:
+    """The encoder's fingerprint, or where its class is defined."""
+    kind = type(encoder)
+    named = getattr(encoder, "fingerprint", None)
+    return str(named) if named is not None else f"{kind.__module__}.{kind.__qualname__}"

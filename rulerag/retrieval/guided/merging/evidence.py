@@ -1,0 +1,62 @@
+"""Merging many rule-guided searches by the evidence that they give for each pair of entities.
+
+Lists of several rules compete for k places. Merged by score or rank they fill these places with
+copies of the best-known statement. Here the places go to what the documents are *about*: documents
+about the same entities are one piece of news, told as often and under as many rules as it was
+found; the k best-told pieces give one document each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rulerag.retrieval.guided.merging.hits import (
+    Floats,
+    GroupMerger,
+    RuleSearch,
+    SearchHits,
+    Weighed,
+)
+from rulerag.types import Document, Query
+
+__all__ = ["EvidenceMerger"]
+
+
+class EvidenceMerger(GroupMerger):
+    """Orders the documents of several searches by joined evidence.
+
+    A document found with score ``s`` by a search with best score ``s*`` and rule confidence ``c``
+    gets the evidence ``c · (s / s*) ** power``. Documents whose facts speak of the same entities
+    form a group; the value of a group with the evidence ``E`` is ``1 − exp(−E)``.
+
+    Args:
+        documents: the corpus.
+        power: how fast evidence falls with the fraction of the best score.
+    """
+
+    def __init__(self, documents: Sequence[Document], *, power: float = 8.0) -> None:
+        super().__init__(documents)
+        self.power = power
+        codes: dict[object, int] = {}
+        self._group = np.array(
+            [codes.setdefault(_about(document), len(codes)) for document in documents],
+            dtype=np.int64,
+        )
+
+    def weigh(self, query: Query, searches: Sequence[RuleSearch], hits: SearchHits) -> Weighed:
+        """The evidence of each hit, grouped by the entities of its document."""
+        strength = np.clip(hits.score / hits.best, 0.0, 1.0) ** self.power
+        return Weighed(hits.weight * strength, strength, self._group[hits.row])
+
+    def value(self, joined: Floats, total: float) -> Floats:
+        """``1 − exp(−E)``."""
+        return -np.expm1(-joined)
+
+
+def _about(document: Document) -> object:
+    """The entities that a document speaks of; a document of unknown content is its own kind."""
+    if not document.facts:
+        return document.id
+    return frozenset(end for fact in document.facts for end in (fact.subject, fact.object))

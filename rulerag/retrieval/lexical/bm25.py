@@ -1,0 +1,255 @@
+"""BM25 in this process, without Java: bm25s holds the index, a compiled kernel searches it."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tqdm.auto import tqdm
+
+from rulerag.composition.registry import register
+from rulerag.errors import EmptyDataError, MissingDependencyError
+from rulerag.io import fingerprint_object
+from rulerag.retrieval.base.corpus import (
+    CorpusIndex,
+    Rows,
+    check_bm25,
+    check_documents,
+    check_threads,
+    check_top_k,
+    corpus_fingerprint,
+    indexed_text,
+)
+from rulerag.retrieval.base.index_folder import broken_index, check_manifest, new_index_folder
+from rulerag.retrieval.lexical.tokenization import Tokenizer
+from rulerag.types import Document, Query
+
+__all__ = ["BM25Retriever"]
+
+_KIND = "bm25"
+# Queries handed to a thread at once: large enough to hide the call, small enough to share.
+_CHUNK = 256
+
+
+@register("retriever", "bm25", load="load")
+class BM25Retriever(CorpusIndex):
+    """Ranks documents by BM25 and breaks ties by corpus order, exactly and at any depth.
+
+    ``score(q, d) = Σ_t n_q(t) · idf(t) · f / (f + k1 · (1 − b + b · |d| / avg|d|))`` over the
+    words t of the query, with ``n_q(t)`` the times t occurs in the query, ``f`` in the document,
+    ``|d|`` the document's words and ``idf(t) = ln(1 + (N − n_t + 0.5) / (n_t + 0.5))``. A
+    document that shares no word with the query is never returned.
+
+    Corpora of facts tie in masses (one subject, one relation, many dates), so that which of them
+    make the first k must not be left to chance.
+
+    Args:
+        documents: the corpus.
+        k1: how soon repeats of a word stop counting.
+        b: how much long documents are held back, from 0 to 1.
+        dates: ``token`` (one word), ``split`` (year, month, day) or ``drop``.
+        stopwords: ``en``, ``none`` or the words to leave out.
+        min_token_length: shortest word kept, in characters.
+        threads: threads of a search; every core when None.
+        progress: show progress bars.
+
+    Raises:
+        EmptyDataError: the corpus holds no document, or not one word.
+        ConfigError: an option is out of range.
+
+    References:
+        Robertson & Zaragoza 2009; the variant that Lucene uses, as told in Kamphuis et al. 2020.
+        Index: Lù 2024, BM25S (arXiv:2407.03618).
+    """
+
+    def __init__(
+        self,
+        documents: Sequence[Document],
+        *,
+        k1: float = 1.5,
+        b: float = 0.75,
+        dates: str = "token",
+        stopwords: str | Sequence[str] = "en",
+        min_token_length: int = 1,
+        threads: int | None = None,
+        progress: bool = False,
+    ) -> None:
+        words = stopwords if isinstance(stopwords, str) else tuple(stopwords)
+        self._setup(documents, k1, b, Tokenizer(dates, words, min_token_length), threads, progress)
+        self._use(self._build())
+
+    def _setup(
+        self,
+        documents: Sequence[Document],
+        k1: float,
+        b: float,
+        tokenizer: Tokenizer,
+        threads: int | None,
+        progress: bool,
+    ) -> None:
+        check_bm25(k1, b)
+        check_threads(threads)
+        self.documents = check_documents(documents)
+        self.k1 = float(k1)
+        self.b = float(b)
+        self.tokenizer = tokenizer
+        self.threads = threads or os.cpu_count() or 1
+        self.progress = progress
+
+    def _build(self) -> Any:
+        vocabulary: dict[str, int] = {}
+        corpus = []
+        for document in tqdm(self.documents, desc="Tokenize", disable=not self.progress):
+            words = self.tokenizer(indexed_text(document))
+            corpus.append([vocabulary.setdefault(word, len(vocabulary)) for word in words])
+        if not vocabulary:
+            raise EmptyDataError(
+                "the corpus holds not one word", hint="check stopwords and min_token_length"
+            )
+        index = _bm25s().BM25(k1=self.k1, b=self.b, method="lucene", backend="numpy")
+        index.index((corpus, vocabulary), create_empty_token=False, show_progress=self.progress)
+        return index
+
+    def _use(self, index: Any) -> None:
+        self._index = index
+        scores = index.scores
+        self._vocabulary: dict[str, int] = index.vocab_dict
+        self._data = np.ascontiguousarray(scores["data"], dtype=np.float32)
+        self._indices = np.ascontiguousarray(scores["indices"], dtype=np.int32)
+        self._starts = np.ascontiguousarray(scores["indptr"], dtype=np.int64)
+
+    def __repr__(self) -> str:
+        return f"BM25Retriever({len(self.documents):,} documents, k1={self.k1}, b={self.b})"
+
+    @property
+    def built_with(self) -> dict[str, Any]:
+        """The settings that an index on disk has once and for all, by the constructor's names."""
+        words = self.tokenizer
+        of_words = {"stopwords": words.stopwords, "min_token_length": words.min_length}
+        return {"k1": self.k1, "b": self.b, "dates": words.dates, **of_words}
+
+    def _settings(self) -> dict[str, Any]:
+        return {"k1": self.k1, "b": self.b, "tokenizer": self.tokenizer.settings()}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names the corpus and every setting that changes results."""
+        return fingerprint_object([_KIND, self.corpus_fingerprint, self._settings()])
+
+    def search(self, queries: Sequence[Query], depth: int) -> Rows:
+        """Return, for each query, at most ``depth`` corpus rows, best first.
+
+        Raises:
+            ConfigError: ``depth`` is below 1.
+        """
+        check_top_k(depth, "depth")
+        depth = min(depth, len(self.documents))
+        rows = np.full((len(queries), depth), -1, dtype=np.int64)
+        scores = np.zeros((len(queries), depth), dtype=np.float64)
+        # Imported here: loading numba takes longer than most searches.
+        from rulerag.retrieval.lexical.bm25_kernel import best_documents
+
+        def search_chunk(start: int) -> None:
+            stop = start + _CHUNK
+            tokens = self._tokens(queries[start:stop])
+            index = (self._data, self._indices, self._starts)
+            found = (rows[start:stop], scores[start:stop])
+            best_documents(*index, *tokens, len(self.documents), *found)
+
+        starts = range(0, len(queries), _CHUNK)
+        bar = tqdm(total=len(queries), desc="BM25", unit="query", disable=not self.progress)
+        with bar, ThreadPoolExecutor(self.threads) as pool:
+            for start, _ in zip(starts, pool.map(search_chunk, starts), strict=True):
+                bar.update(min(_CHUNK, len(queries) - start))
+        return Rows(rows, scores)
+
+    def _tokens(
+        self, queries: Sequence[Query]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        """The queries' distinct known tokens, their counts, and where each query starts."""
+        tokens: list[int] = []
+        weights: list[int] = []
+        bounds = [0]
+        for query in queries:
+            known = map(self._vocabulary.get, self.tokenizer(query.text))
+            counts = Counter(token for token in known if token is not None)
+            tokens.extend(counts)
+            weights.extend(counts.values())
+            bounds.append(len(tokens))
+        return (
+            np.array(tokens, dtype=np.int64),
+            np.array(weights, dtype=np.float64),
+            np.array(bounds, dtype=np.int64),
+        )
+
+    def save(self, folder: str | Path) -> None:
+        """Write the index to a folder, whole or not at all; an index that stood there is replaced.
+
+        Raises:
+            OutputError: the folder holds something else, or cannot be written.
+        """
+        corpus = self.corpus_fingerprint, len(self.documents)
+        with new_index_folder(folder, _KIND, *corpus, self._settings()) as working:
+            self._index.save(str(working / "bm25s"), corpus=None, show_progress=False)
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        documents: Sequence[Document],
+        *,
+        threads: int | None = None,
+        progress: bool = False,
+    ) -> BM25Retriever:
+        """Read an index that :meth:`save` wrote; ``documents`` are those that it was built from.
+
+        Raises:
+            RetrievalError: the folder holds no BM25 index, or a damaged one.
+            FingerprintError: the index was built from other documents.
+        """
+        self = cls.__new__(cls)
+        corpus = check_documents(documents)
+        settings = check_manifest(folder, _KIND, corpus=corpus_fingerprint(corpus))
+        try:
+            tokenizer = Tokenizer(**settings["tokenizer"])
+            self._setup(corpus, settings["k1"], settings["b"], tokenizer, threads, progress)
+            index = _bm25s().BM25.load(str(Path(folder) / "bm25s"), show_progress=False)
+            self._use(index)
+            self._check_arrays()
+        except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
+            reason = f"the index is damaged ({type(error).__name__}: {error})"
+            raise broken_index(_KIND, folder, reason) from error
+        return self
+
+    def _check_arrays(self) -> None:
+        """Make sure that no stored number leads the kernel out of its arrays."""
+        entries, columns = len(self._data), len(self._starts) - 1
+        whole = (
+            len(self._indices) == entries
+            and self._index.scores["num_docs"] == len(self.documents)
+            and columns > max(self._vocabulary.values(), default=0)
+            and self._starts[0] == 0
+            and self._starts[-1] == entries
+            and bool((np.diff(self._starts) >= 0).all())
+            and (
+                entries == 0
+                or 0 <= self._indices.min() <= self._indices.max() < len(self.documents)
+            )
+        )
+        if not whole:
+            raise ValueError("its arrays do not fit together")
+
+
+def _bm25s() -> Any:
+    try:
+        import bm25s
+    except ImportError as error:
+        raise MissingDependencyError("bm25s") from error
+    return bm25s

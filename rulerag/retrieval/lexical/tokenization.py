@@ -1,0 +1,85 @@
+"""Tokens of lexical retrieval: lower-case words, with dates kept whole or not."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rulerag.retrieval.base.corpus import check_choice, check_range
+
+__all__ = ["DATE_MODES", "ENGLISH_STOPWORDS", "Tokenizer", "check_dates", "rewrite_dates"]
+
+# Lucene's list (EnglishAnalyzer), so that both BM25 back ends pass over the same words.
+_LUCENE_STOPWORDS = (
+    "a an and are as at be but by for if in into is it no not of on or such that the their then "
+    "there these they this to was will with"
+)
+ENGLISH_STOPWORDS = frozenset(_LUCENE_STOPWORDS.split())
+DATE_MODES = ("token", "split", "drop")
+_DATE = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
+_WORD = re.compile(r"[^\W_]+")  # the underscores of raw graph names part words
+
+
+def check_dates(dates: str) -> None:
+    """Raise a ConfigError unless ``dates`` is one of :data:`DATE_MODES`."""
+    check_choice("dates", dates, DATE_MODES, "handling of dates")
+
+
+def rewrite_dates(text: str, dates: str) -> str:
+    """Write the dates ``YYYY-MM-DD`` of a text so that word splitting treats them as wanted.
+
+    Args:
+        text: any text.
+        dates: ``token`` makes one word of a date (``20140623``), ``split`` leaves year, month and
+            day to fall apart, ``drop`` takes dates out.
+    """
+    if dates == "split":
+        return text
+    return _DATE.sub(r"\1\2\3" if dates == "token" else " ", text)
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """Splits texts into lower-case words.
+
+    Args:
+        dates: what happens to ``2014-06-23``: ``token`` keeps it as one word (``20140623``), so
+            that a query matches documents of its very day; ``split`` makes year, month and day
+            words of their own; ``drop`` leaves dates out.
+        stopwords: ``en`` for Lucene's English list, ``none``, or the words to leave out.
+        min_length: shortest word kept, in characters.
+
+    Raises:
+        ConfigError: an unknown option.
+    """
+
+    dates: str = "token"
+    stopwords: str | tuple[str, ...] = "en"
+    min_length: int = 1
+    _stop: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_dates(self.dates)
+        if isinstance(self.stopwords, str):
+            check_choice("stopwords", self.stopwords, ("en", "none"), "stop words")
+            stop = ENGLISH_STOPWORDS if self.stopwords == "en" else frozenset()
+        else:
+            object.__setattr__(self, "stopwords", tuple(self.stopwords))
+            stop = frozenset(word.lower() for word in self.stopwords)
+        check_range("min_length", self.min_length, 1)
+        object.__setattr__(self, "_stop", stop)
+
+    def __call__(self, text: str) -> list[str]:
+        """The words of a text, in order, repeats kept."""
+        words = _WORD.findall(rewrite_dates(text.lower(), self.dates))
+        stop, least = self._stop, self.min_length
+        return [word for word in words if len(word) >= least and word not in stop]
+
+    def settings(self) -> dict[str, Any]:
+        """The options as JSON values; ``Tokenizer(**settings)`` gives the same tokenizer."""
+        options = asdict(self)
+        del options["_stop"]
+        if not isinstance(self.stopwords, str):
+            options["stopwords"] = list(self.stopwords)
+        return options

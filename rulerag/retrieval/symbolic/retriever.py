@@ -1,0 +1,413 @@
+"""Retrieval by executing the guiding rules on the facts inside the documents."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from tqdm import tqdm
+
+from rulerag.composition.registry import register
+from rulerag.errors import EmptyDataError
+from rulerag.io import fingerprint_object
+from rulerag.kg.graph import KnowledgeGraph
+from rulerag.kg.grounding.evidence import EvidenceModel, noisy_or_exponents
+from rulerag.kg.grounding.index import TableIndex
+from rulerag.kg.grounding.joins import MAX_ROWS, RulePlans
+from rulerag.kg.grounding.statements import Statements
+from rulerag.protocols import Guides, RuleSelector
+from rulerag.retrieval.base.corpus import check_range, check_top_k
+from rulerag.retrieval.guided.known_answers import stated_first
+from rulerag.retrieval.symbolic.chain_completion import naming_atom
+from rulerag.rules import Rule
+from rulerag.types import Document, Query, RuleHit, ScoredDocument
+
+__all__ = ["SymbolicRetriever"]
+
+Longs = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+_log = logging.getLogger(__name__)
+# The latest possible place in time, for undated facts: they neither age nor come first.
+_UNDATED = 0
+
+
+@register("retriever", "symbolic")
+@dataclass(eq=False, repr=False)
+class SymbolicRetriever:
+    """Finds the documents whose facts ground the guiding rules of a query.
+
+    Every rule is executed from the query's subject, on facts from before the query's time. The
+    groundings that bind the same answer are joined by noisy-or of their weights. Documents are
+    ordered answer by answer: one document that names it for every answer first (answers by their
+    joined weight, documents by weight, then most recent first), then the second ones, and so on, so
+    that ``top_k`` documents speak of as many answers as they can. A chain of several facts names
+    its answer at one end only: the first answers get the whole chain, the others its rest after
+    every answer was named.
+
+    What the corpus states of a query comes before all that (:mod:`~rulerag.retrieval.guided.known_answers`),
+    unless the query is a prediction or ``skip_stated`` says that it is known.
+
+    Args:
+        documents: the corpus; documents without facts are never found.
+        selector: chooses the guiding rules.
+        evidence: how groundings are weighted.
+        whole_chains: how many answers, the best first, get their best chain whole at once.
+        skip_stated: leave out answers that a document states as they are, as facts of the asked
+            relation: the filtered setting of link prediction (Bordes et al. 2013), for questions
+            that ask what a static graph lacks.
+        max_rows: bound of the joins behind one query. A hub's groundings beyond it are counted,
+            not written out, and left out only where that is not enough
+            (:class:`~rulerag.kg.grounding.joins.RulePlans`).
+        progress: show a progress bar over queries.
+
+    Raises:
+        EmptyDataError: no document states a fact.
+        ConfigError: a negative number of chains, or ``max_rows`` below 1.
+    """
+
+    documents: Sequence[Document]
+    selector: RuleSelector
+    _: KW_ONLY
+    evidence: EvidenceModel = field(default_factory=EvidenceModel)
+    whole_chains: int = 1
+    skip_stated: bool = False
+    max_rows: int = MAX_ROWS
+    progress: bool = False
+
+    def __post_init__(self) -> None:
+        check_range("whole_chains", self.whole_chains, 0)
+        check_range("max_rows", self.max_rows, 1)
+        facts = [fact for document in self.documents for fact in document.facts]
+        if not facts:
+            raise EmptyDataError(
+                "no document states a fact, so no rule can be executed",
+                hint="use a text retriever (bm25), or documents with metadata.facts",
+            )
+        sizes = [len(document.facts) for document in self.documents]
+        self._owner = np.repeat(np.arange(len(self.documents)), sizes)
+        self._index = TableIndex(KnowledgeGraph.from_facts(facts, name="corpus").train)
+        self._plans: dict[tuple[str, ...], _Plan] = {}
+        self._told = False
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the facts and every setting that changes results."""
+        facts = self._index.facts
+        chains = [self.whole_chains, self.skip_stated, self.max_rows]
+        settings = [*chains, self.evidence.settings()]
+        return fingerprint_object(["symbolic", facts.fingerprint, *settings])
+
+    def retrieve(
+        self, queries: Sequence[Query], top_k: int, *, rules: Guides | None = None
+    ) -> list[list[ScoredDocument]]:
+        """Return, for each query, at most ``top_k`` documents that ground its guiding rules.
+
+        A query of which nothing is stated, and whose subject is unknown or whose rules find
+        nothing, gets an empty list.
+
+        Args:
+            queries: the queries.
+            top_k: documents of a query.
+            rules: the guiding rules of each query, where they are selected already.
+
+        Raises:
+            ConfigError: ``top_k`` below 1.
+        """
+        found = (self._rank(*item, top_k) for item in self._ground_all(queries, rules, top_k))
+        return [
+            self._with_stated(q, listed)[:top_k] for q, listed in zip(queries, found, strict=True)
+        ]
+
+    def retrieve_union(
+        self, queries: Sequence[Query], top_k: int, *, rules: Guides | None = None
+    ) -> list[list[ScoredDocument]]:
+        """Return, for each query, the union of what every rule finds first.
+
+        Of each rule these are the documents of its ``top_k`` most recent groundings; of undated
+        ones those for the ``top_k`` answers with the most evidence.
+
+        Args:
+            queries: the queries.
+            top_k: groundings of a rule.
+            rules: the guiding rules of each query, where they are selected already.
+
+        Raises:
+            ConfigError: ``top_k`` below 1.
+        """
+        lists = []
+        for hits, guiding in self._ground_all(queries, rules, top_k):
+            keep = hits.take(self._rank_in_rule(hits) < top_k)
+            lists.append(self._rank(keep, guiding, len(keep.row)))
+        return [
+            self._with_stated(query, listed) for query, listed in zip(queries, lists, strict=True)
+        ]
+
+    @cached_property
+    def statements(self) -> Statements:
+        """What the corpus states."""
+        return Statements(self.documents)
+
+    def _with_stated(self, query: Query, found: list[ScoredDocument]) -> list[ScoredDocument]:
+        return found if self.skip_stated else stated_first(query, found, self.statements)
+
+    def _ground_all(
+        self, queries: Sequence[Query], rules: Guides | None, top_k: int
+    ) -> Iterator[tuple[Groundings, Sequence[Rule]]]:
+        """One query's groundings after the other's: those of a hub are not kept."""
+        check_top_k(top_k)
+        selected = self.selector.select(queries) if rules is None else rules
+        bar = tqdm(queries, "executing rules", disable=not self.progress, unit="query")
+        for query, guiding in zip(bar, selected, strict=True):
+            yield self._ground(query, guiding), guiding
+
+    def _ground(self, query: Query, rules: Sequence[Rule]) -> Groundings:
+        facts = self._index.facts
+        if query.subject not in facts.entities:
+            return Groundings.none()
+        plan = self._plan(rules)
+        around = self._index.neighbours(facts.entities.id(query.subject))
+        rule = plan.by_relation[around.relation]
+        keep = rule >= 0
+        time = around.timestamp
+        if query.timestamp is not None and time is not None:
+            keep &= time < query.timestamp
+        rule = rule[keep]
+        time, weight = self._weigh(query, plan, rule, None if time is None else time[keep])
+        number = np.arange(len(rule))
+        columns = around.other[keep], around.row[keep], time, weight, rule
+        ones = np.ones(len(rule), dtype=np.int64)
+        hits = Groundings(*columns, np.zeros_like(rule), number, ones > 0, ones)
+        if plan.chains is not None:
+            hits = hits.join(self._chains(query, plan, plan.chains))
+        return self._unstated(query, hits) if self.skip_stated else hits
+
+    def _unstated(self, query: Query, hits: Groundings) -> Groundings:
+        """The groundings whose answers no document states before the time of the query."""
+        facts = self._index.facts
+        if query.relation not in facts.relations or not len(hits.row):
+            return hits
+        subject = np.array([facts.entities.id(query.subject)], dtype=np.int64)
+        relation = np.array([facts.relations.id(query.relation)], dtype=np.int64)
+        _, stated, _, time = self._index.at(*self._index.spans(subject, relation))
+        if query.timestamp is not None and time is not None:
+            stated = stated[time < query.timestamp]
+        return hits.take(~np.isin(hits.answer, stated))
+
+    def _rank_in_rule(self, hits: Groundings) -> Longs:
+        """The place (from 0) of each row's grounding among those of its rule."""
+        if self._index.facts.timestamp is not None:
+            return hits.place(hits.rule, -hits.time)
+        group, joined = hits.evidence()
+        # One grounding of every answer before the second ones.
+        nth = hits.place(group_of(hits.rule, group))
+        return hits.place(hits.rule, nth, -joined[group])
+
+    def _chains(self, query: Query, plan: _Plan, chains: RulePlans) -> Groundings:
+        """The groundings of the longer bodies: one row for each of their facts."""
+        found = chains.ground(query.subject, query.timestamp)
+        rule = plan.longer[found.rule]
+        time, weight = self._weigh(query, plan, rule, found.latest)
+        number, atom = np.nonzero(found.rows >= 0)
+        row = found.rows[number, atom]
+        lead = plan.lead[found.rule][number] == atom
+        if not found.is_complete:
+            self._tell(query)
+        columns = time[number], weight[number], rule[number], atom, number, lead
+        return Groundings(found.answer[number], row, *columns, found.count[number])
+
+    def _tell(self, query: Query) -> None:
+        if not self._told:
+            self._told = True
+            _log.warning(
+                "the rules of %s ground too much from %s: some groundings beyond %d are left out",
+                query.relation,
+                query.subject,
+                self.max_rows,
+            )
+
+    def _weigh(
+        self, query: Query, plan: _Plan, rule: Longs, latest: Longs | None
+    ) -> tuple[Longs, Floats]:
+        """The time and the weight of groundings."""
+        weight = plan.confidence[rule]
+        if latest is None:
+            return np.full(len(rule), _UNDATED, dtype=np.int64), weight
+        if query.timestamp is not None:
+            weight = weight * self.evidence.fade(query.timestamp - latest)
+        return latest, weight
+
+    def _plan(self, rules: Sequence[Rule]) -> _Plan:
+        key = tuple(rule.id for rule in rules)
+        if key not in self._plans:
+            relations = self._index.facts.relations
+            by_relation = np.full(2 * len(relations), -1, dtype=np.int64)
+            longer = []
+            for number, rule in enumerate(rules):
+                atom = rule.body[0]
+                plain = len(rule.body) == 1 and {atom.subject, atom.object} == {
+                    rule.head.subject,
+                    rule.head.object,
+                }
+                variables = rule.head.subject.startswith("?") and rule.head.object.startswith("?")
+                at = -1
+                if plain and variables and rule.head.subject != rule.head.object:
+                    if atom.relation not in relations:
+                        continue
+                    at = relations.id(atom.relation) + len(relations) * rule.is_inverse
+                if at >= 0 and by_relation[at] < 0:
+                    by_relation[at] = number
+                else:
+                    longer.append(number)
+            chains = [rules[number] for number in longer]
+            plans = RulePlans(chains, self._index, max_rows=self.max_rows) if chains else None
+            for number, reason in (plans.unusable if plans is not None else {}).items():
+                _log.info("the rule %s cannot be executed: %s", chains[number].text, reason)
+            self._plans[key] = _Plan(
+                by_relation,
+                np.array([self.evidence.confidence(r) for r in rules] or [0.0]),
+                np.array(longer, dtype=np.int64),
+                np.array([naming_atom(rule) for rule in chains], dtype=np.int64),
+                plans,
+            )
+        return self._plans[key]
+
+    def _rank(self, hits: Groundings, rules: Sequence[Rule], top_k: int) -> list[ScoredDocument]:
+        """The first ``top_k`` distinct documents, each with all rules that found it."""
+        if not len(hits.row):
+            return []
+        group, joined = hits.evidence()
+        best = np.empty(len(joined), dtype=np.int64)
+        best[np.argsort(-joined, kind="stable")] = np.arange(len(joined))
+        turn = 2 * hits.place(group, -hits.weight, -hits.time)
+        whole = (turn == 0) & (best[group] < self.whole_chains)
+        turn = turn + (~hits.lead & ~whole)
+        score = -np.expm1(-joined)[group] - turn
+        # Saturated noisy-ors are equal as numbers but not in evidence: order by the exponent.
+        order = np.lexsort((hits.atom, hits.row, -hits.time, -joined[group], turn))
+        owners = self._owner[hits.row]
+        _, first = np.unique(owners[order], return_index=True)
+        chosen = order[np.sort(first)[:top_k]]
+        found: dict[int, list[RuleHit]] = {int(owner): [] for owner in owners[chosen]}
+        rank_in_rule = self._rank_in_rule(hits)
+        mine = np.flatnonzero(np.isin(owners, owners[chosen]))
+        # Of many groundings of one atom that share a document, the first one tells of it.
+        keys = owners[mine], hits.rule[mine], hits.atom[mine]
+        mine = mine[place_in_group(group_of(*keys), rank_in_rule[mine]) == 0]
+        for i in mine.tolist():
+            rule, atom = rules[int(hits.rule[i])], int(hits.atom[i])
+            hit = RuleHit(rule.id, int(rank_in_rule[i]) + 1, float(hits.weight[i]), atom)
+            found[int(owners[i])].append(hit)
+        return [
+            ScoredDocument(
+                self.documents[owner],
+                float(score[i]),
+                rank,
+                tuple(sorted(found[owner], key=lambda h: (-h.score, h.rank))),
+            )
+            for rank, (owner, i) in enumerate(
+                zip(owners[chosen].tolist(), chosen.tolist(), strict=True), start=1
+            )
+        ]
+
+
+class _Plan(NamedTuple):
+    """Rules ready to be executed.
+
+    Args:
+        by_relation: int64 array of shape (2 R,), the rule that each directed relation around the
+            subject fires; -1: none.
+        confidence: float64 array of shape (rules,), smoothed and sharpened.
+        longer: int64 array, the rules that need a join.
+        lead: int64 array, the body atom that names the answer, for each of these.
+        chains: these rules, ready for the join; None where there are none.
+    """
+
+    by_relation: Longs
+    confidence: Floats
+    longer: Longs
+    lead: Longs
+    chains: RulePlans | None
+
+
+class Groundings(NamedTuple):
+    """Groundings of one query as columns of shape (n,): one row is one fact of one grounding.
+
+    Args:
+        answer: entity ids.
+        row: the fact's row.
+        time: the latest time of the grounding.
+        weight: the weight of the grounding.
+        rule: which rule.
+        atom: the body atom that the fact grounds.
+        grounding: which grounding.
+        lead: whether the fact names the answer; one row of each grounding does.
+        ways: how many groundings this one stands for.
+    """
+
+    answer: Longs
+    row: Longs
+    time: Longs
+    weight: Floats
+    rule: Longs
+    atom: Longs
+    grounding: Longs
+    lead: npt.NDArray[np.bool_]
+    ways: Longs
+
+    @classmethod
+    def none(cls) -> Groundings:
+        """No groundings."""
+        none = np.zeros(0, dtype=np.int64)
+        return cls(none, none, none, none.astype(np.float64), none, none, none, none > 0, none)
+
+    def take(self, keep: npt.NDArray[np.bool_]) -> Groundings:
+        """The rows where ``keep`` is true."""
+        return Groundings._make(column[keep] for column in self)
+
+    def join(self, other: Groundings) -> Groundings:
+        """The rows of both; the groundings of the other are numbered on."""
+        moved = other._replace(grounding=other.grounding + len(self.grounding))
+        return Groundings._make(np.concatenate(pair) for pair in zip(self, moved, strict=True))
+
+    def place(self, group: Longs, *keys: npt.NDArray[np.generic]) -> Longs:
+        """The place of each row's grounding among those of its group, ordered by keys."""
+        lead = np.flatnonzero(self.lead)
+        place = np.zeros(int(self.grounding.max(initial=-1)) + 1, dtype=np.int64)
+        among = place_in_group(group[lead], *(key[lead] for key in keys))
+        place[self.grounding[lead]] = among
+        return place[self.grounding]
+
+    def evidence(self) -> tuple[Longs, Floats]:
+        """The group of each row's answer, and for each group the sum of ``-log(1 - w)``."""
+        _, group = np.unique(self.answer, return_inverse=True)
+        lead = self.lead
+        exponents = noisy_or_exponents(self.weight[lead]) * self.ways[lead]
+        return group.astype(np.int64), np.bincount(group[lead], exponents).astype(np.float64)
+
+
+def place_in_group(group: Longs, *keys: npt.NDArray[np.generic]) -> Longs:
+    """The place (from 0) of each row inside its group, ordered by keys, then by position."""
+    if not len(group):
+        return np.zeros(0, dtype=np.int64)
+    order = np.lexsort((np.arange(len(group)), *reversed(keys), group))
+    sorted_group = group[order]
+    starts = np.flatnonzero(np.r_[True, sorted_group[1:] != sorted_group[:-1]])
+    sizes = np.diff(np.r_[starts, len(group)])
+    place = np.empty(len(group), dtype=np.int64)
+    place[order] = np.arange(len(group)) - np.repeat(starts, sizes)
+    return place
+
+
+def group_of(*columns: Longs) -> Longs:
+    """A number for each row, the same for rows that are equal in every column."""
+    group = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        _, values = np.unique(column, return_inverse=True)
+        # Made small again after every column, so that the product cannot overflow.
+        _, group = np.unique(group * (int(values.max(initial=0)) + 1) + values, return_inverse=True)
+    return group
