@@ -24,8 +24,8 @@ from rulerag.evaluation.runner import run_experiment
 from rulerag.evaluation.tables import load_results, results_table
 from rulerag.io import prepare_folder, write_text
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.ruleqa.build import BENCHMARKS
-from rulerag.ruleqa.build import build as build_ruleqa
+from rulerag.ruleqa.builder import BENCHMARKS
+from rulerag.ruleqa.builder import build as build_ruleqa
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.settings import GRAPHS
 

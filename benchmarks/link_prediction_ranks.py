@@ -15,14 +15,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rulerag.arrays import Ints, Longs
 from rulerag.kg.graph import FactTable
 from rulerag.mining.inference.engine import Candidates
 from rulerag.mining.runtime.jit import compiled
 
 __all__ = ["PRIORS", "Prior", "Queries", "Ranks", "measures", "queries_of", "rank_answers"]
 
-Ints = npt.NDArray[np.int32]
-Longs = npt.NDArray[np.int64]
 
 PRIORS = ("none", "unreached", "everywhere")
 """Where the frequency of an answer with a relation counts: nowhere; in queries without any

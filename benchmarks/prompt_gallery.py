@@ -15,8 +15,9 @@ from typing import Any
 
 from rulerag.assembly.build import make_retriever, make_selector
 from rulerag.assembly.presets import method
+from rulerag.composition.registry import names
 from rulerag.console import guarded
-from rulerag.generation.prompts.template import KINDS, PromptTemplate
+from rulerag.generation.prompts.template import PromptTemplate
 from rulerag.io import read_json, write_json, write_text
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.settings import GRAPHS
@@ -30,7 +31,7 @@ _METHOD = "bm25-guided__symbolic"
 
 def prompts(request: GenerationRequest) -> Iterator[tuple[str, str]]:
     """Name and prompt of every template, with rules and, where it shows some, without."""
-    for kind in KINDS:
+    for kind in names("prompt"):
         template = PromptTemplate.of(kind)
         yield kind, template.render(request).text
         if template.rules and kind != "plain":

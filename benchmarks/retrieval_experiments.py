@@ -14,7 +14,7 @@ from benchmarks.retrieval_rows import CONTROLS, FUSIONS, ROWS, Row, row
 from benchmarks.retrieval_runs import Bench, run_row, train
 from rulerag.errors import ConfigError, DataError, did_you_mean
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.ruleqa.build import BENCHMARKS, build
+from rulerag.ruleqa.builder import BENCHMARKS, build
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.settings import GRAPHS
 from rulerag.rules import RuleBank

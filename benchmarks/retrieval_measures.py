@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from rulerag.arrays import Doubles, Ints
 from rulerag.errors import DataFormatError
 from rulerag.evaluation.metrics import AnswerMatcher, EntityMatcher
 from rulerag.io import atomic_write
@@ -33,9 +34,6 @@ MEASURES = frozenset(
     }
 )
 """What :meth:`Found.measure` gives; a record that lacks one is measured again."""
-
-Ints = npt.NDArray[np.int32]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -116,7 +114,7 @@ class Found:
         queries: Sequence[Query],
         dataset: RuleQADataset,
         matcher: AnswerMatcher | None = None,
-    ) -> dict[str, Floats]:
+    ) -> dict[str, Doubles]:
         """One value a query of each measure, arrays of shape (n,).
 
         ``answer_recall@k`` at equal budget; ``answer_recall@k_union`` over the untrimmed union of
@@ -152,7 +150,7 @@ class Found:
             if wanted := qrels.get(query.id):
                 ten = {corpus[row].id for row in rows[:10]}
                 judged[place] = len(ten & wanted.keys()) / len(wanted)
-        values: dict[str, Floats] = {}
+        values: dict[str, Doubles] = {}
         for kind, name in enumerate(_KINDS):
             for k in CUTOFFS:
                 values[f"{name}@{k}"] = (first[kind] <= k).astype(float)
@@ -170,7 +168,7 @@ class Found:
         return self.union[part], self.depth[part]
 
 
-def means(values: Mapping[str, Floats]) -> dict[str, float]:
+def means(values: Mapping[str, Doubles]) -> dict[str, float]:
     """The mean of every measure over the queries that have a value."""
     return {
         name: float(np.nanmean(column)) if not np.isnan(column).all() else float("nan")

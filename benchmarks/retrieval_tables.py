@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.paper_beside import NOT_PUBLIC, paper_note
 from benchmarks.retrieval_rows import (
@@ -22,6 +21,7 @@ from benchmarks.retrieval_rows import (
     Row,
     paper_values,
 )
+from rulerag.arrays import Doubles
 from rulerag.evaluation.significance import (
     bootstrap_interval,
     holm,
@@ -43,7 +43,6 @@ __all__ = [
     "summary",
 ]
 
-Floats = npt.NDArray[np.float64]
 TEN, UNION = "answer_recall@10", "answer_recall@10_union"
 ENTITY = "entity_recall@10"
 COMPARED: dict[str, tuple[tuple[str, str, str], ...]] = {
@@ -81,11 +80,11 @@ class Result:
     name: str
     title: str
     records: list[dict[str, Any]]
-    values: list[dict[str, Floats]]
+    values: list[dict[str, Doubles]]
 
-    def column(self, measure: str) -> Floats:
+    def column(self, measure: str) -> Doubles:
         """One value a query, the mean over the seeds."""
-        column: Floats = np.mean([values[measure] for values in self.values], axis=0)
+        column: Doubles = np.mean([values[measure] for values in self.values], axis=0)
         return column
 
     def mean(self, measure: str) -> float:

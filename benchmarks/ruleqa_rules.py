@@ -12,7 +12,7 @@ import numpy as np
 from rulerag.errors import DataFormatError
 from rulerag.io import prepare_folder, read_json, write_json, write_text
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.ruleqa.build import mine
+from rulerag.ruleqa.builder import mine
 from rulerag.ruleqa.settings import (
     GRAPHS,
     PUBLISHED,

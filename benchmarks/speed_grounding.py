@@ -16,7 +16,7 @@ from benchmarks.process_cost import peak_memory_mb
 from rulerag.errors import DataError
 from rulerag.io import prepare_folder, write_json
 from rulerag.kg.graph import FactTable, KnowledgeGraph
-from rulerag.kg.grounding.ground import FactIndex, ground
+from rulerag.kg.grounding.bindings import FactIndex, ground
 from rulerag.kg.grounding.index import TableIndex
 from rulerag.kg.grounding.joins import RulePlans
 from rulerag.mining.amie.miner import AmieMiner

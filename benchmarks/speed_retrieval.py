@@ -32,11 +32,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.process_cost import peak_memory_mb
 from benchmarks.speed_retrieval_encoder import small_encoder
 from benchmarks.speed_retrieval_training import measure_training_step, training_dataset
+from rulerag.arrays import Floats
 from rulerag.console import guarded
 from rulerag.errors import DataError
 from rulerag.io import prepare_folder, write_json
@@ -48,7 +48,7 @@ from rulerag.retrieval.dense.faiss_index import normalized
 from rulerag.retrieval.dense.retriever import DenseRetriever
 from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
 from rulerag.retrieval.guided.selection import HeadRelationSelector
-from rulerag.ruleqa.build import BENCHMARKS, build
+from rulerag.ruleqa.builder import BENCHMARKS, build
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Document
 
@@ -65,7 +65,6 @@ __all__ = [
 BAR = 0.8
 """What each ratio shall reach."""
 
-Floats = npt.NDArray[np.float32]
 _SHAPES = ((100_000, 128, 2000, 10), (100_000, 128, 2000, 200), (50_000, 768, 500, 10))
 _RULES = 10  # guiding rules of a query
 

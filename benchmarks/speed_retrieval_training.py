@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rulerag.retrieval.dense.encoders.encoder import SentenceEncoder
-from rulerag.ruleqa.build import RuleQASettings, build
+from rulerag.ruleqa.builder import RuleQASettings, build
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.synthetic.world import World
 from training.common.checkpoint import RunFolder

@@ -14,7 +14,7 @@ from rulerag.errors import DataError
 from rulerag.io import prepare_folder, write_json
 from rulerag.kg.graph import FactTable, KnowledgeGraph
 from rulerag.mining.temporal.miner import TLogicMiner
-from rulerag.ruleqa.build import build
+from rulerag.ruleqa.builder import build
 
 __all__ = ["main"]
 

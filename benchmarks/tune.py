@@ -24,7 +24,7 @@ from rulerag.console import guarded
 from rulerag.evaluation.metrics import AnswerMatcher, answer_metrics, mean_metrics
 from rulerag.io import prepare_folder, write_json, write_text
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.ruleqa.build import build
+from rulerag.ruleqa.builder import build
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.validation_split import validation_graph
 from rulerag.types import Query

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import torch
 from tqdm import tqdm
 
+from rulerag.arrays import Doubles, Longs
 from rulerag.assembly.build import make_retriever, make_selector
 from rulerag.assembly.presets import experiment
 from rulerag.composition.config import Config
@@ -36,8 +37,6 @@ from rulerag.types import Query
 
 __all__ = ["Asked", "ask", "fine_tuning_queries", "fit", "learn_weights", "main", "recall_at"]
 
-Floats = npt.NDArray[np.float64]
-Longs = npt.NDArray[np.int64]
 
 START = {"confidence": 1.0, "share": 8.0}
 """Where the weights begin, and what the penalty draws them to: plain evidence merging."""
@@ -54,7 +53,7 @@ class Asked(NamedTuple):
         right: shape (c,), whether a document of the candidate holds an answer.
     """
 
-    features: Floats
+    features: Doubles
     candidate: Longs
     right: npt.NDArray[np.bool_]
 
@@ -94,7 +93,7 @@ def ask(
     return asked
 
 
-def fit(asked: Sequence[Asked], *, penalty: float = 1e-3) -> Floats:
+def fit(asked: Sequence[Asked], *, penalty: float = 1e-3) -> Doubles:
     """The weights, in the order of the features.
 
     Args:
@@ -137,11 +136,11 @@ def fit(asked: Sequence[Asked], *, penalty: float = 1e-3) -> Floats:
 
     step: Callable[[Callable[[], torch.Tensor]], Any] = optimizer.step
     step(loss)
-    found: Floats = weights.detach().numpy()
+    found: Doubles = weights.detach().numpy()
     return found
 
 
-def recall_at(asked: Sequence[Asked], weights: Floats, top_k: int = 10) -> float:
+def recall_at(asked: Sequence[Asked], weights: Doubles, top_k: int = 10) -> float:
     """Share of the queries with a right one among the k candidates with most evidence."""
     hits = 0
     for one in asked:
@@ -258,7 +257,7 @@ def _cross_validated(asked: Sequence[Asked]) -> float:
     return total / max(1, len(asked))
 
 
-def _vector(weights: dict[str, float]) -> Floats:
+def _vector(weights: dict[str, float]) -> Doubles:
     return MergeWeights(weights).vector
 
 

@@ -20,9 +20,9 @@ from rulerag.cli.common import QuietOption, check_outputs, say, show_progress, t
 from rulerag.composition.registry import find
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.mining.paths.normal_form import merge_rules
+from rulerag.mining.paths.canonical import merge_rules
 from rulerag.mining.runtime.thresholds import check_count, check_fraction
-from rulerag.parallel import backend as make_backend
+from rulerag.parallel.backends import backend as make_backend
 from rulerag.rules import RuleBank, readable
 
 __all__ = ["mine", "rules"]

@@ -38,7 +38,7 @@ def build(
     states both.
     """
     from rulerag.kg.graph import KnowledgeGraph
-    from rulerag.ruleqa.build import build as build_dataset
+    from rulerag.ruleqa.builder import build as build_dataset
     from rulerag.ruleqa.card import card_files
 
     given = read_settings(changes or ())

@@ -65,6 +65,7 @@ FAMILIES: Mapping[str, str] = {
     "evidence": "grounded",
     "retriever": "",
     "generator": "",
+    "prompt": "rule-guided",
 }
 """The kinds of components, and what a section without ``type`` means; empty where it must say."""
 
@@ -88,9 +89,9 @@ SHARED = frozenset(
 GROUP = "rulerag.components"
 """The entry point group of packages that add components."""
 
-_ROOT = Path(__file__).parent
+_ROOT = Path(__file__).parents[1]
 _DECORATED = re.compile(
-    r'^@register\(\s*"([a-z]+)",\s*"([a-z0-9_-]+)"[^()]*\)\n(?:@[^\n]+\n)*(?:class|def) (\w+)',
+    r'^@register\(\s*"([a-z]+)",\s*"([a-z0-9_-]+)"[^()]*\)\n(?=(?:@[^\n]+\n)*(?:class|def) (\w+))',
     re.MULTILINE,
 )
 

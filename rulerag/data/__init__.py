@@ -1,1 +1,1 @@
-"""Public data sets: where each comes from and how it is fetched (:mod:`~rulerag.data.fetch`)."""
+"""Public data sets: where each comes from and how it is fetched (:mod:`~rulerag.data.download`)."""

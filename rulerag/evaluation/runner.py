@@ -355,7 +355,7 @@ def _ranking(row: Mapping[str, Any]) -> list[ScoredDocument]:
 @cache
 def code_fingerprint() -> str:
     """A fingerprint of every source file of the installed package, as this process found it."""
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parents[1]
     files = sorted(root.rglob("*.py"))
     return fingerprint_object(
         {path.relative_to(root).as_posix(): fingerprint_file(path) for path in files}

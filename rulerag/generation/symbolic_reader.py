@@ -9,8 +9,8 @@ from functools import cached_property
 from rulerag.composition.registry import register
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
+from rulerag.kg.grounding.bindings import FactIndex, ground
 from rulerag.kg.grounding.evidence import EvidenceModel, evidence_sum
-from rulerag.kg.grounding.ground import FactIndex, ground
 from rulerag.kg.grounding.statements import Statements
 from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.types import Candidate, Completion, Fact, GenerationRequest, GroundedAtom

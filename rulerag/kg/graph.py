@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from rulerag.arrays import Ints
 from rulerag.errors import DataFormatError, EmptyDataError
 from rulerag.io import fingerprint_object
 from rulerag.kg.calendar import Calendar
@@ -20,8 +21,6 @@ from rulerag.kg.vocabulary import Vocabulary
 from rulerag.types import Fact
 
 __all__ = ["FactTable", "KnowledgeGraph", "Vocabulary"]
-
-Ints = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ _TRIED = {
     ),
 }
 
-#: The public graph of each benchmark, as :mod:`rulerag.data.fetch` names it.
+#: The public graph of each benchmark, as :mod:`rulerag.data.download` names it.
 GRAPHS = dict(zip(BENCHMARKS, ("icews14", "yago", "wiki", "fb15k237", "nell995"), strict=True))
 
 _SIZES = ("rules_v1", "rules_v2", "documents", "f_r", "f_g", "queries")

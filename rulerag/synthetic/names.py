@@ -17,13 +17,12 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from rulerag.arrays import Longs
 from rulerag.errors import ConfigError, did_you_mean
 
 __all__ = ["ENTITY_KINDS", "NameMaker"]
 
 ENTITY_KINDS = ("person", "city", "country", "organisation", "work")
-
-Longs = npt.NDArray[np.int64]
 
 
 def _words(text: str) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from rulerag.arrays import Longs
 from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.synthetic.draft import Draft, zipf_counts, zipf_ranks
 from rulerag.synthetic.plan import ChainPlan, EchoPlan, GroupPlan, WorldPlan
@@ -14,7 +15,6 @@ from rulerag.synthetic.schema import Chain, Clue
 
 __all__ = ["QUERY_KINDS", "PlantedRule", "QueryTruth", "plant"]
 
-Longs = npt.NDArray[np.int64]
 
 QUERY_KINDS = ("plain", "conflict", "agree", "chain", "echo", "tail")
 _PLAIN, _CONFLICT, _AGREE, _CHAIN, _ECHO, _TAIL = range(len(QUERY_KINDS))

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from rulerag.arrays import Longs
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.kg.calendar import Calendar
 from rulerag.kg.graph import FactTable, KnowledgeGraph, Vocabulary
@@ -30,7 +31,6 @@ from rulerag.types import Fact
 
 __all__ = ["QUERY_KINDS", "PlantedRule", "QueryTruth", "World", "WorldQuery"]
 
-Longs = npt.NDArray[np.int64]
 
 _SPLITS = ("train", "valid", "test")
 _LEAST, _MOST = 100, 100_000_000

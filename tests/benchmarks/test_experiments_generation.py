@@ -48,7 +48,7 @@ from benchmarks.speed_generation import small_llama
 from rulerag.assembly.presets import method
 from rulerag.errors import ConfigError, DataError
 from rulerag.io import read_json, write_json
-from rulerag.ruleqa.build import RuleQASettings, build
+from rulerag.ruleqa.builder import RuleQASettings, build
 from rulerag.synthetic.world import World
 
 pytestmark = [

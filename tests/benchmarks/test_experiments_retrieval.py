@@ -23,7 +23,7 @@ from rulerag.assembly.presets import method
 from rulerag.errors import ConfigError, RetrievalError
 from rulerag.io import read_json, write_json
 from rulerag.retrieval.lexical.bm25 import BM25Retriever
-from rulerag.ruleqa.build import RuleQASettings, build
+from rulerag.ruleqa.builder import RuleQASettings, build
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.synthetic.world import World
 from rulerag.types import Document, Fact, Query, RuleHit, ScoredDocument

@@ -43,7 +43,7 @@ def test_answers_that_differ_are_an_error(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_requests_of_a_built_dataset_hold_documents_and_rules(tmp_path: Path) -> None:
-    from rulerag.ruleqa.build import RuleQASettings, build
+    from rulerag.ruleqa.builder import RuleQASettings, build
     from rulerag.synthetic.world import World
 
     settings = RuleQASettings(num_queries=20, miner="tlogic", min_support=5, min_confidence=0.1)

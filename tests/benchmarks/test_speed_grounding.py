@@ -9,7 +9,7 @@ import pytest
 from benchmarks.speed_grounding import _compared, _hubs, _longer, _most_linked, _unselective
 from rulerag.errors import DataError
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.grounding.ground import FactIndex
+from rulerag.kg.grounding.bindings import FactIndex
 from rulerag.kg.grounding.index import TableIndex
 from rulerag.rules import Atom, Rule, RuleBank
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.data import main
-from rulerag.data.fetch import ADDRESS, fetch, known_sources
+from rulerag.data.download import ADDRESS, fetch, known_sources
 from rulerag.data.rebuild import REBUILT, wiki_train
 from rulerag.errors import (
     ConfigError,

@@ -13,8 +13,8 @@ import pytest
 from benchmarks.ruleqa import main
 from rulerag.errors import ConfigError, DataError, EmptyDataError
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.grounding.ground import FactIndex, ground
-from rulerag.ruleqa.build import BENCHMARKS, RuleQASettings, build
+from rulerag.kg.grounding.bindings import FactIndex, ground
+from rulerag.ruleqa.builder import BENCHMARKS, RuleQASettings, build
 from rulerag.ruleqa.check import check_leakage
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.synthetic.world import World

@@ -13,7 +13,7 @@ from rulerag.assembly.build import Options, make_pipeline
 from rulerag.assembly.presets import preset
 from rulerag.errors import EmptyDataError
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.ruleqa.build import build
+from rulerag.ruleqa.builder import build
 from rulerag.ruleqa.check import check_leakage
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.validation_split import with_splits

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-import rulerag.ruleqa.build as ruleqa
+import rulerag.ruleqa.builder as ruleqa
 from benchmarks.ruleqa import main
 from rulerag.errors import ConfigError, DataError
 from rulerag.io import read_json
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.ruleqa.build import RuleQASettings, build
+from rulerag.ruleqa.builder import RuleQASettings, build
 from rulerag.ruleqa.check import check_leakage
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.settings import VARIANTS

@@ -15,7 +15,7 @@ import torch
 from benchmarks.speed_generation import small_llama
 from rulerag.composition.config import Config
 from rulerag.generation.prompts.template import PromptTemplate
-from rulerag.ruleqa.build import RuleQASettings, build
+from rulerag.ruleqa.builder import RuleQASettings, build
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.synthetic.world import World
 from rulerag.types import GenerationRequest, Query

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from rulerag.arrays import Floats
 from rulerag.evaluation.metrics import AnswerMatcher
 from rulerag.protocols import Encoder, RuleSelector
 from rulerag.retrieval.base.corpus import Rows, scored_documents
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CorpusMatrix", "MatrixRetriever", "answer_recall"]
 
-Floats = npt.NDArray[np.float32]
 Places = npt.NDArray[np.int64]
 _BLOCK = 2**25
 """Scores computed at once in a search."""

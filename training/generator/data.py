@@ -17,7 +17,7 @@ from rulerag.composition.config import Config
 from rulerag.errors import EmptyDataError
 from rulerag.generation.prompts.citations import Citation, citation_of
 from rulerag.generation.prompts.few_shot import Case
-from rulerag.kg.grounding.ground import FactIndex, ground
+from rulerag.kg.grounding.bindings import FactIndex, ground
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Completion, GenerationRequest, Query

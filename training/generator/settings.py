@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from rulerag.composition.config import Config
 from rulerag.generation.huggingface.load import stated_template
-from rulerag.generation.prompts.compact import CompactTemplate
+from rulerag.generation.prompts.compact_template import CompactTemplate
 from rulerag.generation.prompts.template import PromptTemplate
 from training.common.settings import Settings, setting
 

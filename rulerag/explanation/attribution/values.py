@@ -20,11 +20,12 @@ from functools import cached_property
 
 import numpy as np
 
+from rulerag.arrays import Doubles
 from rulerag.errors import ConfigError
 from rulerag.explanation.lattice.subsets import indices_of, mask_of
 from rulerag.explanation.probing.engine import ProbeEngine
 from rulerag.explanation.probing.sources import Source
-from rulerag.explanation.probing.values import Floats, Score, SetValue, valued
+from rulerag.explanation.probing.values import Score, SetValue, valued
 from rulerag.explanation.records.record import Record
 from rulerag.protocols import Encoder
 
@@ -265,7 +266,7 @@ def _random_masks(count: int, samples: int, chance: random.Random) -> list[int]:
     return masks
 
 
-def _every_value(value: SetValue, alternative: str) -> Floats:
+def _every_value(value: SetValue, alternative: str) -> Doubles:
     count = value.num_sources
     if count > MAX_EXACT_VALUES:
         what = f"exact values of {count} sources need 2^{count} = {2**count:,} probes"
@@ -273,13 +274,13 @@ def _every_value(value: SetValue, alternative: str) -> Floats:
     return value(range(1 << count))
 
 
-def _mean_gain(table: Floats, index: int, weights: Floats) -> float:
+def _mean_gain(table: Doubles, index: int, weights: Doubles) -> float:
     """The weighted mean of what a source adds, over all subsets without it."""
     without = np.flatnonzero(np.arange(table.size) >> index & 1 == 0)
     return float(np.dot(table[without | 1 << index] - table[without], weights[without]))
 
 
-def _permutation_gains(value: SetValue, pairs: int, chance: random.Random) -> Floats:
+def _permutation_gains(value: SetValue, pairs: int, chance: random.Random) -> Doubles:
     """What each source adds in each order and its reverse, of shape (2 * pairs, num_sources)."""
     order = list(range(value.num_sources))
     orders: list[list[int]] = []
@@ -295,7 +296,7 @@ def _permutation_gains(value: SetValue, pairs: int, chance: random.Random) -> Fl
 
 
 def _of(
-    method: str, value: SetValue, values: Floats | list[float], errors: Floats | None = None
+    method: str, value: SetValue, values: Doubles | list[float], errors: Doubles | None = None
 ) -> Attribution:
     numbers = tuple(np.asarray(values, dtype=float).tolist())
     stated = None if errors is None else tuple(errors.tolist())

@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rulerag.arrays import Doubles
 from rulerag.errors import ConfigError
 from rulerag.explanation.attribution.values import Attribution
 from rulerag.explanation.lattice.subsets import mask_of, random_masks
-from rulerag.explanation.probing.values import Floats, SetValue
+from rulerag.explanation.probing.values import SetValue
 
 __all__ = [
     "comprehensiveness",
@@ -66,7 +67,7 @@ def sufficiency(value: SetValue, ranking: Sequence[int], count: int) -> float:
     return float(full - alone)
 
 
-def deletion_curve(value: SetValue, ranking: Sequence[int]) -> Floats:
+def deletion_curve(value: SetValue, ranking: Sequence[int]) -> Doubles:
     """The score with the first 0, 1, 2 … sources removed, of shape (num_sources + 1,).
 
     Its mean is the area under it, low for a good ranking.
@@ -74,7 +75,7 @@ def deletion_curve(value: SetValue, ranking: Sequence[int]) -> Floats:
     return value([value.full & ~mask_of(ranking[:n]) for n in range(len(ranking) + 1)])
 
 
-def insertion_curve(value: SetValue, ranking: Sequence[int]) -> Floats:
+def insertion_curve(value: SetValue, ranking: Sequence[int]) -> Doubles:
     """The score with only the first 0, 1, 2 … sources kept, of shape (num_sources + 1,).
 
     Its mean is the area under it, high for a good ranking.

@@ -7,16 +7,15 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from rulerag.arrays import Doubles
 from rulerag.errors import ConfigError, PredicateError
 from rulerag.explanation.lattice.subsets import full_mask
 from rulerag.explanation.probing.engine import ProbeEngine
 from rulerag.explanation.probing.predicates import evaluated
 
-__all__ = ["Floats", "Score", "SetValue", "valued"]
+__all__ = ["Score", "SetValue", "valued"]
 
-Floats = npt.NDArray[np.float64]
 Score = Callable[[str], float]
 """A number for an output; a predicate counts as 1.0 and 0.0."""
 
@@ -60,7 +59,7 @@ class SetValue:
         """How many distinct subsets were asked."""
         return len(self.known)
 
-    def __call__(self, masks: Iterable[int]) -> Floats:
+    def __call__(self, masks: Iterable[int]) -> Doubles:
         """The numbers of some subsets, of shape (len(masks),).
 
         Raises:

@@ -13,14 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from rulerag.errors import ConfigError, GenerationError, did_you_mean
+from rulerag.composition.registry import find, register
+from rulerag.errors import ConfigError, GenerationError
 from rulerag.generation.prompts.citations import Citation
 from rulerag.generation.prompts.few_shot import CASES, Case
 from rulerag.generation.prompts.parsing import first_answer, last_field
 from rulerag.io import fingerprint_object
 from rulerag.types import Document, GenerationRequest
 
-__all__ = ["KINDS", "Case", "Prompt", "PromptTemplate"]
+__all__ = ["Case", "Prompt", "PromptTemplate"]
 
 _FORM = (
     "Each query asks for the missing object of a fact: it gives a subject and a relation, and a "
@@ -59,6 +60,11 @@ class Prompt:
     dropped: tuple[str, ...] = ()
 
 
+@register("prompt", "rule-guided", make="rule_guided")
+@register("prompt", "standard", make="standard")
+@register("prompt", "few-shot", make="few_shot")
+@register("prompt", "citation", make="citation")
+@register("prompt", "plain", make="plain")
 @dataclass(frozen=True, slots=True)
 class PromptTemplate:
     """How requests are put into words and how answers are read out of completions.
@@ -132,7 +138,7 @@ class PromptTemplate:
         """A template from what a configuration may hold.
 
         Args:
-            value: a template; a name of :data:`KINDS`; a mapping with the name as ``type`` and
+            value: a template; the name of a template; a mapping with the name as ``type`` and
                 further arguments; None for rule-guided.
 
         Raises:
@@ -144,16 +150,15 @@ class PromptTemplate:
         if isinstance(value, Mapping):
             options = dict(value)
         name = str(options.pop("type", "rule-guided"))
-        if name not in KINDS:
-            hint = did_you_mean(name, KINDS)
-            raise ConfigError(f"no template is called {name!r}", key="template", hint=hint)
+        entry = find("prompt", name, key="template")
         if "cases" in options:
             options["cases"] = tuple(
                 case if isinstance(case, Case) else Case.from_json(case)
                 for case in options["cases"]
             )
         try:
-            return KINDS[name](**options)
+            made: PromptTemplate = entry.maker(**options)
+            return made
         except TypeError as error:
             known = ", ".join(cls.__slots__)
             raise ConfigError(f"{error}", key="template", hint=f"known: {known}") from error
@@ -293,16 +298,6 @@ class PromptTemplate:
         ending = f"{self.query_cue}{query}"
         parts.append(f"{ending}\n{self.answer_cue}" if self.answer_cue else ending)
         return "\n".join(parts)
-
-
-KINDS: dict[str, Callable[..., PromptTemplate]] = {
-    "rule-guided": PromptTemplate.rule_guided,
-    "standard": PromptTemplate.standard,
-    "few-shot": PromptTemplate.few_shot,
-    "citation": PromptTemplate.citation,
-    "plain": PromptTemplate.plain,
-}
-"""What :meth:`PromptTemplate.of` knows by name; the compact template adds itself."""
 
 
 def _words(text: str) -> int:

@@ -6,14 +6,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from rulerag.arrays import Longs
 from rulerag.errors import DataFormatError
 from rulerag.kg.graph import FactTable
 
 __all__ = ["Neighbours", "TableIndex"]
-
-Longs = npt.NDArray[np.int64]
 
 
 class Neighbours(NamedTuple):

@@ -1,6 +1,6 @@
 """Bindings of many rule bodies from one subject, as joins of sorted columns.
 
-:func:`~rulerag.kg.grounding.ground.ground` tries one fact after the other, which is right for the facts of
+:func:`~rulerag.kg.grounding.bindings.ground` tries one fact after the other, which is right for the facts of
 ten documents. Here every step of every rule is one lookup in the sorted facts of a whole graph, and
 rules whose bodies have the same form take each step together.
 """
@@ -12,17 +12,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from rulerag.arrays import Bools, Longs
 from rulerag.errors import ConfigError
-from rulerag.kg.grounding.ground import body_order
+from rulerag.kg.grounding.bindings import body_order
 from rulerag.kg.grounding.index import TableIndex
 from rulerag.rules import Rule
 
 __all__ = ["MAX_ROWS", "GroundingTable", "RulePlans"]
 
-Longs = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 MAX_ROWS = 200_000
 """Rows that a join may have by default: some 50 MB and a tenth of a second."""
 

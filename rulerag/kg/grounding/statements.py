@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from rulerag.kg.grounding.ground import FactIndex, ground
+from rulerag.kg.grounding.bindings import FactIndex, ground
 from rulerag.rules import Rule
 from rulerag.text import exact_match
 from rulerag.types import Document, Query

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from rulerag.arrays import Ints, Longs
 from rulerag.errors import ConfigError, DataFormatError
 from rulerag.io import excerpt, read_lines
 from rulerag.kg.calendar import Calendar
@@ -29,8 +29,6 @@ from rulerag.kg.readers.integers import read_vocabularies
 
 __all__ = ["OPEN_END", "OPEN_START", "IntervalFacts", "cut_times", "read_intervals"]
 
-Ints = npt.NDArray[np.int32]
-Longs = npt.NDArray[np.int64]
 
 #: Stands for an unknown start or end.
 OPEN_START, OPEN_END = -(2**31), 2**31 - 1

@@ -11,8 +11,8 @@ from math import gcd
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from rulerag.arrays import Ints
 from rulerag.errors import ConfigError, DataFormatError, EmptyDataError
 from rulerag.kg.calendar import Calendar
 from rulerag.kg.graph import FactTable, KnowledgeGraph
@@ -27,7 +27,6 @@ from rulerag.kg.vocabulary import Vocabulary
 
 __all__ = ["load_graph"]
 
-Ints = npt.NDArray[np.int32]
 logger = logging.getLogger(__name__)
 
 

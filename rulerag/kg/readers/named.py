@@ -12,8 +12,8 @@ from math import gcd
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from rulerag.arrays import Ints
 from rulerag.errors import DataFormatError, UnknownNameError, did_you_mean
 from rulerag.io import excerpt, read_lines
 from rulerag.kg.calendar import Calendar
@@ -22,7 +22,6 @@ from rulerag.kg.readers.integers import read_vocabularies
 
 __all__ = ["read_named"]
 
-Ints = npt.NDArray[np.int32]
 
 _HEADER = {
     "h": {"subject", "head", "subj", "source", "from"},

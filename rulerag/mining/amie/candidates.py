@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.mining.indexes.static_index import Longs
+from rulerag.arrays import Longs
 
 __all__ = ["CandidateRules", "Shape"]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rulerag.mining.indexes.static_index import Ints, Longs, StaticIndex
+from rulerag.arrays import Ints, Longs
+from rulerag.mining.indexes.static_index import StaticIndex
 from rulerag.mining.runtime.jit import compiled
 
 __all__ = ["count_bodies", "equal_groups", "parallel_sizes", "path_sizes"]

@@ -26,7 +26,7 @@ from rulerag.rules import RuleBank
 if TYPE_CHECKING:
     from rulerag.kg.graph import FactTable
     from rulerag.mining.indexes.static_index import Longs
-    from rulerag.parallel import Backend
+    from rulerag.parallel.backends import Backend
 
 __all__ = ["AmieMiner"]
 

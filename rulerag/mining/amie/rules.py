@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.mining.amie.candidates import CandidateRules, Shape
-from rulerag.mining.paths.normal_form import place_of
+from rulerag.mining.paths.canonical import place_of
 from rulerag.rules import Atom, Rule, RuleQuality
 
 if TYPE_CHECKING:

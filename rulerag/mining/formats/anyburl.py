@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from rulerag.errors import DataFormatError
 from rulerag.io import atomic_write, read_text
-from rulerag.mining.paths.normal_form import labelled_rule, normal_form
+from rulerag.mining.paths.canonical import labelled_rule, normal_form
 from rulerag.rules import Atom, Rule, RuleBank, RuleQuality, readable
 
 if TYPE_CHECKING:

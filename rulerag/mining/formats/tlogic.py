@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from rulerag.errors import DataFormatError
 from rulerag.io import atomic_write, read_text
+from rulerag.mining.paths.canonical import labelled_rule
 from rulerag.mining.paths.coded_rules import atoms_of_walk, walks_of
-from rulerag.mining.paths.normal_form import labelled_rule
 from rulerag.rules import Rule, RuleBank, RuleQuality
 
 if TYPE_CHECKING:

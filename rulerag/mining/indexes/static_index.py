@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rulerag.arrays import Ints, Longs
 from rulerag.errors import MiningError
 
 if TYPE_CHECKING:
     from rulerag.kg.graph import FactTable
 
-__all__ = ["Ints", "Longs", "StaticIndex", "build_static_index", "functional_on_object"]
-
-Ints = npt.NDArray[np.int32]
-Longs = npt.NDArray[np.int64]
+__all__ = ["StaticIndex", "build_static_index", "functional_on_object"]
 
 
 class StaticIndex(NamedTuple):

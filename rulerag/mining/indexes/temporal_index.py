@@ -9,22 +9,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rulerag.arrays import Ints, Longs
 from rulerag.errors import MiningError
 
 if TYPE_CHECKING:
     from rulerag.kg.graph import FactTable
 
 __all__ = [
-    "Ints",
-    "Longs",
     "TemporalIndex",
     "build_temporal_index",
     "directed_facts",
     "run_starts",
 ]
-
-Ints = npt.NDArray[np.int32]
-Longs = npt.NDArray[np.int64]
 
 
 class TemporalIndex(NamedTuple):

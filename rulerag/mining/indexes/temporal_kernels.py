@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.mining.indexes.temporal_index import Ints, TemporalIndex
+from rulerag.arrays import Ints
+from rulerag.mining.indexes.temporal_index import TemporalIndex
 from rulerag.mining.runtime.jit import compiled, inlined
 
 __all__ = ["NEVER", "find_group", "find_pair", "first_after", "last_at", "running_sums"]

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.mining.indexes.temporal_index import Ints, Longs, TemporalIndex
+from rulerag.arrays import Floats, Ints, Longs
+from rulerag.mining.indexes.temporal_index import TemporalIndex
 from rulerag.mining.indexes.temporal_kernels import NEVER
 from rulerag.mining.paths.body_paths import (
     Reached,
@@ -28,7 +29,6 @@ from rulerag.mining.runtime.jit import compiled
 
 __all__ = ["apply_rules"]
 
-Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rulerag.mining.indexes.temporal_index import Ints, Longs, TemporalIndex
+from rulerag.arrays import Ints, Longs
+from rulerag.mining.indexes.temporal_index import TemporalIndex
 from rulerag.mining.indexes.temporal_kernels import NEVER, find_group, find_pair, last_at
 from rulerag.mining.paths.coded_rules import CodedRules
 from rulerag.mining.paths.two_hop_times import Frontier, two_hop_frontier

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rulerag.arrays import Ints, Longs
 from rulerag.errors import MiningError
-from rulerag.mining.indexes.temporal_index import Ints, Longs
-from rulerag.mining.paths.normal_form import further_variables
+from rulerag.mining.paths.canonical import further_variables
 from rulerag.rules import Atom
 
 if TYPE_CHECKING:

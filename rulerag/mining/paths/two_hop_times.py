@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rulerag.mining.indexes.temporal_index import Ints, Longs, TemporalIndex
+from rulerag.arrays import Ints, Longs
+from rulerag.mining.indexes.temporal_index import TemporalIndex
 from rulerag.mining.indexes.temporal_kernels import find_group, find_pair
 from rulerag.mining.runtime.jit import compiled
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rulerag.mining.indexes.temporal_index import Longs, TemporalIndex
+from rulerag.arrays import Longs
+from rulerag.mining.indexes.temporal_index import TemporalIndex
 from rulerag.mining.indexes.temporal_kernels import NEVER
 from rulerag.mining.inference.batching import index_at_time_zero
 from rulerag.mining.paths.body_paths import new_reached, reach

@@ -10,9 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from rulerag.mining.indexes.temporal_index import Ints, Longs
+from rulerag.arrays import Bools, Ints, Longs
 from rulerag.mining.indexes.temporal_kernels import find_group, find_pair, first_after
 from rulerag.mining.runtime.jit import compiled
 from rulerag.mining.temporal.random_walks import Stream, below, cyclic_walks, mixed, stream
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from rulerag.mining.runtime.tasks import TaskRunner
 
 __all__ = ["body_counts", "count_rules", "suggest_rules"]
-
-Bools = npt.NDArray[np.bool_]
 
 
 def suggest_rules(

@@ -20,7 +20,7 @@ from rulerag.rules import RuleBank
 if TYPE_CHECKING:
     from rulerag.kg.graph import FactTable
     from rulerag.mining.indexes.temporal_index import Ints
-    from rulerag.parallel import Backend
+    from rulerag.parallel.backends import Backend
 
 __all__ = ["TLogicMiner"]
 

@@ -7,8 +7,9 @@ from itertools import pairwise
 import numpy as np
 from tqdm import tqdm
 
+from rulerag.arrays import Longs
 from rulerag.kg.graph import FactTable
-from rulerag.mining.indexes.temporal_index import Longs, directed_facts, run_starts
+from rulerag.mining.indexes.temporal_index import directed_facts, run_starts
 
 __all__ = ["count_one_atom"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.mining.indexes.temporal_index import Ints, Longs
+from rulerag.arrays import Ints, Longs
 from rulerag.mining.indexes.temporal_kernels import first_after
 from rulerag.mining.runtime.jit import compiled
 from rulerag.mining.temporal.walk_index import Edges, WalkIndex

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from rulerag.mining.indexes.temporal_index import Ints, Longs
+from rulerag.arrays import Ints, Longs
+from rulerag.mining.paths.canonical import labelled_rule
 from rulerag.mining.paths.coded_rules import atoms_of_walk
-from rulerag.mining.paths.normal_form import labelled_rule
 from rulerag.rules import Rule, RuleQuality
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rulerag.arrays import Ints, Longs
 from rulerag.mining.indexes.temporal_index import (
-    Ints,
-    Longs,
     TemporalIndex,
     build_temporal_index,
     directed_facts,

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from tqdm.auto import tqdm
 
+from rulerag.arrays import Floats
 from rulerag.errors import DataError, EmptyDataError, OutputError, RetrievalError
 from rulerag.io import cache_folder, prepare_folder, read_json, write_json
 from rulerag.output_folder import LOCK, locked
@@ -26,7 +26,6 @@ __all__ = ["CorpusEmbeddings", "embed_corpus", "encode_checked"]
 
 _log = logging.getLogger(__name__)
 
-Floats = npt.NDArray[np.float32]
 _VECTORS = "vectors.npy"
 _PROGRESS = "progress.json"  # of a run that goes on, or was killed
 _SUMMARY = "summary.json"  # of one that has ended

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
+from rulerag.arrays import Floats
 from rulerag.errors import ConfigError, MissingDependencyError
 from rulerag.retrieval.base.corpus import Rows
 from rulerag.retrieval.base.index_folder import broken_index
 
 __all__ = ["EXACT", "VectorIndex", "check_index", "import_faiss", "normalized"]
 
-Floats = npt.NDArray[np.float32]
 
 EXACT = "Flat"
 """The index that compares every vector."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tqdm.auto import tqdm
 
+from rulerag.arrays import Floats
 from rulerag.errors import ConfigError, EmptyDataError, FingerprintError, RetrievalError
 from rulerag.io import fingerprint_object
 from rulerag.retrieval.base.corpus import (
@@ -22,7 +23,7 @@ from rulerag.retrieval.base.corpus import (
     corpus_fingerprint,
 )
 from rulerag.retrieval.base.index_folder import broken_index, check_manifest, new_index_folder
-from rulerag.retrieval.dense.embeddings import Floats, embed_corpus, encode_checked
+from rulerag.retrieval.dense.embeddings import embed_corpus, encode_checked
 from rulerag.retrieval.dense.encoders.encoder import SIMILARITIES, SentenceEncoder
 from rulerag.retrieval.dense.faiss_index import EXACT, VectorIndex, check_index, normalized
 from rulerag.types import Document, Query

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from rulerag.arrays import Doubles, Longs
 from rulerag.kg.grounding.statements import Statements
 from rulerag.retrieval.base.corpus import RowSearcher
 from rulerag.retrieval.guided.chains import Step, Trail
-from rulerag.retrieval.guided.merging.hits import Floats, Longs, RuleSearch
+from rulerag.retrieval.guided.merging.hits import RuleSearch
 from rulerag.retrieval.guided.provenance import Bound, leads_elsewhere
 from rulerag.retrieval.guided.query_text import Composition
 from rulerag.rules import Rule
@@ -51,7 +52,7 @@ class Searched:
             and rule.head.object not in self.known
         ]
 
-    def add(self, rule: Rule | None, weight: float, rows: Longs, scores: Floats) -> None:
+    def add(self, rule: Rule | None, weight: float, rows: Longs, scores: Doubles) -> None:
         """Add a search of a rule, or of the plain query."""
         relations = tuple(atom.relation for atom in rule.body) if rule is not None else ()
         rule_id = rule.id if rule is not None else None
@@ -151,7 +152,7 @@ class RuleSearches:
         for text in self.composition.texts(about, rule):
             yield replace(about, text=text)
 
-    def _find(self, queries: Sequence[Query]) -> Iterator[tuple[Longs, Floats]]:
+    def _find(self, queries: Sequence[Query]) -> Iterator[tuple[Longs, Doubles]]:
         """What each query finds: rows and scores of shape (depth,)."""
         # The structure counts too: a wrapped retriever may read the time or the subject.
         keys = [(q.text, q.subject, q.relation, q.timestamp) for q in queries]
@@ -166,8 +167,8 @@ class RuleSearches:
             yield found.rows[place[key]], found.scores[place[key]]
 
     def _elsewhere(
-        self, one: Searched, rule: Rule, rows: Longs, scores: Floats
-    ) -> tuple[Longs, Floats]:
+        self, one: Searched, rule: Rule, rows: Longs, scores: Doubles
+    ) -> tuple[Longs, Doubles]:
         """The search of a one-atom rule without what leads to known answers alone."""
         documents, bound = self.searcher.documents, {rule.head.subject: (one.query.subject,)}
         keep = [
@@ -177,8 +178,8 @@ class RuleSearches:
         return _only(rows, scores, keep)
 
     def _followed(
-        self, one: Searched, trail: Trail, step: Step, rows: Longs, scores: Floats
-    ) -> tuple[Longs, Floats]:
+        self, one: Searched, trail: Trail, step: Step, rows: Longs, scores: Doubles
+    ) -> tuple[Longs, Doubles]:
         """What may be kept of a step's search; the trail learns what its best documents bind.
 
         What a first hop finds is kept as that of any rule. A later one asks about an entity that
@@ -208,7 +209,7 @@ class RuleSearches:
         return rows, scores
 
 
-def _only(rows: Longs, scores: Floats, keep: Sequence[bool]) -> tuple[Longs, Floats]:
+def _only(rows: Longs, scores: Doubles, keep: Sequence[bool]) -> tuple[Longs, Doubles]:
     """A search without some of its documents; the others keep their places."""
     kept = np.array(keep, dtype=bool)
     return np.where(kept, rows, -1), np.where(kept, scores, 0.0)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
+from rulerag.arrays import Doubles, Longs
 from rulerag.composition.registry import register
 from rulerag.errors import EmptyDataError
 from rulerag.io import fingerprint_object
@@ -29,8 +30,6 @@ from rulerag.types import Document, Query, RuleHit, ScoredDocument
 
 __all__ = ["SymbolicRetriever"]
 
-Longs = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 _log = logging.getLogger(__name__)
 # The latest possible place in time, for undated facts: they neither age nor come first.
 _UNDATED = 0
@@ -232,7 +231,7 @@ class SymbolicRetriever:
 
     def _weigh(
         self, query: Query, plan: _Plan, rule: Longs, latest: Longs | None
-    ) -> tuple[Longs, Floats]:
+    ) -> tuple[Longs, Doubles]:
         """The time and the weight of groundings."""
         weight = plan.confidence[rule]
         if latest is None:
@@ -328,7 +327,7 @@ class _Plan(NamedTuple):
     """
 
     by_relation: Longs
-    confidence: Floats
+    confidence: Doubles
     longer: Longs
     lead: Longs
     chains: RulePlans | None
@@ -352,7 +351,7 @@ class Groundings(NamedTuple):
     answer: Longs
     row: Longs
     time: Longs
-    weight: Floats
+    weight: Doubles
     rule: Longs
     atom: Longs
     grounding: Longs
@@ -382,7 +381,7 @@ class Groundings(NamedTuple):
         place[self.grounding[lead]] = among
         return place[self.grounding]
 
-    def evidence(self) -> tuple[Longs, Floats]:
+    def evidence(self) -> tuple[Longs, Doubles]:
         """The group of each row's answer, and for each group the sum of ``-log(1 - w)``."""
         _, group = np.unique(self.answer, return_inverse=True)
         lead = self.lead

@@ -387,7 +387,7 @@ def test_the_same_parts_make_the_same_page(tmp_path: Path, explanation: dict[str
 
 
 def test_the_picture_of_the_readme_is_well_formed() -> None:
-    path = Path(__file__).resolve().parent.parent.parent / "docs" / "flow.svg"
+    path = Path(__file__).resolve().parents[3] / "docs" / "flow.svg"
     root = ElementTree.parse(path).getroot()
     words = " ".join("".join(node.itertext()) for node in root.iter())
     for step in ("Knowledge graph", "Mine rules", "Retrieve", "Read", "Explain"):

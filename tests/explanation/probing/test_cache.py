@@ -35,7 +35,7 @@ from tests.fakes import PlantedGenerator, planted_rule
 
 DOCUMENTS = tuple(Document(f"d{i}", f"Text number {i}.") for i in range(1, 5))
 REQUEST = GenerationRequest(Query("q", "where is it ?"), DOCUMENTS, (planted_rule("a"),))
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def mine(generator: Generator) -> frozenset[frozenset[int]]:

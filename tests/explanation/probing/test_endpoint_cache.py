@@ -32,7 +32,7 @@ from rulerag.generation.openai_compatible import OpenAICompatibleGenerator
 from rulerag.types import Answer, Completion, Document, GenerationRequest, Query, ScoredDocument
 from tests.endpoints import Server, completion, failure, prompt_of
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 DOCUMENTS = tuple(Document(f"d{i}", f"Text number {i}.") for i in range(1, 7))
 QUERY = Query("q", "where does Ann live ?")
 REQUEST = GenerationRequest(QUERY, DOCUMENTS)

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from rulerag.composition.registry import names
 from rulerag.explanation.probing.asking import VotingGenerator, reading_of, request_key
 from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.probing.judge import judged
 from rulerag.generation.openai_compatible import OpenAICompatibleGenerator
-from rulerag.generation.prompts.template import KINDS
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.kg.grounding.evidence import EvidenceModel
 from rulerag.protocols import Generator
@@ -228,7 +228,7 @@ def test_settings_that_change_answers_make_two_keys() -> None:
         assert key(changed[number // 2 % len(changed)], request) != key(base, request)
 
 
-@pytest.mark.parametrize("template", KINDS)
+@pytest.mark.parametrize("template", names("prompt"))
 def test_one_key_is_one_prompt_and_one_way_to_read_the_answer(template: str) -> None:
     """Whatever a template shows: equal keys mean equal prompts, and completions read alike."""
     if template == "plain":

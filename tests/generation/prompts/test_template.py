@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rulerag.composition.registry import names
 from rulerag.errors import ConfigError, GenerationError
-from rulerag.generation.prompts.template import KINDS, Case, PromptTemplate
+from rulerag.generation.prompts.template import Case, PromptTemplate
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, Fact, GenerationRequest, Query
 
@@ -176,8 +177,8 @@ def test_a_plain_template_passes_a_question_through() -> None:
 
 
 def test_templates_by_name_and_their_fingerprints() -> None:
-    templates = [PromptTemplate.of(kind) for kind in KINDS]
-    assert len({t.fingerprint for t in templates}) == len(KINDS)
+    templates = [PromptTemplate.of(kind) for kind in names("prompt")]
+    assert len({t.fingerprint for t in templates}) == len(names("prompt"))
     assert PromptTemplate.of(None) == PromptTemplate.rule_guided()
     assert PromptTemplate.of(templates[1]) is templates[1]
     changed = PromptTemplate.of({"type": "few-shot", "order": "paper"})

@@ -11,7 +11,7 @@ import pytest
 
 from rulerag.errors import ConfigError
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.grounding.ground import FactIndex, ground
+from rulerag.kg.grounding.bindings import FactIndex, ground
 from rulerag.kg.grounding.index import TableIndex
 from rulerag.kg.grounding.joins import GroundingTable, RulePlans
 from rulerag.rules import Atom, Rule

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.mining.formats.files import export_rules, import_rules
-from rulerag.mining.paths.normal_form import canonical
+from rulerag.mining.paths.canonical import canonical
 from rulerag.rules import Atom, Rule, RuleBank, RuleQuality
 
 Folder = Callable[[str], Path]

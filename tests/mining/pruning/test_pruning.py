@@ -16,7 +16,7 @@ from rulerag.kg.graph import KnowledgeGraph
 from rulerag.mining.amie.miner import AmieMiner
 from rulerag.mining.formats.files import load_amie
 from rulerag.mining.inference.engine import StaticApplication, TemporalApplication
-from rulerag.mining.paths.normal_form import merge_rules
+from rulerag.mining.paths.canonical import merge_rules
 from rulerag.mining.pruning.coverage import prune_covered
 from rulerag.mining.pruning.scores import SCORES, top_rules
 from rulerag.mining.pruning.subsumption import prune_subsumed, subsumes

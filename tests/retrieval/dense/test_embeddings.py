@@ -22,7 +22,7 @@ from rulerag.retrieval.dense.retriever import DenseRetriever
 from rulerag.types import Document, Query
 from tests.retrieval.encoder_checkpoints import dpr_pair
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 NUMBERS = [Document(f"d{i}", str(i)) for i in range(100)]
 
 

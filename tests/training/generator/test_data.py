@@ -12,7 +12,7 @@ from rulerag.composition.config import Config, load_config
 from rulerag.errors import ConfigError, EmptyDataError, GenerationError
 from rulerag.generation.huggingface.generator import HuggingFaceGenerator
 from rulerag.generation.prompts.citations import Citation
-from rulerag.generation.prompts.compact import CompactTemplate
+from rulerag.generation.prompts.compact_template import CompactTemplate
 from rulerag.generation.prompts.template import PromptTemplate
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.rules import Atom, Rule

@@ -14,7 +14,7 @@ import rulerag
 from rulerag.errors import ConfigError
 from rulerag.generation.huggingface.generator import HuggingFaceGenerator
 from rulerag.generation.huggingface.load import NANO_LLAMA, stated_template
-from rulerag.generation.prompts.compact import CompactTemplate
+from rulerag.generation.prompts.compact_template import CompactTemplate
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, GenerationRequest, Query

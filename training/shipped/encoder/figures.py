@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.retrieval.guided.selection import HeadRelationSelector
-from rulerag.ruleqa.build import BENCHMARKS, RuleQASettings, build
+from rulerag.ruleqa.builder import BENCHMARKS, RuleQASettings, build
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.validation_split import validation_graph
 from rulerag.synthetic.world import World

@@ -13,11 +13,11 @@ from rulerag.assembly.presets import preset
 from rulerag.composition.config import Config
 from rulerag.console import guarded
 from rulerag.generation.huggingface.generator import HuggingFaceGenerator
-from rulerag.generation.prompts.compact import CompactTemplate
+from rulerag.generation.prompts.compact_template import CompactTemplate
 from rulerag.io import write_json, write_text
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.grounding.ground import FactIndex, ground
-from rulerag.ruleqa.build import BENCHMARKS, RuleQASettings, build
+from rulerag.kg.grounding.bindings import FactIndex, ground
+from rulerag.ruleqa.builder import BENCHMARKS, RuleQASettings, build
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.validation_split import validation_graph
 from rulerag.synthetic.world import World

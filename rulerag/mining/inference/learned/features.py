@@ -10,9 +10,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from rulerag.mining.indexes.temporal_index import Ints, Longs
+from rulerag.arrays import Floats, Ints, Longs, Shorts
 from rulerag.mining.indexes.temporal_kernels import NEVER, first_after
 from rulerag.mining.inference.learned.history import (
     ACTIVE_SPAN,
@@ -36,8 +35,6 @@ __all__ = [
     "new_evidence",
 ]
 
-Floats = npt.NDArray[np.float32]
-Shorts = npt.NDArray[np.int16]
 
 AGES = (1, 2, 3, 5, 7, 14, 30, 60, 120)
 COUNTS = (1, 2, 4, 8, 16)

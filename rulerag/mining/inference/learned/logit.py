@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.mining.indexes.temporal_index import Ints, Longs
+from rulerag.arrays import Ints, Longs
 from rulerag.mining.inference.learned.features import (
     CLASSES,
     DENSE,

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
+from rulerag.arrays import Longs
 from rulerag.errors import ConfigError, EmptyDataError, RetrievalError
 from rulerag.io import fingerprint_object
 from rulerag.retrieval.base.corpus import check_choice, check_range
@@ -27,7 +28,6 @@ __all__ = ["ROLES", "SIMILARITIES", "SentenceEncoder", "padded", "tokenize"]
 
 _log = logging.getLogger(__name__)
 
-Longs = npt.NDArray[np.int64]
 _WINDOW = 4096  # texts cut at once: the tokenizer's own records are a hundred times the ids
 
 ROLES = ("both", "query", "document")

@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 NANO_ENCODER = "rulerag-nano-encoder"
 """The small encoder that is installed with rulerag; its card stands in its folder."""
 
-_SHIPPED = Path(__file__).parents[1] / "models" / "nano-encoder"
+_SHIPPED = Path(__file__).parents[3] / "models" / "nano-encoder"
 
 DTYPES = ("fp32", "bf16", "fp16")
 _TORCH_NAMES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}

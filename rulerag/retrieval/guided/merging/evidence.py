@@ -12,13 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rulerag.retrieval.guided.merging.hits import (
-    Floats,
-    GroupMerger,
-    RuleSearch,
-    SearchHits,
-    Weighed,
-)
+from rulerag.arrays import Doubles
+from rulerag.retrieval.guided.merging.hits import GroupMerger, RuleSearch, SearchHits, Weighed
 from rulerag.types import Document, Query
 
 __all__ = ["EvidenceMerger"]
@@ -50,7 +45,7 @@ class EvidenceMerger(GroupMerger):
         strength = np.clip(hits.score / hits.best, 0.0, 1.0) ** self.power
         return Weighed(hits.weight * strength, strength, self._group[hits.row])
 
-    def value(self, joined: Floats, total: float) -> Floats:
+    def value(self, joined: Doubles, total: float) -> Doubles:
         """``1 − exp(−E)``."""
         return -np.expm1(-joined)
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from rulerag.arrays import Doubles, Longs
 from rulerag.errors import ConfigError
 from rulerag.retrieval.base.corpus import check_choice
 from rulerag.types import Document, Query, RuleHit, ScoredDocument
@@ -22,8 +22,6 @@ __all__ = [
     "union_of",
 ]
 
-Longs = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 MERGES = ("rank", "evidence", "learned")
 """How several searches become one list:
@@ -67,7 +65,7 @@ class RuleSearch(NamedTuple):
     rule_id: str | None
     weight: float
     rows: Longs
-    scores: Floats
+    scores: Doubles
     relations: tuple[str, ...] = ()
 
 
@@ -132,9 +130,9 @@ class SearchHits(NamedTuple):
     search: Longs
     rank: Longs
     row: Longs
-    score: Floats
-    best: Floats
-    weight: Floats
+    score: Doubles
+    best: Doubles
+    weight: Doubles
 
     @classmethod
     def of(cls, searches: Sequence[RuleSearch]) -> SearchHits:
@@ -163,8 +161,8 @@ class Weighed(NamedTuple):
         group: what its document is about: documents of one group share a place.
     """
 
-    evidence: Floats
-    strength: Floats
+    evidence: Doubles
+    strength: Doubles
     group: Longs
 
 
@@ -186,7 +184,7 @@ class GroupMerger:
         """What each hit tells; hits of no evidence have strength 0."""
         raise NotImplementedError
 
-    def value(self, joined: Floats, total: float) -> Floats:
+    def value(self, joined: Doubles, total: float) -> Doubles:
         """A group's value, from 0 to 1.
 
         Args:
@@ -213,7 +211,7 @@ class GroupMerger:
         hits = SearchHits._make(column[keep] for column in hits)
         weighed = Weighed._make(column[keep] for column in weighed)
         rows, first, position = np.unique(hits.row, return_index=True, return_inverse=True)
-        told: Floats = np.bincount(position, weighed.evidence).astype(np.float64)
+        told: Doubles = np.bincount(position, weighed.evidence).astype(np.float64)
         order, joined, turn = _in_rounds(rows, weighed.group[first], told)
         score = self.value(joined, float(weighed.evidence.sum())) - turn
         return [
@@ -227,7 +225,7 @@ class GroupMerger:
         ]
 
 
-def _in_rounds(rows: Longs, group: Longs, told: Floats) -> tuple[Longs, Floats, Longs]:
+def _in_rounds(rows: Longs, group: Longs, told: Doubles) -> tuple[Longs, Doubles, Longs]:
     """The best document of every group, groups by their joined evidence; then every second one.
 
     Args:
@@ -240,7 +238,7 @@ def _in_rounds(rows: Longs, group: Longs, told: Floats) -> tuple[Longs, Floats, 
         its round, from 0.
     """
     _, group = np.unique(group, return_inverse=True)
-    joined: Floats = np.bincount(group, told).astype(np.float64)
+    joined: Doubles = np.bincount(group, told).astype(np.float64)
     by_group = np.lexsort((rows, -told, group))
     starts = np.flatnonzero(np.r_[True, np.diff(group[by_group]) != 0])
     sizes = np.diff(np.r_[starts, len(group)])
@@ -251,7 +249,7 @@ def _in_rounds(rows: Longs, group: Longs, told: Floats) -> tuple[Longs, Floats, 
 
 
 def _named(
-    hits: SearchHits, strength: Floats, mine: Longs, searches: Sequence[RuleSearch]
+    hits: SearchHits, strength: Doubles, mine: Longs, searches: Sequence[RuleSearch]
 ) -> tuple[RuleHit, ...]:
     """The hits of a document that tell of it, the strongest first; there is always one."""
     told = mine[strength[mine] >= min(_NAMED, float(strength[mine].max()))]

@@ -15,17 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from rulerag.arrays import Doubles, Longs
 from rulerag.errors import ConfigError
 from rulerag.io import read_json, write_json
 from rulerag.retrieval.base.corpus import check_choice
-from rulerag.retrieval.guided.merging.hits import (
-    Floats,
-    GroupMerger,
-    Longs,
-    RuleSearch,
-    SearchHits,
-    Weighed,
-)
+from rulerag.retrieval.guided.merging.hits import GroupMerger, RuleSearch, SearchHits, Weighed
 from rulerag.types import Document, Query
 
 __all__ = ["FEATURES", "LearnedMerger", "MergeWeights"]
@@ -78,7 +72,7 @@ class MergeWeights:
                 raise ConfigError(told, key=f"weights.{name}", hint="0.5")
 
     @property
-    def vector(self) -> Floats:
+    def vector(self) -> Doubles:
         """The weights in the order of :data:`FEATURES`."""
         return np.array([float(self.weights.get(name, 0.0)) for name in FEATURES])
 
@@ -151,13 +145,13 @@ class LearnedMerger(GroupMerger):
         evidence = np.exp(told - told.max(initial=-np.inf))  # fractions alone count
         return Weighed(evidence, np.exp(features[:, _SHARE]), candidate)
 
-    def value(self, joined: Floats, total: float) -> Floats:
+    def value(self, joined: Doubles, total: float) -> Doubles:
         """The fraction of all evidence."""
         return joined / total
 
     def features(
         self, query: Query, searches: Sequence[RuleSearch], hits: SearchHits
-    ) -> tuple[Floats, Longs]:
+    ) -> tuple[Doubles, Longs]:
         """What is known of the hits, and which candidate each speaks of.
 
         Args:
@@ -200,7 +194,7 @@ class LearnedMerger(GroupMerger):
         _, place = np.unique(candidate, return_inverse=True)
         return np.clip(columns, -_FARTHEST, _FARTHEST), place
 
-    def _candidates(self, query: Query, row: Longs) -> tuple[Longs, Longs, Floats]:
+    def _candidates(self, query: Query, row: Longs) -> tuple[Longs, Longs, Doubles]:
         """Of each hit the candidate, how often it is known, and whether the subject is there."""
         subject = self._entities.get(query.subject, -2)
         relation = self._relations.get(query.relation, -1)
@@ -220,16 +214,16 @@ class LearnedMerger(GroupMerger):
         often = np.where(alone, 0, known[line, chosen])
         return candidate, often, (ends == subject).any(axis=1).astype(np.float64)
 
-    def _states(self, row: Longs, relations: Sequence[str]) -> Floats:
+    def _states(self, row: Longs, relations: Sequence[str]) -> Doubles:
         """1 for each row that states one of some relations."""
         codes = [self._relations[name] for name in relations if name in self._relations]
         stated = np.isin(self._told[row], codes)
         return np.asarray(stated.any(axis=1), dtype=np.float64)
 
-    def _age(self, query: Query, row: Longs) -> Floats:
+    def _age(self, query: Query, row: Longs) -> Doubles:
         if query.timestamp is None:
             return np.zeros(len(row))
-        age: Floats = np.log1p(np.maximum(query.timestamp - self._time[row], 0.0)) / 5
+        age: Doubles = np.log1p(np.maximum(query.timestamp - self._time[row], 0.0)) / 5
         return np.nan_to_num(age)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rulerag.generation.prompts.compact import CompactTemplate
+from rulerag.generation.prompts.compact_template import CompactTemplate
 from rulerag.generation.prompts.template import PromptTemplate
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, Fact, GenerationRequest, Query

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from rulerag.errors import ConfigError, DataFormatError, MissingDependencyError, RuleRAGError
-from rulerag.parallel import (
+from rulerag.parallel.backends import (
     Backend,
     ProcessBackend,
     SerialBackend,
@@ -24,7 +24,7 @@ from rulerag.parallel import (
     in_this_process,
 )
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 OFFSET = 0
 
 
@@ -204,7 +204,7 @@ def test_ctrl_c_ends_the_pool_at_once(tmp_path: Path) -> None:
         textwrap.dedent(
             """
             import time
-            from rulerag.parallel import ProcessBackend
+            from rulerag.parallel.backends import ProcessBackend
 
             if __name__ == "__main__":
                 print("start", flush=True)

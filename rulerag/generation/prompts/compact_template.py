@@ -22,9 +22,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from rulerag.composition.registry import register
 from rulerag.generation.prompts.citations import Citation
 from rulerag.generation.prompts.parsing import first_answer
-from rulerag.generation.prompts.template import KINDS, PromptTemplate
+from rulerag.generation.prompts.template import PromptTemplate
 from rulerag.rules import Rule
 from rulerag.types import Document, GenerationRequest
 
@@ -36,6 +37,7 @@ _ATOM = re.compile(r"^Entity \d+, (.*), Entity \d+$", re.DOTALL)
 _SIGNED = re.compile(r"^([<>])\s+(.*?)\s*\|\s*(.*)$", re.DOTALL)
 
 
+@register("prompt", "compact")
 @dataclass(frozen=True, slots=True)
 class CompactTemplate(PromptTemplate):
     """Prompts of patterns and documents; arguments as those of the parent.
@@ -128,9 +130,6 @@ class CompactTemplate(PromptTemplate):
         lines = _patterns(request if self.rules else replace(request, rules=()))
         lines += [f"= {self.line(document, request)}" for document in documents]
         return "".join(f"\n{line}" for line in [*lines, self.answer_cue])
-
-
-KINDS["compact"] = CompactTemplate
 
 
 def _undated(text: str) -> str:

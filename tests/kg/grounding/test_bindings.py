@@ -8,7 +8,7 @@ import random
 import pytest
 
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.grounding.ground import FactIndex, body_order, ground
+from rulerag.kg.grounding.bindings import FactIndex, body_order, ground
 from rulerag.kg.grounding.index import TableIndex
 from rulerag.rules import Atom, Rule
 from rulerag.types import Fact

@@ -21,7 +21,8 @@ from itertools import islice
 from typing import Any, Protocol, TypeVar, runtime_checkable
 from weakref import WeakSet
 
-from rulerag.arrays import (
+from rulerag.errors import ConfigError, MissingDependencyError, RuleRAGError, did_you_mean
+from rulerag.parallel.chunks import (
     AHEAD,
     Initializer,
     chunks_of,
@@ -33,7 +34,6 @@ from rulerag.arrays import (
     short,
     start_worker,
 )
-from rulerag.errors import ConfigError, MissingDependencyError, RuleRAGError, did_you_mean
 
 __all__ = [
     "Backend",
