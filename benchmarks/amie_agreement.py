@@ -20,9 +20,9 @@ from typing import Any
 from rulerag.console import guarded
 from rulerag.errors import DataError
 from rulerag.io import write_json, write_text
-from rulerag.kg.graph import FactTable, KnowledgeGraph
-from rulerag.mining.amie.miner import AmieMiner
-from rulerag.mining.formats.files import load_amie
+from rulerag.kg import FactTable, KnowledgeGraph
+from rulerag.mining.amie import AmieMiner
+from rulerag.mining.formats import load_amie
 from rulerag.rules import Rule, RuleBank
 
 __all__ = [

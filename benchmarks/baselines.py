@@ -23,7 +23,7 @@ from benchmarks.retrieval_runs import Bench, tell
 from benchmarks.retrieval_tables import Result, load_result
 from rulerag.console import guarded
 from rulerag.errors import DataError
-from rulerag.evaluation.runner import versions
+from rulerag.evaluation import versions
 from rulerag.io import (
     atomic_write,
     fingerprint_object,
@@ -32,7 +32,7 @@ from rulerag.io import (
     write_json,
     write_text,
 )
-from rulerag.ruleqa.settings import GRAPHS, known_settings
+from rulerag.ruleqa import GRAPHS, known_settings
 from rulerag.text import NameFinder, exact_match
 
 __all__ = ["NOTE", "baselines_of", "main", "run_baselines"]

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.retrieval_tables import TEN, UNION, Result, load_result
-from rulerag.assembly.presets import CONFIGS
-from rulerag.composition.config import parse_file
+from rulerag.assembly import CONFIGS
+from rulerag.composition import parse_file
 from rulerag.console import guarded
 from rulerag.errors import DataError
 from rulerag.io import write_text
-from rulerag.ruleqa.settings import GRAPHS
+from rulerag.ruleqa import GRAPHS
 
 __all__ = ["main", "state_expected"]
 

@@ -16,18 +16,14 @@ from benchmarks.generation_report import has_readings, report_generation
 from benchmarks.generation_runs import Readers
 from benchmarks.retrieval_experiments import RETRIEVAL, Plan, run_retrieval
 from benchmarks.retrieval_report import has_rows, report_retrieval
-from rulerag.assembly.build import make_pipeline
-from rulerag.assembly.presets import method
+from rulerag.assembly import make_pipeline, method
 from rulerag.console import guarded
 from rulerag.errors import ConfigError, DataError, RuleRAGError, did_you_mean
-from rulerag.evaluation.runner import run_experiment
-from rulerag.evaluation.tables import load_results, results_table
+from rulerag.evaluation import load_results, results_table, run_experiment
 from rulerag.io import prepare_folder, write_text
-from rulerag.kg.graph import KnowledgeGraph
-from rulerag.ruleqa.builder import BENCHMARKS
-from rulerag.ruleqa.builder import build as build_ruleqa
-from rulerag.ruleqa.dataset import RuleQADataset
-from rulerag.ruleqa.settings import GRAPHS
+from rulerag.kg import KnowledgeGraph
+from rulerag.ruleqa import BENCHMARKS, GRAPHS, RuleQADataset
+from rulerag.ruleqa import build as build_ruleqa
 
 __all__ = ["EXPERIMENTS", "Experiment", "main"]
 

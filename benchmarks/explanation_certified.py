@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerag.explanation.faithfulness.planted import PlantedAnswer
-from rulerag.explanation.source_rules.certification import lower_bound
-from rulerag.explanation.source_rules.certified import CertifiedMiner
+from rulerag.explanation.faithfulness import PlantedAnswer
+from rulerag.explanation.source_rules import CertifiedMiner, lower_bound
 from rulerag.io import write_json
 
 __all__ = ["BARS", "main", "measure", "planted_answer"]

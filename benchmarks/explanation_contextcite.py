@@ -40,19 +40,21 @@ from benchmarks.explanation_contextcite_cases import (
     questions,
 )
 from rulerag.errors import ProbeBudgetError, RuleRAGError
-from rulerag.evaluation.significance import holm, paired_randomization_test
-from rulerag.explanation.attribution.guided import LOG_MARGIN
-from rulerag.explanation.attribution.registry import attributions
-from rulerag.explanation.attribution.surrogate import rule_surrogate
-from rulerag.explanation.attribution.values import LinearSurrogate
-from rulerag.explanation.faithfulness.curves import (
+from rulerag.evaluation import holm, paired_randomization_test
+from rulerag.explanation.attribution import (
+    LOG_MARGIN,
+    LinearSurrogate,
+    attributions,
+    rule_surrogate,
+)
+from rulerag.explanation.faithfulness import (
     comprehensiveness,
     linear_datamodeling_score,
     unasked_subsets,
 )
-from rulerag.explanation.records.results import CertifiedRules
-from rulerag.explanation.source_rules.certified import CertifiedMiner
-from rulerag.generation.huggingface.generator import HuggingFaceGenerator
+from rulerag.explanation.records import CertifiedRules
+from rulerag.explanation.source_rules import CertifiedMiner
+from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.io import prepare_folder, write_json, write_text
 
 __all__ = [

@@ -19,13 +19,10 @@ from typing import Any
 import numpy as np
 
 from rulerag.errors import GenerationError, MissingDependencyError
-from rulerag.explanation.lattice.subsets import mask_of
-from rulerag.explanation.probing.engine import ProbeEngine
-from rulerag.explanation.probing.log_probability import ResponseScorer
-from rulerag.explanation.probing.values import SetValue, valued
-from rulerag.generation.huggingface.generator import HuggingFaceGenerator
-from rulerag.synthetic.questions import world_questions
-from rulerag.synthetic.world import World
+from rulerag.explanation.lattice import mask_of
+from rulerag.explanation.probing import ProbeEngine, ResponseScorer, SetValue, valued
+from rulerag.generation.huggingface import HuggingFaceGenerator
+from rulerag.synthetic import World, world_questions
 from rulerag.types import GenerationRequest
 
 __all__ = ["SIZES", "Cited", "ContextCite", "Question", "questions"]

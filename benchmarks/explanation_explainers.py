@@ -24,27 +24,27 @@ from statistics import fmean
 from typing import Any
 
 from rulerag.errors import ProbeBudgetError
-from rulerag.explanation.attribution.registry import attributions
-from rulerag.explanation.attribution.surrogate import linear_surrogate, rule_surrogate
-from rulerag.explanation.attribution.values import Attribution
-from rulerag.explanation.faithfulness.curves import (
+from rulerag.explanation.attribution import (
+    Attribution,
+    attributions,
+    linear_surrogate,
+    rule_surrogate,
+)
+from rulerag.explanation.faithfulness import (
+    PlantedAnswer,
     comprehensiveness,
     linear_datamodeling_score,
     rule_scores,
     sufficiency,
 )
-from rulerag.explanation.faithfulness.planted import PlantedAnswer
-from rulerag.explanation.lattice.subsets import mask_of
-from rulerag.explanation.probing.engine import ProbeEngine
-from rulerag.explanation.probing.predicates import matches_answer
-from rulerag.explanation.probing.values import SetValue, valued
-from rulerag.explanation.records.results import CertifiedRules
-from rulerag.explanation.source_rules.certified import CertifiedMiner
-from rulerag.generation.symbolic_reader import SymbolicReader
+from rulerag.explanation.lattice import mask_of
+from rulerag.explanation.probing import ProbeEngine, SetValue, matches_answer, valued
+from rulerag.explanation.records import CertifiedRules
+from rulerag.explanation.source_rules import CertifiedMiner
+from rulerag.generation import SymbolicReader
 from rulerag.io import write_json
-from rulerag.ruleqa.questions import graph_labels
-from rulerag.synthetic.questions import world_questions
-from rulerag.synthetic.world import World
+from rulerag.ruleqa import graph_labels
+from rulerag.synthetic import World, world_questions
 from rulerag.types import GenerationRequest
 
 __all__ = ["BUDGETS", "EXPLAINERS", "Case", "formulas", "main", "worlds"]

@@ -30,16 +30,20 @@ from tqdm import tqdm
 
 from benchmarks.explanation_hotpotqa import SentenceQuestion, sentence_questions
 from benchmarks.explanation_reader import ExtractiveReader
-from rulerag.assembly.build import make_generator
-from rulerag.composition.config import Config, load_config
+from rulerag.assembly import make_generator
+from rulerag.composition import Config, load_config
 from rulerag.errors import RuleRAGError
-from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
-from rulerag.explanation.probing.engine import ProbeEngine
-from rulerag.explanation.probing.predicates import OutputPredicate, is_correct
-from rulerag.explanation.source_rules.exact import DualMiner, MonoMiner
+from rulerag.explanation.probing import (
+    AnswerCache,
+    CachedGenerator,
+    OutputPredicate,
+    ProbeEngine,
+    is_correct,
+)
+from rulerag.explanation.source_rules import DualMiner, MonoMiner
 from rulerag.io import prepare_folder, write_json
 from rulerag.protocols import Generator
-from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.ruleqa import RuleQADataset
 
 __all__ = ["FIGURES", "figure_6a", "generator_of", "hotpotqa_lattices", "main"]
 

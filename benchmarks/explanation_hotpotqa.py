@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rulerag.errors import DataError
-from rulerag.explanation.probing.sources import Piece, Source
+from rulerag.explanation.probing import Piece, Source
 from rulerag.io import read_jsonl
 from rulerag.types import Document, GenerationRequest, Query
 

@@ -26,7 +26,7 @@ from benchmarks.retrieval_experiments import RETRIEVAL
 from benchmarks.retrieval_tables import Result
 from rulerag.errors import DataError
 from rulerag.io import read_json
-from rulerag.ruleqa.settings import GRAPHS
+from rulerag.ruleqa import GRAPHS
 
 __all__ = ["has_readings", "report_generation"]
 

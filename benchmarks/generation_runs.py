@@ -37,13 +37,13 @@ from benchmarks.retrieval_runs import (
     train,
     trained_steps,
 )
-from rulerag.assembly.build import make_generator, make_pipeline, make_retriever, make_selector
-from rulerag.assembly.presets import method as named_method
-from rulerag.composition.config import Config, load_config
-from rulerag.evaluation.runner import versions
-from rulerag.generation.huggingface.load import NANO_LLAMA, shipped
+from rulerag.assembly import make_generator, make_pipeline, make_retriever, make_selector
+from rulerag.assembly import method as named_method
+from rulerag.composition import Config, load_config
+from rulerag.evaluation import versions
+from rulerag.generation.huggingface import NANO_LLAMA, shipped
 from rulerag.io import atomic_write, fingerprint_file, fingerprint_object, read_json, write_json
-from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Completion, GenerationRequest, Query
 from training.generator.settings import GeneratorSettings
 

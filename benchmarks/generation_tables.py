@@ -27,7 +27,7 @@ from benchmarks.generation_rows import (
 )
 from benchmarks.paper_beside import NOT_PUBLIC, paper_note
 from benchmarks.retrieval_tables import Result, load_result
-from rulerag.evaluation.significance import holm, paired_randomization_test, verdict
+from rulerag.evaluation import holm, paired_randomization_test, verdict
 
 __all__ = [
     "EM",

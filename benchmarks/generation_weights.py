@@ -7,8 +7,8 @@ from typing import Any
 from benchmarks.generation_rows import ReadingRow
 from benchmarks.generation_runs import Readers, make_config, requests_of, settings_of
 from benchmarks.retrieval_runs import Bench
-from rulerag.assembly.build import make_generator, make_retriever, make_selector
-from rulerag.generation.hybrid import HybridReader
+from rulerag.assembly import make_generator, make_retriever, make_selector
+from rulerag.generation import HybridReader
 from rulerag.io import fingerprint_object, read_json, write_json
 from training.generator.data import tuning_queries
 

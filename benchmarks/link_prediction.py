@@ -32,14 +32,14 @@ from benchmarks.link_prediction_ranks import (
 from benchmarks.process_cost import peak_memory_mb
 from rulerag.console import guarded
 from rulerag.errors import ConfigError
-from rulerag.evaluation.runner import versions
+from rulerag.evaluation import versions
 from rulerag.io import prepare_folder, write_json
-from rulerag.kg.graph import FactTable, KnowledgeGraph, Vocabulary
-from rulerag.mining.amie.miner import AmieMiner
-from rulerag.mining.formats.files import detect_format, import_rules
-from rulerag.mining.inference.engine import Candidates, StaticApplication, TemporalApplication
-from rulerag.mining.inference.learned.model import LearnedTemporalApplication
-from rulerag.mining.temporal.miner import TLogicMiner
+from rulerag.kg import FactTable, KnowledgeGraph, Vocabulary
+from rulerag.mining.amie import AmieMiner
+from rulerag.mining.formats import detect_format, import_rules
+from rulerag.mining.inference import Candidates, StaticApplication, TemporalApplication
+from rulerag.mining.inference.learned import LearnedTemporalApplication
+from rulerag.mining.temporal import TLogicMiner
 from rulerag.rules import RuleBank
 
 __all__ = ["evaluate", "load_rules", "main"]

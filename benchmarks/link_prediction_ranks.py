@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.arrays import Ints, Longs
-from rulerag.kg.graph import FactTable
-from rulerag.mining.inference.engine import Candidates
-from rulerag.mining.runtime.jit import compiled
+from rulerag.kg import FactTable
+from rulerag.mining.inference import Candidates
+from rulerag.mining.runtime import compiled
 
 __all__ = ["PRIORS", "Prior", "Queries", "Ranks", "measures", "queries_of", "rank_answers"]
 

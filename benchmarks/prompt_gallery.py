@@ -13,14 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerag.assembly.build import make_retriever, make_selector
-from rulerag.assembly.presets import method
-from rulerag.composition.registry import names
+from rulerag.assembly import make_retriever, make_selector, method
+from rulerag.composition import names
 from rulerag.console import guarded
-from rulerag.generation.prompts.template import PromptTemplate
+from rulerag.generation.prompts import PromptTemplate
 from rulerag.io import read_json, write_json, write_text
-from rulerag.ruleqa.dataset import RuleQADataset
-from rulerag.ruleqa.settings import GRAPHS
+from rulerag.ruleqa import GRAPHS, RuleQADataset
 from rulerag.rules import Rule
 from rulerag.types import Document, GenerationRequest, Query
 

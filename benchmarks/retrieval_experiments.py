@@ -13,10 +13,8 @@ from benchmarks.retrieval_fusion import run_fusion
 from benchmarks.retrieval_rows import CONTROLS, FUSIONS, ROWS, Row, row
 from benchmarks.retrieval_runs import Bench, run_row, train
 from rulerag.errors import ConfigError, DataError, did_you_mean
-from rulerag.kg.graph import KnowledgeGraph
-from rulerag.ruleqa.builder import BENCHMARKS, build
-from rulerag.ruleqa.dataset import RuleQADataset
-from rulerag.ruleqa.settings import GRAPHS
+from rulerag.kg import KnowledgeGraph
+from rulerag.ruleqa import BENCHMARKS, GRAPHS, RuleQADataset, build
 from rulerag.rules import RuleBank
 
 __all__ = [

@@ -11,9 +11,9 @@ import numpy as np
 from benchmarks.retrieval_measures import DEPTH, MEASURES, UNION_K, Found, means
 from benchmarks.retrieval_rows import Row
 from benchmarks.retrieval_runs import Bench
-from rulerag.evaluation.metrics import AnswerMatcher
+from rulerag.evaluation import AnswerMatcher
 from rulerag.io import atomic_write, fingerprint_object, read_json, write_json
-from rulerag.retrieval.base.fusion import fuse
+from rulerag.retrieval.base import fuse
 
 __all__ = ["fused", "run_fusion"]
 

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from rulerag.arrays import Doubles, Ints
 from rulerag.errors import DataFormatError
-from rulerag.evaluation.metrics import AnswerMatcher, EntityMatcher
+from rulerag.evaluation import AnswerMatcher, EntityMatcher
 from rulerag.io import atomic_write
-from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Query, ScoredDocument
 
 __all__ = ["CUTOFFS", "DEPTH", "MEASURES", "Found", "means"]

@@ -19,9 +19,8 @@ from benchmarks.retrieval_rows import LEARNED, row
 from benchmarks.retrieval_runs import CONFIGS, train
 from rulerag.console import guarded
 from rulerag.errors import DataError
-from rulerag.retrieval.guided.merging.learned import MergeWeights
-from rulerag.ruleqa.dataset import RuleQADataset
-from rulerag.ruleqa.settings import GRAPHS
+from rulerag.retrieval.guided.merging import MergeWeights
+from rulerag.ruleqa import GRAPHS, RuleQADataset
 
 __all__ = ["learn", "main"]
 

@@ -28,13 +28,11 @@ from benchmarks.process_cost import peak_memory_mb
 from benchmarks.retrieval_measures import DEPTH, MEASURES, UNION_K, Found, means
 from benchmarks.retrieval_rows import Row
 from benchmarks.retrieval_searches import Remembered
-from rulerag.assembly.build import make_retriever, make_selector
-from rulerag.assembly.presets import CONFIGS
-from rulerag.assembly.presets import method as named_method
-from rulerag.composition.config import Config, load_config
-from rulerag.composition.registry import innermost
+from rulerag.assembly import CONFIGS, make_retriever, make_selector
+from rulerag.assembly import method as named_method
+from rulerag.composition import Config, innermost, load_config
 from rulerag.errors import RetrievalError, RuleRAGError
-from rulerag.evaluation.runner import versions
+from rulerag.evaluation import versions
 from rulerag.io import (
     atomic_write,
     fingerprint_file,
@@ -43,11 +41,11 @@ from rulerag.io import (
     write_json,
 )
 from rulerag.pipeline import UnionRetriever
-from rulerag.retrieval.base.deduplicate import latest_of
-from rulerag.retrieval.dense.encoders.load import NANO_ENCODER
-from rulerag.retrieval.dense.retriever import DenseRetriever
-from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
-from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.retrieval.base import latest_of
+from rulerag.retrieval.dense import DenseRetriever
+from rulerag.retrieval.dense.encoders import NANO_ENCODER
+from rulerag.retrieval.guided import RuleGuidedRetriever
+from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Query
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rulerag.retrieval.base.corpus import Rows, RowSearcher, scored_documents
+from rulerag.retrieval.base import Rows, RowSearcher, scored_documents
 from rulerag.types import Document, Query, ScoredDocument
 
 __all__ = ["Remembered"]

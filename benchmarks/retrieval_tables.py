@@ -22,14 +22,14 @@ from benchmarks.retrieval_rows import (
     paper_values,
 )
 from rulerag.arrays import Doubles
-from rulerag.evaluation.significance import (
+from rulerag.evaluation import (
     bootstrap_interval,
     holm,
     paired_randomization_test,
     verdict,
 )
 from rulerag.io import read_json
-from rulerag.ruleqa.ceilings import CEILINGS
+from rulerag.ruleqa import CEILINGS
 
 __all__ = [
     "COMPARED",
@@ -191,7 +191,7 @@ def benchmark_table(
         results: its rows.
         saw: what the untrained encoder saw before.
         ceilings: the share of queries that a retriever could answer at best, by the keys of
-            :data:`rulerag.ruleqa.ceilings.CEILINGS`; empty where it was not measured.
+            :data:`rulerag.ruleqa.CEILINGS`; empty where it was not measured.
     """
     known = {row.name: row for row in (*ROWS, *CONTROLS)}
     queries = next(iter(results.values())).records[0]["num_queries"]

@@ -28,15 +28,13 @@ from benchmarks.amie_agreement import place
 from benchmarks.link_prediction import evaluate
 from benchmarks.link_prediction_ranks import Prior, Queries, measures, queries_of
 from rulerag.console import guarded
-from rulerag.evaluation.runner import versions
+from rulerag.evaluation import versions
 from rulerag.io import atomic_write, fingerprint_object, prepare_folder, read_json, write_json
-from rulerag.kg.graph import KnowledgeGraph
-from rulerag.mining.amie.miner import AmieMiner
-from rulerag.mining.inference.engine import StaticApplication, TemporalApplication
-from rulerag.mining.pruning.coverage import prune_covered
-from rulerag.mining.pruning.scores import DEFAULT_SCORE, SCORES, top_rules
-from rulerag.mining.pruning.subsumption import prune_subsumed
-from rulerag.mining.temporal.miner import TLogicMiner
+from rulerag.kg import KnowledgeGraph
+from rulerag.mining.amie import AmieMiner
+from rulerag.mining.inference import StaticApplication, TemporalApplication
+from rulerag.mining.pruning import DEFAULT_SCORE, SCORES, prune_covered, prune_subsumed, top_rules
+from rulerag.mining.temporal import TLogicMiner
 from rulerag.rules import RuleBank
 
 __all__ = ["GRAPHS", "main", "render", "run"]

@@ -15,8 +15,8 @@ from pathlib import Path
 from benchmarks.ruleqa_rules import write_rule_counts
 from rulerag.cli import main as rulerag
 from rulerag.console import guarded
-from rulerag.kg.graph import KnowledgeGraph
-from rulerag.ruleqa.settings import BENCHMARKS, RuleQASettings
+from rulerag.kg import KnowledgeGraph
+from rulerag.ruleqa import BENCHMARKS, RuleQASettings
 
 __all__ = ["main"]
 

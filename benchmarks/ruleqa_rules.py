@@ -11,14 +11,14 @@ import numpy as np
 
 from rulerag.errors import DataFormatError
 from rulerag.io import prepare_folder, read_json, write_json, write_text
-from rulerag.kg.graph import KnowledgeGraph
-from rulerag.ruleqa.builder import mine
-from rulerag.ruleqa.settings import (
+from rulerag.kg import KnowledgeGraph
+from rulerag.ruleqa import (
     GRAPHS,
     PUBLISHED,
     RuleQASettings,
     check_settings,
     known_settings,
+    mine,
 )
 from rulerag.rules import RuleBank
 

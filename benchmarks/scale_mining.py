@@ -36,13 +36,13 @@ from benchmarks.process_cost import peak_memory_mb
 from benchmarks.scale_mining_report import write_reports
 from rulerag.console import guarded
 from rulerag.errors import MiningError
-from rulerag.evaluation.runner import versions
+from rulerag.evaluation import versions
 from rulerag.io import prepare_folder, read_json, write_json
-from rulerag.kg.graph import FactTable
-from rulerag.mining.amie.miner import AmieMiner
-from rulerag.mining.indexes.static_index import build_static_index
-from rulerag.mining.temporal.miner import TLogicMiner
-from rulerag.synthetic.world import World
+from rulerag.kg import FactTable
+from rulerag.mining.amie import AmieMiner
+from rulerag.mining.indexes import build_static_index
+from rulerag.mining.temporal import TLogicMiner
+from rulerag.synthetic import World
 
 __all__ = ["MINERS", "SIZES", "exponents", "joins", "main", "measure"]
 

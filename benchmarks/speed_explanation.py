@@ -19,15 +19,18 @@ from statistics import median
 from typing import Any
 
 from rulerag.errors import GenerationError
-from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
-from rulerag.explanation.probing.engine import ProbeEngine
-from rulerag.explanation.probing.predicates import matches_answer, negate
-from rulerag.explanation.source_rules.exact import DualMiner
-from rulerag.generation.huggingface.generator import HuggingFaceGenerator
+from rulerag.explanation.probing import (
+    AnswerCache,
+    CachedGenerator,
+    ProbeEngine,
+    matches_answer,
+    negate,
+)
+from rulerag.explanation.source_rules import DualMiner
+from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.io import prepare_folder, write_json
 from rulerag.protocols import Generator
-from rulerag.synthetic.questions import world_questions
-from rulerag.synthetic.world import World
+from rulerag.synthetic import World, world_questions
 from rulerag.types import Completion, GenerationRequest
 
 __all__ = ["TARGET", "main", "measure", "requests"]

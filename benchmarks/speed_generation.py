@@ -22,8 +22,8 @@ from typing import Any, cast
 
 from benchmarks.speed_prompts import ruleqa_requests
 from rulerag.errors import GenerationError
-from rulerag.generation.huggingface.generator import HuggingFaceGenerator
-from rulerag.generation.prompts.template import Case, PromptTemplate
+from rulerag.generation.huggingface import HuggingFaceGenerator
+from rulerag.generation.prompts import Case, PromptTemplate
 from rulerag.io import prepare_folder, write_json
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, GenerationRequest, Query

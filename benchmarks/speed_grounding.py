@@ -15,11 +15,9 @@ import numpy as np
 from benchmarks.process_cost import peak_memory_mb
 from rulerag.errors import DataError
 from rulerag.io import prepare_folder, write_json
-from rulerag.kg.graph import FactTable, KnowledgeGraph
-from rulerag.kg.grounding.bindings import FactIndex, ground
-from rulerag.kg.grounding.index import TableIndex
-from rulerag.kg.grounding.joins import RulePlans
-from rulerag.mining.amie.miner import AmieMiner
+from rulerag.kg import FactTable, KnowledgeGraph
+from rulerag.kg.grounding import FactIndex, RulePlans, TableIndex, ground
+from rulerag.mining.amie import AmieMiner
 from rulerag.rules import Atom, Rule, RuleBank
 
 __all__ = ["main"]

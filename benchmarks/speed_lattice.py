@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.process_cost import peak_memory_mb
-from rulerag.explanation.probing.engine import ProbeEngine
-from rulerag.explanation.source_rules.exact import MonoMiner
+from rulerag.explanation.probing import ProbeEngine
+from rulerag.explanation.source_rules import MonoMiner
 from rulerag.io import write_json
 
 __all__ = ["CASES", "algorithm_1", "main", "measure"]

@@ -25,8 +25,8 @@ from benchmarks.amie_agreement import Pairs, pairs_by_relation, place
 from benchmarks.process_cost import in_fresh_process
 from rulerag.console import guarded
 from rulerag.io import write_json
-from rulerag.kg.graph import KnowledgeGraph
-from rulerag.mining.amie.miner import AmieMiner
+from rulerag.kg import KnowledgeGraph
+from rulerag.mining.amie import AmieMiner
 
 __all__ = ["AMIE", "BARS", "main", "measure", "plain_python"]
 

@@ -21,9 +21,9 @@ from benchmarks.link_prediction import evaluate, load_rules
 from benchmarks.link_prediction_ranks import Prior, measures, queries_of
 from benchmarks.process_cost import in_fresh_process
 from rulerag.console import guarded
-from rulerag.kg.graph import KnowledgeGraph
-from rulerag.mining.inference.engine import TemporalApplication
-from rulerag.mining.temporal.miner import TLogicMiner
+from rulerag.kg import KnowledgeGraph
+from rulerag.mining.inference import TemporalApplication
+from rulerag.mining.temporal import TLogicMiner
 
 __all__ = ["BARS", "TASKS", "TLOGIC", "measure", "run"]
 

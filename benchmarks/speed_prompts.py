@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rulerag.assembly.build import make_retriever, make_selector
-from rulerag.composition.config import Config
-from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.assembly import make_retriever, make_selector
+from rulerag.composition import Config
+from rulerag.ruleqa import RuleQADataset
 from rulerag.types import GenerationRequest
 
 __all__ = ["ruleqa_requests"]

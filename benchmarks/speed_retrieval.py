@@ -2,9 +2,10 @@
 
 ``main`` measures, on made-up texts and vectors,
 
-* search: :class:`~rulerag.retrieval.dense.retriever.DenseRetriever` against FAISS's own ``IndexFlatIP`` on
+* search: :class:`~rulerag.retrieval.dense.DenseRetriever` against FAISS's own ``IndexFlatIP`` on
   the same vectors, in queries a second. FAISS leaves ties open; the retriever settles them;
-* encoding: :class:`~rulerag.retrieval.dense.encoders.encoder.SentenceEncoder` on texts against the bare model's
+* encoding: :class:`~rulerag.retrieval.dense.encoders.SentenceEncoder` on texts against the bare
+model's
   forward on the same batches, cut into tokens and padded beforehand;
 * training: a step of fine-tuning against the bare model's forward and backward on the same tokens
   (:mod:`benchmarks.speed_retrieval_training`).
@@ -40,16 +41,12 @@ from rulerag.arrays import Floats
 from rulerag.console import guarded
 from rulerag.errors import DataError
 from rulerag.io import prepare_folder, write_json
-from rulerag.kg.graph import KnowledgeGraph
-from rulerag.retrieval.base.corpus import Rows
-from rulerag.retrieval.dense.embeddings import embed_corpus
-from rulerag.retrieval.dense.encoders.encoder import SentenceEncoder, padded, tokenize
-from rulerag.retrieval.dense.faiss_index import normalized
-from rulerag.retrieval.dense.retriever import DenseRetriever
-from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
-from rulerag.retrieval.guided.selection import HeadRelationSelector
-from rulerag.ruleqa.builder import BENCHMARKS, build
-from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.kg import KnowledgeGraph
+from rulerag.retrieval.base import Rows
+from rulerag.retrieval.dense import DenseRetriever, embed_corpus, normalized
+from rulerag.retrieval.dense.encoders import SentenceEncoder, padded, tokenize
+from rulerag.retrieval.guided import HeadRelationSelector, RuleGuidedRetriever
+from rulerag.ruleqa import BENCHMARKS, RuleQADataset, build
 from rulerag.types import Document
 
 __all__ = [

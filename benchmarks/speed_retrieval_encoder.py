@@ -6,9 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from rulerag.retrieval.dense.encoders.checkpoint import quiet_transformers
-from rulerag.retrieval.dense.encoders.encoder import SentenceEncoder
-from rulerag.retrieval.dense.encoders.load import load_encoder
+from rulerag.retrieval.dense.encoders import SentenceEncoder, load_encoder, quiet_transformers
 
 __all__ = ["small_encoder"]
 

@@ -13,10 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rulerag.retrieval.dense.encoders.encoder import SentenceEncoder
-from rulerag.ruleqa.builder import RuleQASettings, build
-from rulerag.ruleqa.dataset import RuleQADataset
-from rulerag.synthetic.world import World
+from rulerag.retrieval.dense.encoders import SentenceEncoder
+from rulerag.ruleqa import RuleQADataset, RuleQASettings, build
+from rulerag.synthetic import World
 from training.common.checkpoint import RunFolder
 from training.common.processes import Processes
 from training.common.validation import CorpusMatrix

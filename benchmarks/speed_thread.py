@@ -8,13 +8,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rulerag.assembly.build import make_pipeline, make_retriever
-from rulerag.assembly.presets import preset
+from rulerag.assembly import make_pipeline, make_retriever, preset
 from rulerag.errors import DataError
 from rulerag.io import prepare_folder, write_json
-from rulerag.kg.graph import FactTable, KnowledgeGraph
-from rulerag.mining.temporal.miner import TLogicMiner
-from rulerag.ruleqa.builder import build
+from rulerag.kg import FactTable, KnowledgeGraph
+from rulerag.mining.temporal import TLogicMiner
+from rulerag.ruleqa import build
 
 __all__ = ["main"]
 

@@ -16,17 +16,13 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
-from rulerag.assembly.build import make_pipeline
-from rulerag.assembly.presets import preset
-from rulerag.composition.config import Config
-from rulerag.composition.registry import innermost
+from rulerag.assembly import make_pipeline, preset
+from rulerag.composition import Config, innermost
 from rulerag.console import guarded
-from rulerag.evaluation.metrics import AnswerMatcher, answer_metrics, mean_metrics
+from rulerag.evaluation import AnswerMatcher, answer_metrics, mean_metrics
 from rulerag.io import prepare_folder, write_json, write_text
-from rulerag.kg.graph import KnowledgeGraph
-from rulerag.ruleqa.builder import build
-from rulerag.ruleqa.dataset import RuleQADataset
-from rulerag.ruleqa.validation_split import validation_graph
+from rulerag.kg import KnowledgeGraph
+from rulerag.ruleqa import RuleQADataset, build, validation_graph
 from rulerag.types import Query
 
 __all__ = ["TABLES", "Row", "main", "tune"]

@@ -17,9 +17,9 @@ from benchmarks.plotting import COLORS, pyplot
 from benchmarks.retrieval_rows import row
 from rulerag.console import guarded
 from rulerag.errors import DataError
-from rulerag.evaluation.significance import LEVEL
+from rulerag.evaluation import LEVEL
 from rulerag.io import prepare_folder, read_json, write_text
-from rulerag.ruleqa.settings import GRAPHS
+from rulerag.ruleqa import GRAPHS
 
 __all__ = ["LINES", "Line", "main", "page"]
 

@@ -192,7 +192,7 @@ class GenerationError(RuleRAGError):
 class EmptyCompletionError(GenerationError):
     """A completion holds no answer: it is empty, null, or nothing can be read out of it.
 
-    A reader that abstains returns a :class:`~rulerag.types.Completion` without a text; that is an
+    A reader that abstains returns a :class:`~rulerag.Completion` without a text; that is an
     answer and no error.
     """
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 from rulerag.errors import ConfigError, RetrievalError
-from rulerag.kg.grounding.statements import Statements, compare
+from rulerag.kg.grounding import Statements, compare
 from rulerag.protocols import Generator, Guides, Retriever, RuleSelector
 from rulerag.rules import Rule
 from rulerag.types import Answer, Completion, GenerationRequest, Query, ScoredDocument
@@ -50,7 +50,7 @@ class RuleRAGPipeline:
     """Answers queries with documents and rules (RuleRAG, arXiv:2410.22353, section 3).
 
     Every answer that is no prediction also tells what the corpus states of its question, and which
-    rules support or contradict that (:attr:`~rulerag.types.Answer.stated`).
+    rules support or contradict that (:attr:`~rulerag.Answer.stated`).
 
     Args:
         retriever: finds documents; one that is a :class:`UnionRetriever` also reports its union.

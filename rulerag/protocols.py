@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from rulerag.kg.graph import FactTable
+    from rulerag.kg import FactTable
 
 __all__ = [
     "Arrival",

@@ -310,7 +310,7 @@ class RuleBank:
         """The union. Of a rule in several banks the counts are joined (:meth:`RuleQuality.joined`).
 
         Where counts differ those of the earlier bank stay. Rules are the same when their atoms are
-        equal; :func:`rulerag.mining.paths.canonical.merge_rules` knows rules of other tools again too.
+        equal; :func:`rulerag.mining.paths.merge_rules` knows rules of other tools again too.
 
         Args:
             others: further banks.

@@ -244,7 +244,7 @@ class Answer:
         union: every document found before the list was cut to its best, in the same order; empty
             where nothing was cut.
         stated: what documents state of the question and what the rules say beside it
-            (:func:`rulerag.kg.grounding.statements.compare`); empty for predictions.
+            (:func:`rulerag.kg.grounding.compare`); empty for predictions.
     """
 
     query: Query

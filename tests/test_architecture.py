@@ -229,7 +229,7 @@ def test_the_core_is_light_and_every_dependency_is_imported() -> None:
         for folder in ("rulerag", "benchmarks", "training")
         for file in (ROOT / folder).rglob("*.py")
     )
-    modules = {"faiss-cpu": "faiss", "huggingface-hub": "huggingface_hub"}
+    modules = {"faiss-cpu": "faiss", "scikit-learn": "sklearn"}
     for group, requirements in _requirements().items():
         for name in {requirement.name for requirement in requirements} - {"rulerag"}:
             module = modules.get(name, name.replace("-", "_"))

@@ -20,19 +20,22 @@ import torch
 from tqdm import tqdm
 
 from rulerag.arrays import Doubles, Longs
-from rulerag.assembly.build import make_retriever, make_selector
-from rulerag.assembly.presets import experiment
-from rulerag.composition.config import Config
-from rulerag.composition.registry import innermost
+from rulerag.assembly import experiment, make_retriever, make_selector
+from rulerag.composition import Config, innermost
 from rulerag.console import guarded
 from rulerag.errors import EmptyDataError
-from rulerag.evaluation.metrics import AnswerMatcher
+from rulerag.evaluation import AnswerMatcher
 from rulerag.io import read_json
-from rulerag.retrieval.guided.merging.control import PooledRetriever, check_rows
-from rulerag.retrieval.guided.merging.hits import SearchHits
-from rulerag.retrieval.guided.merging.learned import FEATURES, LearnedMerger, MergeWeights
-from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
-from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.retrieval.guided import RuleGuidedRetriever
+from rulerag.retrieval.guided.merging import (
+    FEATURES,
+    LearnedMerger,
+    MergeWeights,
+    PooledRetriever,
+    SearchHits,
+    check_rows,
+)
+from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Query
 
 __all__ = ["Asked", "ask", "fine_tuning_queries", "fit", "learn_weights", "main", "recall_at"]

@@ -1,7 +1,8 @@
 """The composition root: a configuration becomes objects here and nowhere else.
 
 :class:`Builder` walks nested sections: each is a component of the registry, its keys become
-arguments, the parameters named in :data:`~rulerag.composition.registry.SHARED` are filled from the dataset.
+arguments, the parameters named in :data:`~rulerag.composition.registry.SHARED` are filled from the
+dataset.
 """
 
 from __future__ import annotations
@@ -12,12 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rulerag.composition.config import Config
-from rulerag.composition.registry import FAMILIES, Entry, find, names
+from rulerag.composition import FAMILIES, Config, Entry, find, names
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.protocols import Generator, Retriever, RuleMiner, RuleSelector
-from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.ruleqa import RuleQADataset
 from rulerag.rules import RuleBank
 
 __all__ = [
@@ -187,7 +187,7 @@ def _resources(dataset: RuleQADataset, options: Options) -> dict[str, Callable[[
     """What components may ask for, of a dataset and a run."""
 
     def known() -> Any:
-        from rulerag.generation.candidate_reader import answers_by_relation
+        from rulerag.generation import answers_by_relation
 
         return answers_by_relation(dataset.corpus)
 

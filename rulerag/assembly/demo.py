@@ -12,20 +12,17 @@ from tqdm import tqdm
 
 from rulerag.assembly.build import make_miner, make_pipeline
 from rulerag.assembly.presets import preset
-from rulerag.composition.config import Config
-from rulerag.evaluation.page.html import rule_rows, write_report
-from rulerag.evaluation.runner import run_experiment
-from rulerag.evaluation.tables import results_table
-from rulerag.explanation.report.explain import explain_answer
-from rulerag.explanation.report.narrative import AnswerExplanation
+from rulerag.composition import Config
+from rulerag.evaluation import results_table, run_experiment
+from rulerag.evaluation.page import rule_rows, write_report
+from rulerag.explanation.report import AnswerExplanation, explain_answer
 from rulerag.io import write_json, write_jsonl
-from rulerag.kg.verbalization import Verbalizer
+from rulerag.kg import Verbalizer
 from rulerag.output_folder import output_folder
 from rulerag.pipeline import RuleRAGPipeline
-from rulerag.ruleqa.dataset import RuleQADataset
-from rulerag.ruleqa.questions import graph_labels, queries_from_facts
+from rulerag.ruleqa import RuleQADataset, graph_labels, queries_from_facts
 from rulerag.rules import RuleBank
-from rulerag.synthetic.world import World
+from rulerag.synthetic import World
 from rulerag.types import Answer, Query
 
 __all__ = ["MiningCheck", "check_mining", "mine_world", "run_demo", "world_dataset"]

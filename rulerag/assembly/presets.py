@@ -17,19 +17,20 @@ from typing import Any
 
 import rulerag
 from rulerag.assembly.build import TOP_KEYS
-from rulerag.composition.config import (
+from rulerag.composition import (
     Config,
     frozen,
+    known_keys,
     load_config,
     merged_values,
+    names,
     parse_override,
     read_values,
 )
-from rulerag.composition.registry import known_keys, names
 from rulerag.errors import ConfigError, did_you_mean
-from rulerag.generation.huggingface.load import NANO_LLAMA
+from rulerag.generation.huggingface import NANO_LLAMA
 from rulerag.io import read_json
-from rulerag.retrieval.base.fusion import check_method
+from rulerag.retrieval.base import check_method
 
 __all__ = ["CONFIGS", "RULES", "experiment", "fragments", "method", "preset"]
 
@@ -107,7 +108,8 @@ def method(
         name: ``<retriever>__<generator>``.
         benchmark: a file of ``configs/datasets/``, or another name: then nothing differs, but for
             what ``static`` says.
-        overrides: ``key=value``, see :func:`~rulerag.composition.config.load_config`; every key of a component
+        overrides: ``key=value``, see :func:`~rulerag.composition.load_config`; every key of a
+            component
             may be set.
         static: whether a dataset of another name has no dates.
 

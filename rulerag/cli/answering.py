@@ -31,9 +31,8 @@ from rulerag.cli.common import (
 )
 from rulerag.errors import ConfigError
 from rulerag.io import write_jsonl
-from rulerag.kg.grounding.statements import statement_lines
-from rulerag.ruleqa.dataset import RuleQADataset
-from rulerag.ruleqa.questions import parse_question
+from rulerag.kg.grounding import statement_lines
+from rulerag.ruleqa import RuleQADataset, parse_question
 from rulerag.text import exact_match
 from rulerag.types import Answer, Query
 

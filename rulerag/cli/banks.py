@@ -10,13 +10,12 @@ import typer
 
 from rulerag.cli.common import say
 from rulerag.errors import ConfigError
-from rulerag.mining.pruning.scores import DEFAULT_SCORE, SCORES, check_score, top_rules
-from rulerag.mining.pruning.subsumption import prune_subsumed
-from rulerag.mining.runtime.thresholds import check_count
+from rulerag.mining.pruning import DEFAULT_SCORE, SCORES, check_score, prune_subsumed, top_rules
+from rulerag.mining.runtime import check_count
 from rulerag.rules import RuleBank
 
 if TYPE_CHECKING:
-    from rulerag.kg.graph import FactTable, KnowledgeGraph
+    from rulerag.kg import FactTable, KnowledgeGraph
 
 __all__ = ["PruneCoveredOption", "PruneOption", "ScoreOption", "Smaller", "load_bank"]
 
@@ -74,7 +73,7 @@ class Smaller:
                 raise ConfigError(
                     "needs the graph of the rules", key="prune-covered", hint="--kg FOLDER"
                 )
-            from rulerag.mining.pruning.coverage import prune_covered  # loads numba
+            from rulerag.mining.pruning import prune_covered  # loads numba
 
             bank = _told("predicting something new", bank, prune_covered(bank, facts))
         if self.per_head is not None:
@@ -94,7 +93,7 @@ def load_bank(file: Path, format: str = "auto", graph: KnowledgeGraph | None = N
     Raises:
         ConfigError: TLogic's format without a graph.
     """
-    from rulerag.mining.formats.files import detect_format, import_rules
+    from rulerag.mining.formats import detect_format, import_rules
 
     if format == "auto":
         # A bank of no rules is an empty file, which tells no format.

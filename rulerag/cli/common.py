@@ -13,13 +13,12 @@ from typing import Annotated, Any
 
 import typer
 
-from rulerag.assembly.build import Options, make_pipeline, open_dataset
-from rulerag.assembly.presets import experiment, fragments, preset
-from rulerag.composition.config import Config
+from rulerag.assembly import Options, experiment, fragments, make_pipeline, open_dataset, preset
+from rulerag.composition import Config
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
 from rulerag.io import STANDARD_OUTPUT, check_output
 from rulerag.pipeline import RuleRAGPipeline
-from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Query
 
 __all__ = [
@@ -120,12 +119,12 @@ class Target:
 
     Args:
         place: the folder or the file.
-        retriever: see :func:`~rulerag.assembly.presets.preset`, like the next two; None where not given.
+        retriever: see :func:`~rulerag.assembly.preset`, like the next two; None where not given.
         rules: see there.
         top_k: see there.
         query_set: the queries to ask; for an experiment in place of its own.
         index: a built index.
-        encoder: see :func:`~rulerag.assembly.presets.preset`, like the next two.
+        encoder: see :func:`~rulerag.assembly.preset`, like the next two.
         fusion: see there.
         generator: see there.
     """
@@ -223,7 +222,7 @@ def open_pipeline(
         choose: gives the queries to ask; called before anything costly is built.
         index: a built index.
         progress: show progress bars.
-        keep_union: as in :class:`~rulerag.pipeline.RuleRAGPipeline`.
+        keep_union: as in :class:`~rulerag.RuleRAGPipeline`.
     """
     started = time.perf_counter()
     dataset = open_dataset(config)

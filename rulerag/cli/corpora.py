@@ -26,7 +26,7 @@ from rulerag.cli.common import (
     say,
     show_progress,
 )
-from rulerag.composition.registry import retriever_name
+from rulerag.composition import retriever_name
 from rulerag.errors import ConfigError, DataError, OutputError
 from rulerag.io import check_folder, read_records
 from rulerag.types import Document, Query, ScoredDocument
@@ -76,19 +76,19 @@ def index(
 
 
 def _bm25(documents: list[Document], out: Path, **options: Any) -> None:
-    from rulerag.retrieval.lexical.bm25 import BM25Retriever
+    from rulerag.retrieval.lexical import BM25Retriever
 
     BM25Retriever(documents, **options).save(out)
 
 
 def _lucene(documents: list[Document], out: Path, **options: Any) -> None:
-    from rulerag.retrieval.lexical.lucene import LuceneRetriever
+    from rulerag.retrieval.lexical import LuceneRetriever
 
     LuceneRetriever.build(documents, out, **options).close()
 
 
 def _dense(documents: list[Document], out: Path, **options: Any) -> None:
-    from rulerag.retrieval.dense.from_names import open_dense
+    from rulerag.retrieval.dense import open_dense
 
     open_dense(documents, **options).save(out)
 
@@ -125,7 +125,7 @@ def retrieve(
 ) -> None:
     """Run retrieval for the queries of a dataset."""
     from rulerag.pipeline import UnionRetriever
-    from rulerag.retrieval.base.runs import write_run
+    from rulerag.retrieval.base import write_run
 
     check_outputs(out)
     config = Target(dataset, retriever, rules, top_k, query_set, index, encoder, fusion).config(
@@ -157,7 +157,7 @@ def retrieve(
 
 def _recall(queries: Sequence[Query], found: Sequence[Sequence[ScoredDocument]]) -> str:
     """The answer recall of the queries whose answers are known, in words."""
-    from rulerag.evaluation.metrics import AnswerMatcher
+    from rulerag.evaluation import AnswerMatcher
 
     matcher = AnswerMatcher()
     ranks = [

@@ -29,8 +29,8 @@ def fetch(
 
     A file that is there and right is left alone, so an interrupted download goes on where it was.
     """
-    from rulerag.data.download import fetch as fetch_files
-    from rulerag.data.download import known_sources
+    from rulerag.data import fetch as fetch_files
+    from rulerag.data import known_sources
 
     if show:
         for known, source in known_sources().items():

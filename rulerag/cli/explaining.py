@@ -39,12 +39,12 @@ from rulerag.cli.common import (
 from rulerag.errors import ConfigError
 from rulerag.io import write_jsonl
 from rulerag.pipeline import RuleRAGPipeline
-from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Answer, Document, Query
 
 if TYPE_CHECKING:
-    from rulerag.explanation.probing.predicates import Predicate
-    from rulerag.explanation.report.narrative import AnswerExplanation
+    from rulerag.explanation.probing import Predicate
+    from rulerag.explanation.report import AnswerExplanation
     from rulerag.protocols import Generator
 
 __all__ = ["explain"]
@@ -134,12 +134,15 @@ def explain(
     quiet: QuietOption = False,
 ) -> None:
     """Explain answers: guiding rules, documents, minimal retention and omission rules."""
-    from rulerag.explanation.faithfulness.rules import mean_rule_faithfulness
-    from rulerag.explanation.probing.asking import VotingGenerator, refuse_another_answer
-    from rulerag.explanation.probing.cache import AnswerCache
-    from rulerag.explanation.probing.log_probability import check_value
-    from rulerag.explanation.probing.predicates import predicate_pair
-    from rulerag.explanation.report.explain import ExplainSettings, explain_answer
+    from rulerag.explanation.faithfulness import mean_rule_faithfulness
+    from rulerag.explanation.probing import (
+        AnswerCache,
+        VotingGenerator,
+        check_value,
+        predicate_pair,
+        refuse_another_answer,
+    )
+    from rulerag.explanation.report import ExplainSettings, explain_answer
 
     check_outputs(out, html)
     settings = ExplainSettings.read(
@@ -221,7 +224,7 @@ def _write(
     html: Path | None,
 ) -> None:
     """The records and the page, where they are wanted."""
-    from rulerag.evaluation.page.html import write_report
+    from rulerag.evaluation.page import write_report
 
     records = [explanation.to_json() for explanation in explanations]
     if out is not None:
@@ -248,8 +251,8 @@ def _rerun(
 
     Retrieval is put together anew, so that nothing of them is left; the reader stays.
     """
-    from rulerag.assembly.build import make_retriever, make_selector
-    from rulerag.explanation.report.rerun import rerun_retrieval
+    from rulerag.assembly import make_retriever, make_selector
+    from rulerag.explanation.report import rerun_retrieval
 
     config, whole, pipeline = chosen.config(), opened.dataset, opened.pipeline
 

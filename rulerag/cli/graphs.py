@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rulerag.assembly.build import make_miner
+from rulerag.assembly import make_miner
 from rulerag.cli.banks import (
     PruneCoveredOption,
     PruneOption,
@@ -17,12 +17,12 @@ from rulerag.cli.banks import (
     load_bank,
 )
 from rulerag.cli.common import QuietOption, check_outputs, say, show_progress, table
-from rulerag.composition.registry import find
+from rulerag.composition import find
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
-from rulerag.kg.graph import KnowledgeGraph
-from rulerag.mining.paths.canonical import merge_rules
-from rulerag.mining.runtime.thresholds import check_count, check_fraction
-from rulerag.parallel.backends import backend as make_backend
+from rulerag.kg import KnowledgeGraph
+from rulerag.mining.paths import merge_rules
+from rulerag.mining.runtime import check_count, check_fraction
+from rulerag.parallel import backend as make_backend
 from rulerag.rules import RuleBank, readable
 
 __all__ = ["mine", "rules"]
@@ -122,7 +122,7 @@ def mine(
     started = time.perf_counter()
     bank = engine.mine(facts)
     seconds = time.perf_counter() - started
-    from rulerag.mining.formats.files import export_rules
+    from rulerag.mining.formats import export_rules
 
     say(
         f"{len(bank):,} rules for {len(bank.head_relations)} of {len(graph.relations)} relations "
@@ -205,7 +205,7 @@ def rules(
     chosen = bank if head is None else bank.filter(heads={_relation(bank, head)})
     _show(bank, chosen, top, head)
     if out is not None:
-        from rulerag.mining.formats.files import export_rules
+        from rulerag.mining.formats import export_rules
 
         export_rules(chosen, out, out_format, graph)
         say(f"{len(chosen):,} rules → {out}")

@@ -10,7 +10,7 @@ import typer
 
 from rulerag.cli.common import QuietOption, say, show_progress
 from rulerag.output_folder import output_folder
-from rulerag.ruleqa.settings import BENCHMARKS, VARIANTS, RuleQASettings, read_settings
+from rulerag.ruleqa import BENCHMARKS, VARIANTS, RuleQASettings, read_settings
 
 __all__ = ["build", "check", "table"]
 
@@ -37,9 +37,9 @@ def build(
     A graph without splits gets some, and thresholds are chosen that leave some rules; the dataset
     states both.
     """
-    from rulerag.kg.graph import KnowledgeGraph
-    from rulerag.ruleqa.builder import build as build_dataset
-    from rulerag.ruleqa.card import card_files
+    from rulerag.kg import KnowledgeGraph
+    from rulerag.ruleqa import build as build_dataset
+    from rulerag.ruleqa import card_files
 
     given = read_settings(changes or ())
     command = [f"{program} build", *([f"--name {name}"] if name else [])]
@@ -78,8 +78,7 @@ build.__doc__ = f"{build.__doc__}\n    \b\n    Settings (KEY=VALUE):\n" + "".joi
 
 def check(folder: Annotated[Path, typer.Argument(help="a dataset folder")]) -> None:
     """Prove that a dataset does not leak its answers."""
-    from rulerag.ruleqa.check import check_leakage
-    from rulerag.ruleqa.dataset import RuleQADataset
+    from rulerag.ruleqa import RuleQADataset, check_leakage
 
     for line in check_leakage(RuleQADataset.load(folder)):
         say(f"ok  {line}")
@@ -93,7 +92,7 @@ def table(
 ) -> None:
     """Sizes and ceilings of built datasets, beside the published sizes."""
     from rulerag.io import prepare_folder, write_json, write_text
-    from rulerag.ruleqa.card import size_table, table_row
+    from rulerag.ruleqa import size_table, table_row
 
     rows = [table_row(folder) for folder in folders]
     if out is None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rulerag.assembly.presets import experiment as load_experiment
+from rulerag.assembly import experiment as load_experiment
 from rulerag.cli.common import (
     IndexOption,
     LimitOption,
@@ -47,7 +47,7 @@ def evaluate(
     quiet: QuietOption = False,
 ) -> None:
     """Run one experiment; a rerun resumes what was interrupted."""
-    from rulerag.evaluation.runner import run_experiment
+    from rulerag.evaluation import run_experiment
     from rulerag.output_folder import output_folder
 
     if Path(experiment).is_dir():
@@ -83,7 +83,7 @@ def evaluate(
 
 def _tell(name: str, result: dict[str, Any]) -> None:
     """The metrics of a run, and what was expected of it."""
-    from rulerag.evaluation.tables import expected_rows, format_value
+    from rulerag.evaluation import expected_rows, format_value
 
     queries = "query" if result["num_queries"] == 1 else "queries"
     say(f"{name}, {result['num_queries']:,} {queries}, {result['seconds']['total']:.1f} s")
@@ -107,6 +107,6 @@ def demo(
     quiet: QuietOption = False,
 ) -> None:
     """Mine, retrieve, read and explain on embedded worlds that know their own truth."""
-    from rulerag.assembly.demo import run_demo
+    from rulerag.assembly import run_demo
 
     run_demo(out, num_facts=facts, seed=seed, progress=show_progress(quiet), say=say)

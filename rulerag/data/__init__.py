@@ -1,1 +1,12 @@
 """Public data sets: where each comes from and how it is fetched (:mod:`~rulerag.data.download`)."""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.data.download import fetch, known_sources, source_of
+
+__all__ = ["fetch", "known_sources", "source_of"]
+
+__getattr__ = front_door(__name__)

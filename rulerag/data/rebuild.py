@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rulerag.io import read_lines
-from rulerag.kg.readers.intervals import IntervalFacts
+from rulerag.kg.readers import IntervalFacts
 
 __all__ = ["REBUILT"]
 

@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from rulerag import __version__
-from rulerag.composition.config import Config
-from rulerag.composition.registry import retriever_name
+from rulerag.composition import Config, retriever_name
 from rulerag.errors import (
     DataFormatError,
     EmptyDataError,
@@ -46,11 +45,11 @@ from rulerag.io import (
     write_text,
 )
 from rulerag.output_folder import output_folder
-from rulerag.retrieval.base.runs import write_run
+from rulerag.retrieval.base import write_run
 from rulerag.types import Document, ScoredDocument
 
 if TYPE_CHECKING:
-    from rulerag.ruleqa.dataset import RuleQADataset
+    from rulerag.ruleqa import RuleQADataset
     from rulerag.types import Answer, Query
 
 __all__ = ["AnsweringPipeline", "code_fingerprint", "run_experiment", "versions"]

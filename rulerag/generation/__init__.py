@@ -1,1 +1,20 @@
-"""Readers: generators that answer from documents and rules."""
+"""Generators: they answer a question from documents and rules.
+
+``symbolic_reader`` and ``candidate_reader`` need no model, ``huggingface`` runs one in this
+process, ``openai_compatible`` asks a server, ``hybrid`` joins two and ``verified_thought`` holds
+the chain-of-thought baselines. ``prompts`` is how requests become text.
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.generation.candidate_reader import answers_by_relation
+    from rulerag.generation.hybrid import HybridReader
+    from rulerag.generation.openai_compatible import OpenAICompatibleGenerator
+    from rulerag.generation.symbolic_reader import SymbolicReader
+
+__all__ = ["HybridReader", "OpenAICompatibleGenerator", "SymbolicReader", "answers_by_relation"]
+
+__getattr__ = front_door(__name__)

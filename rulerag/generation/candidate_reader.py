@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
-from rulerag.composition.registry import register
+from rulerag.composition import register
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
-from rulerag.kg.grounding.statements import Statements
+from rulerag.kg.grounding import Statements
 from rulerag.types import Candidate, Completion, Document, GenerationRequest, GroundedAtom
 
 __all__ = ["CandidateReader", "answers_by_relation"]
@@ -34,10 +34,10 @@ class CandidateReader:
     corpus has most often as an object of the asked relation; of equal ones the first. A document
     at place p (from 1) gives its candidate ``1 / p ** rank_discount``; the candidate with most
     wins, of equal ones the one that comes first. This is how
-    :class:`~rulerag.retrieval.guided.merging.learned.LearnedMerger` sees documents, whose lists it reads
+    :class:`~rulerag.retrieval.guided.merging.LearnedMerger` sees documents, whose lists it reads
     best. It abstains, with an empty answer, where no document names another entity.
 
-    What documents state of the question (:class:`~rulerag.kg.grounding.statements.Statements`) comes before
+    What documents state of the question (:class:`~rulerag.kg.grounding.Statements`) comes before
     all other candidates, whatever they weigh; it has no such precedence in a prediction.
 
     Args:

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.composition.registry import register
+from rulerag.composition import register
 from rulerag.errors import ConfigError
-from rulerag.generation.prompts.citations import Citation, citation_of
-from rulerag.generation.prompts.template import PromptTemplate
+from rulerag.generation.prompts import Citation, PromptTemplate, citation_of
 from rulerag.io import fingerprint_object
 from rulerag.protocols import Generator
 from rulerag.text import exact_match

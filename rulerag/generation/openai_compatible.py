@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
-from rulerag.composition.registry import register
+from rulerag.composition import register
 from rulerag.errors import (
     ConfigError,
     CutCompletionError,
@@ -27,7 +27,7 @@ from rulerag.errors import (
     MissingDependencyError,
     RefusedCompletionError,
 )
-from rulerag.generation.prompts.template import Prompt, PromptTemplate
+from rulerag.generation.prompts import Prompt, PromptTemplate
 from rulerag.io import fingerprint_object
 from rulerag.protocols import Arrival
 from rulerag.types import Completion, GenerationRequest
@@ -85,7 +85,7 @@ class OpenAICompatibleGenerator:
         api_key_env: the environment variable that holds the key.
         api: ``chat`` (``/chat/completions``) or ``completions`` (``/completions``, for models
             without a chat template).
-        template: the prompts (see :meth:`~rulerag.generation.prompts.template.PromptTemplate.of`).
+        template: the prompts (see :meth:`~rulerag.generation.prompts.PromptTemplate.of`).
         max_new_tokens: how long an answer may get.
         max_prompt_tokens: pack documents under this many tokens, each of three characters; None
             for no limit.

@@ -6,12 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from rulerag.composition.registry import register
+from rulerag.composition import register
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
-from rulerag.kg.grounding.bindings import FactIndex, ground
-from rulerag.kg.grounding.evidence import EvidenceModel, evidence_sum
-from rulerag.kg.grounding.statements import Statements
+from rulerag.kg.grounding import EvidenceModel, FactIndex, Statements, evidence_sum, ground
 from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.types import Candidate, Completion, Fact, GenerationRequest, GroundedAtom
 
@@ -44,14 +42,14 @@ class SymbolicReader:
 
     Every guiding rule is executed from the query's subject on the documents' facts from before
     the query's time. A grounding weighs ``confidence * recency`` (see
-    :class:`~rulerag.kg.grounding.evidence.EvidenceModel`), divided by ``place ** rank_discount``, where
+    :class:`~rulerag.kg.grounding.EvidenceModel`), divided by ``place ** rank_discount``, where
     ``place`` is the best place (from 1) of its documents in the list. Weights of one answer are
     joined by noisy-or; ties go to the more recent fact, then to the earlier document, then to the
     answer first in alphabetical order. A chain counts only where the documents hold a fact for
     every one of its atoms; a candidate tells which document grounds which. Where nothing fires it
     abstains with an empty answer.
 
-    What a document states of the question (:class:`~rulerag.kg.grounding.statements.Statements`) is taken as
+    What a document states of the question (:class:`~rulerag.kg.grounding.Statements`) is taken as
     it stands, with the greatest weight, and comes before what only rules lead to. In a prediction
     it has no such precedence: the guiding rules decide alone, and without rules the facts of the
     asked relation from before the query's time are read as one more rule.

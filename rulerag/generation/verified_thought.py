@@ -14,10 +14,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from rulerag.composition.registry import register
+from rulerag.composition import register
 from rulerag.errors import ConfigError
-from rulerag.generation.prompts.few_shot import ROWS as CASES
-from rulerag.generation.prompts.template import PromptTemplate
+from rulerag.generation.prompts import ROWS as CASES
+from rulerag.generation.prompts import PromptTemplate
 from rulerag.io import fingerprint_object
 from rulerag.protocols import Retriever, SamplingGenerator
 from rulerag.text import normalize_answer

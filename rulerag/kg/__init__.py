@@ -1,1 +1,19 @@
-"""Knowledge graphs: columns, loaders, labels, groundings, words."""
+"""Knowledge graphs as integer-coded columns, with names and labels at the edge.
+
+Read :mod:`~rulerag.kg.graph` first; ``readers`` open files, ``labels`` make names readable,
+``verbalization`` writes sentences, ``grounding`` joins rule bodies with facts.
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.kg.calendar import Calendar
+    from rulerag.kg.graph import FactTable, KnowledgeGraph
+    from rulerag.kg.verbalization import Verbalizer, query_text
+    from rulerag.kg.vocabulary import Vocabulary
+
+__all__ = ["Calendar", "FactTable", "KnowledgeGraph", "Verbalizer", "Vocabulary", "query_text"]
+
+__getattr__ = front_door(__name__)

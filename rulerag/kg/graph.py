@@ -16,7 +16,7 @@ from rulerag.arrays import Ints
 from rulerag.errors import DataFormatError, EmptyDataError
 from rulerag.io import fingerprint_object
 from rulerag.kg.calendar import Calendar
-from rulerag.kg.labels.candidates import entity_ladder, make_labels, relation_ladder
+from rulerag.kg.labels import entity_ladder, make_labels, relation_ladder
 from rulerag.kg.vocabulary import Vocabulary
 from rulerag.types import Fact
 

@@ -1,1 +1,5 @@
-"""Retrievers, rule selection and the rule-guided union."""
+"""Retrievers, and retrieval guided by rules.
+
+``lexical`` (BM25, Lucene), ``dense`` and ``symbolic`` search; ``base`` is what they share;
+``guided`` searches once for each rule that guides a query and merges what is found.
+"""

@@ -1,6 +1,55 @@
 """RuleQA: questions over one corpus with rules that guide them, built from a knowledge graph.
 
 Read :mod:`~rulerag.ruleqa.dataset` first (what a dataset is and how its folder looks), then
-:mod:`~rulerag.ruleqa.builder` (how one is made from a graph), with the choices that the paper leaves
-open in :mod:`~rulerag.ruleqa.settings`.
+:mod:`~rulerag.ruleqa.builder` (how one is made from a graph), with the choices that the paper
+leaves open in :mod:`~rulerag.ruleqa.settings`.
 """
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.ruleqa.builder import build, mine
+    from rulerag.ruleqa.card import card_files, size_table, table_row
+    from rulerag.ruleqa.ceilings import CEILINGS
+    from rulerag.ruleqa.check import check_leakage
+    from rulerag.ruleqa.dataset import RuleQADataset
+    from rulerag.ruleqa.questions import graph_labels, parse_question, queries_from_facts
+    from rulerag.ruleqa.settings import (
+        BENCHMARKS,
+        GRAPHS,
+        PUBLISHED,
+        VARIANTS,
+        RuleQASettings,
+        check_settings,
+        known_settings,
+        read_settings,
+    )
+    from rulerag.ruleqa.validation_split import validation_graph, with_held_out
+
+__all__ = [
+    "BENCHMARKS",
+    "CEILINGS",
+    "GRAPHS",
+    "PUBLISHED",
+    "VARIANTS",
+    "RuleQADataset",
+    "RuleQASettings",
+    "build",
+    "card_files",
+    "check_leakage",
+    "check_settings",
+    "graph_labels",
+    "known_settings",
+    "mine",
+    "parse_question",
+    "queries_from_facts",
+    "read_settings",
+    "size_table",
+    "table_row",
+    "validation_graph",
+    "with_held_out",
+]
+
+__getattr__ = front_door(__name__)

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.verbalization import Verbalizer
+from rulerag.kg import KnowledgeGraph, Verbalizer
 from rulerag.ruleqa.ceilings import ceilings
 from rulerag.ruleqa.check import check_leakage
 from rulerag.ruleqa.dataset import RuleQADataset
@@ -148,7 +147,7 @@ def _mine_enough(
 def mine(graph: KnowledgeGraph, settings: RuleQASettings, *, progress: bool = False) -> RuleBank:
     """The rule bank R of a graph's training facts under a benchmark's settings."""
     if settings.miner == "tlogic":
-        from rulerag.mining.temporal.miner import TLogicMiner
+        from rulerag.mining.temporal import TLogicMiner
 
         bank = TLogicMiner(
             lengths=range(1, settings.max_atoms),
@@ -157,7 +156,7 @@ def mine(graph: KnowledgeGraph, settings: RuleQASettings, *, progress: bool = Fa
             progress=progress,
         ).mine(graph.train)
     else:
-        from rulerag.mining.amie.miner import AmieMiner
+        from rulerag.mining.amie import AmieMiner
 
         bank = AmieMiner(
             max_atoms=settings.max_atoms,

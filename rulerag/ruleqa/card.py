@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerag.data.download import source_of
+from rulerag.data import source_of
 from rulerag.errors import DataError, DataFormatError
 from rulerag.io import read_json, to_json
 from rulerag.ruleqa.ceilings import CEILINGS
@@ -63,7 +63,7 @@ def table_row(folder: Path) -> dict[str, Any]:
     """What the manifest of a built dataset states: name, fingerprint, seed, settings, statistics.
 
     Args:
-        folder: a dataset folder of :func:`rulerag.ruleqa.builder.build`.
+        folder: a dataset folder of :func:`rulerag.ruleqa.build`.
 
     Raises:
         DataError: the folder is missing.

@@ -67,7 +67,7 @@ class RuleQADataset:
         query_sets: named parts of the test queries, by ids (``balanced``); ``full`` is all of them.
         labels: ``{"entities": {raw name: label}, "relations": {…}}``.
         calendar: how timestamps read: ``{"unit", "origin", "step"}``, the arguments of
-            :class:`rulerag.kg.calendar.Calendar`; empty for static data.
+            :class:`rulerag.kg.Calendar`; empty for static data.
         name: what the dataset is called.
         settings: the builder's settings, JSON-like.
         seed: the builder's seed.

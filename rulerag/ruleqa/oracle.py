@@ -8,10 +8,8 @@ from dataclasses import replace
 import numpy as np
 from tqdm import tqdm
 
-from rulerag.kg.graph import FactTable, KnowledgeGraph
-from rulerag.kg.grounding.index import TableIndex
-from rulerag.kg.grounding.joins import RulePlans
-from rulerag.kg.verbalization import Verbalizer
+from rulerag.kg import FactTable, KnowledgeGraph, Verbalizer
+from rulerag.kg.grounding import RulePlans, TableIndex
 from rulerag.ruleqa.dataset import Qrels
 from rulerag.rules import Rule, RuleBank
 from rulerag.types import Document, Query

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from rulerag.errors import EmptyDataError
-from rulerag.kg.graph import KnowledgeGraph
+from rulerag.kg import KnowledgeGraph
 from rulerag.rules import RuleBank
 from rulerag.types import Query
 

@@ -7,9 +7,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
 from rulerag.errors import DataFormatError, UnknownNameError, did_you_mean
-from rulerag.kg.calendar import Calendar
-from rulerag.kg.graph import FactTable, KnowledgeGraph
-from rulerag.kg.verbalization import Verbalizer, query_text
+from rulerag.kg import Calendar, FactTable, KnowledgeGraph, Verbalizer, query_text
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Query
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rulerag.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
-    from rulerag.kg.graph import KnowledgeGraph
+    from rulerag.kg import KnowledgeGraph
 
 __all__ = [
     "BENCHMARKS",

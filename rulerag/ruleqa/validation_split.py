@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.errors import EmptyDataError
-from rulerag.kg.graph import FactTable, KnowledgeGraph
-from rulerag.kg.readers.intervals import cut_times
+from rulerag.kg import FactTable, KnowledgeGraph
+from rulerag.kg.readers import cut_times
 
 __all__ = ["joined", "validation_graph", "with_held_out", "with_splits"]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from rulerag.errors import DataError, DataFormatError, FingerprintError
 from rulerag.io import atomic_write, fingerprint_file, prepare_folder, read_json, to_json
-from rulerag.kg.graph import FactTable, KnowledgeGraph
+from rulerag.kg import FactTable, KnowledgeGraph
 from rulerag.rules import Rule
 from rulerag.synthetic.planting import QUERY_KINDS, PlantedRule, QueryTruth
 from rulerag.synthetic.schema import WORLD_CALENDAR
@@ -33,7 +33,7 @@ def save_world(
     truths: Mapping[str, QueryTruth],
     made: Mapping[str, Any],
 ) -> None:
-    """Write a world; see :meth:`rulerag.synthetic.world.World.save`.
+    """Write a world; see :meth:`rulerag.synthetic.World.save`.
 
     Args:
         folder: where to write.
@@ -66,7 +66,7 @@ def save_world(
 
 
 def load_world(folder: str | Path) -> dict[str, Any]:
-    """The arguments of a world; see :meth:`rulerag.synthetic.world.World.load`."""
+    """The arguments of a world; see :meth:`rulerag.synthetic.World.load`."""
     source = Path(folder)
     path = source / _TRUTH
     if source.is_dir() and not path.exists():

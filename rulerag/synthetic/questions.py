@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rulerag.kg.verbalization import Verbalizer
-from rulerag.ruleqa.questions import queries_from_facts
+from rulerag.kg import Verbalizer
+from rulerag.ruleqa import queries_from_facts
 from rulerag.rules import Rule
 from rulerag.synthetic.world import World
 from rulerag.types import Document, Query

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rulerag.kg.calendar import Calendar
+from rulerag.kg import Calendar
 
 __all__ = ["SCHEMAS", "WORLD_CALENDAR", "Chain", "Clue", "Distractor", "RuleGroup", "Schema"]
 

@@ -1,6 +1,6 @@
 """Generated worlds: readable graphs of any size that know their own truth.
 
-A world is a :class:`~rulerag.kg.graph.KnowledgeGraph` about invented people, places, organisations
+A world is a :class:`~rulerag.kg.KnowledgeGraph` about invented people, places, organisations
 and works, in which rules of known confidence were planted. It knows every rule, and for every
 held-out fact the training facts that lead to it. Demo, tests and benchmarks use it in place of
 data that nobody can check by hand.
@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from rulerag.arrays import Longs
 from rulerag.errors import ConfigError, did_you_mean
-from rulerag.kg.calendar import Calendar
-from rulerag.kg.graph import FactTable, KnowledgeGraph, Vocabulary
+from rulerag.kg import Calendar, FactTable, KnowledgeGraph, Vocabulary
 from rulerag.rules import Rule, RuleBank, readable
 from rulerag.synthetic.draft import Draft, DraftColumns
 from rulerag.synthetic.files import load_world, save_world

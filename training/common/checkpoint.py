@@ -13,7 +13,7 @@ from rulerag.io import atomic_write, prepare_folder, read_json, write_json, writ
 from rulerag.output_folder import hold_folder
 
 if TYPE_CHECKING:
-    from rulerag.retrieval.dense.encoders.encoder import SentenceEncoder
+    from rulerag.retrieval.dense.encoders import SentenceEncoder
 
 __all__ = ["RunFolder", "TrainingError", "load_state", "save_state"]
 

@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerag.composition.config import Config, load_config
-from rulerag.composition.registry import known_keys
+from rulerag.composition import Config, known_keys, load_config
 from rulerag.console import guarded
 from rulerag.io import read_text
 

@@ -7,7 +7,7 @@ from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from rulerag.composition.config import Config
+from rulerag.composition import Config
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
 

@@ -11,17 +11,16 @@ import numpy.typing as npt
 import torch
 
 from rulerag.arrays import Floats
-from rulerag.evaluation.metrics import AnswerMatcher
+from rulerag.evaluation import AnswerMatcher
 from rulerag.protocols import Encoder, RuleSelector
-from rulerag.retrieval.base.corpus import Rows, scored_documents
-from rulerag.retrieval.dense.embeddings import embed_corpus
-from rulerag.retrieval.guided.known_answers import stated_first
-from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
-from rulerag.retrieval.symbolic.chain_completion import with_whole_chains
+from rulerag.retrieval.base import Rows, scored_documents
+from rulerag.retrieval.dense import embed_corpus
+from rulerag.retrieval.guided import RuleGuidedRetriever, stated_first
+from rulerag.retrieval.symbolic import with_whole_chains
 from rulerag.types import Document, Query, ScoredDocument
 
 if TYPE_CHECKING:
-    from rulerag.retrieval.dense.encoders.encoder import SentenceEncoder
+    from rulerag.retrieval.dense.encoders import SentenceEncoder
 
 __all__ = ["CorpusMatrix", "MatrixRetriever", "answer_recall"]
 

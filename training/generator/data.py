@@ -12,14 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.assembly.build import make_retriever, make_selector
-from rulerag.composition.config import Config
+from rulerag.assembly import make_retriever, make_selector
+from rulerag.composition import Config
 from rulerag.errors import EmptyDataError
-from rulerag.generation.prompts.citations import Citation, citation_of
-from rulerag.generation.prompts.few_shot import Case
-from rulerag.kg.grounding.bindings import FactIndex, ground
+from rulerag.generation.prompts import Case, Citation, citation_of
+from rulerag.kg.grounding import FactIndex, ground
 from rulerag.pipeline import RuleRAGPipeline
-from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Completion, GenerationRequest, Query
 from training.generator.settings import GeneratorSettings
 

@@ -11,9 +11,8 @@ from typing import Any
 import torch
 
 from rulerag.errors import ConfigError, GenerationError, MissingDependencyError
-from rulerag.generation.huggingface.generator import HuggingFaceGenerator
-from rulerag.generation.huggingface.load import Loading, open_model, shipped
-from rulerag.generation.prompts.few_shot import Case
+from rulerag.generation.huggingface import HuggingFaceGenerator, Loading, open_model, shipped
+from rulerag.generation.prompts import Case
 from training.generator.data import Instruction
 from training.generator.loss import IGNORED
 from training.generator.settings import GeneratorSettings

@@ -19,11 +19,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rulerag.composition.config import Config
+from rulerag.composition import Config
 from rulerag.errors import ConfigError
-from rulerag.generation.huggingface.load import NANO_LLAMA, stated_template
+from rulerag.generation.huggingface import NANO_LLAMA, stated_template
 from rulerag.io import read_json, write_json, write_text
-from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.ruleqa import RuleQADataset
 from training.common.checkpoint import RunFolder
 from training.common.command import run_training, write_card
 from training.common.processes import Processes, first_process

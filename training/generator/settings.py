@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
-from rulerag.composition.config import Config
-from rulerag.generation.huggingface.load import stated_template
-from rulerag.generation.prompts.compact_template import CompactTemplate
-from rulerag.generation.prompts.template import PromptTemplate
+from rulerag.composition import Config
+from rulerag.generation.huggingface import stated_template
+from rulerag.generation.prompts import CompactTemplate, PromptTemplate
 from training.common.settings import Settings, setting
 
 __all__ = ["METHODS", "GeneratorSettings"]
 
 METHODS = ("rgft", "ssft")
 _SCHEDULES = ("linear", "cosine", "constant_with_warmup")
-# How documents are found for an example: the sections of an experiment file, read by rulerag.assembly.build.
+# How documents are found for an example: the sections of an experiment file, read by
+# rulerag.assembly.build.
 _RETRIEVAL = ("selector", "retriever")
 
 
@@ -45,7 +45,7 @@ class GeneratorSettings(Settings):
         tuning_share: share of the queries kept for validation.
         retrieval: how documents are found: the sections of an experiment file.
         top_k: documents of a prompt.
-        reader_rules: which rules a prompt shows (see :class:`~rulerag.pipeline.RuleRAGPipeline`).
+        reader_rules: which rules a prompt shows (see :class:`~rulerag.RuleRAGPipeline`).
         learning_rate: of AdamW at its peak.
         batch_size: examples of one forward pass of one process.
         accumulation: passes of one step.

@@ -14,8 +14,8 @@ from typing import Any
 import torch
 
 from rulerag.errors import GenerationError
-from rulerag.evaluation.metrics import answer_metrics, mean_metrics
-from rulerag.generation.huggingface.generator import HuggingFaceGenerator
+from rulerag.evaluation import answer_metrics, mean_metrics
+from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.io import write_text
 from rulerag.types import Answer, GenerationRequest
 from training.common.checkpoint import TrainingError

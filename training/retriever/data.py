@@ -13,13 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.errors import EmptyDataError
-from rulerag.evaluation.metrics import AnswerMatcher
-from rulerag.retrieval.base.deduplicate import latest_of
-from rulerag.retrieval.guided.chains import Step, Trail
-from rulerag.retrieval.guided.provenance import grounds
-from rulerag.retrieval.guided.query_text import append_rule
-from rulerag.retrieval.guided.selection import HeadRelationSelector
-from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.evaluation import AnswerMatcher
+from rulerag.retrieval.base import latest_of
+from rulerag.retrieval.guided import HeadRelationSelector, Step, Trail, append_rule, grounds
+from rulerag.ruleqa import RuleQADataset
 from rulerag.rules import Rule
 from rulerag.types import Document, Query
 from training.retriever.settings import RetrieverSettings
@@ -83,8 +80,9 @@ def prepare(dataset: RuleQADataset, settings: RetrieverSettings) -> TrainingData
     oracle documents; ``mixed`` both, for an encoder that must still read plain queries.
 
     A rule with several body atoms is searched hop by hop when it guides retrieval
-    (:mod:`rulerag.retrieval.guided.chains`), and makes one example for each of these searches: the first
-    atom asked about the query's subject, the next about an entity in between that lies on a proof.
+    (:mod:`rulerag.retrieval.guided.chains`), and makes one example for each of these searches: the
+    first atom asked about the query's subject, the next about an entity in between that lies on a
+    proof.
 
     Args:
         dataset: with judged queries in the split of the settings and, but for SSFT, rules.
@@ -260,7 +258,7 @@ def mine_hard_negatives(
         dataset: their corpus.
         per_example: how many each gets at most.
     """
-    from rulerag.retrieval.lexical.bm25 import BM25Retriever
+    from rulerag.retrieval.lexical import BM25Retriever
 
     row_of = {document.id: row for row, document in enumerate(dataset.corpus)}
     queries = [

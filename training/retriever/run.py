@@ -16,11 +16,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rulerag.composition.config import Config
+from rulerag.composition import Config
 from rulerag.errors import ConfigError
-from rulerag.retrieval.dense.encoders.encoder import SentenceEncoder
-from rulerag.retrieval.dense.encoders.load import load_encoder
-from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.retrieval.dense.encoders import SentenceEncoder, load_encoder
+from rulerag.ruleqa import RuleQADataset
 from training.common.checkpoint import RunFolder
 from training.common.command import run_training, write_card
 from training.common.processes import Processes, first_process

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rulerag.composition.config import Config
+from rulerag.composition import Config
 from training.common.processes import PRECISIONS
 from training.common.settings import Settings, setting
 

@@ -14,9 +14,9 @@ import torch
 from tqdm import tqdm
 
 from rulerag.errors import RetrievalError
-from rulerag.evaluation.metrics import AnswerMatcher
-from rulerag.retrieval.dense.encoders.encoder import SentenceEncoder
-from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.evaluation import AnswerMatcher
+from rulerag.retrieval.dense.encoders import SentenceEncoder
+from rulerag.ruleqa import RuleQADataset
 from training.common.checkpoint import RunFolder, TrainingError
 from training.common.losses import contrastive_loss, negatives_mask
 from training.common.processes import Processes

@@ -19,9 +19,7 @@ from rulerag.evaluation.page.svg import (
     recall_curves,
 )
 from rulerag.evaluation.tables import expected_rows, format_value, results_table
-from rulerag.explanation.records.shown import SUBSETS, ShownRule, percent
-from rulerag.explanation.records.trace import RuleTrace
-from rulerag.explanation.records.wording import capital, factored
+from rulerag.explanation.records import SUBSETS, RuleTrace, ShownRule, capital, factored, percent
 from rulerag.io import write_text
 from rulerag.rules import Rule
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from rulerag.explanation.records.trace import document_of
+from rulerag.explanation.records import document_of
 
 __all__ = ["confidence_mark", "document_roles", "evidence_flow", "recall_curves"]
 

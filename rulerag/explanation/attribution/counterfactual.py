@@ -17,14 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rulerag.errors import ExplanationError, ProbeBudgetError
-from rulerag.explanation.lattice.subsets import indices_of, level
-from rulerag.explanation.probing.engine import ProbeEngine, stopped
-from rulerag.explanation.probing.predicates import Predicate
-from rulerag.explanation.records.record import Record
-from rulerag.explanation.records.wording import listing
-from rulerag.explanation.source_rules.exact import MAX_EXACT_SOURCES
-from rulerag.explanation.source_rules.hitting_sets import RuleChanges
-from rulerag.explanation.source_rules.monotone_search import RuleOracle
+from rulerag.explanation.lattice import indices_of, level
+from rulerag.explanation.probing import Predicate, ProbeEngine, stopped
+from rulerag.explanation.records import Record, listing
+from rulerag.explanation.source_rules import MAX_EXACT_SOURCES, RuleChanges, RuleOracle
 
 __all__ = ["Counterfactuals", "counterfactual_sets"]
 

@@ -26,15 +26,14 @@ import numpy as np
 from rulerag.errors import ConfigError, ProbeBudgetError
 from rulerag.explanation.attribution.surrogate import fit_ridge
 from rulerag.explanation.attribution.values import Attribution, LinearSurrogate, SplitSurrogate
-from rulerag.explanation.lattice.subsets import (
+from rulerag.explanation.lattice import (
     indices_of,
     mask_of,
     minimal_transversals,
     random_masks,
 )
-from rulerag.explanation.probing.engine import ProbeEngine
-from rulerag.explanation.probing.values import Score, SetValue, valued
-from rulerag.explanation.source_rules.monotone_search import BorderSearch, RuleOracle
+from rulerag.explanation.probing import ProbeEngine, Score, SetValue, valued
+from rulerag.explanation.source_rules import BorderSearch, RuleOracle
 
 __all__ = ["LOG_MARGIN", "guided_surrogate"]
 

@@ -17,10 +17,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rulerag.errors import ConfigError, ExplanationError
-from rulerag.explanation.probing.predicates import Judge, Predicate
-from rulerag.explanation.probing.sources import Piece
-from rulerag.explanation.records.record import Record
-from rulerag.explanation.records.wording import shortened
+from rulerag.explanation.probing import Judge, Piece, Predicate
+from rulerag.explanation.records import Record, shortened
 from rulerag.protocols import Generator
 from rulerag.text import contains_answer, word_spans
 from rulerag.types import Document, GenerationRequest

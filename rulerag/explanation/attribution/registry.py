@@ -16,9 +16,7 @@ from rulerag.explanation.attribution.values import (
     leave_one_out,
     shapley_values,
 )
-from rulerag.explanation.probing.engine import ProbeEngine
-from rulerag.explanation.probing.predicates import Predicate
-from rulerag.explanation.probing.values import SetValue
+from rulerag.explanation.probing import Predicate, ProbeEngine, SetValue
 
 __all__ = ["ATTRIBUTIONS", "attributions", "check_methods"]
 

@@ -26,9 +26,8 @@ from rulerag.explanation.attribution.values import (
     SplitSurrogate,
     banzhaf_values,
 )
-from rulerag.explanation.lattice.subsets import full_mask, indices_of, mask_of
-from rulerag.explanation.probing.engine import ProbeEngine
-from rulerag.explanation.probing.values import Score, SetValue, valued
+from rulerag.explanation.lattice import full_mask, indices_of, mask_of
+from rulerag.explanation.probing import ProbeEngine, Score, SetValue, valued
 
 __all__ = ["fit_lasso", "fit_ridge", "linear_surrogate", "rule_surrogate"]
 

@@ -22,11 +22,9 @@ import numpy as np
 
 from rulerag.arrays import Doubles
 from rulerag.errors import ConfigError
-from rulerag.explanation.lattice.subsets import indices_of, mask_of
-from rulerag.explanation.probing.engine import ProbeEngine
-from rulerag.explanation.probing.sources import Source
-from rulerag.explanation.probing.values import Score, SetValue, valued
-from rulerag.explanation.records.record import Record
+from rulerag.explanation.lattice import indices_of, mask_of
+from rulerag.explanation.probing import ProbeEngine, Score, SetValue, Source, valued
+from rulerag.explanation.records import Record
 from rulerag.protocols import Encoder
 
 __all__ = ["Attribution", "LinearSurrogate", "banzhaf_values", "leave_one_out", "shapley_values"]

@@ -17,9 +17,9 @@ import numpy as np
 
 from rulerag.arrays import Doubles
 from rulerag.errors import ConfigError
-from rulerag.explanation.attribution.values import Attribution
-from rulerag.explanation.lattice.subsets import mask_of, random_masks
-from rulerag.explanation.probing.values import SetValue
+from rulerag.explanation.attribution import Attribution
+from rulerag.explanation.lattice import mask_of, random_masks
+from rulerag.explanation.probing import SetValue
 
 __all__ = [
     "comprehensiveness",

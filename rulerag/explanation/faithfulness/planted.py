@@ -13,13 +13,13 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from rulerag.errors import ConfigError
-from rulerag.explanation.lattice.subsets import (
+from rulerag.explanation.lattice import (
     indices_of,
     mask_of,
     minimal_elements,
     minimal_transversals,
 )
-from rulerag.explanation.probing.engine import ProbeEngine
+from rulerag.explanation.probing import ProbeEngine
 
 __all__ = ["PlantedAnswer"]
 

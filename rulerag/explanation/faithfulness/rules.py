@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean
 
-from rulerag.explanation.records.shown import strongest
-from rulerag.explanation.records.trace import document_of
-from rulerag.explanation.report.narrative import REST, AnswerExplanation
+from rulerag.explanation.records import document_of, strongest
+from rulerag.explanation.report import REST, AnswerExplanation
 from rulerag.types import Answer
 
 __all__ = ["claimed_rules", "mean_rule_faithfulness", "rule_faithfulness"]

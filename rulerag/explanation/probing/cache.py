@@ -1,9 +1,9 @@
 """Answers kept on disk: what was asked once, by any process, is not asked again.
 
 The key of an answer is what the generator reads of the request
-(:mod:`~rulerag.explanation.probing.asking`) with the generator's fingerprint (weights, template, decoding),
-so that another model or another prompt never meets an answer that is not its own. Beside the key
-stands which build of the model answered, where an endpoint tells (``system_fingerprint``).
+(:mod:`~rulerag.explanation.probing.asking`) with the generator's fingerprint (weights, template,
+decoding), so that another model or another prompt never meets an answer that is not its own. Beside
+the key stands which build of the model answered, where an endpoint tells (``system_fingerprint``).
 """
 
 from __future__ import annotations

@@ -21,8 +21,7 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError, RuleRAGError
-from rulerag.explanation.lattice.subsets import mask_of
-from rulerag.explanation.lattice.truth_tables import Masks, kept_indices
+from rulerag.explanation.lattice import Masks, kept_indices, mask_of
 from rulerag.explanation.probing.asking import (
     arrivals,
     endpoint_changed,

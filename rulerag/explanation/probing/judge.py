@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from rulerag.errors import ConfigError, EmptyCompletionError, PredicateError
 from rulerag.explanation.probing.asking import refuse_sampling_generator
 from rulerag.explanation.probing.predicates import OutputPredicate, is_correct
-from rulerag.explanation.records.wording import shortened
+from rulerag.explanation.records import shortened
 from rulerag.protocols import Generator
 from rulerag.text import normalize_answer
 from rulerag.types import GenerationRequest, Query

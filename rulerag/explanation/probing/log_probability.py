@@ -51,7 +51,7 @@ def _refuse_without_scores(generator: object) -> None:
 class ResponseScorer(WrappedGenerator):
     """A generator whose output is the log-probability that another writes one response.
 
-    Made for a :class:`~rulerag.explanation.probing.engine.ProbeEngine`: budget, cache and counts then hold
+    Made for a :class:`~rulerag.explanation.probing.ProbeEngine`: budget, cache and counts then hold
     for log-probabilities as they do for answers. Outputs are the numbers as texts, which
     ``float`` reads, and stand in the completions' scores too.
 

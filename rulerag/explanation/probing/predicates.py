@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.errors import ConfigError, GenerationError, PredicateError, did_you_mean
-from rulerag.explanation.records.wording import shortened
+from rulerag.explanation.records import shortened
 from rulerag.text import contains_answer, exact_match, normalize_answer
 
 __all__ = [

@@ -10,7 +10,7 @@ import numpy as np
 
 from rulerag.arrays import Doubles
 from rulerag.errors import ConfigError, PredicateError
-from rulerag.explanation.lattice.subsets import full_mask
+from rulerag.explanation.lattice import full_mask
 from rulerag.explanation.probing.engine import ProbeEngine
 from rulerag.explanation.probing.predicates import evaluated
 

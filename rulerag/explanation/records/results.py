@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rulerag.errors import ConfigError, did_you_mean
-from rulerag.explanation.lattice.subsets import indices_of
-from rulerag.explanation.lattice.truth_tables import Masks, SubsetFamily
+from rulerag.explanation.lattice import Masks, SubsetFamily, indices_of
 from rulerag.explanation.records.shown import SUBSETS, Certificate, ShownRule, percent
 from rulerag.explanation.records.wording import condition
 

@@ -15,34 +15,52 @@ from typing import Any, Literal, TypeVar, cast
 
 from pydantic import Field, model_validator
 
-from rulerag.composition.settings import Settings
+from rulerag.composition import Settings
 from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError
-from rulerag.explanation.attribution.counterfactual import counterfactual_sets
-from rulerag.explanation.attribution.registry import attributions, check_methods
-from rulerag.explanation.attribution.values import Attribution
-from rulerag.explanation.lattice.subsets import full_mask, mask_of
-from rulerag.explanation.probing.asking import VotingGenerator, refuse_another_answer
-from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
-from rulerag.explanation.probing.engine import ProbeEngine
-from rulerag.explanation.probing.log_probability import check_value, response_engine
-from rulerag.explanation.probing.predicates import (
+from rulerag.explanation.attribution import (
+    Attribution,
+    attributions,
+    check_methods,
+    counterfactual_sets,
+)
+from rulerag.explanation.lattice import full_mask, mask_of
+from rulerag.explanation.probing import (
+    AnswerCache,
+    CachedGenerator,
     OutputPredicate,
     Predicate,
+    ProbeEngine,
+    Source,
+    VotingGenerator,
+    check_value,
     describe,
+    group,
     matches_answer,
     negate,
+    partition,
+    refuse_another_answer,
+    response_engine,
 )
-from rulerag.explanation.probing.sources import Source, group, partition
-from rulerag.explanation.records.results import CertifiedRules, RuleHook, SourceRules
-from rulerag.explanation.records.shown import ShownRule
-from rulerag.explanation.records.trace import trace_documents, trace_rules
-from rulerag.explanation.records.wording import shortened
+from rulerag.explanation.records import (
+    CertifiedRules,
+    RuleHook,
+    ShownRule,
+    SourceRules,
+    shortened,
+    trace_documents,
+    trace_rules,
+)
 from rulerag.explanation.report.narrative import REST, AnswerExplanation
-from rulerag.explanation.source_rules.certified import CertifiedMiner
-from rulerag.explanation.source_rules.exact import MAX_EXACT_SOURCES, DualMiner
-from rulerag.explanation.source_rules.groups import GroupView, view_groups
-from rulerag.explanation.source_rules.hitting_sets import Duality, check_duality
-from rulerag.kg.grounding.statements import statement_lines
+from rulerag.explanation.source_rules import (
+    MAX_EXACT_SOURCES,
+    CertifiedMiner,
+    Duality,
+    DualMiner,
+    GroupView,
+    check_duality,
+    view_groups,
+)
+from rulerag.kg.grounding import statement_lines
 from rulerag.protocols import Generator
 from rulerag.text import contains_answer, normalize_answer
 from rulerag.types import Answer
@@ -64,12 +82,12 @@ class ExplainSettings(Settings):  # type: ignore[metaclass]
         confidence: with a validity, the probability that every bound stated is true, at least.
         seed: of the random subsets, with a validity or in attribution.
         subsets: with a validity, how random subsets are drawn: ``uniform`` or ``by-size``, as
-            :class:`~rulerag.explanation.source_rules.certified.CertifiedMiner` explains.
+            :class:`~rulerag.explanation.source_rules.CertifiedMiner` explains.
         max_probes: stop after so many probes with what is certain by then.
         attribution: methods that say what each source counts; see
             :data:`~rulerag.explanation.attribution.registry.ATTRIBUTIONS`.
         samples: how many random orders or subsets these ask, from 4; see
-            :func:`~rulerag.explanation.attribution.registry.attributions`.
+            :func:`~rulerag.explanation.attribution.attributions`.
         value: what these explain: the ``verdict`` of the predicate, 1 or 0, or the
             ``log-probability`` of what the generator wrote, from one that scores texts.
         counterfactuals: find the smallest removals that make the predicate fail too, and the

@@ -10,32 +10,30 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rulerag.explanation.attribution.counterfactual import Counterfactuals
-from rulerag.explanation.attribution.values import Attribution
-from rulerag.explanation.records.record import Record
-from rulerag.explanation.records.shown import (
+from rulerag.explanation.attribution import Attribution, Counterfactuals
+from rulerag.explanation.records import (
+    DocumentTrace,
+    Record,
+    RuleTrace,
     ShownRule,
     among,
     becomes,
-    certificates_of,
-    evidence,
-    holding,
-    strongest,
-    verdict,
-)
-from rulerag.explanation.records.trace import DocumentTrace, RuleTrace, document_of
-from rulerag.explanation.records.wording import (
     capital,
+    certificates_of,
+    document_of,
+    evidence,
     finding,
+    holding,
     in_words,
     listing,
     quoted,
     runs,
     shortened,
+    strongest,
     told_sets,
+    verdict,
 )
-from rulerag.explanation.source_rules.groups import GroupView
-from rulerag.explanation.source_rules.hitting_sets import Duality
+from rulerag.explanation.source_rules import Duality, GroupView
 
 __all__ = ["REST", "AnswerExplanation", "Rerun"]
 

@@ -11,9 +11,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from rulerag.errors import ExplanationError
-from rulerag.explanation.probing.predicates import Predicate, matches_answer
-from rulerag.explanation.records.shown import verdict
-from rulerag.explanation.records.trace import document_of
+from rulerag.explanation.probing import Predicate, matches_answer
+from rulerag.explanation.records import document_of, verdict
 from rulerag.explanation.report.narrative import AnswerExplanation, Rerun
 from rulerag.text import normalize_answer
 from rulerag.types import Answer, Document, Query

@@ -18,7 +18,7 @@ from fractions import Fraction
 from scipy.special import bdtr, betaincinv
 
 from rulerag.errors import ConfigError
-from rulerag.explanation.lattice.subsets import indices_of, mask_of
+from rulerag.explanation.lattice import indices_of, mask_of
 from rulerag.explanation.source_rules.monotone_search import RuleOracle, shrink
 
 __all__ = ["Certifier", "Evidence", "check_level", "lower_bound"]

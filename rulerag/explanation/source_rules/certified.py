@@ -11,11 +11,18 @@ import random
 from dataclasses import dataclass, replace
 
 from rulerag.errors import ConfigError, ProbeBudgetError, did_you_mean
-from rulerag.explanation.lattice.subsets import indices_of
-from rulerag.explanation.probing.engine import ProbeEngine, stopped
-from rulerag.explanation.probing.predicates import Predicate
-from rulerag.explanation.records.results import CertifiedRules, RuleHook, SourceRule, check_kind
-from rulerag.explanation.records.shown import SUBSETS, Certificate, Minimality, Smaller
+from rulerag.explanation.lattice import indices_of
+from rulerag.explanation.probing import Predicate, ProbeEngine, stopped
+from rulerag.explanation.records import (
+    SUBSETS,
+    Certificate,
+    CertifiedRules,
+    Minimality,
+    RuleHook,
+    Smaller,
+    SourceRule,
+    check_kind,
+)
 from rulerag.explanation.source_rules.certification import Certifier, Evidence, check_level
 from rulerag.explanation.source_rules.monotone_search import BorderSearch, RuleOracle
 

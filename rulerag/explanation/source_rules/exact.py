@@ -16,18 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.errors import ExplanationError, ProbeBudgetError
-from rulerag.explanation.lattice.subsets import full_mask, indices_of
-from rulerag.explanation.lattice.truth_tables import (
+from rulerag.explanation.lattice import (
     Masks,
     children,
+    full_mask,
+    indices_of,
     masks_of,
     table_of,
     without_child,
 )
-from rulerag.explanation.probing.engine import ProbeEngine, stopped
-from rulerag.explanation.probing.predicates import Judge, Predicate
-from rulerag.explanation.records.results import ExactRules, RuleHook, SourceRule, check_kind
-from rulerag.explanation.records.shown import Certificate
+from rulerag.explanation.probing import Judge, Predicate, ProbeEngine, stopped
+from rulerag.explanation.records import Certificate, ExactRules, RuleHook, SourceRule, check_kind
 
 __all__ = ["MAX_EXACT_SOURCES", "DualMiner", "MonoMiner"]
 
@@ -138,7 +137,7 @@ class _Search:
                 f"{self._num_sources} sources need up to {needed} to be decided exactly; the exact "
                 f"miners take {MAX_EXACT_SOURCES} at most",
                 hint="make fewer sources: keep some documents fixed, or group several into one "
-                "source (rulerag.explanation.probing.sources.group), or find rules with a statistical "
+                "source (rulerag.explanation.probing.group), or find rules with a statistical "
                 "guarantee (CertifiedMiner)",
             )
         self._kind = kind

@@ -11,15 +11,21 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rulerag.errors import ExplanationError
-from rulerag.explanation.lattice.subsets import mask_of
-from rulerag.explanation.probing.engine import ProbeEngine
-from rulerag.explanation.probing.predicates import Predicate
-from rulerag.explanation.probing.sources import Source
-from rulerag.explanation.records.record import Record
-from rulerag.explanation.records.results import SourceRules
-from rulerag.explanation.records.shown import ShownRule, certificates_of, evidence, holding
-from rulerag.explanation.records.trace import document_of, trace_documents, trace_rules
-from rulerag.explanation.records.wording import listing, runs
+from rulerag.explanation.lattice import mask_of
+from rulerag.explanation.probing import Predicate, ProbeEngine, Source
+from rulerag.explanation.records import (
+    Record,
+    ShownRule,
+    SourceRules,
+    certificates_of,
+    document_of,
+    evidence,
+    holding,
+    listing,
+    runs,
+    trace_documents,
+    trace_rules,
+)
 from rulerag.explanation.source_rules.certified import CertifiedMiner
 from rulerag.explanation.source_rules.exact import MAX_EXACT_SOURCES, MonoMiner
 from rulerag.types import Answer

@@ -25,14 +25,13 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rulerag.explanation.lattice.subsets import (
+from rulerag.explanation.lattice import (
     indices_of,
     mask_of,
     minimal_elements,
     minimal_transversals,
 )
-from rulerag.explanation.records.record import Record
-from rulerag.explanation.records.wording import listing, runs
+from rulerag.explanation.records import Record, listing, runs
 from rulerag.explanation.source_rules.monotone_search import BorderSearch, RuleOracle, shrink
 
 __all__ = ["Duality", "RuleChanges", "check_duality", "smallest_hitting_sets"]

@@ -26,10 +26,9 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from rulerag.explanation.lattice.subsets import full_mask, indices_of, mask_of, minimal_transversals
-from rulerag.explanation.probing.engine import ProbeEngine
-from rulerag.explanation.probing.predicates import Judge, Predicate
-from rulerag.explanation.records.results import check_kind
+from rulerag.explanation.lattice import full_mask, indices_of, mask_of, minimal_transversals
+from rulerag.explanation.probing import Judge, Predicate, ProbeEngine
+from rulerag.explanation.records import check_kind
 
 __all__ = ["BorderSearch", "RuleOracle", "shrink"]
 

@@ -13,12 +13,19 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.composition.registry import register
+from rulerag.composition import register
 from rulerag.errors import ConfigError, MissingDependencyError
-from rulerag.generation.huggingface.decoding.batches import Decoded, Ending, Limits, Tokens
-from rulerag.generation.huggingface.decoding.packed import PackedDecoder
-from rulerag.generation.huggingface.decoding.packed_model import PackedModel
-from rulerag.generation.huggingface.decoding.padded import Decoder, sampled_tokens, window_of
+from rulerag.generation.huggingface.decoding import (
+    Decoded,
+    Decoder,
+    Ending,
+    Limits,
+    PackedDecoder,
+    PackedModel,
+    Tokens,
+    sampled_tokens,
+    window_of,
+)
 from rulerag.generation.huggingface.identity import (
     Weights,
     adapter_identity,
@@ -37,8 +44,7 @@ from rulerag.generation.huggingface.load import (
     stated_template,
 )
 from rulerag.generation.huggingface.prompts import PromptEncoder
-from rulerag.generation.prompts.citations import Citation
-from rulerag.generation.prompts.template import Prompt, PromptTemplate
+from rulerag.generation.prompts import Citation, Prompt, PromptTemplate
 from rulerag.io import fingerprint_object
 from rulerag.types import Completion, GenerationRequest
 
@@ -52,11 +58,11 @@ class HuggingFaceGenerator:
     """Answers with a causal language model: greedy decoding of batched prompts.
 
     Equal prompts are read once. The rest is cut into batches by least work (see
-    :func:`~rulerag.generation.huggingface.decoding.batches.plan_batches`); what the prompts of a batch begin with in
-    common is computed once and its keys and values are shared. Answers do not depend on batches
-    or sharing, up to rounding. An answer ends at the end-of-text token, at a line break after some
-    text, or after ``max_new_tokens``; its score is the natural logarithm of its text's probability,
-    end included.
+    :func:`~rulerag.generation.huggingface.decoding.batches.plan_batches`); what the prompts of a
+    batch begin with in common is computed once and its keys and values are shared. Answers do not
+    depend on batches or sharing, up to rounding. An answer ends at the end-of-text token, at a line
+    break after some text, or after ``max_new_tokens``; its score is the natural logarithm of its
+    text's probability, end included.
 
     Args:
         model: a folder, a hub id, or an open model of transformers (then give ``tokenizer``). A
@@ -64,7 +70,7 @@ class HuggingFaceGenerator:
             default the small reader that is installed with rulerag.
         tokenizer: a folder, a hub id, or an open tokenizer; that of the model by default.
         adapter: the folder or hub id of a PEFT (LoRA) adapter.
-        template: the prompts (see :meth:`~rulerag.generation.prompts.template.PromptTemplate.of`); those
+        template: the prompts (see :meth:`~rulerag.generation.prompts.PromptTemplate.of`); those
             named in ``prompt.json`` of the model folder by default.
         max_new_tokens: how long an answer may get.
         max_input_tokens: how long a prompt may get; what the model's positions allow by default.

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from rulerag.generation.huggingface.decoding.batches import Tokens
+from rulerag.generation.huggingface.decoding import Tokens
 from rulerag.generation.huggingface.load import failure
-from rulerag.generation.prompts.template import Prompt, PromptTemplate
+from rulerag.generation.prompts import Prompt, PromptTemplate
 from rulerag.types import GenerationRequest
 
 __all__ = ["PromptEncoder"]

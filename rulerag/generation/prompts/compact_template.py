@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from rulerag.composition.registry import register
+from rulerag.composition import register
 from rulerag.generation.prompts.citations import Citation
 from rulerag.generation.prompts.parsing import first_answer
 from rulerag.generation.prompts.template import PromptTemplate

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rulerag.composition.config import Config
+from rulerag.composition import Config
 from rulerag.types import GenerationRequest
 
 __all__ = ["CASES", "ROWS", "Case"]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from rulerag.composition.registry import find, register
+from rulerag.composition import find, register
 from rulerag.errors import ConfigError, GenerationError
 from rulerag.generation.prompts.citations import Citation
 from rulerag.generation.prompts.few_shot import CASES, Case

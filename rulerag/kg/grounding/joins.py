@@ -1,6 +1,6 @@
 """Bindings of many rule bodies from one subject, as joins of sorted columns.
 
-:func:`~rulerag.kg.grounding.bindings.ground` tries one fact after the other, which is right for the facts of
+:func:`~rulerag.kg.grounding.ground` tries one fact after the other, which is right for the facts of
 ten documents. Here every step of every rule is one lookup in the sorted facts of a whole graph, and
 rules whose bodies have the same form take each step together.
 """

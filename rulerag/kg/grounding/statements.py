@@ -3,7 +3,7 @@
 A document that states the asked relation of the asked subject answers the question; a rule can only
 suggest an answer. So what is stated comes first, in retrieval and in reading, and a rule supports
 it, contradicts it, or adds to it. Questions for what no document can state, those of forecasting
-and completion benchmarks, say so (:attr:`rulerag.types.Query.prediction`) and are left alone.
+and completion benchmarks, say so (:attr:`rulerag.Query.prediction`) and are left alone.
 """
 
 from __future__ import annotations

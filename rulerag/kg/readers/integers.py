@@ -30,7 +30,8 @@ def read_ids(files: GraphFiles, columns: str | None) -> RawGraph:
 
     Args:
         files: the files.
-        columns: the order of triples, a key of :data:`~rulerag.kg.readers.detect.COLUMN_ORDERS`; ``hrt``
+        columns: the order of triples, a key of :data:`~rulerag.kg.readers.detect.COLUMN_ORDERS`;
+            ``hrt``
             when None.
 
     Raises:

@@ -17,7 +17,7 @@ from rulerag.arrays import Ints, Longs
 from rulerag.errors import ConfigError, DataFormatError
 from rulerag.io import excerpt, read_lines
 from rulerag.kg.calendar import Calendar
-from rulerag.kg.labels.known_graphs import recognise
+from rulerag.kg.labels import recognise
 from rulerag.kg.readers.detect import (
     COLUMN_ORDERS,
     GraphFiles,

@@ -1,7 +1,7 @@
-"""From files to a :class:`~rulerag.kg.graph.KnowledgeGraph`.
+"""From files to a :class:`~rulerag.kg.KnowledgeGraph`.
 
-A reader for each layout gives names and rows of ids (:class:`~rulerag.kg.readers.detect.RawGraph`); what
-all layouts share is done here: duplicates dropped, calendar found, labels made, notes taken.
+A reader for each layout gives names and rows of ids (:class:`~rulerag.kg.readers.detect.RawGraph`);
+what all layouts share is done here: duplicates dropped, calendar found, labels made, notes taken.
 """
 
 from __future__ import annotations
@@ -16,9 +16,15 @@ from rulerag.arrays import Ints
 from rulerag.errors import ConfigError, DataFormatError, EmptyDataError
 from rulerag.kg.calendar import Calendar
 from rulerag.kg.graph import FactTable, KnowledgeGraph
-from rulerag.kg.labels.candidates import entity_ladder, make_labels, relation_ladder
-from rulerag.kg.labels.files import find_labels, read_labels
-from rulerag.kg.labels.known_graphs import KnownGraph, recognise
+from rulerag.kg.labels import (
+    KnownGraph,
+    entity_ladder,
+    find_labels,
+    make_labels,
+    read_labels,
+    recognise,
+    relation_ladder,
+)
 from rulerag.kg.readers.detect import COLUMN_ORDERS, GraphFiles, RawGraph, find_graph
 from rulerag.kg.readers.integers import read_ids
 from rulerag.kg.readers.intervals import read_intervals

@@ -1,4 +1,4 @@
-"""Candidate rules as columns, before they become :class:`rulerag.rules.Rule` objects."""
+"""Candidate rules as columns, before they become :class:`rulerag.Rule` objects."""
 
 from __future__ import annotations
 

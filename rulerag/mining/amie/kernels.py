@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from rulerag.arrays import Ints, Longs
-from rulerag.mining.indexes.static_index import StaticIndex
-from rulerag.mining.runtime.jit import compiled
+from rulerag.mining.indexes import StaticIndex
+from rulerag.mining.runtime import compiled
 
 __all__ = ["count_bodies", "equal_groups", "parallel_sizes", "path_sizes"]
 

@@ -9,24 +9,28 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rulerag.composition.registry import register
+from rulerag.composition import register
 from rulerag.errors import ConfigError, MiningError
 from rulerag.mining.amie.candidates import CandidateRules
 from rulerag.mining.amie.one_atom import one_atom_candidates
 from rulerag.mining.amie.rules import build_rules, in_skyline
-from rulerag.mining.indexes.static_index import build_static_index
-from rulerag.mining.runtime.memory import amie_memory, check_limit, check_memory
-from rulerag.mining.runtime.tasks import TaskRunner, checkpoint_folder, thread_backend
-from rulerag.mining.runtime.thresholds import (
+from rulerag.mining.indexes import build_static_index
+from rulerag.mining.runtime import (
+    TaskRunner,
+    amie_memory,
     check_count,
     check_fraction,
+    check_limit,
+    check_memory,
+    checkpoint_folder,
+    thread_backend,
 )
 from rulerag.rules import RuleBank
 
 if TYPE_CHECKING:
-    from rulerag.kg.graph import FactTable
-    from rulerag.mining.indexes.static_index import Longs
-    from rulerag.parallel.backends import Backend
+    from rulerag.arrays import Longs
+    from rulerag.kg import FactTable
+    from rulerag.parallel import Backend
 
 __all__ = ["AmieMiner"]
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rulerag.mining.amie.candidates import CandidateRules, Shape
-from rulerag.mining.indexes.static_index import functional_on_object
+from rulerag.mining.indexes import functional_on_object
 
 if TYPE_CHECKING:
-    from rulerag.mining.indexes.static_index import Longs, StaticIndex
+    from rulerag.arrays import Longs
+    from rulerag.mining.indexes import StaticIndex
 
 __all__ = ["one_atom_candidates"]
 

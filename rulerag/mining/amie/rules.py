@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.mining.amie.candidates import CandidateRules, Shape
-from rulerag.mining.paths.canonical import place_of
+from rulerag.mining.paths import place_of
 from rulerag.rules import Atom, Rule, RuleQuality
 
 if TYPE_CHECKING:
-    from rulerag.kg.graph import Vocabulary
-    from rulerag.mining.indexes.static_index import Longs
+    from rulerag.arrays import Longs
+    from rulerag.kg import Vocabulary
 
 __all__ = ["build_rules", "in_skyline"]
 

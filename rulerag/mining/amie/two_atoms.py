@@ -17,12 +17,12 @@ import numpy as np
 from rulerag.arrays import Ints, Longs
 from rulerag.mining.amie.candidates import CandidateRules, Shape
 from rulerag.mining.amie.kernels import count_bodies, equal_groups, parallel_sizes, path_sizes
-from rulerag.mining.indexes.static_index import StaticIndex, functional_on_object
+from rulerag.mining.indexes import StaticIndex, functional_on_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rulerag.mining.runtime.tasks import Arrays, TaskRunner
+    from rulerag.mining.runtime import Arrays, TaskRunner
 
 __all__ = ["two_atom_candidates"]
 

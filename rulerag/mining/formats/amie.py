@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from rulerag.errors import DataFormatError
 from rulerag.io import atomic_write, read_text
-from rulerag.mining.paths.canonical import labelled_rule, normal_form
+from rulerag.mining.paths import labelled_rule, normal_form
 from rulerag.rules import Atom, Rule, RuleBank, RuleQuality, readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rulerag.kg.graph import KnowledgeGraph
+    from rulerag.kg import KnowledgeGraph
 
 __all__ = ["HEADER", "load_amie", "save_amie"]
 
@@ -194,7 +194,7 @@ def _plain(name: str) -> str:
 
 def _functional_variables(graph: KnowledgeGraph) -> dict[str, str]:
     """``-1`` where AMIE predicts from the subject (?a), ``-2`` where from the object (?b)."""
-    from rulerag.mining.indexes.static_index import build_static_index, functional_on_object
+    from rulerag.mining.indexes import build_static_index, functional_on_object
 
     on_object = functional_on_object(build_static_index(graph.train))
     return {

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from rulerag.errors import DataFormatError
 from rulerag.io import atomic_write, read_text
-from rulerag.mining.paths.canonical import labelled_rule, normal_form
+from rulerag.mining.paths import labelled_rule, normal_form
 from rulerag.rules import Atom, Rule, RuleBank, RuleQuality, readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rulerag.kg.graph import KnowledgeGraph
+    from rulerag.kg import KnowledgeGraph
 
 __all__ = ["load_anyburl", "save_anyburl"]
 

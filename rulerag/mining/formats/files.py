@@ -14,7 +14,7 @@ from rulerag.mining.formats.tlogic import load_tlogic, save_tlogic
 from rulerag.rules import RuleBank
 
 if TYPE_CHECKING:
-    from rulerag.kg.graph import KnowledgeGraph
+    from rulerag.kg import KnowledgeGraph
 
 __all__ = [
     "FORMATS",

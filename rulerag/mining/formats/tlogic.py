@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from rulerag.errors import DataFormatError
 from rulerag.io import atomic_write, read_text
-from rulerag.mining.paths.canonical import labelled_rule
-from rulerag.mining.paths.coded_rules import atoms_of_walk, walks_of
+from rulerag.mining.paths import atoms_of_walk, labelled_rule, walks_of
 from rulerag.rules import Rule, RuleBank, RuleQuality
 
 if TYPE_CHECKING:
-    from rulerag.kg.graph import KnowledgeGraph, Vocabulary
+    from rulerag.kg import KnowledgeGraph, Vocabulary
 
 __all__ = ["load_tlogic", "save_tlogic"]
 

@@ -11,7 +11,7 @@ from rulerag.arrays import Ints, Longs
 from rulerag.errors import MiningError
 
 if TYPE_CHECKING:
-    from rulerag.kg.graph import FactTable
+    from rulerag.kg import FactTable
 
 __all__ = ["StaticIndex", "build_static_index", "functional_on_object"]
 

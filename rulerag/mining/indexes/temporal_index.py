@@ -13,7 +13,7 @@ from rulerag.arrays import Ints, Longs
 from rulerag.errors import MiningError
 
 if TYPE_CHECKING:
-    from rulerag.kg.graph import FactTable
+    from rulerag.kg import FactTable
 
 __all__ = [
     "TemporalIndex",

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from rulerag.arrays import Ints
 from rulerag.mining.indexes.temporal_index import TemporalIndex
-from rulerag.mining.runtime.jit import compiled, inlined
+from rulerag.mining.runtime import compiled, inlined
 
 __all__ = ["NEVER", "find_group", "find_pair", "first_after", "last_at", "running_sums"]
 

@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.errors import ConfigError, MiningError
-from rulerag.mining.indexes.temporal_index import build_temporal_index
-from rulerag.mining.runtime.thresholds import check_fraction
+from rulerag.mining.indexes import build_temporal_index
+from rulerag.mining.runtime import check_fraction
 
 if TYPE_CHECKING:
-    from rulerag.kg.graph import FactTable
-    from rulerag.mining.indexes.temporal_index import Ints, Longs, TemporalIndex
+    from rulerag.arrays import Ints, Longs
+    from rulerag.kg import FactTable
+    from rulerag.mining.indexes import TemporalIndex
     from rulerag.rules import Rule
 
 __all__ = ["Candidates", "applied_rules", "in_parts", "index_at_time_zero", "known_facts"]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.errors import ConfigError, did_you_mean
-from rulerag.mining.indexes.temporal_index import build_temporal_index
+from rulerag.mining.indexes import build_temporal_index
 from rulerag.mining.inference.batching import (
     Candidates,
     applied_rules,
@@ -18,11 +18,11 @@ from rulerag.mining.inference.batching import (
     index_at_time_zero,
     known_facts,
 )
-from rulerag.mining.paths.coded_rules import code_rules, code_static_rules
-from rulerag.mining.runtime.thresholds import check_count, check_fraction
+from rulerag.mining.paths import code_rules, code_static_rules
+from rulerag.mining.runtime import check_count, check_fraction
 
 if TYPE_CHECKING:
-    from rulerag.kg.graph import FactTable
+    from rulerag.kg import FactTable
     from rulerag.rules import Rule
 
 __all__ = ["Candidates", "StaticApplication", "TemporalApplication"]
@@ -38,7 +38,7 @@ class TemporalApplication:
 
     Args:
         rules: temporal rules whose bodies are walks of up to three atoms; see
-            :func:`~rulerag.mining.paths.coded_rules.code_rules` on what each predicts.
+            :func:`~rulerag.mining.paths.code_rules` on what each predicts.
         facts: what is known, all over one vocabulary; of each query the facts before its time
             count.
         decay: TLogic's lambda, per time step of the graph's calendar.

@@ -14,18 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.arrays import Floats, Ints, Longs
-from rulerag.mining.indexes.temporal_index import TemporalIndex
-from rulerag.mining.indexes.temporal_kernels import NEVER
-from rulerag.mining.paths.body_paths import (
+from rulerag.mining.indexes import NEVER, TemporalIndex
+from rulerag.mining.paths import (
+    CodedRules,
     Reached,
     frontier_of,
     new_reached,
     reach,
+    two_hop_frontier,
     uses_frontier,
 )
-from rulerag.mining.paths.coded_rules import CodedRules
-from rulerag.mining.paths.two_hop_times import two_hop_frontier
-from rulerag.mining.runtime.jit import compiled
+from rulerag.mining.runtime import compiled
 
 __all__ = ["apply_rules"]
 

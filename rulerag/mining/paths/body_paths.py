@@ -11,11 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from rulerag.arrays import Ints, Longs
-from rulerag.mining.indexes.temporal_index import TemporalIndex
-from rulerag.mining.indexes.temporal_kernels import NEVER, find_group, find_pair, last_at
+from rulerag.mining.indexes import NEVER, TemporalIndex, find_group, find_pair, last_at
 from rulerag.mining.paths.coded_rules import CodedRules
 from rulerag.mining.paths.two_hop_times import Frontier, two_hop_frontier
-from rulerag.mining.runtime.jit import compiled, inlined
+from rulerag.mining.runtime import compiled, inlined
 
 __all__ = ["Reached", "frontier_of", "new_reached", "reach", "uses_frontier"]
 

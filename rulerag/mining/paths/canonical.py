@@ -56,7 +56,7 @@ def labelled_rule(
 
 
 def normal_form(head: Atom, body: tuple[Atom, ...]) -> tuple[Atom, tuple[Atom, ...]]:
-    """The rule as :class:`rulerag.mining.amie.miner.AmieMiner` writes it.
+    """The rule as :class:`rulerag.mining.amie.AmieMiner` writes it.
 
     The head's variables become ``?x`` and ``?y``, further ones ``?z``, ``?w`` and so on, in order
     of appearance. Atoms stand in the order of :func:`place_of`; of all names that allows, the

@@ -14,7 +14,7 @@ from rulerag.mining.paths.canonical import further_variables
 from rulerag.rules import Atom
 
 if TYPE_CHECKING:
-    from rulerag.kg.vocabulary import Vocabulary
+    from rulerag.kg import Vocabulary
     from rulerag.rules import Rule
 
 __all__ = ["CodedRules", "atoms_of_walk", "code_rules", "code_static_rules", "walks_of"]

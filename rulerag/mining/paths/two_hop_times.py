@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from rulerag.arrays import Ints, Longs
-from rulerag.mining.indexes.temporal_index import TemporalIndex
-from rulerag.mining.indexes.temporal_kernels import find_group, find_pair
-from rulerag.mining.runtime.jit import compiled
+from rulerag.mining.indexes import TemporalIndex, find_group, find_pair
+from rulerag.mining.runtime import compiled
 
 __all__ = ["Frontier", "two_hop_frontier"]
 

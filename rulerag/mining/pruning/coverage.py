@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rulerag.arrays import Longs
-from rulerag.mining.indexes.temporal_index import TemporalIndex
-from rulerag.mining.indexes.temporal_kernels import NEVER
-from rulerag.mining.inference.batching import index_at_time_zero
-from rulerag.mining.paths.body_paths import new_reached, reach
-from rulerag.mining.paths.coded_rules import CodedRules, code_static_rules
-from rulerag.mining.paths.two_hop_times import two_hop_frontier
-from rulerag.mining.runtime.jit import compiled
+from rulerag.mining.indexes import NEVER, TemporalIndex
+from rulerag.mining.inference import index_at_time_zero
+from rulerag.mining.paths import CodedRules, code_static_rules, new_reached, reach, two_hop_frontier
+from rulerag.mining.runtime import compiled
 from rulerag.rules import Rule, RuleBank, RuleQuality
 
 if TYPE_CHECKING:
-    from rulerag.kg.graph import FactTable
+    from rulerag.kg import FactTable
 
 __all__ = ["prune_covered"]
 
@@ -30,7 +27,7 @@ def prune_covered(bank: RuleBank, facts: FactTable) -> RuleBank:
     the shorter body, then by text); a rule stays when it predicts a pair, known or not, that no
     rule before it predicts. The best score of every candidate stays what it was on these facts;
     with other facts it may not, which
-    :func:`~rulerag.mining.pruning.subsumption.prune_subsumed` never does. The cost is that of
+    :func:`~rulerag.mining.pruning.prune_subsumed` never does. The cost is that of
     applying the bank to every subject.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rulerag.errors import ConfigError, did_you_mean
-from rulerag.mining.runtime.thresholds import check_count
+from rulerag.mining.runtime import check_count
 from rulerag.rules import Rule, RuleBank
 
 __all__ = ["DEFAULT_SCORE", "SCORES", "check_score", "top_rules"]

@@ -10,7 +10,8 @@ import numpy as np
 from rulerag.errors import ConfigError, MiningError
 
 if TYPE_CHECKING:
-    from rulerag.mining.indexes.static_index import Longs, StaticIndex
+    from rulerag.arrays import Longs
+    from rulerag.mining.indexes import StaticIndex
 
 __all__ = ["amie_memory", "available_memory", "check_limit", "check_memory"]
 

@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from rulerag.io import atomic_write, fingerprint_object, prepare_folder
 from rulerag.mining.runtime.thresholds import check_count
-from rulerag.parallel.backends import SerialBackend, ThreadBackend, in_this_process
+from rulerag.parallel import SerialBackend, ThreadBackend, in_this_process
 
 if TYPE_CHECKING:
-    from rulerag.parallel.backends import Backend
+    from rulerag.parallel import Backend
 
 __all__ = ["Arrays", "TaskRunner", "checkpoint_folder", "thread_backend"]
 

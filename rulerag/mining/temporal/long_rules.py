@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rulerag.arrays import Bools, Ints, Longs
-from rulerag.mining.indexes.temporal_kernels import find_group, find_pair, first_after
-from rulerag.mining.runtime.jit import compiled
+from rulerag.mining.indexes import find_group, find_pair, first_after
+from rulerag.mining.runtime import compiled
 from rulerag.mining.temporal.random_walks import Stream, below, cyclic_walks, mixed, stream
 from rulerag.mining.temporal.rules import TemporalRules
 from rulerag.mining.temporal.walk_index import Edges, WalkIndex
@@ -21,7 +21,7 @@ from rulerag.mining.temporal.walk_index import Edges, WalkIndex
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rulerag.mining.runtime.tasks import TaskRunner
+    from rulerag.mining.runtime import TaskRunner
 
 __all__ = ["body_counts", "count_rules", "suggest_rules"]
 

@@ -8,19 +8,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rulerag.composition.registry import register
+from rulerag.composition import register
 from rulerag.errors import ConfigError, MiningError, did_you_mean
-from rulerag.mining.runtime.memory import check_limit, check_memory
-from rulerag.mining.runtime.tasks import TaskRunner, checkpoint_folder, thread_backend
-from rulerag.mining.runtime.thresholds import check_count, check_fraction
+from rulerag.mining.runtime import (
+    TaskRunner,
+    check_count,
+    check_fraction,
+    check_limit,
+    check_memory,
+    checkpoint_folder,
+    thread_backend,
+)
 from rulerag.mining.temporal.one_atom import count_one_atom
 from rulerag.mining.temporal.rules import TemporalRules, as_rules, one_atom_columns
 from rulerag.rules import RuleBank
 
 if TYPE_CHECKING:
-    from rulerag.kg.graph import FactTable
-    from rulerag.mining.indexes.temporal_index import Ints
-    from rulerag.parallel.backends import Backend
+    from rulerag.arrays import Ints
+    from rulerag.kg import FactTable
+    from rulerag.parallel import Backend
 
 __all__ = ["TLogicMiner"]
 

@@ -8,8 +8,8 @@ import numpy as np
 from tqdm import tqdm
 
 from rulerag.arrays import Longs
-from rulerag.kg.graph import FactTable
-from rulerag.mining.indexes.temporal_index import directed_facts, run_starts
+from rulerag.kg import FactTable
+from rulerag.mining.indexes import directed_facts, run_starts
 
 __all__ = ["count_one_atom"]
 

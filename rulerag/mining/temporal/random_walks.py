@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.arrays import Ints, Longs
-from rulerag.mining.indexes.temporal_kernels import first_after
-from rulerag.mining.runtime.jit import compiled
+from rulerag.mining.indexes import first_after
+from rulerag.mining.runtime import compiled
 from rulerag.mining.temporal.walk_index import Edges, WalkIndex
 
 __all__ = ["Stream", "below", "cyclic_walks", "mixed", "stream", "uniform_number"]

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from rulerag.arrays import Ints, Longs
-from rulerag.mining.paths.canonical import labelled_rule
-from rulerag.mining.paths.coded_rules import atoms_of_walk
+from rulerag.mining.paths import atoms_of_walk, labelled_rule
 from rulerag.rules import Rule, RuleQuality
 
 if TYPE_CHECKING:
-    from rulerag.kg.vocabulary import Vocabulary
+    from rulerag.kg import Vocabulary
 
 __all__ = ["TemporalRules", "as_rules", "one_atom_columns"]
 

@@ -9,16 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.arrays import Ints, Longs
-from rulerag.mining.indexes.temporal_index import (
+from rulerag.mining.indexes import (
     TemporalIndex,
     build_temporal_index,
     directed_facts,
     run_starts,
+    running_sums,
 )
-from rulerag.mining.indexes.temporal_kernels import running_sums
 
 if TYPE_CHECKING:
-    from rulerag.kg.graph import FactTable
+    from rulerag.kg import FactTable
 
 __all__ = ["Edges", "WalkIndex", "build_walk_index"]
 

@@ -41,6 +41,6 @@ def latest_statements(documents: Sequence[Document]) -> list[Document]:
     """The documents that :func:`latest_of` names, in corpus order.
 
     An index over them answers queries that come after the whole corpus; for earlier queries, wrap
-    the whole corpus in :class:`~rulerag.retrieval.base.time_aware.TimeAwareRetriever` instead.
+    the whole corpus in :class:`~rulerag.retrieval.base.TimeAwareRetriever` instead.
     """
     return [documents[place] for place in sorted(set(latest_of(documents)))]

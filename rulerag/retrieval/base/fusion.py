@@ -8,12 +8,12 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from rulerag.composition.registry import register
+from rulerag.composition import register
 from rulerag.errors import ConfigError, FingerprintError, did_you_mean
 from rulerag.io import fingerprint_object
-from rulerag.kg.grounding.statements import Statements
+from rulerag.kg.grounding import Statements
 from rulerag.retrieval.base.corpus import check_range, check_top_k
-from rulerag.retrieval.guided.known_answers import stated_first
+from rulerag.retrieval.guided import stated_first
 from rulerag.types import Document, Query, RuleHit, ScoredDocument
 
 if TYPE_CHECKING:

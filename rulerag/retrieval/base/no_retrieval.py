@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rulerag.composition.registry import register
+from rulerag.composition import register
 from rulerag.io import fingerprint_object
 from rulerag.types import Query, ScoredDocument
 

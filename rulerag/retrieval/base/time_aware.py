@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.composition.registry import register
+from rulerag.composition import register
 from rulerag.errors import RetrievalError
 from rulerag.io import fingerprint_object
 from rulerag.retrieval.base.corpus import (

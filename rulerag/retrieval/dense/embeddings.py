@@ -15,8 +15,8 @@ from rulerag.arrays import Floats
 from rulerag.errors import DataError, EmptyDataError, OutputError, RetrievalError
 from rulerag.io import cache_folder, prepare_folder, read_json, write_json
 from rulerag.output_folder import LOCK, locked
-from rulerag.retrieval.base.corpus import check_range, corpus_fingerprint, indexed_text
-from rulerag.retrieval.dense.encoders.encoder import SentenceEncoder
+from rulerag.retrieval.base import check_range, corpus_fingerprint, indexed_text
+from rulerag.retrieval.dense.encoders import SentenceEncoder
 from rulerag.types import Document
 
 if TYPE_CHECKING:

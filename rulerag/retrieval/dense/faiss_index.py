@@ -14,8 +14,7 @@ from tqdm.auto import tqdm
 
 from rulerag.arrays import Floats
 from rulerag.errors import ConfigError, MissingDependencyError
-from rulerag.retrieval.base.corpus import Rows
-from rulerag.retrieval.base.index_folder import broken_index
+from rulerag.retrieval.base import Rows, broken_index
 
 __all__ = ["EXACT", "VectorIndex", "check_index", "import_faiss", "normalized"]
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerag.composition.registry import register
-from rulerag.retrieval.base.deduplicate import latest_statements
-from rulerag.retrieval.dense.encoders.load import NANO_ENCODER, load_encoder
+from rulerag.composition import register
+from rulerag.retrieval.base import latest_statements
+from rulerag.retrieval.dense.encoders import NANO_ENCODER, load_encoder
 from rulerag.retrieval.dense.faiss_index import EXACT
 from rulerag.retrieval.dense.retriever import DenseRetriever
 from rulerag.types import Document
@@ -42,7 +42,7 @@ def open_dense(
     latest: bool = False,
     progress: bool = False,
 ) -> DenseRetriever:
-    """A :class:`~rulerag.retrieval.dense.retriever.DenseRetriever` whose encoders are named.
+    """A :class:`~rulerag.retrieval.dense.DenseRetriever` whose encoders are named.
 
     Args:
         documents: the corpus.
@@ -55,7 +55,7 @@ def open_dense(
             ``document_encoder`` documents.
         query_encoder: that of queries. For a DPR context encoder named ``…ctx_encoder…`` it is
             the ``…question_encoder…`` of the same name when None.
-        pooling: as in :func:`~rulerag.retrieval.dense.encoders.load.load_encoder`, for both sides,
+        pooling: as in :func:`~rulerag.retrieval.dense.encoders.load_encoder`, for both sides,
             like all up to ``batch_size``.
         similarity: see there.
         query_prefix: see there.
@@ -64,13 +64,13 @@ def open_dense(
         device: see there.
         dtype: see there.
         batch_size: see there.
-        index: as in :class:`~rulerag.retrieval.dense.retriever.DenseRetriever`, like all that follow.
+        index: as in :class:`~rulerag.retrieval.dense.DenseRetriever`, like all that follow.
         search_parameters: see there; those that it was saved with when None.
         cache_dir: see there.
         mmap: leave the vectors of a saved index on disk.
         threads: see there.
         latest: index one document of each fact, the latest; for queries that come after the whole
-            corpus (:func:`~rulerag.retrieval.base.deduplicate.latest_statements`).
+            corpus (:func:`~rulerag.retrieval.base.latest_statements`).
         progress: see there.
 
     Raises:

@@ -13,18 +13,20 @@ from tqdm.auto import tqdm
 from rulerag.arrays import Floats
 from rulerag.errors import ConfigError, EmptyDataError, FingerprintError, RetrievalError
 from rulerag.io import fingerprint_object
-from rulerag.retrieval.base.corpus import (
+from rulerag.retrieval.base import (
     CorpusIndex,
     Rows,
+    broken_index,
     check_choice,
     check_documents,
+    check_manifest,
     check_threads,
     check_top_k,
     corpus_fingerprint,
+    new_index_folder,
 )
-from rulerag.retrieval.base.index_folder import broken_index, check_manifest, new_index_folder
 from rulerag.retrieval.dense.embeddings import embed_corpus, encode_checked
-from rulerag.retrieval.dense.encoders.encoder import SIMILARITIES, SentenceEncoder
+from rulerag.retrieval.dense.encoders import SIMILARITIES, SentenceEncoder
 from rulerag.retrieval.dense.faiss_index import EXACT, VectorIndex, check_index, normalized
 from rulerag.types import Document, Query
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from rulerag.kg.grounding.bindings import body_order
+from rulerag.kg.grounding import body_order
 from rulerag.retrieval.guided.provenance import Bound, far_ends
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, Query

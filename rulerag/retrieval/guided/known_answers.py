@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rulerag.kg.grounding.statements import Statements
+from rulerag.kg.grounding import Statements
 from rulerag.types import Query, RuleHit, ScoredDocument
 
 __all__ = ["stated_first"]

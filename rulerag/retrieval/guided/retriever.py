@@ -22,19 +22,26 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rulerag.composition.registry import register
+from rulerag.composition import register
 from rulerag.errors import ConfigError, RetrievalError
 from rulerag.io import fingerprint_object
-from rulerag.kg.grounding.statements import Statements
-from rulerag.retrieval.base.corpus import RetrievedRows, RowSearcher, check_range, check_top_k
+from rulerag.kg.grounding import Statements
+from rulerag.retrieval.base import RetrievedRows, RowSearcher, check_range, check_top_k
 from rulerag.retrieval.guided.known_answers import stated_first
-from rulerag.retrieval.guided.merging.control import check_pool, check_rows, make_merger
-from rulerag.retrieval.guided.merging.hits import GroupMerger, RuleSearch, check_merge, union_of
-from rulerag.retrieval.guided.merging.learned import MergeWeights
+from rulerag.retrieval.guided.merging import (
+    GroupMerger,
+    MergeWeights,
+    RuleSearch,
+    check_merge,
+    check_pool,
+    check_rows,
+    make_merger,
+    union_of,
+)
 from rulerag.retrieval.guided.provenance import with_grounded_atoms
 from rulerag.retrieval.guided.query_text import Compose, Composition
 from rulerag.retrieval.guided.searches import RuleSearches, Searched
-from rulerag.retrieval.symbolic.chain_completion import with_whole_chains
+from rulerag.retrieval.symbolic import with_whole_chains
 from rulerag.rules import Rule, readable
 from rulerag.types import Query, RuleHit, ScoredDocument
 
@@ -59,18 +66,19 @@ class RuleGuidedRetriever:
     ``D_q`` is the union over ``r in R_q`` of ``D_q^r``, the ``per_rule_k`` best documents for
     ``q∘r``. The pairs of up to 2,000 queries go to the wrapped retriever in one batch, equal ones
     once.
-    :meth:`retrieve` gives the k best documents (:data:`~rulerag.retrieval.guided.merging.hits.MERGES`),
-    :meth:`retrieve_union` the whole union. Every document carries a hit for each search that found
+    :meth:`retrieve` gives the k best documents
+    (:data:`~rulerag.retrieval.guided.merging.hits.MERGES`), :meth:`retrieve_union` the whole union.
+    Every document carries a hit for each search that found
     it: the rule's id (None for the plain query), rank and score.
 
-    A rule with several body atoms is followed hop by hop (:mod:`~rulerag.retrieval.guided.chains`): its
-    first atom is searched from the query's subject, the next ones from what the hop before found.
-    Each of these searches gives up to ``per_rule_k`` documents, and every document tells which
-    atom it grounds.
+    A rule with several body atoms is followed hop by hop (:mod:`~rulerag.retrieval.guided.chains`):
+    its first atom is searched from the query's subject, the next ones from what the hop before
+    found. Each of these searches gives up to ``per_rule_k`` documents, and every document tells
+    which atom it grounds.
 
     A query without guiding rules gets what the wrapped retriever gives for it. What the corpus
-    states of a query comes first (:mod:`~rulerag.retrieval.guided.known_answers`), unless the query is a
-    prediction or ``skip_stated`` says that it is known.
+    states of a query comes first (:mod:`~rulerag.retrieval.guided.known_answers`), unless the query
+    is a prediction or ``skip_stated`` says that it is known.
 
     Args:
         retriever: the one to wrap; a pair keeps the query's structure, as time-aware ones need.

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rulerag.arrays import Doubles, Longs
-from rulerag.kg.grounding.statements import Statements
-from rulerag.retrieval.base.corpus import RowSearcher
+from rulerag.kg.grounding import Statements
+from rulerag.retrieval.base import RowSearcher
 from rulerag.retrieval.guided.chains import Step, Trail
-from rulerag.retrieval.guided.merging.hits import RuleSearch
+from rulerag.retrieval.guided.merging import RuleSearch
 from rulerag.retrieval.guided.provenance import Bound, leads_elsewhere
 from rulerag.retrieval.guided.query_text import Composition
 from rulerag.rules import Rule

@@ -14,20 +14,22 @@ import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
-from rulerag.composition.registry import register
+from rulerag.composition import register
 from rulerag.errors import EmptyDataError, MissingDependencyError
 from rulerag.io import fingerprint_object
-from rulerag.retrieval.base.corpus import (
+from rulerag.retrieval.base import (
     CorpusIndex,
     Rows,
+    broken_index,
     check_bm25,
     check_documents,
+    check_manifest,
     check_threads,
     check_top_k,
     corpus_fingerprint,
     indexed_text,
+    new_index_folder,
 )
-from rulerag.retrieval.base.index_folder import broken_index, check_manifest, new_index_folder
 from rulerag.retrieval.lexical.tokenization import Tokenizer
 from rulerag.types import Document, Query
 

@@ -11,23 +11,21 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from rulerag.composition.registry import register
+from rulerag.composition import register
 from rulerag.errors import DataError, RetrievalError
 from rulerag.io import cache_folder, fingerprint_object
-from rulerag.retrieval.base.corpus import (
+from rulerag.retrieval.base import (
     CorpusIndex,
     Rows,
+    broken_index,
     check_bm25,
     check_documents,
+    check_manifest,
     check_threads,
     check_top_k,
     corpus_fingerprint,
-    indexed_text,
-)
-from rulerag.retrieval.base.index_folder import (
-    broken_index,
-    check_manifest,
     index_lock,
+    indexed_text,
     new_index_folder,
 )
 from rulerag.retrieval.lexical.java import java_class, java_errors, start_java

@@ -6,7 +6,7 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rulerag.retrieval.base.corpus import check_choice, check_range
+from rulerag.retrieval.base import check_choice, check_range
 
 __all__ = ["DATE_MODES", "ENGLISH_STOPWORDS", "Tokenizer", "check_dates", "rewrite_dates"]
 

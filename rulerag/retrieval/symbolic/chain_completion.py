@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rulerag.kg.grounding.bindings import FactIndex, ground
+from rulerag.kg.grounding import FactIndex, ground
 from rulerag.rules import Rule
 from rulerag.types import Query, ScoredDocument
 

@@ -13,17 +13,21 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from rulerag.arrays import Doubles, Longs
-from rulerag.composition.registry import register
+from rulerag.composition import register
 from rulerag.errors import EmptyDataError
 from rulerag.io import fingerprint_object
-from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.grounding.evidence import EvidenceModel, noisy_or_exponents
-from rulerag.kg.grounding.index import TableIndex
-from rulerag.kg.grounding.joins import MAX_ROWS, RulePlans
-from rulerag.kg.grounding.statements import Statements
+from rulerag.kg import KnowledgeGraph
+from rulerag.kg.grounding import (
+    MAX_ROWS,
+    EvidenceModel,
+    RulePlans,
+    Statements,
+    TableIndex,
+    noisy_or_exponents,
+)
 from rulerag.protocols import Guides, RuleSelector
-from rulerag.retrieval.base.corpus import check_range, check_top_k
-from rulerag.retrieval.guided.known_answers import stated_first
+from rulerag.retrieval.base import check_range, check_top_k
+from rulerag.retrieval.guided import stated_first
 from rulerag.retrieval.symbolic.chain_completion import naming_atom
 from rulerag.rules import Rule
 from rulerag.types import Document, Query, RuleHit, ScoredDocument
@@ -48,8 +52,9 @@ class SymbolicRetriever:
     its answer at one end only: the first answers get the whole chain, the others its rest after
     every answer was named.
 
-    What the corpus states of a query comes before all that (:mod:`~rulerag.retrieval.guided.known_answers`),
-    unless the query is a prediction or ``skip_stated`` says that it is known.
+    What the corpus states of a query comes before all that
+    (:mod:`~rulerag.retrieval.guided.known_answers`), unless the query is a prediction or
+    ``skip_stated`` says that it is known.
 
     Args:
         documents: the corpus; documents without facts are never found.
@@ -61,7 +66,7 @@ class SymbolicRetriever:
             that ask what a static graph lacks.
         max_rows: bound of the joins behind one query. A hub's groundings beyond it are counted,
             not written out, and left out only where that is not enough
-            (:class:`~rulerag.kg.grounding.joins.RulePlans`).
+            (:class:`~rulerag.kg.grounding.RulePlans`).
         progress: show a progress bar over queries.
 
     Raises:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rulerag.kg.graph import KnowledgeGraph
-from rulerag.retrieval.guided.selection import HeadRelationSelector
-from rulerag.ruleqa.builder import BENCHMARKS, RuleQASettings, build
-from rulerag.ruleqa.dataset import RuleQADataset
-from rulerag.ruleqa.validation_split import validation_graph
-from rulerag.synthetic.world import World
+from rulerag.kg import KnowledgeGraph
+from rulerag.retrieval.guided import HeadRelationSelector
+from rulerag.ruleqa import BENCHMARKS, RuleQADataset, RuleQASettings, build, validation_graph
+from rulerag.synthetic import World
 from training.common.validation import CorpusMatrix, answer_recall
 
 if TYPE_CHECKING:
-    from rulerag.retrieval.dense.encoders.encoder import SentenceEncoder
+    from rulerag.retrieval.dense.encoders import SentenceEncoder
 
 __all__ = ["HELD_OUT", "dataset_figures", "twin_figures", "world_figures"]
 

@@ -19,12 +19,10 @@ import torch
 from rulerag.console import guarded
 from rulerag.errors import ConfigError
 from rulerag.io import prepare_folder, read_json, read_text, write_json, write_text
-from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.verbalization import Verbalizer
-from rulerag.retrieval.dense.encoders.load import load_encoder
-from rulerag.ruleqa.settings import BENCHMARKS, GRAPHS
-from rulerag.ruleqa.validation_split import with_held_out
-from rulerag.synthetic.world import World
+from rulerag.kg import KnowledgeGraph, Verbalizer
+from rulerag.retrieval.dense.encoders import load_encoder
+from rulerag.ruleqa import BENCHMARKS, GRAPHS, with_held_out
+from rulerag.synthetic import World
 from training.common.tiny import make_encoder, save_half, train_tokenizer
 from training.shipped.encoder.figures import HELD_OUT, twin_figures, world_figures
 from training.shipped.encoder.pairs import CLUSTERS, PairSource

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.kg.graph import FactTable
-from rulerag.kg.verbalization import Verbalizer
-from rulerag.retrieval.guided.query_text import substitute_body
+from rulerag.kg import FactTable, Verbalizer
+from rulerag.retrieval.guided import substitute_body
 from rulerag.rules import Atom, Rule, rule_text
 from rulerag.types import Query
 

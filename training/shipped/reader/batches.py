@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from rulerag.generation.prompts.compact_template import CompactTemplate
+from rulerag.generation.prompts import CompactTemplate
 from training.shipped.reader.episodes import Episode
 
 if TYPE_CHECKING:

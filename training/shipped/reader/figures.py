@@ -8,19 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerag.assembly.build import make_pipeline
-from rulerag.assembly.presets import preset
-from rulerag.composition.config import Config
+from rulerag.assembly import make_pipeline, preset
+from rulerag.composition import Config
 from rulerag.console import guarded
-from rulerag.generation.huggingface.generator import HuggingFaceGenerator
-from rulerag.generation.prompts.compact_template import CompactTemplate
+from rulerag.generation.huggingface import HuggingFaceGenerator
+from rulerag.generation.prompts import CompactTemplate
 from rulerag.io import write_json, write_text
-from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.grounding.bindings import FactIndex, ground
-from rulerag.ruleqa.builder import BENCHMARKS, RuleQASettings, build
-from rulerag.ruleqa.dataset import RuleQADataset
-from rulerag.ruleqa.validation_split import validation_graph
-from rulerag.synthetic.world import World
+from rulerag.kg import KnowledgeGraph
+from rulerag.kg.grounding import FactIndex, ground
+from rulerag.ruleqa import BENCHMARKS, RuleQADataset, RuleQASettings, build, validation_graph
+from rulerag.synthetic import World
 from rulerag.text import exact_match
 from rulerag.types import Document, GenerationRequest
 from training.shipped.reader.episodes import Stage, make_episode

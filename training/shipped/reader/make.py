@@ -18,7 +18,7 @@ import torch
 
 from rulerag.console import guarded
 from rulerag.io import prepare_folder, read_text, write_json, write_text
-from rulerag.kg.graph import KnowledgeGraph
+from rulerag.kg import KnowledgeGraph
 from training.shipped.reader.model import make_reader, tokenizer_texts, train_reader_tokenizer
 from training.shipped.reader.names import NameSource
 from training.shipped.reader.training import STAGES, ReaderSettings, ReaderTraining

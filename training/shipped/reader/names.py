@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from rulerag.synthetic.names import ENTITY_KINDS, NameMaker
+from rulerag.synthetic import ENTITY_KINDS, NameMaker
 
 __all__ = ["NameSource", "Random", "invented", "phrase"]
 

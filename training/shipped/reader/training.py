@@ -18,7 +18,7 @@ from torch.nn import functional
 from tqdm import tqdm
 
 from rulerag.errors import ConfigError, DataFormatError
-from rulerag.generation.prompts.compact_template import CompactTemplate
+from rulerag.generation.prompts import CompactTemplate
 from rulerag.io import fingerprint_object
 from training.common.checkpoint import load_state, save_state
 from training.shipped.reader.batches import IGNORED, Batch, encode

@@ -24,7 +24,7 @@ _CHUNK = 2048
 
 
 class PackedDecoder:
-    """Does what :class:`~rulerag.generation.huggingface.decoding.padded.Decoder` does, with less work.
+    """Does what :class:`~rulerag.generation.huggingface.decoding.Decoder` does, with less work.
 
     Every shared beginning of any length is computed once, in whichever prompts it stands, and
     read once a step for all rows behind it; nothing is padded while prompts are read.

@@ -19,11 +19,11 @@ from rulerag.mining.inference.learned.features import (
     new_evidence,
 )
 from rulerag.mining.inference.learned.logit import KNOWN, Weights, room_for
-from rulerag.mining.paths.body_paths import frontier_of, new_reached, reach
+from rulerag.mining.paths import frontier_of, new_reached, reach
 
 if TYPE_CHECKING:
     from rulerag.mining.inference.learned.history import History
-    from rulerag.mining.paths.coded_rules import CodedRules
+    from rulerag.mining.paths import CodedRules
     from rulerag.rules import Rule
 
 __all__ = ["Contribution", "contributions"]

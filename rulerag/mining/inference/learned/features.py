@@ -12,17 +12,22 @@ from typing import NamedTuple
 import numpy as np
 
 from rulerag.arrays import Floats, Ints, Longs, Shorts
-from rulerag.mining.indexes.temporal_kernels import NEVER, first_after
+from rulerag.mining.indexes import NEVER, first_after
 from rulerag.mining.inference.learned.history import (
     ACTIVE_SPAN,
     ANSWER_SPANS,
     PAIR_SPAN,
     History,
 )
-from rulerag.mining.paths.body_paths import Reached, frontier_of, reach, uses_frontier
-from rulerag.mining.paths.coded_rules import CodedRules
-from rulerag.mining.paths.two_hop_times import two_hop_frontier
-from rulerag.mining.runtime.jit import compiled
+from rulerag.mining.paths import (
+    CodedRules,
+    Reached,
+    frontier_of,
+    reach,
+    two_hop_frontier,
+    uses_frontier,
+)
+from rulerag.mining.runtime import compiled
 
 __all__ = [
     "AGES",

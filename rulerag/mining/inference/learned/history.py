@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.arrays import Ints, Longs
-from rulerag.mining.indexes.temporal_index import TemporalIndex, build_temporal_index
-from rulerag.mining.indexes.temporal_kernels import running_sums
+from rulerag.mining.indexes import TemporalIndex, build_temporal_index, running_sums
 
 if TYPE_CHECKING:
-    from rulerag.kg.graph import FactTable
+    from rulerag.kg import FactTable
 
 __all__ = ["History", "build_history"]
 

@@ -22,9 +22,8 @@ from rulerag.mining.inference.learned.features import (
     new_evidence,
 )
 from rulerag.mining.inference.learned.history import History
-from rulerag.mining.paths.body_paths import new_reached
-from rulerag.mining.paths.coded_rules import CodedRules
-from rulerag.mining.runtime.jit import compiled
+from rulerag.mining.paths import CodedRules, new_reached
+from rulerag.mining.runtime import compiled
 
 __all__ = ["KNOWN", "Weights", "learn", "new_weights", "predict", "room_for"]
 

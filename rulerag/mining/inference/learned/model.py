@@ -17,13 +17,13 @@ from tqdm import tqdm
 from rulerag.errors import ConfigError, DataError, DataFormatError, EmptyDataError, MiningError
 from rulerag.io import atomic_write
 from rulerag.mining.inference.batching import Candidates, applied_rules, in_parts, known_facts
-from rulerag.mining.paths.coded_rules import code_rules
-from rulerag.mining.runtime.thresholds import check_count, check_fraction
+from rulerag.mining.paths import code_rules
+from rulerag.mining.runtime import check_count, check_fraction
 from rulerag.rules import Rule
 
 if TYPE_CHECKING:
-    from rulerag.kg.graph import FactTable
-    from rulerag.mining.indexes.temporal_index import Ints, Longs
+    from rulerag.arrays import Ints, Longs
+    from rulerag.kg import FactTable
     from rulerag.mining.inference.learned.explain import Contribution
     from rulerag.mining.inference.learned.logit import Weights
 
@@ -49,7 +49,7 @@ class LearnedTemporalApplication:
     facts that they were mined from too well, so weights are best learned from later ones.
 
     Args:
-        rules: temporal rules as :class:`~rulerag.mining.inference.engine.TemporalApplication` takes.
+        rules: temporal rules as :class:`~rulerag.mining.inference.TemporalApplication` takes.
         facts: what is known, all over one vocabulary; of each query the facts before its time
             count.
         min_confidence: rules below it are not tried.
@@ -292,7 +292,7 @@ class _Past(NamedTuple):
 
 
 def _past_queries(asked: Sequence[FactTable], sizes: tuple[int, int], limit: int | None) -> _Past:
-    from rulerag.mining.indexes.temporal_index import directed_facts, run_starts
+    from rulerag.mining.indexes import directed_facts, run_starts
 
     if not any(len(table) for table in asked):
         raise EmptyDataError("no facts to learn from", hint="give [kg.train]")

@@ -18,7 +18,7 @@ from tqdm.auto import tqdm
 from rulerag.arrays import Longs
 from rulerag.errors import ConfigError, EmptyDataError, RetrievalError
 from rulerag.io import fingerprint_object
-from rulerag.retrieval.base.corpus import check_choice, check_range
+from rulerag.retrieval.base import check_choice, check_range
 from rulerag.retrieval.dense.encoders.checkpoint import quiet_transformers
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus"), 
 class SentenceEncoder:
     """A text encoder: any :class:`~sentence_transformers.SentenceTransformer`, ready for retrieval.
 
-    :func:`~rulerag.retrieval.dense.encoders.load.load_encoder` opens DPR, SimCSE, Contriever and
+    :func:`~rulerag.retrieval.dense.encoders.load_encoder` opens DPR, SimCSE, Contriever and
     sentence-transformers checkpoints as one.
 
     Texts are cut into tokens once, sorted by length and encoded in batches of like length; vectors

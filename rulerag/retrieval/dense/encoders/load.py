@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rulerag.errors import ConfigError, MissingDependencyError, RetrievalError, RuleRAGError
-from rulerag.retrieval.base.corpus import check_choice
+from rulerag.retrieval.base import check_choice
 from rulerag.retrieval.dense.encoders.checkpoint import (
     Checkpoint,
     find_checkpoint,

@@ -7,12 +7,12 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
 
-from rulerag.composition.registry import register
+from rulerag.composition import register
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
-from rulerag.kg.grounding.statements import Statements
+from rulerag.kg.grounding import Statements
 from rulerag.protocols import Retriever
-from rulerag.retrieval.base.corpus import RowSearcher, check_top_k
+from rulerag.retrieval.base import RowSearcher, check_top_k
 from rulerag.retrieval.guided.known_answers import stated_first
 from rulerag.retrieval.guided.merging.evidence import EvidenceMerger
 from rulerag.retrieval.guided.merging.hits import GroupMerger, RuleSearch

@@ -9,7 +9,7 @@ import numpy as np
 
 from rulerag.arrays import Doubles, Longs
 from rulerag.errors import ConfigError
-from rulerag.retrieval.base.corpus import check_choice
+from rulerag.retrieval.base import check_choice
 from rulerag.types import Document, Query, RuleHit, ScoredDocument
 
 __all__ = [
@@ -28,8 +28,10 @@ MERGES = ("rank", "evidence", "learned")
 
 - ``rank``: the searches take turns, in rule order: the best documents of all, then the second ones,
   and so on. RuleRAG does not say which of a union are shown; this is the plainest order;
-- ``evidence``: the places go to pairs of entities (:mod:`~rulerag.retrieval.guided.merging.evidence`);
-- ``learned``: the places go to candidate answers (:mod:`~rulerag.retrieval.guided.merging.learned`).
+- ``evidence``: the places go to pairs of entities
+(:mod:`~rulerag.retrieval.guided.merging.evidence`);
+- ``learned``: the places go to candidate answers
+(:mod:`~rulerag.retrieval.guided.merging.learned`).
 """
 
 _GONE = ("score", "confidence", "calibrated", "noisy-or")

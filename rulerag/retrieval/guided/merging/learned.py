@@ -18,7 +18,7 @@ import numpy as np
 from rulerag.arrays import Doubles, Longs
 from rulerag.errors import ConfigError
 from rulerag.io import read_json, write_json
-from rulerag.retrieval.base.corpus import check_choice
+from rulerag.retrieval.base import check_choice
 from rulerag.retrieval.guided.merging.hits import GroupMerger, RuleSearch, SearchHits, Weighed
 from rulerag.types import Document, Query
 

@@ -1,0 +1,41 @@
+"""From configurations to running systems; the only package that knows every other one.
+
+Read :mod:`~rulerag.assembly.build` first (sections of a configuration become objects), then
+:mod:`~rulerag.assembly.presets` (methods by name, from the fragments in ``configs/``); the demo is
+the whole library at work on a generated world.
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.assembly.build import (
+        Options,
+        make_generator,
+        make_miner,
+        make_pipeline,
+        make_retriever,
+        make_selector,
+        open_dataset,
+    )
+    from rulerag.assembly.demo import run_demo
+    from rulerag.assembly.presets import CONFIGS, experiment, fragments, method, preset
+
+__all__ = [
+    "CONFIGS",
+    "Options",
+    "experiment",
+    "fragments",
+    "make_generator",
+    "make_miner",
+    "make_pipeline",
+    "make_retriever",
+    "make_selector",
+    "method",
+    "open_dataset",
+    "preset",
+    "run_demo",
+]
+
+__getattr__ = front_door(__name__)

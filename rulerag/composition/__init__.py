@@ -1,0 +1,51 @@
+"""How components are named and set: registry, typed settings, configuration files.
+
+Read :mod:`~rulerag.composition.registry` first; a component states its settings in its constructor.
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.composition.config import (
+        Config,
+        frozen,
+        load_config,
+        merged_values,
+        parse_file,
+        parse_override,
+        read_values,
+    )
+    from rulerag.composition.registry import (
+        FAMILIES,
+        Entry,
+        find,
+        innermost,
+        known_keys,
+        names,
+        register,
+        retriever_name,
+    )
+    from rulerag.composition.settings import Settings
+
+__all__ = [
+    "FAMILIES",
+    "Config",
+    "Entry",
+    "Settings",
+    "find",
+    "frozen",
+    "innermost",
+    "known_keys",
+    "load_config",
+    "merged_values",
+    "names",
+    "parse_file",
+    "parse_override",
+    "read_values",
+    "register",
+    "retriever_name",
+]
+
+__getattr__ = front_door(__name__)

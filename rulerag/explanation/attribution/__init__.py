@@ -1,0 +1,39 @@
+"""How much each source counts, and the smallest changes that change the answer.
+
+Every method of :mod:`~rulerag.explanation.attribution.registry` explains the same numbers: those
+of :class:`~rulerag.explanation.probing.SetValue`.
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.explanation.attribution.counterfactual import Counterfactuals, counterfactual_sets
+    from rulerag.explanation.attribution.guided import LOG_MARGIN
+    from rulerag.explanation.attribution.registry import attributions, check_methods
+    from rulerag.explanation.attribution.surrogate import linear_surrogate, rule_surrogate
+    from rulerag.explanation.attribution.values import (
+        Attribution,
+        LinearSurrogate,
+        banzhaf_values,
+        leave_one_out,
+        shapley_values,
+    )
+
+__all__ = [
+    "LOG_MARGIN",
+    "Attribution",
+    "Counterfactuals",
+    "LinearSurrogate",
+    "attributions",
+    "banzhaf_values",
+    "check_methods",
+    "counterfactual_sets",
+    "leave_one_out",
+    "linear_surrogate",
+    "rule_surrogate",
+    "shapley_values",
+]
+
+__getattr__ = front_door(__name__)

@@ -1,0 +1,28 @@
+"""How faithful explanations are: deletion curves, planted truths, and mined rules under test."""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.explanation.faithfulness.curves import (
+        comprehensiveness,
+        linear_datamodeling_score,
+        rule_scores,
+        sufficiency,
+        unasked_subsets,
+    )
+    from rulerag.explanation.faithfulness.planted import PlantedAnswer
+    from rulerag.explanation.faithfulness.rules import mean_rule_faithfulness
+
+__all__ = [
+    "PlantedAnswer",
+    "comprehensiveness",
+    "linear_datamodeling_score",
+    "mean_rule_faithfulness",
+    "rule_scores",
+    "sufficiency",
+    "unasked_subsets",
+]
+
+__getattr__ = front_door(__name__)

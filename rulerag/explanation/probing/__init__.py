@@ -1,0 +1,60 @@
+"""The only way from an explainer to a model: sources, subsets, answers, and what is asked of them.
+
+Read :mod:`~rulerag.explanation.probing.engine` first. Answers are kept on disk by ``cache`` under
+a name of everything that is read (``asking``).
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.explanation.probing.asking import VotingGenerator, refuse_another_answer
+    from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
+    from rulerag.explanation.probing.engine import ProbeEngine, stopped
+    from rulerag.explanation.probing.log_probability import (
+        ResponseScorer,
+        check_value,
+        response_engine,
+    )
+    from rulerag.explanation.probing.predicates import (
+        Judge,
+        OutputPredicate,
+        Predicate,
+        describe,
+        is_correct,
+        matches_answer,
+        negate,
+        predicate_pair,
+    )
+    from rulerag.explanation.probing.sources import Piece, Source, group, partition
+    from rulerag.explanation.probing.values import Score, SetValue, valued
+
+__all__ = [
+    "AnswerCache",
+    "CachedGenerator",
+    "Judge",
+    "OutputPredicate",
+    "Piece",
+    "Predicate",
+    "ProbeEngine",
+    "ResponseScorer",
+    "Score",
+    "SetValue",
+    "Source",
+    "VotingGenerator",
+    "check_value",
+    "describe",
+    "group",
+    "is_correct",
+    "matches_answer",
+    "negate",
+    "partition",
+    "predicate_pair",
+    "refuse_another_answer",
+    "response_engine",
+    "stopped",
+    "valued",
+]
+
+__getattr__ = front_door(__name__)

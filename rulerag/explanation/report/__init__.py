@@ -1,0 +1,14 @@
+"""Everything about one answer, as a record and in words: rules, documents, sets, numbers."""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.explanation.report.explain import ExplainSettings, explain_answer
+    from rulerag.explanation.report.narrative import REST, AnswerExplanation
+    from rulerag.explanation.report.rerun import rerun_retrieval
+
+__all__ = ["REST", "AnswerExplanation", "ExplainSettings", "explain_answer", "rerun_retrieval"]
+
+__getattr__ = front_door(__name__)

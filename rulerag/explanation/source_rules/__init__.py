@@ -1,0 +1,35 @@
+"""Miners of minimal retention and omission rules.
+
+``exact`` walks the lattice level by level (few sources); ``certified`` finds rules among many
+sources by ``monotone_search`` and tests them on random subsets (``certification``); ``groups``
+takes sources together first; ``hitting_sets`` derives one family of rules from the other.
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.explanation.source_rules.certification import lower_bound
+    from rulerag.explanation.source_rules.certified import CertifiedMiner
+    from rulerag.explanation.source_rules.exact import MAX_EXACT_SOURCES, DualMiner, MonoMiner
+    from rulerag.explanation.source_rules.groups import GroupView, view_groups
+    from rulerag.explanation.source_rules.hitting_sets import Duality, RuleChanges, check_duality
+    from rulerag.explanation.source_rules.monotone_search import BorderSearch, RuleOracle
+
+__all__ = [
+    "MAX_EXACT_SOURCES",
+    "BorderSearch",
+    "CertifiedMiner",
+    "DualMiner",
+    "Duality",
+    "GroupView",
+    "MonoMiner",
+    "RuleChanges",
+    "RuleOracle",
+    "check_duality",
+    "lower_bound",
+    "view_groups",
+]
+
+__getattr__ = front_door(__name__)

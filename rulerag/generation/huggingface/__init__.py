@@ -1,0 +1,29 @@
+"""Any causal language model of transformers as a generator.
+
+Read :mod:`~rulerag.generation.huggingface.generator` first, then ``load``; ``decoding`` computes.
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.generation.huggingface.generator import HuggingFaceGenerator
+    from rulerag.generation.huggingface.load import (
+        NANO_LLAMA,
+        Loading,
+        open_model,
+        shipped,
+        stated_template,
+    )
+
+__all__ = [
+    "NANO_LLAMA",
+    "HuggingFaceGenerator",
+    "Loading",
+    "open_model",
+    "shipped",
+    "stated_template",
+]
+
+__getattr__ = front_door(__name__)

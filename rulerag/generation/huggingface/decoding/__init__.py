@@ -1,0 +1,28 @@
+"""Greedy decoding, sampling and scoring of batches whose prompts share their beginnings.
+
+``padded`` runs any architecture; ``packed`` runs known ones on a processor, without padding.
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.generation.huggingface.decoding.batches import Decoded, Ending, Limits, Tokens
+    from rulerag.generation.huggingface.decoding.packed import PackedDecoder
+    from rulerag.generation.huggingface.decoding.packed_model import PackedModel
+    from rulerag.generation.huggingface.decoding.padded import Decoder, sampled_tokens, window_of
+
+__all__ = [
+    "Decoded",
+    "Decoder",
+    "Ending",
+    "Limits",
+    "PackedDecoder",
+    "PackedModel",
+    "Tokens",
+    "sampled_tokens",
+    "window_of",
+]
+
+__getattr__ = front_door(__name__)

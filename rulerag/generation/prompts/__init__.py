@@ -1,0 +1,15 @@
+"""Prompts as data: templates, few-shot cases, and the way back from a completion to an answer."""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.generation.prompts.citations import Citation, citation_of
+    from rulerag.generation.prompts.compact_template import CompactTemplate
+    from rulerag.generation.prompts.few_shot import ROWS, Case
+    from rulerag.generation.prompts.template import Prompt, PromptTemplate
+
+__all__ = ["ROWS", "Case", "Citation", "CompactTemplate", "Prompt", "PromptTemplate", "citation_of"]
+
+__getattr__ = front_door(__name__)

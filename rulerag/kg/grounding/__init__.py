@@ -1,0 +1,29 @@
+"""What a rule's body matches: bindings, joins, what that is worth, and what documents state."""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.kg.grounding.bindings import FactIndex, body_order, ground
+    from rulerag.kg.grounding.evidence import EvidenceModel, evidence_sum, noisy_or_exponents
+    from rulerag.kg.grounding.index import TableIndex
+    from rulerag.kg.grounding.joins import MAX_ROWS, RulePlans
+    from rulerag.kg.grounding.statements import Statements, compare, statement_lines
+
+__all__ = [
+    "MAX_ROWS",
+    "EvidenceModel",
+    "FactIndex",
+    "RulePlans",
+    "Statements",
+    "TableIndex",
+    "body_order",
+    "compare",
+    "evidence_sum",
+    "ground",
+    "noisy_or_exponents",
+    "statement_lines",
+]
+
+__getattr__ = front_door(__name__)

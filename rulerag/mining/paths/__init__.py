@@ -1,0 +1,43 @@
+"""Rules as paths through a graph: coded as columns, walked by compiled code, written one way."""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.mining.paths.body_paths import (
+        Reached,
+        frontier_of,
+        new_reached,
+        reach,
+        uses_frontier,
+    )
+    from rulerag.mining.paths.canonical import labelled_rule, merge_rules, normal_form, place_of
+    from rulerag.mining.paths.coded_rules import (
+        CodedRules,
+        atoms_of_walk,
+        code_rules,
+        code_static_rules,
+        walks_of,
+    )
+    from rulerag.mining.paths.two_hop_times import two_hop_frontier
+
+__all__ = [
+    "CodedRules",
+    "Reached",
+    "atoms_of_walk",
+    "code_rules",
+    "code_static_rules",
+    "frontier_of",
+    "labelled_rule",
+    "merge_rules",
+    "new_reached",
+    "normal_form",
+    "place_of",
+    "reach",
+    "two_hop_frontier",
+    "uses_frontier",
+    "walks_of",
+]
+
+__getattr__ = front_door(__name__)

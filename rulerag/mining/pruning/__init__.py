@@ -1,0 +1,14 @@
+"""Fewer rules: the best of each head, none that another implies or that predicts nothing new."""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.mining.pruning.coverage import prune_covered
+    from rulerag.mining.pruning.scores import DEFAULT_SCORE, SCORES, check_score, top_rules
+    from rulerag.mining.pruning.subsumption import prune_subsumed
+
+__all__ = ["DEFAULT_SCORE", "SCORES", "check_score", "prune_covered", "prune_subsumed", "top_rules"]
+
+__getattr__ = front_door(__name__)

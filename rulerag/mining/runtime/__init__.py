@@ -1,0 +1,27 @@
+"""How mining runs: tasks kept on disk, memory estimated, kernels compiled, thresholds checked."""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.mining.runtime.jit import compiled, inlined
+    from rulerag.mining.runtime.memory import amie_memory, check_limit, check_memory
+    from rulerag.mining.runtime.tasks import Arrays, TaskRunner, checkpoint_folder, thread_backend
+    from rulerag.mining.runtime.thresholds import check_count, check_fraction
+
+__all__ = [
+    "Arrays",
+    "TaskRunner",
+    "amie_memory",
+    "check_count",
+    "check_fraction",
+    "check_limit",
+    "check_memory",
+    "checkpoint_folder",
+    "compiled",
+    "inlined",
+    "thread_backend",
+]
+
+__getattr__ = front_door(__name__)

@@ -1,0 +1,12 @@
+"""TLogic's temporal rules: :mod:`~rulerag.mining.temporal.miner` is where to begin."""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.mining.temporal.miner import TLogicMiner
+
+__all__ = ["TLogicMiner"]
+
+__getattr__ = front_door(__name__)

@@ -1,0 +1,18 @@
+"""Work spread over threads, processes or Ray, with results in order and errors by item."""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.parallel.backends import (
+        Backend,
+        SerialBackend,
+        ThreadBackend,
+        backend,
+        in_this_process,
+    )
+
+__all__ = ["Backend", "SerialBackend", "ThreadBackend", "backend", "in_this_process"]
+
+__getattr__ = front_door(__name__)

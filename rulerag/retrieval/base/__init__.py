@@ -1,0 +1,61 @@
+"""What retrievers share: the corpus, index folders, runs, and wrappers that know no rules."""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.retrieval.base.corpus import (
+        CorpusIndex,
+        RetrievedRows,
+        Rows,
+        RowSearcher,
+        check_bm25,
+        check_choice,
+        check_documents,
+        check_range,
+        check_threads,
+        check_top_k,
+        corpus_fingerprint,
+        indexed_text,
+        scored_documents,
+    )
+    from rulerag.retrieval.base.deduplicate import latest_of, latest_statements
+    from rulerag.retrieval.base.fusion import FusedRetriever, check_method, fuse
+    from rulerag.retrieval.base.index_folder import (
+        broken_index,
+        check_manifest,
+        index_lock,
+        new_index_folder,
+    )
+    from rulerag.retrieval.base.runs import write_run
+    from rulerag.retrieval.base.time_aware import TimeAwareRetriever
+
+__all__ = [
+    "CorpusIndex",
+    "FusedRetriever",
+    "RetrievedRows",
+    "RowSearcher",
+    "Rows",
+    "TimeAwareRetriever",
+    "broken_index",
+    "check_bm25",
+    "check_choice",
+    "check_documents",
+    "check_manifest",
+    "check_method",
+    "check_range",
+    "check_threads",
+    "check_top_k",
+    "corpus_fingerprint",
+    "fuse",
+    "index_lock",
+    "indexed_text",
+    "latest_of",
+    "latest_statements",
+    "new_index_folder",
+    "scored_documents",
+    "write_run",
+]
+
+__getattr__ = front_door(__name__)

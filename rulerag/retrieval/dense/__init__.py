@@ -1,0 +1,15 @@
+"""Texts as vectors: encoders, stored embeddings, FAISS."""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.retrieval.dense.embeddings import embed_corpus
+    from rulerag.retrieval.dense.faiss_index import normalized
+    from rulerag.retrieval.dense.from_names import open_dense
+    from rulerag.retrieval.dense.retriever import DenseRetriever
+
+__all__ = ["DenseRetriever", "embed_corpus", "normalized", "open_dense"]
+
+__getattr__ = front_door(__name__)

@@ -1,0 +1,27 @@
+"""Pretrained encoders: found, opened and pooled as their authors do."""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.retrieval.dense.encoders.checkpoint import quiet_transformers
+    from rulerag.retrieval.dense.encoders.encoder import (
+        SIMILARITIES,
+        SentenceEncoder,
+        padded,
+        tokenize,
+    )
+    from rulerag.retrieval.dense.encoders.load import NANO_ENCODER, load_encoder
+
+__all__ = [
+    "NANO_ENCODER",
+    "SIMILARITIES",
+    "SentenceEncoder",
+    "load_encoder",
+    "padded",
+    "quiet_transformers",
+    "tokenize",
+]
+
+__getattr__ = front_door(__name__)

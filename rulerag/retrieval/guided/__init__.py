@@ -1,0 +1,29 @@
+"""Rule-guided retrieval: select rules, search for each, follow chains, merge.
+
+Read :mod:`~rulerag.retrieval.guided.retriever` first.
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.retrieval.guided.chains import Step, Trail
+    from rulerag.retrieval.guided.known_answers import stated_first
+    from rulerag.retrieval.guided.provenance import grounds
+    from rulerag.retrieval.guided.query_text import append_rule, substitute_body
+    from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
+    from rulerag.retrieval.guided.selection import HeadRelationSelector
+
+__all__ = [
+    "HeadRelationSelector",
+    "RuleGuidedRetriever",
+    "Step",
+    "Trail",
+    "append_rule",
+    "grounds",
+    "stated_first",
+    "substitute_body",
+]
+
+__getattr__ = front_door(__name__)

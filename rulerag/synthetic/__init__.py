@@ -1,0 +1,18 @@
+"""Generated worlds: readable graphs of any size that know their own truth.
+
+Read :mod:`~rulerag.synthetic.world` first; ``plan`` says how much of what, ``draft`` and
+``planting`` draw it, ``names`` and ``schema`` give it words.
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.synthetic.names import ENTITY_KINDS, NameMaker
+    from rulerag.synthetic.questions import world_questions
+    from rulerag.synthetic.world import World
+
+__all__ = ["ENTITY_KINDS", "NameMaker", "World", "world_questions"]
+
+__getattr__ = front_door(__name__)
