@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         index_lock,
         new_index_folder,
     )
+    from rulerag.retrieval.base.known_answers import stated_first
     from rulerag.retrieval.base.runs import write_run
     from rulerag.retrieval.base.time_aware import TimeAwareRetriever
 
@@ -55,6 +56,7 @@ __all__ = [
     "latest_statements",
     "new_index_folder",
     "scored_documents",
+    "stated_first",
     "write_run",
 ]
 

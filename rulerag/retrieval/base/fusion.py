@@ -12,8 +12,8 @@ from rulerag.composition import register
 from rulerag.errors import ConfigError, FingerprintError, did_you_mean
 from rulerag.io import fingerprint_object
 from rulerag.kg.grounding import Statements
+from rulerag.retrieval.base import stated_first
 from rulerag.retrieval.base.corpus import check_range, check_top_k
-from rulerag.retrieval.guided import stated_first
 from rulerag.types import Document, Query, RuleHit, ScoredDocument
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class FusedRetriever:
 
     Any retrievers fuse: lexical with dense, plain with rule-guided. A result carries the hits of
     every retriever that found it, rules and all. What the corpus states of a query comes first
-    (:mod:`~rulerag.retrieval.guided.known_answers`), but for predictions.
+    (:mod:`~rulerag.retrieval.base.known_answers`), but for predictions.
 
     Args:
         retrievers: the retrievers to ask, in the order that settles ties.

@@ -9,7 +9,6 @@ from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
     from rulerag.retrieval.guided.chains import Step, Trail
-    from rulerag.retrieval.guided.known_answers import stated_first
     from rulerag.retrieval.guided.provenance import grounds
     from rulerag.retrieval.guided.query_text import append_rule, substitute_body
     from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
@@ -22,7 +21,6 @@ __all__ = [
     "Trail",
     "append_rule",
     "grounds",
-    "stated_first",
     "substitute_body",
 ]
 

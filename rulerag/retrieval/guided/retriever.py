@@ -26,8 +26,13 @@ from rulerag.composition import register
 from rulerag.errors import ConfigError, RetrievalError
 from rulerag.io import fingerprint_object
 from rulerag.kg.grounding import Statements
-from rulerag.retrieval.base import RetrievedRows, RowSearcher, check_range, check_top_k
-from rulerag.retrieval.guided.known_answers import stated_first
+from rulerag.retrieval.base import (
+    RetrievedRows,
+    RowSearcher,
+    check_range,
+    check_top_k,
+    stated_first,
+)
 from rulerag.retrieval.guided.merging import (
     GroupMerger,
     MergeWeights,
@@ -77,7 +82,7 @@ class RuleGuidedRetriever:
     which atom it grounds.
 
     A query without guiding rules gets what the wrapped retriever gives for it. What the corpus
-    states of a query comes first (:mod:`~rulerag.retrieval.guided.known_answers`), unless the query
+    states of a query comes first (:mod:`~rulerag.retrieval.base.known_answers`), unless the query
     is a prediction or ``skip_stated`` says that it is known.
 
     Args:

@@ -26,8 +26,7 @@ from rulerag.kg.grounding import (
     noisy_or_exponents,
 )
 from rulerag.protocols import Guides, RuleSelector
-from rulerag.retrieval.base import check_range, check_top_k
-from rulerag.retrieval.guided import stated_first
+from rulerag.retrieval.base import check_range, check_top_k, stated_first
 from rulerag.retrieval.symbolic.chain_completion import naming_atom
 from rulerag.rules import Rule
 from rulerag.types import Document, Query, RuleHit, ScoredDocument
@@ -53,7 +52,7 @@ class SymbolicRetriever:
     every answer was named.
 
     What the corpus states of a query comes before all that
-    (:mod:`~rulerag.retrieval.guided.known_answers`), unless the query is a prediction or
+    (:mod:`~rulerag.retrieval.base.known_answers`), unless the query is a prediction or
     ``skip_stated`` says that it is known.
 
     Args:

@@ -12,8 +12,7 @@ from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
 from rulerag.kg.grounding import Statements
 from rulerag.protocols import Retriever
-from rulerag.retrieval.base import RowSearcher, check_top_k
-from rulerag.retrieval.guided.known_answers import stated_first
+from rulerag.retrieval.base import RowSearcher, check_top_k, stated_first
 from rulerag.retrieval.guided.merging.evidence import EvidenceMerger
 from rulerag.retrieval.guided.merging.hits import GroupMerger, RuleSearch
 from rulerag.retrieval.guided.merging.learned import LearnedMerger, MergeWeights
@@ -60,7 +59,7 @@ class PooledRetriever:
 
     The merging of ``RuleGuidedRetriever(merge="evidence")`` without its rules; with weights, that
     of ``merge="learned"``, which gives the places to candidate answers. What the corpus states of a
-    query comes first (:mod:`~rulerag.retrieval.guided.known_answers`), but for predictions.
+    query comes first (:mod:`~rulerag.retrieval.base.known_answers`), but for predictions.
 
     Args:
         retriever: the retriever to wrap; it must answer in rows.

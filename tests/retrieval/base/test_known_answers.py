@@ -11,7 +11,7 @@ import pytest
 from rulerag.errors import ConfigError
 from rulerag.kg.grounding.statements import Statements
 from rulerag.retrieval.base.fusion import METHODS, FusedRetriever
-from rulerag.retrieval.guided.known_answers import stated_first
+from rulerag.retrieval.base.known_answers import stated_first
 from rulerag.retrieval.guided.merging.control import PooledRetriever
 from rulerag.retrieval.guided.merging.learned import MergeWeights
 from rulerag.retrieval.guided.provenance import far_ends, leads_elsewhere
