@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         index_lock,
         new_index_folder,
     )
-    from rulerag.retrieval.base.known_answers import stated_first
+    from rulerag.retrieval.base.known_answers import known_answers_first
     from rulerag.retrieval.base.runs import write_run
     from rulerag.retrieval.base.time_aware import TimeAwareRetriever
 
@@ -52,11 +52,11 @@ __all__ = [
     "fuse",
     "index_lock",
     "indexed_text",
+    "known_answers_first",
     "latest_of",
     "latest_statements",
     "new_index_folder",
     "scored_documents",
-    "stated_first",
     "write_run",
 ]
 

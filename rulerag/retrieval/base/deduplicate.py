@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from rulerag.types import Document
 
-__all__ = ["latest_of", "latest_statements"]
-
 
 def latest_of(documents: Sequence[Document]) -> list[int]:
     """For each document, the place of the one that states the same facts last.

@@ -11,8 +11,6 @@ from rulerag.errors import DataFormatError, UnknownNameError
 from rulerag.io import atomic_write, read_text
 from rulerag.types import Document, RuleHit, ScoredDocument
 
-__all__ = ["RunEntry", "attach_documents", "read_run", "write_run"]
-
 
 class RunEntry(NamedTuple):
     """One line of a run: a document, its rank (from 1) and its score."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field, model_validator
 
-from rulerag.composition import register
+from rulerag.composition import Settings, register
 from rulerag.errors import RetrievalError
 from rulerag.io import fingerprint_object
 from rulerag.retrieval.base.corpus import (
@@ -26,16 +26,43 @@ from rulerag.types import Document, Query, RuleHit, ScoredDocument
 if TYPE_CHECKING:
     from rulerag.protocols import Retriever
 
-__all__ = ["TimeAwareRetriever"]
-
 _ORDERS = ("recent", "decay")
 # Before every date; one above the least integer, so that its negative is still an integer.
 _UNDATED = int(np.iinfo(np.int64).min) + 1
 _DEEPEN = 4  # how much deeper an unsettled query is asked again
 
 
+class TimeAwareSettings(Settings):  # type: ignore[metaclass]
+    """The settings of :class:`TimeAwareRetriever`.
+
+    Args:
+        order: ``recent`` or ``decay``.
+        decay: how fast age costs, per time unit; for ``decay`` only.
+        strict: also drop documents of the query's own time.
+        pool: the search depth: documents that the wrapped retriever is asked for at first.
+        max_pool: the largest depth.
+        distinct_facts: of documents that state the same facts at different times, keep the one
+            that stands first in the order.
+
+    Raises:
+        ConfigError: a setting is unknown or out of range.
+    """
+
+    order: str = "recent"
+    decay: float = Field(default=0.01, ge=0)
+    strict: bool = True
+    pool: int = Field(default=100, ge=1)
+    max_pool: int = 1600
+    distinct_facts: bool = False
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        check_choice("order", self.order, _ORDERS)
+        check_range("max_pool", self.max_pool, self.pool, hint=f"pool ({self.pool}) or more")
+        return self
+
+
 @register("retriever", "time_aware")
-@dataclass(eq=False, repr=False)
 class TimeAwareRetriever:
     """Wraps any retriever and follows the dates of queries and documents.
 
@@ -50,54 +77,47 @@ class TimeAwareRetriever:
     Undated documents keep their score and follow dated ones with the same score; an undated query
     gets what the wrapped retriever gives, unchanged. Last ties keep the wrapped order.
 
-    The wrapped retriever is asked for a pool deeper than needed. Where a document outside the pool
-    could still enter the first k, the query is asked again, four times as deep, up to
-    ``max_pool``; below that depth the order is exact.
+    The wrapped retriever searches deeper than needed. Where a document below that depth could still
+    enter the first k, the query is searched again, four times as deep, up to ``max_pool``; below
+    that depth the order is exact.
 
     Each result's hit carries the rank and score of the wrapped search; its own rank and score are
     those of the order above.
 
     Args:
         retriever: the retriever to wrap.
-        order: ``recent`` or ``decay``.
-        decay: how fast age costs, per time unit; for ``decay`` only.
         time_unit: timestamps per unit of age, for example 24 to count hours in days.
-        strict: also drop documents of the query's own time.
-        pool: documents asked for at first.
-        max_pool: documents asked for at most.
-        distinct_facts: of documents that state the same facts at different times, keep the one
-            that stands first in the order.
+        settings: all settings together.
+        changes: settings one by one, fields of :class:`TimeAwareSettings`.
 
     Raises:
-        ConfigError: an option is out of range.
+        ConfigError: a setting is unknown or out of range.
     """
 
-    retriever: Retriever
-    _: KW_ONLY
-    order: str = "recent"
-    decay: float = 0.01
-    time_unit: int = 1
-    strict: bool = True
-    pool: int = 100
-    max_pool: int = 1600
-    distinct_facts: bool = False
-
-    def __post_init__(self) -> None:
-        check_choice("order", self.order, _ORDERS)
-        check_range("decay", self.decay, 0)
-        check_range("time_unit", self.time_unit, 1)
-        check_top_k(self.pool, "pool")
-        check_range("max_pool", self.max_pool, self.pool, hint=f"pool ({self.pool}) or more")
+    def __init__(
+        self,
+        retriever: Retriever,
+        *,
+        time_unit: int = 1,
+        settings: TimeAwareSettings | None = None,
+        **changes: Any,
+    ) -> None:
+        check_range("time_unit", time_unit, 1)
+        self.retriever = retriever
+        self.time_unit = time_unit
+        self.settings = TimeAwareSettings.joined(settings, changes)
 
     def __repr__(self) -> str:
-        return f"TimeAwareRetriever({self.retriever!r}, order={self.order!r})"
+        return f"TimeAwareRetriever({self.retriever!r}, order={self.settings.order!r})"
 
     @cached_property
     def fingerprint(self) -> str:
         """Names the wrapped retriever and every setting that changes results."""
-        settings = [self.order, self.strict, self.pool, self.max_pool, self.distinct_facts]
-        if self.order == "decay":
-            settings += [self.decay, self.time_unit]
+        chosen = self.settings
+        settings = [chosen.order, chosen.strict, chosen.pool, chosen.max_pool]
+        settings += [chosen.distinct_facts]
+        if chosen.order == "decay":
+            settings += [chosen.decay, self.time_unit]
         return fingerprint_object(["time-aware", self.retriever.fingerprint, settings])
 
     def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
@@ -114,7 +134,7 @@ class TimeAwareRetriever:
             for i, documents in zip(undated, passed, strict=True):
                 results[i] = list(documents)
         pending = [i for i, query in enumerate(queries) if query.timestamp is not None]
-        depth, deepest = max(self.pool, top_k), max(self.max_pool, top_k)
+        depth, deepest = max(self.settings.pool, top_k), max(self.settings.max_pool, top_k)
         while pending:
             unsettled = []
             for i, pool in zip(
@@ -154,7 +174,7 @@ class TimeAwareRetriever:
         value = 0.0
         for value, place in zip(values.tolist(), allowed[order].tolist(), strict=True):
             document = pool.documents[pool.rows[place]]
-            if self.distinct_facts:
+            if self.settings.distinct_facts:
                 key = _undated(document)
                 if key in seen:
                     continue
@@ -192,7 +212,7 @@ class TimeAwareRetriever:
         width = min(depth, len(self._times))
         rows = np.full((len(queries), width), -1, dtype=np.int64)
         scores = np.zeros((len(queries), width), dtype=np.float64)
-        pending, deepest = list(range(len(queries))), max(self.max_pool, depth)
+        pending, deepest = list(range(len(queries))), max(self.settings.max_pool, depth)
         while pending:
             short = []
             found = self.retriever.search([queries[i] for i in pending], depth)
@@ -218,7 +238,7 @@ class TimeAwareRetriever:
         """The places of documents that the query's time allows; all for an undated query."""
         if query.timestamp is None:
             return np.arange(len(times))
-        before = times < query.timestamp if self.strict else times <= query.timestamp
+        before = times < query.timestamp if self.settings.strict else times <= query.timestamp
         return np.flatnonzero(before | (times == _UNDATED))
 
     def _ordered(
@@ -228,10 +248,10 @@ class TimeAwareRetriever:
         if query.timestamp is None:
             return scores, np.arange(len(scores))
         values = scores
-        if self.order == "decay":
+        if self.settings.order == "decay":
             now = query.timestamp
             age = (now - np.where(times == _UNDATED, now, times)) / self.time_unit
-            kept = np.exp(-self.decay * age)
+            kept = np.exp(-self.settings.decay * age)
             # An age so great that nothing is kept of a score would divide a negative one by 0.
             values = np.where(scores >= 0, scores * kept, scores / np.maximum(kept, 1e-300))
         order = np.lexsort((-times, -values))

@@ -22,8 +22,6 @@ from rulerag.types import Document
 if TYPE_CHECKING:
     from rulerag.protocols import Encoder
 
-__all__ = ["CorpusEmbeddings", "embed_corpus", "encode_checked"]
-
 _log = logging.getLogger(__name__)
 
 _VECTORS = "vectors.npy"

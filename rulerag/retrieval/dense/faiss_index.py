@@ -16,9 +16,6 @@ from rulerag.arrays import Floats
 from rulerag.errors import ConfigError, MissingDependencyError
 from rulerag.retrieval.base import Rows, broken_index
 
-__all__ = ["EXACT", "VectorIndex", "check_index", "import_faiss", "normalized"]
-
-
 EXACT = "Flat"
 """The index that compares every vector."""
 

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pydantic import Field
 from tqdm.auto import tqdm
 
 from rulerag.arrays import Floats
+from rulerag.composition import Settings
 from rulerag.errors import ConfigError, EmptyDataError, FingerprintError, RetrievalError
 from rulerag.io import fingerprint_object
 from rulerag.retrieval.base import (
@@ -33,10 +35,31 @@ from rulerag.types import Document, Query
 if TYPE_CHECKING:
     from rulerag.protocols import Encoder
 
-__all__ = ["DenseRetriever"]
-
 _KIND = "dense"
 _FILE = "index.faiss"
+
+
+class IndexSettings(Settings):  # type: ignore[metaclass]
+    """How vectors are indexed.
+
+    Args:
+        similarity: ``cosine`` or ``dot``; what the document encoder says when None, cosine where
+            it says nothing.
+        index: what FAISS's ``index_factory`` makes: ``Flat`` (exact), ``HNSW32``,
+            ``IVF1024,Flat``, ``SQ8``, ...
+        search_parameters: how an index that is not exact is searched: ``nprobe=16``,
+            ``efSearch=64``; FAISS's own, or those of a saved index, when None.
+        cache: keep the vectors of the corpus on disk.
+        cache_dir: the folder to keep them in; rulerag's cache folder when None.
+        chunk_size: documents encoded between two writes to the cache.
+    """
+
+    similarity: str | None = None
+    index: str = EXACT
+    search_parameters: str | None = None
+    cache: bool = True
+    cache_dir: str | Path | None = None
+    chunk_size: int = Field(default=8192, ge=1)
 
 
 class DenseRetriever(CorpusIndex):
@@ -53,17 +76,10 @@ class DenseRetriever(CorpusIndex):
         documents: the corpus.
         encoder: encodes documents, and queries where there is no ``query_encoder``.
         query_encoder: encodes queries, into the same space.
-        similarity: ``cosine`` or ``dot``; what the document encoder says when None, cosine where
-            it says nothing.
-        index: what FAISS's ``index_factory`` makes: ``Flat`` (exact), ``HNSW32``,
-            ``IVF1024,Flat``, ``SQ8``, ...
-        search_parameters: how an index that is not exact is searched: ``nprobe=16``,
-            ``efSearch=64``; FAISS's own when empty.
-        cache: keep the vectors of the corpus on disk.
-        cache_dir: the folder to keep them in; rulerag's cache folder when None.
-        chunk_size: documents encoded between two writes to the cache.
         threads: threads of FAISS; its own choice when None.
         progress: show progress bars.
+        settings: all settings together.
+        changes: settings one by one, fields of :class:`IndexSettings`.
 
     Attributes:
         truncated_documents: documents that were longer than the encoder's window and were cut.
@@ -85,33 +101,31 @@ class DenseRetriever(CorpusIndex):
         encoder: Encoder,
         *,
         query_encoder: Encoder | None = None,
-        similarity: str | None = None,
-        index: str = EXACT,
-        search_parameters: str = "",
-        cache: bool = True,
-        cache_dir: str | Path | None = None,
-        chunk_size: int = 8192,
         threads: int | None = None,
         progress: bool = False,
+        settings: IndexSettings | None = None,
+        **changes: Any,
     ) -> None:
-        check_index(index, search_parameters)  # said before an hour of encoding
+        wanted = IndexSettings.joined(settings, changes)
+        how = wanted.search_parameters or ""
+        check_index(wanted.index, how)  # said before an hour of encoding
         document_encoder = _side(encoder, "document")
         queries = _query_side(encoder, query_encoder)
-        chosen = similarity or getattr(document_encoder, "similarity", None) or "cosine"
+        chosen = wanted.similarity or getattr(document_encoder, "similarity", None) or "cosine"
         check_choice("similarity", chosen, SIMILARITIES)
         check_threads(threads)
         corpus = check_documents(documents)
         found = embed_corpus(
             corpus,
             document_encoder,
-            cache=cache,
-            cache_dir=cache_dir,
-            chunk_size=chunk_size,
+            cache=wanted.cache,
+            cache_dir=wanted.cache_dir,
+            chunk_size=wanted.chunk_size,
             progress=progress,
         )
         cosine = chosen == "cosine"
         vectors = VectorIndex.build(
-            found.vectors, index, search_parameters, normalize=cosine, threads=threads
+            found.vectors, wanted.index, how, normalize=cosine, threads=threads
         )
         self._set(corpus, queries, chosen, vectors, _name(document_encoder), found.truncated)
         self.progress = progress

@@ -6,8 +6,6 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["best_documents"]
-
 
 @numba.njit(nogil=True, cache=True)
 def best_documents(

@@ -32,8 +32,6 @@ from rulerag.retrieval.lexical.java import java_class, java_errors, start_java
 from rulerag.retrieval.lexical.tokenization import check_dates, rewrite_dates
 from rulerag.types import Document, Query
 
-__all__ = ["LuceneRetriever"]
-
 _KIND = "lucene"
 _ANALYZER = "english-porter"  # Anserini's DefaultEnglishAnalyzer
 _INDEX_BATCH = 5000  # documents handed to Java at once

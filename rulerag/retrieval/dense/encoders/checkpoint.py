@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 from rulerag.errors import DataError, MissingDependencyError, RetrievalError
 from rulerag.io import read_json
 
-__all__ = ["Checkpoint", "find_checkpoint", "quiet_transformers"]
-
 _WHAT_WORKS = (
     "give a sentence-transformers folder, or a checkpoint of a DPR question or context encoder, "
     "SimCSE, Contriever or another BERT-like model"
