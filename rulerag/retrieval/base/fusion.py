@@ -187,8 +187,8 @@ class FusedRetriever:
             for scored in ranked:
                 key = scored.document.id
                 documents.setdefault(key, scored.document)
-                told = scored.found_by or (RuleHit(None, scored.rank, scored.score),)
-                hits.setdefault(key, []).extend(told)
+                plain = RuleHit(None, scored.rank, scored.score)
+                hits.setdefault(key, []).extend(scored.found_by or (plain,))
         values = fuse(
             [[(s.document.id, s.score) for s in ranked] for ranked in lists],
             self.method,

@@ -21,6 +21,7 @@ from rulerag.retrieval.base.corpus import (
     check_range,
     check_top_k,
 )
+from rulerag.retrieval.base.deduplicate import statement_of
 from rulerag.types import Document, Query, RuleHit, ScoredDocument
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 _ORDERS = ("recent", "decay")
 # Before every date; one above the least integer, so that its negative is still an integer.
 _UNDATED = int(np.iinfo(np.int64).min) + 1
-_DEEPEN = 4  # how much deeper an unsettled query is asked again
+_DEEPEN = 4  # how much deeper an unsettled query is searched again
 
 
 class TimeAwareSettings(Settings):  # type: ignore[metaclass]
@@ -137,10 +138,9 @@ class TimeAwareRetriever:
         depth, deepest = max(self.settings.pool, top_k), max(self.settings.max_pool, top_k)
         while pending:
             unsettled = []
-            for i, pool in zip(
-                pending, self._pools([queries[i] for i in pending], depth), strict=True
-            ):
-                results[i], settled = self._best(queries[i], pool, depth, top_k)
+            deep = self._search_deep([queries[i] for i in pending], depth)
+            for i, found in zip(pending, deep, strict=True):
+                results[i], settled = self._best(queries[i], found, depth, top_k)
                 if not settled:
                     unsettled.append(i)
             if depth >= deepest:
@@ -148,7 +148,7 @@ class TimeAwareRetriever:
             pending, depth = unsettled, min(depth * _DEEPEN, deepest)
         return results
 
-    def _pools(self, queries: Sequence[Query], depth: int) -> Iterator[_Pool]:
+    def _search_deep(self, queries: Sequence[Query], depth: int) -> Iterator[_DeepSearch]:
         """What the wrapped retriever finds, in rows where it can answer in rows."""
         if isinstance(self.retriever, RowSearcher):
             rows, scores = self.retriever.search(queries, depth)
@@ -161,33 +161,33 @@ class TimeAwareRetriever:
             times = _times_of(documents)
         for line, listed in enumerate(found):
             kept = rows[line][rows[line] >= 0]
-            yield _Pool(kept, scores[line, : len(kept)], times[kept], documents, listed)
+            yield _DeepSearch(kept, scores[line, : len(kept)], times[kept], documents, listed)
 
     def _best(
-        self, query: Query, pool: _Pool, depth: int, top_k: int
+        self, query: Query, found: _DeepSearch, depth: int, top_k: int
     ) -> tuple[list[ScoredDocument], bool]:
-        """The first k of a pool, and whether no document outside of it could change them."""
-        allowed = self._allowed(query, pool.times)
-        values, order = self._ordered(query, pool.scores[allowed], pool.times[allowed])
+        """The first k of a deep search, and whether no document below it could change them."""
+        allowed = self._allowed(query, found.times)
+        values, order = self._ordered(query, found.scores[allowed], found.times[allowed])
         picked: list[ScoredDocument] = []
         seen: set[object] = set()
         value = 0.0
-        for value, place in zip(values.tolist(), allowed[order].tolist(), strict=True):
-            document = pool.documents[pool.rows[place]]
+        for value, index in zip(values.tolist(), allowed[order].tolist(), strict=True):
+            document = found.documents[found.rows[index]]
             if self.settings.distinct_facts:
-                key = _undated(document)
+                key = statement_of(document)
                 if key in seen:
                     continue
                 seen.add(key)
-            hits = pool.found[place].found_by if pool.found else ()
-            hits = hits or (RuleHit(None, place + 1, float(pool.scores[place])),)
+            hits = found.records[index].found_by if found.records else ()
+            hits = hits or (RuleHit(None, index + 1, float(found.scores[index])),)
             picked.append(ScoredDocument(document, value, len(picked) + 1, hits))
             if len(picked) == top_k:
                 break
-        # Outside of the pool no score is above its last one, and no order lifts a document
+        # Below that depth no score is above its last one, and no order lifts a document
         # above its score.
-        exhausted = len(pool.scores) < depth
-        return picked, exhausted or (len(picked) == top_k and value > pool.scores[-1])
+        exhausted = len(found.scores) < depth
+        return picked, exhausted or (len(picked) == top_k and value > found.scores[-1])
 
     @property
     def documents(self) -> tuple[Document, ...]:
@@ -235,7 +235,7 @@ class TimeAwareRetriever:
         return _times_of(self.documents)
 
     def _allowed(self, query: Query, times: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-        """The places of documents that the query's time allows; all for an undated query."""
+        """The indices of documents that the query's time allows; all for an undated query."""
         if query.timestamp is None:
             return np.arange(len(times))
         before = times < query.timestamp if self.settings.strict else times <= query.timestamp
@@ -244,7 +244,7 @@ class TimeAwareRetriever:
     def _ordered(
         self, query: Query, scores: npt.NDArray[np.float64], times: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp]]:
-        """Values, best first, and the places that they come from; as found for undated queries."""
+        """Values, best first, and the indices that they come from; as found for undated queries."""
         if query.timestamp is None:
             return scores, np.arange(len(scores))
         values = scores
@@ -258,32 +258,25 @@ class TimeAwareRetriever:
         return values[order], order
 
 
-class _Pool(NamedTuple):
+class _DeepSearch(NamedTuple):
     """What one query found, best first: rows, scores and times of shape (n,).
 
     Args:
-        rows: places in the documents.
+        rows: of the documents.
         scores: of the wrapped search.
         times: of the documents.
         documents: what the rows are of.
-        found: the same as records, where the wrapped retriever gave records.
+        records: the same as records, where the wrapped retriever gave records.
     """
 
     rows: npt.NDArray[np.int64]
     scores: npt.NDArray[np.float64]
     times: npt.NDArray[np.int64]
     documents: Sequence[Document]
-    found: Sequence[ScoredDocument]
+    records: Sequence[ScoredDocument]
 
 
 def _times_of(documents: Sequence[Document]) -> npt.NDArray[np.int64]:
     """The time of each document."""
     times = [document.timestamp for document in documents]
     return np.array([_UNDATED if time is None else time for time in times], dtype=np.int64)
-
-
-def _undated(document: Document) -> object:
-    """What makes two documents the same but for their time; unknown content is its own kind."""
-    if not document.facts:
-        return document.id
-    return frozenset((fact.subject, fact.relation, fact.object) for fact in document.facts)

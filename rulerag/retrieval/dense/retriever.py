@@ -69,8 +69,8 @@ class DenseRetriever(CorpusIndex):
     index over them, or another query encoder, costs no second encoding. A batch of queries is
     encoded once for each distinct text and searched in one go.
 
-    Every document has some similarity, so that a search finds as many documents as it is asked
-    for; only indexes that are not exact may find fewer.
+    Every document has some similarity, so that a search finds as many documents as are
+    wanted; only indexes that are not exact may find fewer.
 
     Args:
         documents: the corpus.
@@ -211,8 +211,8 @@ class DenseRetriever(CorpusIndex):
         found = self.search_vectors(self.encode_queries(list(distinct)), depth)
         if len(distinct) == len(queries):
             return found
-        places = [distinct[query.text] for query in queries]
-        return Rows(found.rows[places], found.scores[places])
+        lines = [distinct[query.text] for query in queries]
+        return Rows(found.rows[lines], found.scores[lines])
 
     def search_vectors(self, vectors: Floats, depth: int) -> Rows:
         """The same for queries that are encoded already, as :meth:`encode_queries` does.
@@ -285,10 +285,10 @@ class DenseRetriever(CorpusIndex):
         self = cls.__new__(cls)
         try:
             built_by = str(settings["encoder_fingerprint"])
-            given = _name(_side(encoder, "document")) if encoder is not None else built_by
-            if given != built_by:
+            known = built_by if encoder is None else _name(_side(encoder, "document"))
+            if known != built_by:
                 raise FingerprintError(
-                    f"the index was built by another encoder ({built_by}, this one is {given})",
+                    f"the index was built by another encoder ({built_by}, this one is {known})",
                     path=folder,
                     hint="give the encoder that it was built with",
                 )

@@ -26,7 +26,13 @@ from rulerag.kg.grounding import (
     noisy_or_exponents,
 )
 from rulerag.protocols import Guides, RuleSelector
-from rulerag.retrieval.base import check_range, check_top_k, known_answers_first
+from rulerag.retrieval.base import (
+    check_range,
+    check_top_k,
+    group_of,
+    known_answers_first,
+    rank_in_group,
+)
 from rulerag.retrieval.symbolic.chain_completion import answer_atom
 from rulerag.rules import Rule
 from rulerag.types import Document, Query, RuleHit, ScoredDocument
@@ -58,9 +64,9 @@ class SymbolicRetriever:
         selector: chooses the guiding rules.
         evidence: how groundings are weighted.
         whole_chains: how many answers, the best first, get their best chain whole at once.
-        skip_stated: leave out answers that a document states as they are, as facts of the asked
-            relation: the filtered setting of link prediction (Bordes et al. 2013), for questions
-            that ask what a static graph lacks.
+        skip_stated: leave out answers that a document states as they are, as facts of the
+            query's relation: the filtered setting of link prediction (Bordes et al. 2013), for
+            questions that ask what a static graph lacks.
         max_rows: bound of the joins behind one query. A hub's groundings beyond it are counted,
             not written out, and left out only where that is not enough
             (:class:`~rulerag.kg.grounding.RulePlans`).
@@ -92,7 +98,7 @@ class SymbolicRetriever:
         sizes = [len(document.facts) for document in self.documents]
         self._owner = np.repeat(np.arange(len(self.documents)), sizes)
         self._index = TableIndex(KnowledgeGraph.from_facts(facts, name="corpus").train)
-        self._plans: dict[tuple[str, ...], _Plan] = {}
+        self._compiled: dict[tuple[str, ...], _CompiledRules] = {}
         self._warned = False
 
     @property
@@ -170,21 +176,21 @@ class SymbolicRetriever:
         facts = self._index.facts
         if query.subject not in facts.entities:
             return Groundings.none()
-        plan = self._plan(rules)
+        compiled = self._compile(rules)
         around = self._index.neighbours(facts.entities.id(query.subject))
-        rule = plan.by_relation[around.relation]
+        rule = compiled.by_relation[around.relation]
         keep = rule >= 0
         time = around.timestamp
         if query.timestamp is not None and time is not None:
             keep &= time < query.timestamp
         rule = rule[keep]
-        time, weight = self._weigh(query, plan, rule, None if time is None else time[keep])
+        time, weight = self._weigh(query, compiled, rule, None if time is None else time[keep])
         number = np.arange(len(rule))
         columns = around.other[keep], around.row[keep], time, weight, rule
         ones = np.ones(len(rule), dtype=np.int64)
         hits = Groundings(*columns, np.zeros_like(rule), number, ones > 0, ones)
-        if plan.chains is not None:
-            hits = hits.join(self._chains(query, plan, plan.chains))
+        if compiled.chains is not None:
+            hits = hits.join(self._chains(query, compiled, compiled.chains))
         return self._filtered(query, hits) if self.skip_stated else hits
 
     def _filtered(self, query: Query, hits: Groundings) -> Groundings:
@@ -205,17 +211,17 @@ class SymbolicRetriever:
             return hits.rank(hits.rule, -hits.time)
         group, joined = hits.evidence()
         # One grounding of every answer before the second ones.
-        nth = hits.rank(_group_of(hits.rule, group))
+        nth = hits.rank(group_of(hits.rule, group))
         return hits.rank(hits.rule, nth, -joined[group])
 
-    def _chains(self, query: Query, plan: _Plan, chains: RulePlans) -> Groundings:
+    def _chains(self, query: Query, compiled: _CompiledRules, chains: RulePlans) -> Groundings:
         """The groundings of the longer bodies: one row for each of their facts."""
         found = chains.ground(query.subject, query.timestamp)
-        rule = plan.longer[found.rule]
-        time, weight = self._weigh(query, plan, rule, found.latest)
+        rule = compiled.longer[found.rule]
+        time, weight = self._weigh(query, compiled, rule, found.latest)
         number, atom = np.nonzero(found.rows >= 0)
         row = found.rows[number, atom]
-        names_answer = plan.answer_atom[found.rule][number] == atom
+        names_answer = compiled.answer_atom[found.rule][number] == atom
         if not found.is_complete:
             self._warn_once(query)
         columns = time[number], weight[number], rule[number], atom, number, names_answer
@@ -232,19 +238,19 @@ class SymbolicRetriever:
             )
 
     def _weigh(
-        self, query: Query, plan: _Plan, rule: Longs, latest: Longs | None
+        self, query: Query, compiled: _CompiledRules, rule: Longs, latest: Longs | None
     ) -> tuple[Longs, Doubles]:
         """The time and the weight of groundings."""
-        weight = plan.confidence[rule]
+        weight = compiled.confidence[rule]
         if latest is None:
             return np.full(len(rule), _UNDATED, dtype=np.int64), weight
         if query.timestamp is not None:
             weight = weight * self.evidence.fade(query.timestamp - latest)
         return latest, weight
 
-    def _plan(self, rules: Sequence[Rule]) -> _Plan:
+    def _compile(self, rules: Sequence[Rule]) -> _CompiledRules:
         key = tuple(rule.id for rule in rules)
-        if key not in self._plans:
+        if key not in self._compiled:
             relations = self._index.facts.relations
             by_relation = np.full(2 * len(relations), -1, dtype=np.int64)
             longer = []
@@ -268,14 +274,14 @@ class SymbolicRetriever:
             plans = RulePlans(chains, self._index, max_rows=self.max_rows) if chains else None
             for number, reason in (plans.unusable if plans is not None else {}).items():
                 _log.info("the rule %s cannot be executed: %s", chains[number].text, reason)
-            self._plans[key] = _Plan(
+            self._compiled[key] = _CompiledRules(
                 by_relation,
                 np.array([self.evidence.confidence(r) for r in rules] or [0.0]),
                 np.array(longer, dtype=np.int64),
                 np.array([answer_atom(rule) for rule in chains], dtype=np.int64),
                 plans,
             )
-        return self._plans[key]
+        return self._compiled[key]
 
     def _rank(self, hits: Groundings, rules: Sequence[Rule], top_k: int) -> list[ScoredDocument]:
         """The first ``top_k`` distinct documents, each with all rules that found it."""
@@ -296,9 +302,9 @@ class SymbolicRetriever:
         found: dict[int, list[RuleHit]] = {int(owner): [] for owner in owners[chosen]}
         rank_in_rule = self._rank_in_rule(hits)
         mine = np.flatnonzero(np.isin(owners, owners[chosen]))
-        # Of many groundings of one atom that share a document, the first one tells of it.
+        # Of many groundings of one atom that share a document, the first one is named.
         keys = owners[mine], hits.rule[mine], hits.atom[mine]
-        mine = mine[_rank_in_group(_group_of(*keys), rank_in_rule[mine]) == 0]
+        mine = mine[rank_in_group(group_of(*keys), rank_in_rule[mine]) == 0]
         for i in mine.tolist():
             rule, atom = rules[int(hits.rule[i])], int(hits.atom[i])
             hit = RuleHit(rule.id, int(rank_in_rule[i]) + 1, float(hits.weight[i]), atom)
@@ -316,7 +322,7 @@ class SymbolicRetriever:
         ]
 
 
-class _Plan(NamedTuple):
+class _CompiledRules(NamedTuple):
     """Rules ready to be executed.
 
     Args:
@@ -379,7 +385,7 @@ class Groundings(NamedTuple):
         """The rank (from 0) of each row's grounding among those of its group, ordered by keys."""
         answers = np.flatnonzero(self.names_answer)
         rank = np.zeros(int(self.grounding.max(initial=-1)) + 1, dtype=np.int64)
-        among = _rank_in_group(group[answers], *(key[answers] for key in keys))
+        among = rank_in_group(group[answers], *(key[answers] for key in keys))
         rank[self.grounding[answers]] = among
         return rank[self.grounding]
 
@@ -389,26 +395,3 @@ class Groundings(NamedTuple):
         named = self.names_answer
         exponents = noisy_or_exponents(self.weight[named]) * self.ways[named]
         return group.astype(np.int64), np.bincount(group[named], exponents).astype(np.float64)
-
-
-def _rank_in_group(group: Longs, *keys: npt.NDArray[np.generic]) -> Longs:
-    """The rank (from 0) of each row inside its group, ordered by keys, then by position."""
-    if not len(group):
-        return np.zeros(0, dtype=np.int64)
-    order = np.lexsort((np.arange(len(group)), *reversed(keys), group))
-    sorted_group = group[order]
-    starts = np.flatnonzero(np.r_[True, sorted_group[1:] != sorted_group[:-1]])
-    sizes = np.diff(np.r_[starts, len(group)])
-    rank = np.empty(len(group), dtype=np.int64)
-    rank[order] = np.arange(len(group)) - np.repeat(starts, sizes)
-    return rank
-
-
-def _group_of(*columns: Longs) -> Longs:
-    """A number for each row, the same for rows that are equal in every column."""
-    group = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        _, values = np.unique(column, return_inverse=True)
-        # Made small again after every column, so that the product cannot overflow.
-        _, group = np.unique(group * (int(values.max(initial=0)) + 1) + values, return_inverse=True)
-    return group

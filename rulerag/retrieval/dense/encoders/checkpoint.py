@@ -148,7 +148,7 @@ def _kind(name: str | Path, config: dict[str, Any]) -> str:
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Keep transformers from writing bars and load reports: what matters is checked and told.
+    """Keep transformers from writing bars and load reports: what matters is checked here.
 
     And bitsandbytes, which comes with it where it is installed, from naming kernels that it lacks.
     """

@@ -279,7 +279,7 @@ class SentenceEncoder:
 
 
 def _window(model: SentenceTransformer, max_length: int | None) -> int | None:
-    """Tokens read of a text: what the model has positions for, or less when told so."""
+    """Tokens read of a text: what the model has positions for, or less where that is wanted."""
     own = getattr(model, "max_seq_length", None)
     # Tokenizers without a limit state 10^30.
     limits = [n for n in (own, max_length) if n is not None and n < 1_000_000]
@@ -389,8 +389,8 @@ def padded(tokens: Tokens, rows: Longs, pad_id: int, *, left: bool = False) -> t
     starts = tokens.starts[rows][:, None]
     lengths = tokens.starts[rows + 1][:, None] - starts
     width = int(lengths.max(initial=0))
-    places = np.arange(width)
-    offset = places - (width - lengths) if left else np.broadcast_to(places, (len(rows), width))
+    column = np.arange(width)
+    offset = column - (width - lengths) if left else np.broadcast_to(column, (len(rows), width))
     inside = offset >= 0 if left else offset < lengths
     ids = np.full((len(rows), width), pad_id, dtype=np.int64)
     ids[inside] = tokens.ids[(starts + offset)[inside]]

@@ -109,7 +109,7 @@ def load_encoder(
     Pooling, similarity and prefixes are those of the authors for DPR question and context
     encoders, SimCSE (supervised and not), Contriever, E5 and every sentence-transformers model;
     see :func:`known_recipe`. Any other BERT-like model is pooled by the
-    mean, which is told.
+    mean, with a warning.
 
     Args:
         name: a folder, or a name on the Hub such as ``facebook/contriever``; without a network

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rulerag.arrays import Doubles, Longs
+from rulerag.retrieval.base import rank_in_group
 from rulerag.retrieval.guided.merging.hits import Merger, RuleSearch, SearchHits
 from rulerag.types import Query, RuleHit, ScoredDocument
 
@@ -91,11 +92,7 @@ def _round_robin(rows: Longs, group: Longs, evidence: Doubles) -> tuple[Longs, D
     """
     _, group = np.unique(group, return_inverse=True)
     joined: Doubles = np.bincount(group, evidence).astype(np.float64)
-    by_group = np.lexsort((rows, -evidence, group))
-    starts = np.flatnonzero(np.r_[True, np.diff(group[by_group]) != 0])
-    sizes = np.diff(np.r_[starts, len(group)])
-    turn = np.empty(len(group), dtype=np.int64)
-    turn[by_group] = np.arange(len(group)) - np.repeat(starts, sizes)
+    turn = rank_in_group(group, -evidence, rows)
     order: Longs = np.lexsort((rows, -joined[group], turn)).astype(np.int64)
     return order, joined[group], turn
 
