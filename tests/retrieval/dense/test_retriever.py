@@ -20,8 +20,7 @@ from rulerag.protocols import Retriever
 from rulerag.retrieval.base.corpus import RowSearcher
 from rulerag.retrieval.base.time_aware import TimeAwareRetriever
 from rulerag.retrieval.dense.encoders.load import load_encoder
-from rulerag.retrieval.dense.from_names import open_dense
-from rulerag.retrieval.dense.retriever import DenseRetriever
+from rulerag.retrieval.dense.retriever import DenseRetriever, open_dense
 from rulerag.retrieval.guided.merging.control import DiversifiedRetriever
 from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
 from rulerag.types import Document, Fact, Query, RuleHit
