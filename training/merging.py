@@ -29,9 +29,9 @@ from rulerag.io import read_json
 from rulerag.retrieval.guided import RuleGuidedRetriever
 from rulerag.retrieval.guided.merging import (
     FEATURES,
+    DiversifiedRetriever,
     LearnedMerger,
     MergeWeights,
-    PooledRetriever,
     SearchHits,
     check_rows,
 )
@@ -62,7 +62,7 @@ class Asked(NamedTuple):
 
 
 def ask(
-    retriever: RuleGuidedRetriever | PooledRetriever,
+    retriever: RuleGuidedRetriever | DiversifiedRetriever,
     queries: Sequence[Query],
     *,
     progress: bool = False,
@@ -78,7 +78,7 @@ def ask(
         ConfigError: the wrapped retriever cannot answer in rows.
     """
     searcher = check_rows(retriever.retriever, "retriever")
-    merger = LearnedMerger(searcher.documents, MergeWeights(START))
+    merger = LearnedMerger(searcher.documents, weights=MergeWeights(START))
     matcher = AnswerMatcher()
     asked: list[Asked] = []
     searched = retriever.searches(queries)
@@ -178,7 +178,7 @@ def learn_weights(
     """
     changed = _unlearned(config)
     retriever = make_retriever(changed, dataset, make_selector(changed, dataset.rules))
-    assert isinstance(retriever, RuleGuidedRetriever | PooledRetriever)  # noqa: S101  (by its type)
+    assert isinstance(retriever, RuleGuidedRetriever | DiversifiedRetriever)  # noqa: S101  (by its type)
     seen = {_asks(query) for query in fine_tuning_queries(changed)}
     queries = _unseen(dataset, query_set, seen)
     if max_queries and len(queries) > max_queries:

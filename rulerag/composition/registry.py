@@ -67,6 +67,7 @@ FAMILIES: Mapping[str, str] = {
     "selector": "head",
     "evidence": "grounded",
     "retriever": "",
+    "merge": "",
     "generator": "",
     "prompt": "rule-guided",
 }
@@ -352,7 +353,8 @@ def _settings_of(maker: Callable[..., Any], name: str, others: set[str]) -> type
             continue
         group = _group(parameter.annotation, scope)
         if group is not None:
-            fields |= {name: (f.annotation, _unstated()) for name, f in group.model_fields.items()}
+            for one, described in group.model_fields.items():
+                fields[one] = (_setting(described.annotation, scope) or Any, _unstated())
             continue
         kind = _setting(parameter.annotation, scope)
         if kind is not None:

@@ -9,8 +9,8 @@ from benchmarks.generation_rows import reading_row
 from benchmarks.retrieval_rows import PAIRS, row
 from rulerag.assembly.presets import method
 from rulerag.composition.config import Config
-from rulerag.retrieval.guided.merging.control import PooledRetriever
-from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
+from rulerag.retrieval.guided.merging.control import DiversifiedRetriever
+from rulerag.retrieval.guided.settings import GuidedSettings
 from rulerag.ruleqa.settings import GRAPHS
 
 RULES_AND_PLAIN = 9
@@ -21,15 +21,15 @@ def retrieval(config: Config) -> dict[str, object]:
     """What decides the ten documents beside the rules: merging, depth, budget, what is searched."""
     merging = config.section("retriever")
     searches = RULES_AND_PLAIN if is_guided(config) else 1
-    default = RuleGuidedRetriever.__init__.__kwdefaults__ or {}
-    assert default["pool"] == 200
-    assert default["power"] == (PooledRetriever.__init__.__kwdefaults__ or {})["power"]
+    default = GuidedSettings()
+    assert default.pool == 200
+    assert default.power == (DiversifiedRetriever.__init__.__kwdefaults__ or {})["power"]
     learned = merging.get("weights") is not None
     inside = merging["retriever"].without("query_encoder").to_dict()
     return {
         "merging": "learned" if learned else "evidence",
         "depth": merging.read("pool", int, 200) * searches,
-        "power": merging.read("power", float, default["power"]),
+        "power": merging.read("power", float, default.power),
         "budget": config.read("top_k", int, 10),
         "retriever": inside,
     }

@@ -13,7 +13,6 @@ import pytest
 
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.mining.amie.miner import AmieMiner
-from rulerag.retrieval.base.runs import read_run
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Document, Fact, Query
 
@@ -107,7 +106,8 @@ def test_retrieval_keeps_it_first(
     options = ("--rules", "guided", "--top-k", 200, *union, *WAYS[way])
     assert rulerag("retrieve", people, "--out", out, *options, "--quiet").code == 0
     texts = {d.id: d.text for d in RuleQADataset.load(people).corpus}
-    first = {query: texts[entries[0].document_id] for query, entries in read_run(out).items()}
+    lines = [line.split() for line in out.read_text().splitlines()]
+    first = {query: texts[document] for query, _, document, rank, *_ in lines if rank == "1"}
     assert first == {"lives": "Anna Meyer lives in Lisbon.", "works": "Anna Meyer works for Bosch."}
 
 

@@ -13,10 +13,10 @@ import torch
 from rulerag.arrays import Floats
 from rulerag.evaluation import AnswerMatcher
 from rulerag.protocols import Encoder, RuleSelector
-from rulerag.retrieval.base import Rows, scored_documents
+from rulerag.retrieval.base import Rows, known_answers_first, scored_documents
 from rulerag.retrieval.dense import embed_corpus
-from rulerag.retrieval.guided import RuleGuidedRetriever, stated_first
-from rulerag.retrieval.symbolic import with_whole_chains
+from rulerag.retrieval.guided import RuleGuidedRetriever
+from rulerag.retrieval.symbolic import complete_chains
 from rulerag.types import Document, Query, ScoredDocument
 
 if TYPE_CHECKING:
@@ -204,6 +204,6 @@ def _by_score(
     ordered = []
     for query, rules, union in zip(queries, selector.select(queries), unions, strict=True):
         ranked = sorted(union, key=lambda one: -max(hit.score for hit in one.found_by))
-        whole = with_whole_chains(query, rules, ranked, guided.whole_chains)
-        ordered.append(stated_first(query, whole, guided.statements))
+        whole = complete_chains(query, rules, ranked, guided.settings.whole_chains)
+        ordered.append(known_answers_first(query, whole, guided.statements))
     return ordered

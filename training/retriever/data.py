@@ -15,7 +15,13 @@ import numpy.typing as npt
 from rulerag.errors import EmptyDataError
 from rulerag.evaluation import AnswerMatcher
 from rulerag.retrieval.base import latest_of
-from rulerag.retrieval.guided import HeadRelationSelector, Step, Trail, append_rule, grounds
+from rulerag.retrieval.guided import (
+    HeadRelationSelector,
+    PathStep,
+    RulePath,
+    append_rule,
+    grounds,
+)
 from rulerag.ruleqa import RuleQADataset
 from rulerag.rules import Rule
 from rulerag.types import Document, Query
@@ -162,33 +168,33 @@ def _asked(
         if evidence:
             yield append_rule(query, rule), [row for row, _ in evidence]
         return
-    trail = Trail(query, rule, bridges=_BRIDGES)
+    path = RulePath(query, rule, beam_width=_BRIDGES)
     for hop in range(len(rule.body)):
-        for step in trail.steps(hop):
+        for step in path.steps(hop):
             fits = [
                 (row, document)
                 for row, document in evidence
-                if _grounds_step(document, trail, step, answers, labels)
+                if _grounds_step(document, path, step, answers, labels)
             ]
             if fits:
                 words = [labels.get(name, name) for name in (query.subject, step.entity)]
-                yield append_rule(*trail.asked(step, (words[0], words[1]))), [r for r, _ in fits]
-                trail.learn(step, [(trail.far_ends(step, document), 1.0) for _, document in fits])
+                yield append_rule(*path.question(step, (words[0], words[1]))), [r for r, _ in fits]
+                path.bind(step, [(path.far_ends(step, document), 1.0) for _, document in fits])
 
 
 def _grounds_step(
     document: Document,
-    trail: Trail,
-    step: Step,
+    path: RulePath,
+    step: PathStep,
     answers: frozenset[str],
     labels: dict[str, str],
 ) -> bool:
     """Whether a document grounds a step's atom and, where it names the answer, names one."""
-    atom = trail.rule.body[step.atom]
+    atom = path.rule.body[step.atom]
     for fact in document.facts:
         if grounds(atom, fact, {step.variable: {step.entity}}):
             far = fact.object if atom.subject == step.variable else fact.subject
-            if not trail.names_answer(step) or labels.get(far, far) in answers:
+            if not path.names_answer(step) or labels.get(far, far) in answers:
                 return True
     return False
 

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     )
     from rulerag.retrieval.base.deduplicate import latest_of, latest_statements
     from rulerag.retrieval.base.fusion import FusedRetriever, check_method, fuse
+    from rulerag.retrieval.base.groups import group_of, rank_in_group
     from rulerag.retrieval.base.index_folder import (
         broken_index,
         check_manifest,
         index_lock,
         new_index_folder,
     )
-    from rulerag.retrieval.base.known_answers import stated_first
+    from rulerag.retrieval.base.known_answers import known_answers_first
     from rulerag.retrieval.base.runs import write_run
     from rulerag.retrieval.base.time_aware import TimeAwareRetriever
 
@@ -50,13 +51,15 @@ __all__ = [
     "check_top_k",
     "corpus_fingerprint",
     "fuse",
+    "group_of",
     "index_lock",
     "indexed_text",
+    "known_answers_first",
     "latest_of",
     "latest_statements",
     "new_index_folder",
+    "rank_in_group",
     "scored_documents",
-    "stated_first",
     "write_run",
 ]
 

@@ -12,14 +12,12 @@ from rulerag.composition import register
 from rulerag.errors import ConfigError, FingerprintError, did_you_mean
 from rulerag.io import fingerprint_object
 from rulerag.kg.grounding import Statements
-from rulerag.retrieval.base import stated_first
+from rulerag.retrieval.base import known_answers_first
 from rulerag.retrieval.base.corpus import check_range, check_top_k
 from rulerag.types import Document, Query, RuleHit, ScoredDocument
 
 if TYPE_CHECKING:
     from rulerag.protocols import Retriever
-
-__all__ = ["METHODS", "FusedRetriever", "check_method", "fuse"]
 
 K = TypeVar("K", bound=Hashable)
 
@@ -189,8 +187,8 @@ class FusedRetriever:
             for scored in ranked:
                 key = scored.document.id
                 documents.setdefault(key, scored.document)
-                told = scored.found_by or (RuleHit(None, scored.rank, scored.score),)
-                hits.setdefault(key, []).extend(told)
+                plain = RuleHit(None, scored.rank, scored.score)
+                hits.setdefault(key, []).extend(scored.found_by or (plain,))
         values = fuse(
             [[(s.document.id, s.score) for s in ranked] for ranked in lists],
             self.method,
@@ -201,7 +199,7 @@ class FusedRetriever:
             ScoredDocument(documents[key], value, rank, tuple(hits[key]))
             for rank, (key, value) in enumerate(values[: top_k if query.prediction else None], 1)
         ]
-        return stated_first(query, fused, self.statements)[:top_k]
+        return known_answers_first(query, fused, self.statements)[:top_k]
 
 
 def _check(method: str, weights: Sequence[float] | None, rank_constant: float, lists: int) -> None:

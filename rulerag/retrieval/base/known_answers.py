@@ -8,19 +8,17 @@ from dataclasses import replace
 from rulerag.kg.grounding import Statements
 from rulerag.types import Query, RuleHit, ScoredDocument
 
-__all__ = ["stated_first"]
 
-
-def stated_first(
+def known_answers_first(
     query: Query, ranked: Sequence[ScoredDocument], corpus: Statements
 ) -> list[ScoredDocument]:
     """A list that begins with what the corpus states of the question, one document an answer.
 
     Of several documents that state the same answer, the one that stands first in the list is taken
-    (of those that are not in it, the first of the corpus); the others keep their places. Stated
+    (of those that are not in it, the first of the corpus); the others keep their order. Known
     answers keep the order that the list gives their documents. A document that is put first scores
-    one above the document behind it, and has a hit of the plain query, its place among the stated
-    ones as rank: the question itself led to it, whatever rule found it too.
+    one above the document behind it, and has a hit of the plain query whose rank is that among the
+    known answers: the question itself led to it, whatever rule found it too.
 
     Args:
         query: the question; a prediction's list is returned as it is.
@@ -31,10 +29,10 @@ def stated_first(
         return list(ranked)
     if not corpus.documents:
         corpus = Statements([scored.document for scored in ranked])
-    places = {scored.document.id: place for place, scored in enumerate(ranked)}
+    index = {scored.document.id: number for number, scored in enumerate(ranked)}
     chosen: dict[str, tuple[int, int]] = {}
     for name, _, row in corpus.of(query):
-        found = places.get(corpus.documents[row].id, len(ranked)), row
+        found = index.get(corpus.documents[row].id, len(ranked)), row
         chosen[name] = min(chosen.get(name, found), found)
     # A document may state several answers.
     first = sorted(dict.fromkeys(chosen.values()))
@@ -42,12 +40,12 @@ def stated_first(
         return list(ranked)
     top = max((scored.score for scored in ranked), default=0.0) + len(first)
     listed = []
-    for number, (place, row) in enumerate(first):
+    for number, (found_at, row) in enumerate(first):
         hit, score = RuleHit(None, number + 1, top - number), top - number
-        known = ranked[place].found_by if place < len(ranked) else ()
+        known = ranked[found_at].found_by if found_at < len(ranked) else ()
         plain = any(h.rule_id is None for h in known)
         found_by = known if plain else (hit, *known)
         listed.append(ScoredDocument(corpus.documents[row], score, number + 1, found_by))
-    taken = {place for place, _ in first}
-    rest = [scored for place, scored in enumerate(ranked) if place not in taken]
+    taken = {found_at for found_at, _ in first}
+    rest = [scored for number, scored in enumerate(ranked) if number not in taken]
     return listed + [replace(s, rank=rank) for rank, s in enumerate(rest, start=len(listed) + 1)]

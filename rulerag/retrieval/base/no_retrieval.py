@@ -8,8 +8,6 @@ from rulerag.composition import register
 from rulerag.io import fingerprint_object
 from rulerag.types import Query, ScoredDocument
 
-__all__ = ["NoRetriever"]
-
 
 @register("retriever", "none")
 class NoRetriever:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field, model_validator
 
-from rulerag.composition import register
+from rulerag.composition import Settings, register
 from rulerag.errors import RetrievalError
 from rulerag.io import fingerprint_object
 from rulerag.retrieval.base.corpus import (
@@ -21,21 +21,49 @@ from rulerag.retrieval.base.corpus import (
     check_range,
     check_top_k,
 )
+from rulerag.retrieval.base.deduplicate import statement_of
 from rulerag.types import Document, Query, RuleHit, ScoredDocument
 
 if TYPE_CHECKING:
     from rulerag.protocols import Retriever
 
-__all__ = ["TimeAwareRetriever"]
-
 _ORDERS = ("recent", "decay")
 # Before every date; one above the least integer, so that its negative is still an integer.
 _UNDATED = int(np.iinfo(np.int64).min) + 1
-_DEEPEN = 4  # how much deeper an unsettled query is asked again
+_DEEPEN = 4  # how much deeper an unsettled query is searched again
+
+
+class TimeAwareSettings(Settings):  # type: ignore[metaclass]
+    """The settings of :class:`TimeAwareRetriever`.
+
+    Args:
+        order: ``recent`` or ``decay``.
+        decay: how fast age costs, per time unit; for ``decay`` only.
+        strict: also drop documents of the query's own time.
+        pool: the search depth: documents that the wrapped retriever is asked for at first.
+        max_pool: the largest depth.
+        distinct_facts: of documents that state the same facts at different times, keep the one
+            that stands first in the order.
+
+    Raises:
+        ConfigError: a setting is unknown or out of range.
+    """
+
+    order: str = "recent"
+    decay: float = Field(default=0.01, ge=0)
+    strict: bool = True
+    pool: int = Field(default=100, ge=1)
+    max_pool: int = 1600
+    distinct_facts: bool = False
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        check_choice("order", self.order, _ORDERS)
+        check_range("max_pool", self.max_pool, self.pool, hint=f"pool ({self.pool}) or more")
+        return self
 
 
 @register("retriever", "time_aware")
-@dataclass(eq=False, repr=False)
 class TimeAwareRetriever:
     """Wraps any retriever and follows the dates of queries and documents.
 
@@ -50,54 +78,47 @@ class TimeAwareRetriever:
     Undated documents keep their score and follow dated ones with the same score; an undated query
     gets what the wrapped retriever gives, unchanged. Last ties keep the wrapped order.
 
-    The wrapped retriever is asked for a pool deeper than needed. Where a document outside the pool
-    could still enter the first k, the query is asked again, four times as deep, up to
-    ``max_pool``; below that depth the order is exact.
+    The wrapped retriever searches deeper than needed. Where a document below that depth could still
+    enter the first k, the query is searched again, four times as deep, up to ``max_pool``; below
+    that depth the order is exact.
 
     Each result's hit carries the rank and score of the wrapped search; its own rank and score are
     those of the order above.
 
     Args:
         retriever: the retriever to wrap.
-        order: ``recent`` or ``decay``.
-        decay: how fast age costs, per time unit; for ``decay`` only.
         time_unit: timestamps per unit of age, for example 24 to count hours in days.
-        strict: also drop documents of the query's own time.
-        pool: documents asked for at first.
-        max_pool: documents asked for at most.
-        distinct_facts: of documents that state the same facts at different times, keep the one
-            that stands first in the order.
+        settings: all settings together.
+        changes: settings one by one, fields of :class:`TimeAwareSettings`.
 
     Raises:
-        ConfigError: an option is out of range.
+        ConfigError: a setting is unknown or out of range.
     """
 
-    retriever: Retriever
-    _: KW_ONLY
-    order: str = "recent"
-    decay: float = 0.01
-    time_unit: int = 1
-    strict: bool = True
-    pool: int = 100
-    max_pool: int = 1600
-    distinct_facts: bool = False
-
-    def __post_init__(self) -> None:
-        check_choice("order", self.order, _ORDERS)
-        check_range("decay", self.decay, 0)
-        check_range("time_unit", self.time_unit, 1)
-        check_top_k(self.pool, "pool")
-        check_range("max_pool", self.max_pool, self.pool, hint=f"pool ({self.pool}) or more")
+    def __init__(
+        self,
+        retriever: Retriever,
+        *,
+        time_unit: int = 1,
+        settings: TimeAwareSettings | None = None,
+        **changes: Any,
+    ) -> None:
+        check_range("time_unit", time_unit, 1)
+        self.retriever = retriever
+        self.time_unit = time_unit
+        self.settings = TimeAwareSettings.joined(settings, changes)
 
     def __repr__(self) -> str:
-        return f"TimeAwareRetriever({self.retriever!r}, order={self.order!r})"
+        return f"TimeAwareRetriever({self.retriever!r}, order={self.settings.order!r})"
 
     @cached_property
     def fingerprint(self) -> str:
         """Names the wrapped retriever and every setting that changes results."""
-        settings = [self.order, self.strict, self.pool, self.max_pool, self.distinct_facts]
-        if self.order == "decay":
-            settings += [self.decay, self.time_unit]
+        chosen = self.settings
+        settings = [chosen.order, chosen.strict, chosen.pool, chosen.max_pool]
+        settings += [chosen.distinct_facts]
+        if chosen.order == "decay":
+            settings += [chosen.decay, self.time_unit]
         return fingerprint_object(["time-aware", self.retriever.fingerprint, settings])
 
     def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
@@ -114,13 +135,12 @@ class TimeAwareRetriever:
             for i, documents in zip(undated, passed, strict=True):
                 results[i] = list(documents)
         pending = [i for i, query in enumerate(queries) if query.timestamp is not None]
-        depth, deepest = max(self.pool, top_k), max(self.max_pool, top_k)
+        depth, deepest = max(self.settings.pool, top_k), max(self.settings.max_pool, top_k)
         while pending:
             unsettled = []
-            for i, pool in zip(
-                pending, self._pools([queries[i] for i in pending], depth), strict=True
-            ):
-                results[i], settled = self._best(queries[i], pool, depth, top_k)
+            deep = self._search_deep([queries[i] for i in pending], depth)
+            for i, found in zip(pending, deep, strict=True):
+                results[i], settled = self._best(queries[i], found, depth, top_k)
                 if not settled:
                     unsettled.append(i)
             if depth >= deepest:
@@ -128,7 +148,7 @@ class TimeAwareRetriever:
             pending, depth = unsettled, min(depth * _DEEPEN, deepest)
         return results
 
-    def _pools(self, queries: Sequence[Query], depth: int) -> Iterator[_Pool]:
+    def _search_deep(self, queries: Sequence[Query], depth: int) -> Iterator[_DeepSearch]:
         """What the wrapped retriever finds, in rows where it can answer in rows."""
         if isinstance(self.retriever, RowSearcher):
             rows, scores = self.retriever.search(queries, depth)
@@ -141,33 +161,33 @@ class TimeAwareRetriever:
             times = _times_of(documents)
         for line, listed in enumerate(found):
             kept = rows[line][rows[line] >= 0]
-            yield _Pool(kept, scores[line, : len(kept)], times[kept], documents, listed)
+            yield _DeepSearch(kept, scores[line, : len(kept)], times[kept], documents, listed)
 
     def _best(
-        self, query: Query, pool: _Pool, depth: int, top_k: int
+        self, query: Query, found: _DeepSearch, depth: int, top_k: int
     ) -> tuple[list[ScoredDocument], bool]:
-        """The first k of a pool, and whether no document outside of it could change them."""
-        allowed = self._allowed(query, pool.times)
-        values, order = self._ordered(query, pool.scores[allowed], pool.times[allowed])
+        """The first k of a deep search, and whether no document below it could change them."""
+        allowed = self._allowed(query, found.times)
+        values, order = self._ordered(query, found.scores[allowed], found.times[allowed])
         picked: list[ScoredDocument] = []
         seen: set[object] = set()
         value = 0.0
-        for value, place in zip(values.tolist(), allowed[order].tolist(), strict=True):
-            document = pool.documents[pool.rows[place]]
-            if self.distinct_facts:
-                key = _undated(document)
+        for value, index in zip(values.tolist(), allowed[order].tolist(), strict=True):
+            document = found.documents[found.rows[index]]
+            if self.settings.distinct_facts:
+                key = statement_of(document)
                 if key in seen:
                     continue
                 seen.add(key)
-            hits = pool.found[place].found_by if pool.found else ()
-            hits = hits or (RuleHit(None, place + 1, float(pool.scores[place])),)
+            hits = found.records[index].found_by if found.records else ()
+            hits = hits or (RuleHit(None, index + 1, float(found.scores[index])),)
             picked.append(ScoredDocument(document, value, len(picked) + 1, hits))
             if len(picked) == top_k:
                 break
-        # Outside of the pool no score is above its last one, and no order lifts a document
+        # Below that depth no score is above its last one, and no order lifts a document
         # above its score.
-        exhausted = len(pool.scores) < depth
-        return picked, exhausted or (len(picked) == top_k and value > pool.scores[-1])
+        exhausted = len(found.scores) < depth
+        return picked, exhausted or (len(picked) == top_k and value > found.scores[-1])
 
     @property
     def documents(self) -> tuple[Document, ...]:
@@ -192,7 +212,7 @@ class TimeAwareRetriever:
         width = min(depth, len(self._times))
         rows = np.full((len(queries), width), -1, dtype=np.int64)
         scores = np.zeros((len(queries), width), dtype=np.float64)
-        pending, deepest = list(range(len(queries))), max(self.max_pool, depth)
+        pending, deepest = list(range(len(queries))), max(self.settings.max_pool, depth)
         while pending:
             short = []
             found = self.retriever.search([queries[i] for i in pending], depth)
@@ -215,55 +235,48 @@ class TimeAwareRetriever:
         return _times_of(self.documents)
 
     def _allowed(self, query: Query, times: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-        """The places of documents that the query's time allows; all for an undated query."""
+        """The indices of documents that the query's time allows; all for an undated query."""
         if query.timestamp is None:
             return np.arange(len(times))
-        before = times < query.timestamp if self.strict else times <= query.timestamp
+        before = times < query.timestamp if self.settings.strict else times <= query.timestamp
         return np.flatnonzero(before | (times == _UNDATED))
 
     def _ordered(
         self, query: Query, scores: npt.NDArray[np.float64], times: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp]]:
-        """Values, best first, and the places that they come from; as found for undated queries."""
+        """Values, best first, and the indices that they come from; as found for undated queries."""
         if query.timestamp is None:
             return scores, np.arange(len(scores))
         values = scores
-        if self.order == "decay":
+        if self.settings.order == "decay":
             now = query.timestamp
             age = (now - np.where(times == _UNDATED, now, times)) / self.time_unit
-            kept = np.exp(-self.decay * age)
+            kept = np.exp(-self.settings.decay * age)
             # An age so great that nothing is kept of a score would divide a negative one by 0.
             values = np.where(scores >= 0, scores * kept, scores / np.maximum(kept, 1e-300))
         order = np.lexsort((-times, -values))
         return values[order], order
 
 
-class _Pool(NamedTuple):
+class _DeepSearch(NamedTuple):
     """What one query found, best first: rows, scores and times of shape (n,).
 
     Args:
-        rows: places in the documents.
+        rows: of the documents.
         scores: of the wrapped search.
         times: of the documents.
         documents: what the rows are of.
-        found: the same as records, where the wrapped retriever gave records.
+        records: the same as records, where the wrapped retriever gave records.
     """
 
     rows: npt.NDArray[np.int64]
     scores: npt.NDArray[np.float64]
     times: npt.NDArray[np.int64]
     documents: Sequence[Document]
-    found: Sequence[ScoredDocument]
+    records: Sequence[ScoredDocument]
 
 
 def _times_of(documents: Sequence[Document]) -> npt.NDArray[np.int64]:
     """The time of each document."""
     times = [document.timestamp for document in documents]
     return np.array([_UNDATED if time is None else time for time in times], dtype=np.int64)
-
-
-def _undated(document: Document) -> object:
-    """What makes two documents the same but for their time; unknown content is its own kind."""
-    if not document.facts:
-        return document.id
-    return frozenset((fact.subject, fact.relation, fact.object) for fact in document.facts)

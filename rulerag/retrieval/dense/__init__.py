@@ -7,8 +7,7 @@ from rulerag.lazy import front_door
 if TYPE_CHECKING:
     from rulerag.retrieval.dense.embeddings import embed_corpus
     from rulerag.retrieval.dense.faiss_index import normalized
-    from rulerag.retrieval.dense.from_names import open_dense
-    from rulerag.retrieval.dense.retriever import DenseRetriever
+    from rulerag.retrieval.dense.retriever import DenseRetriever, open_dense
 
 __all__ = ["DenseRetriever", "embed_corpus", "normalized", "open_dense"]
 

@@ -22,8 +22,6 @@ from rulerag.types import Document
 if TYPE_CHECKING:
     from rulerag.protocols import Encoder
 
-__all__ = ["CorpusEmbeddings", "embed_corpus", "encode_checked"]
-
 _log = logging.getLogger(__name__)
 
 _VECTORS = "vectors.npy"
@@ -97,7 +95,7 @@ def embed_corpus(
             kept = _kept(folder, _SUMMARY, len(texts))
             if kept is None:
                 return _encode(texts, encoder, chunk_size, progress, folder)
-    _tell(kept.truncated, len(texts))
+    _warn_truncated(kept.truncated, len(texts))
     return CorpusEmbeddings(kept.vectors, kept.truncated)
 
 
@@ -159,7 +157,7 @@ def _encode(
     if folder is not None:
         write_json(folder / _SUMMARY, {"truncated": truncated, "dimension": vectors.shape[1]})
         (folder / _PROGRESS).unlink()
-    _tell(truncated, len(texts))
+    _warn_truncated(truncated, len(texts))
     return CorpusEmbeddings(vectors, truncated)
 
 
@@ -171,7 +169,7 @@ def _storage(folder: Path | None, shape: tuple[int, int]) -> Any:
     try:
         (folder / _SUMMARY).unlink(missing_ok=True)  # of vectors that were damaged
         made = np.lib.format.open_memmap(path, "w+", np.float32, shape)
-        if hasattr(os, "posix_fallocate"):  # a full disk is told now, not by a crash later
+        if hasattr(os, "posix_fallocate"):  # a full disk is an error now, not by a crash later
             with open(path, "r+b") as file:
                 os.posix_fallocate(file.fileno(), 0, os.stat(path).st_size)
     except OSError as error:
@@ -192,18 +190,18 @@ def _kept(folder: Path, note: str, size: int) -> _Kept | None:
     if not (folder / note).exists():
         return None
     try:
-        told = read_json(folder / note)
+        noted = read_json(folder / note)
         # To read it fails where the file is cut; opened to write it would be filled up with zeros.
         vectors = np.load(folder / _VECTORS, mmap_mode="r")
         if vectors.shape[:-1] == (size,):
-            return _Kept(vectors, int(told.get("rows", size)), int(told["truncated"]))
+            return _Kept(vectors, int(noted.get("rows", size)), int(noted["truncated"]))
     except (OSError, ValueError, EOFError, KeyError, TypeError, AttributeError, DataError):
         pass
     _log.warning("%s is damaged and encoded again", folder / _VECTORS)
     return None
 
 
-def _tell(truncated: int, size: int) -> None:
+def _warn_truncated(truncated: int, size: int) -> None:
     if truncated:
         _log.warning(
             "%d of %d documents are longer than the encoder's window and are cut", truncated, size

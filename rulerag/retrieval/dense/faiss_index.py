@@ -16,9 +16,6 @@ from rulerag.arrays import Floats
 from rulerag.errors import ConfigError, MissingDependencyError
 from rulerag.retrieval.base import Rows, broken_index
 
-__all__ = ["EXACT", "VectorIndex", "check_index", "import_faiss", "normalized"]
-
-
 EXACT = "Flat"
 """The index that compares every vector."""
 
@@ -76,7 +73,7 @@ class VectorIndex:
     """Vectors and the FAISS index over them; larger inner products are better.
 
     ``Flat`` is exact to the last tie: FAISS finds candidates, the inner products of these are
-    computed again, each in one fixed way, and a query whose last place could still go to a row
+    computed again, each in one fixed way, and a query whose last rank could still go to a row
     outside of the candidates is searched deeper. Equal scores come in row order at any depth, batch
     size and number of threads; FAISS alone leaves that open. The others order what they find by
     score, then by row.
@@ -192,30 +189,30 @@ class VectorIndex:
         # How far two ways to add up one inner product can be apart, generously.
         rounding = float(np.finfo(np.float32).eps) * math.sqrt(self.dimension)
         slack = np.linalg.norm(queries, axis=1).astype(np.float64) * self.largest_norm * rounding
-        pending, asked = np.arange(len(queries)), depth + depth // 8 + 16
+        pending, width = np.arange(len(queries)), depth + depth // 8 + 16
         while len(pending):
-            asked = min(asked, size)
+            width = min(width, size)
             unsettled = []
-            step = max(1, _CELLS // asked)
+            step = max(1, _CELLS // width)
             for start in range(0, len(pending), step):
                 part = pending[start : start + step]
-                found, lowest = self._rescored(queries[part], asked, depth)
+                found, lowest = self._rescored(queries[part], width, depth)
                 rows[part], scores[part] = found
                 open_ = found.scores[:, -1] <= lowest + slack[part]
-                unsettled.append(part[open_] if asked < size else part[:0])
-            pending, asked = np.concatenate(unsettled), asked * _DEEPEN
+                unsettled.append(part[open_] if width < size else part[:0])
+            pending, width = np.concatenate(unsettled), width * _DEEPEN
         return Rows(rows, scores)
 
     def _rescored(
-        self, queries: Floats, asked: int, depth: int
+        self, queries: Floats, width: int, depth: int
     ) -> tuple[Rows, npt.NDArray[np.float64]]:
         """The best rows of a batch, and the lowest score that FAISS gave to a candidate."""
-        found, rows = self._index.search(queries, asked)
+        found, rows = self._index.search(queries, width)
         stored = _stored(import_faiss(), self._index)
         exact = np.empty(rows.shape, dtype=np.float32)
-        held = np.empty((min(asked, _BLOCK), self.dimension), dtype=np.float32)
+        held = np.empty((min(width, _BLOCK), self.dimension), dtype=np.float32)
         for i, query in enumerate(queries):
-            for start in range(0, asked, _BLOCK):
+            for start in range(0, width, _BLOCK):
                 part = rows[i, start : start + _BLOCK]
                 near = held[: len(part)]
                 stored.take(part, axis=0, out=near, mode="clip")
@@ -277,8 +274,8 @@ class VectorIndex:
             raise broken_index("dense", path, f"the index is damaged ({reason})") from error
         wanted = f"its manifest says {size} of {settings['dimension']} in {index!r}"
         if not isinstance(read, kind) or (read.ntotal, read.d) != (size, settings["dimension"]):
-            told = f"{read.ntotal} vectors of {read.d} numbers in a {type(read).__name__}"
-            raise broken_index("dense", path, f"the index is damaged ({told}, {wanted})")
+            found = f"{read.ntotal} vectors of {read.d} numbers in a {type(read).__name__}"
+            raise broken_index("dense", path, f"the index is damaged ({found}, {wanted})")
         faiss.ParameterSpace().set_index_parameters(read, how)
         return cls(read, index, how, float(settings["largest_norm"]), threads)
 

@@ -1,4 +1,8 @@
-"""Dense retrieval: documents and queries as vectors, the nearest by FAISS."""
+"""Dense retrieval: documents and queries as vectors, the nearest by FAISS.
+
+:class:`DenseRetriever` takes encoders; :func:`open_dense` takes their names, as a configuration
+states them.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pydantic import Field
 from tqdm.auto import tqdm
 
 from rulerag.arrays import Floats
+from rulerag.composition import Settings, register
 from rulerag.errors import ConfigError, EmptyDataError, FingerprintError, RetrievalError
 from rulerag.io import fingerprint_object
 from rulerag.retrieval.base import (
@@ -23,20 +29,50 @@ from rulerag.retrieval.base import (
     check_threads,
     check_top_k,
     corpus_fingerprint,
+    latest_statements,
     new_index_folder,
 )
 from rulerag.retrieval.dense.embeddings import embed_corpus, encode_checked
-from rulerag.retrieval.dense.encoders import SIMILARITIES, SentenceEncoder
+from rulerag.retrieval.dense.encoders import (
+    NANO_ENCODER,
+    SIMILARITIES,
+    EncoderSettings,
+    SentenceEncoder,
+    load_encoder,
+)
 from rulerag.retrieval.dense.faiss_index import EXACT, VectorIndex, check_index, normalized
 from rulerag.types import Document, Query
 
 if TYPE_CHECKING:
     from rulerag.protocols import Encoder
 
-__all__ = ["DenseRetriever"]
-
 _KIND = "dense"
 _FILE = "index.faiss"
+_DOCUMENTS = "document_encoder"  # of a fine-tuned query encoder: the frozen one that it fits
+_PARTNERS = (("ctx_encoder", "question_encoder"), ("context_encoder", "question_encoder"))
+
+
+class IndexSettings(Settings):  # type: ignore[metaclass]
+    """How vectors are indexed.
+
+    Args:
+        similarity: ``cosine`` or ``dot``; what the document encoder says when None, cosine where
+            it says nothing.
+        index: what FAISS's ``index_factory`` makes: ``Flat`` (exact), ``HNSW32``,
+            ``IVF1024,Flat``, ``SQ8``, ...
+        search_parameters: how an index that is not exact is searched: ``nprobe=16``,
+            ``efSearch=64``; FAISS's own, or those of a saved index, when None.
+        cache: keep the vectors of the corpus on disk.
+        cache_dir: the folder to keep them in; rulerag's cache folder when None.
+        chunk_size: documents encoded between two writes to the cache.
+    """
+
+    similarity: str | None = None
+    index: str = EXACT
+    search_parameters: str | None = None
+    cache: bool = True
+    cache_dir: str | Path | None = None
+    chunk_size: int = Field(default=8192, ge=1)
 
 
 class DenseRetriever(CorpusIndex):
@@ -46,24 +82,17 @@ class DenseRetriever(CorpusIndex):
     index over them, or another query encoder, costs no second encoding. A batch of queries is
     encoded once for each distinct text and searched in one go.
 
-    Every document has some similarity, so that a search finds as many documents as it is asked
-    for; only indexes that are not exact may find fewer.
+    Every document has some similarity, so that a search finds as many documents as are
+    wanted; only indexes that are not exact may find fewer.
 
     Args:
         documents: the corpus.
         encoder: encodes documents, and queries where there is no ``query_encoder``.
         query_encoder: encodes queries, into the same space.
-        similarity: ``cosine`` or ``dot``; what the document encoder says when None, cosine where
-            it says nothing.
-        index: what FAISS's ``index_factory`` makes: ``Flat`` (exact), ``HNSW32``,
-            ``IVF1024,Flat``, ``SQ8``, ...
-        search_parameters: how an index that is not exact is searched: ``nprobe=16``,
-            ``efSearch=64``; FAISS's own when empty.
-        cache: keep the vectors of the corpus on disk.
-        cache_dir: the folder to keep them in; rulerag's cache folder when None.
-        chunk_size: documents encoded between two writes to the cache.
         threads: threads of FAISS; its own choice when None.
         progress: show progress bars.
+        settings: all settings together.
+        changes: settings one by one, fields of :class:`IndexSettings`.
 
     Attributes:
         truncated_documents: documents that were longer than the encoder's window and were cut.
@@ -85,33 +114,31 @@ class DenseRetriever(CorpusIndex):
         encoder: Encoder,
         *,
         query_encoder: Encoder | None = None,
-        similarity: str | None = None,
-        index: str = EXACT,
-        search_parameters: str = "",
-        cache: bool = True,
-        cache_dir: str | Path | None = None,
-        chunk_size: int = 8192,
         threads: int | None = None,
         progress: bool = False,
+        settings: IndexSettings | None = None,
+        **changes: Any,
     ) -> None:
-        check_index(index, search_parameters)  # said before an hour of encoding
+        wanted = IndexSettings.joined(settings, changes)
+        how = wanted.search_parameters or ""
+        check_index(wanted.index, how)  # said before an hour of encoding
         document_encoder = _side(encoder, "document")
         queries = _query_side(encoder, query_encoder)
-        chosen = similarity or getattr(document_encoder, "similarity", None) or "cosine"
+        chosen = wanted.similarity or getattr(document_encoder, "similarity", None) or "cosine"
         check_choice("similarity", chosen, SIMILARITIES)
         check_threads(threads)
         corpus = check_documents(documents)
         found = embed_corpus(
             corpus,
             document_encoder,
-            cache=cache,
-            cache_dir=cache_dir,
-            chunk_size=chunk_size,
+            cache=wanted.cache,
+            cache_dir=wanted.cache_dir,
+            chunk_size=wanted.chunk_size,
             progress=progress,
         )
         cosine = chosen == "cosine"
         vectors = VectorIndex.build(
-            found.vectors, index, search_parameters, normalize=cosine, threads=threads
+            found.vectors, wanted.index, how, normalize=cosine, threads=threads
         )
         self._set(corpus, queries, chosen, vectors, _name(document_encoder), found.truncated)
         self.progress = progress
@@ -197,8 +224,8 @@ class DenseRetriever(CorpusIndex):
         found = self.search_vectors(self.encode_queries(list(distinct)), depth)
         if len(distinct) == len(queries):
             return found
-        places = [distinct[query.text] for query in queries]
-        return Rows(found.rows[places], found.scores[places])
+        lines = [distinct[query.text] for query in queries]
+        return Rows(found.rows[lines], found.scores[lines])
 
     def search_vectors(self, vectors: Floats, depth: int) -> Rows:
         """The same for queries that are encoded already, as :meth:`encode_queries` does.
@@ -271,10 +298,10 @@ class DenseRetriever(CorpusIndex):
         self = cls.__new__(cls)
         try:
             built_by = str(settings["encoder_fingerprint"])
-            given = _name(_side(encoder, "document")) if encoder is not None else built_by
-            if given != built_by:
+            known = built_by if encoder is None else _name(_side(encoder, "document"))
+            if known != built_by:
                 raise FingerprintError(
-                    f"the index was built by another encoder ({built_by}, this one is {given})",
+                    f"the index was built by another encoder ({built_by}, this one is {known})",
                     path=folder,
                     hint="give the encoder that it was built with",
                 )
@@ -288,6 +315,86 @@ class DenseRetriever(CorpusIndex):
             raise broken_index(_KIND, folder, reason) from error
         self.progress = progress
         return self
+
+
+class DenseSettings(EncoderSettings, IndexSettings):
+    """What a configuration can say of dense retrieval: the encoders, and how they are opened.
+
+    Args:
+        encoder: the folder or Hub name of the encoder of documents, and of queries where there is
+            no ``query_encoder``; the small one that is installed when none is named. The folder
+            that ``training.retriever`` wrote stands for both sides: it encodes queries, its
+            ``document_encoder`` documents.
+        query_encoder: that of queries. For a DPR context encoder named ``…ctx_encoder…`` it is
+            the ``…question_encoder…`` of the same name when None.
+        mmap: leave the vectors of a saved index on disk.
+        latest: index one document of each fact, the latest; for queries that come after the whole
+            corpus (:func:`~rulerag.retrieval.base.latest_statements`).
+    """
+
+    encoder: str | Path = NANO_ENCODER
+    query_encoder: str | Path | None = None
+    mmap: bool = False
+    latest: bool = False
+
+
+@register("retriever", "dense", load="open_dense")
+def open_dense(
+    documents: Sequence[Document],
+    *,
+    folder: str | Path | None = None,
+    threads: int | None = None,
+    progress: bool = False,
+    settings: DenseSettings | None = None,
+    **changes: Any,
+) -> DenseRetriever:
+    """A :class:`~rulerag.retrieval.dense.DenseRetriever` whose encoders are named.
+
+    Args:
+        documents: the corpus.
+        folder: of a saved index, which is opened instead of making one; ``similarity``, ``index``
+            and ``cache_dir`` then mean nothing, and where queries have an encoder of their own,
+            only that one is opened.
+        threads: as in :class:`~rulerag.retrieval.dense.DenseRetriever`.
+        progress: see there.
+        settings: all settings together.
+        changes: settings one by one, fields of :class:`DenseSettings`, of those of
+            :func:`~rulerag.retrieval.dense.encoders.load_encoder` (for both sides) and of
+            :class:`~rulerag.retrieval.dense.retriever.IndexSettings`.
+
+    Raises:
+        RetrievalError: a checkpoint cannot be opened, or the two do not fit, or the folder holds
+            no dense index.
+        FingerprintError: the index was built from other documents or by another encoder.
+        ConfigError: an option is unknown or out of range.
+    """
+    chosen = DenseSettings.joined(settings, changes)
+    loading = chosen if folder is None else chosen.model_copy(update={"similarity": None})
+    encoder, partner = _names(chosen.encoder, chosen.query_encoder)
+    queries = None if partner is None else load_encoder(partner, role="query", settings=loading)
+    corpus = latest_statements(documents) if chosen.latest else documents
+    common: dict[str, Any] = {"query_encoder": queries, "threads": threads, "progress": progress}
+    if folder is not None:
+        checked = None if partner else load_encoder(encoder, settings=loading)
+        common |= {"search_parameters": chosen.search_parameters, "mmap": chosen.mmap}
+        return DenseRetriever.load(folder, corpus, checked, **common)
+    side = load_encoder(encoder, role="document" if partner else "both", settings=loading)
+    return DenseRetriever(corpus, side, settings=chosen, **common)
+
+
+def _names(
+    encoder: str | Path, query_encoder: str | Path | None
+) -> tuple[str | Path, str | Path | None]:
+    """The encoder of documents, and that of queries where it is another one."""
+    path = Path(encoder)
+    if (path / _DOCUMENTS).is_dir():
+        return path / _DOCUMENTS, query_encoder or encoder
+    if query_encoder is not None:
+        return encoder, query_encoder
+    for context, question in _PARTNERS:
+        if context in path.name:
+            return encoder, str(path.with_name(path.name.replace(context, question)))
+    return encoder, None
 
 
 def _side(encoder: Encoder, role: str) -> Encoder:

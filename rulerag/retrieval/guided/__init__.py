@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
-    from rulerag.retrieval.guided.chains import Step, Trail
+    from rulerag.retrieval.guided.chains import PathStep, RulePath
     from rulerag.retrieval.guided.provenance import grounds
     from rulerag.retrieval.guided.query_text import append_rule, substitute_body
     from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
     from rulerag.retrieval.guided.selection import HeadRelationSelector
+    from rulerag.retrieval.guided.settings import GuidedSettings
 
 __all__ = [
+    "GuidedSettings",
     "HeadRelationSelector",
+    "PathStep",
     "RuleGuidedRetriever",
-    "Step",
-    "Trail",
+    "RulePath",
     "append_rule",
     "grounds",
     "substitute_body",

@@ -1,4 +1,4 @@
-"""Following a rule's body hop by hop: what one search finds is what the next asks about.
+"""Following a rule's body hop by hop: what one search finds is what the next is about.
 
 A chain such as ``born in(x, z), city of(z, y)`` cannot be searched at once: a text of its second
 atom does not name the query's subject. So its atoms are searched in turn, each about entities that
@@ -17,18 +17,17 @@ from rulerag.retrieval.guided.provenance import Bound, far_ends
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, Query
 
-__all__ = ["Step", "Trail"]
 
-
-class Step(NamedTuple):
-    """One search of a trail: about one atom of the body and one entity.
+class PathStep(NamedTuple):
+    """One search of a rule path: about one atom of the body and one entity.
 
     Args:
         hop: which hop, from 0.
-        atom: the place of the atom in the body.
+        atom: the index of the atom in the body.
         variable: the term of the atom that the entity stands for.
-        entity: what is asked about.
-        weight: how much the entity is trusted: the product of the shares that led to it.
+        entity: what the search is about.
+        weight: how much the entity is trusted: the product of the normalised scores of the
+            documents that led to it.
     """
 
     hop: int
@@ -39,13 +38,13 @@ class Step(NamedTuple):
 
 
 @dataclass
-class Trail:
-    """One query under one rule, followed atom by atom.
+class RulePath:
+    """The state of one query under one rule, followed atom by atom.
 
     Args:
         query: the query.
         rule: a rule whose head's subject is the query's subject.
-        bridges: how many entities of a hop the next one asks about.
+        beam_width: how many entities of a hop the next one searches for.
 
     Attributes:
         bound: for each variable what it may stand for, and the weights of these entities.
@@ -53,7 +52,7 @@ class Trail:
 
     query: Query
     rule: Rule
-    bridges: int
+    beam_width: int
     bound: dict[str, dict[str, float]] = field(init=False)
     _order: list[int] = field(init=False)
 
@@ -61,22 +60,22 @@ class Trail:
         self.bound = {self.rule.head.subject: {self.query.subject: 1.0}}
         self._order = body_order(self.rule)
 
-    def steps(self, hop: int) -> list[Step]:
-        """The searches of a hop (from 0), one for each entity to ask about."""
+    def steps(self, hop: int) -> list[PathStep]:
+        """The searches of a hop (from 0), one for each entity of the beam."""
         if hop >= len(self._order):
             return []
-        place = self._order[hop]
-        atom = self.rule.body[place]
+        number = self._order[hop]
+        atom = self.rule.body[number]
         for end in (atom.subject, atom.object):
             if not end.startswith("?"):
-                return [Step(hop, place, end, end, 1.0)]
+                return [PathStep(hop, number, end, end, 1.0)]
             if end in self.bound:
                 best = sorted(self.bound[end].items(), key=lambda item: -item[1])
-                return [Step(hop, place, end, *item) for item in best[: self.bridges]]
+                return [PathStep(hop, number, end, *item) for item in best[: self.beam_width]]
         return []
 
-    def asked(self, step: Step, words: tuple[str, str]) -> tuple[Query, Rule]:
-        """The query and the one-atom rule whose composition asks about a step.
+    def question(self, step: PathStep, words: tuple[str, str]) -> tuple[Query, Rule]:
+        """The query and the one-atom rule whose composition searches for a step.
 
         Args:
             step: the step.
@@ -95,28 +94,28 @@ class Trail:
         number = f"{self.query.id}|{self.rule.id}|{step.atom}"
         return replace(self.query, id=number, text=text, subject=step.entity), rule
 
-    def names_answer(self, step: Step) -> bool:
+    def names_answer(self, step: PathStep) -> bool:
         """Whether a step's atom has the head's object."""
         atom = self.rule.body[step.atom]
         return self.rule.head.object in (atom.subject, atom.object)
 
-    def learn(self, step: Step, found: Iterable[tuple[Iterable[str], float]]) -> None:
+    def bind(self, step: PathStep, found: Iterable[tuple[Iterable[str], float]]) -> None:
         """Bind the other end of a step's atom to what its search found.
 
         Args:
             step: the step.
-            found: of each document :meth:`far_ends` and its score over the search's best score.
+            found: of each document :meth:`far_ends` and its normalised score.
         """
         other = self._other(step)
         # An atom between two ends that are known already binds nothing.
         if not other.startswith("?") or other in self._named(step):
             return
         entities = self.bound.setdefault(other, {})
-        for ends, share in found:
+        for ends, fraction in found:
             for end in ends:
-                entities[end] = max(entities.get(end, 0.0), step.weight * share)
+                entities[end] = max(entities.get(end, 0.0), step.weight * fraction)
 
-    def far_ends(self, step: Step, document: Document, known: Bound | None = None) -> list[str]:
+    def far_ends(self, step: PathStep, document: Document, known: Bound | None = None) -> list[str]:
         """The entities at the other end of a step's atom, in the facts that ground it.
 
         Args:
@@ -127,27 +126,27 @@ class Trail:
         atom = self.rule.body[step.atom]
         return far_ends(atom, document.facts, self._other(step), known or self.known(step))
 
-    def known(self, step: Step) -> dict[str, dict[str, float]]:
-        """What earlier hops bound, and the entity that the step asks about."""
+    def known(self, step: PathStep) -> dict[str, dict[str, float]]:
+        """What earlier hops bound, and the entity that the step is about."""
         known = {name: self.bound[name] for name in self._named(step) if name in self.bound}
         known[step.variable] = {step.entity: step.weight}
         return known
 
-    def _other(self, step: Step) -> str:
+    def _other(self, step: PathStep) -> str:
         """The term at the other end of a step's atom."""
         atom = self.rule.body[step.atom]
         return atom.object if atom.subject == step.variable else atom.subject
 
-    def _named(self, step: Step) -> set[str]:
+    def _named(self, step: PathStep) -> set[str]:
         """The variables of earlier hops."""
-        atoms = [self.rule.body[place] for place in self._order[: step.hop]]
+        atoms = [self.rule.body[number] for number in self._order[: step.hop]]
         ends = {end for atom in atoms for end in (atom.subject, atom.object)}
         return ends | {self.rule.head.subject}
 
 
 def _renamed(text: str, subject: str, entity: str) -> str:
     """A question about another entity; the subject is a word of it, not a part of one."""
-    place = re.search(rf"(?<!\w){re.escape(subject)}(?!\w)", text)
-    if place is None:
+    found = re.search(rf"(?<!\w){re.escape(subject)}(?!\w)", text)
+    if found is None:
         return f"{entity} {text}"
-    return f"{text[: place.start()]}{entity}{text[place.end() :]}"
+    return f"{text[: found.start()]}{entity}{text[found.end() :]}"

@@ -8,15 +8,6 @@ from dataclasses import replace
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, Fact, Query, RuleHit, ScoredDocument
 
-__all__ = [
-    "Bound",
-    "far_ends",
-    "grounded_atom",
-    "grounds",
-    "leads_elsewhere",
-    "with_grounded_atoms",
-]
-
 Bound = Mapping[str, Collection[str]]
 """What some variables of a rule may stand for."""
 
@@ -43,25 +34,25 @@ def far_ends(atom: Atom, facts: Iterable[Fact], variable: str, bound: Bound) -> 
     ]
 
 
-def leads_elsewhere(
-    document: Document, rule: Rule, number: int, bound: Bound, stated: frozenset[str]
+def may_answer(
+    document: Document, rule: Rule, number: int, bound: Bound, known: frozenset[str]
 ) -> bool:
-    """Whether a document may lead a rule to an answer that is not stated.
+    """Whether a document may lead a rule to an answer that is not known.
 
-    It may not where it grounds the atom and every answer that it names so is stated.
+    It may not where it grounds the atom and every answer that it names so is known.
 
     Args:
         document: what was found.
         rule: the guiding rule.
         number: the body atom that was searched; only one with the head's object names answers.
         bound: what variables stand for.
-        stated: the answers that are stated.
+        known: the known answers.
     """
     atom = rule.body[number]
     if rule.head.object not in (atom.subject, atom.object):
         return True
     named = far_ends(atom, document.facts, rule.head.object, bound)
-    return not named or not stated.issuperset(named)
+    return not named or not known.issuperset(named)
 
 
 def grounded_atom(

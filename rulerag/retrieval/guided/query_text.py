@@ -10,9 +10,7 @@ from rulerag.retrieval.base import check_choice
 from rulerag.rules import Rule, readable
 from rulerag.types import Query
 
-__all__ = ["COMPOSITIONS", "Compose", "Composition", "append_rule", "substitute_body"]
-
-Compose = Callable[[Query, Rule], "str | Sequence[str]"]
+Compose = Callable[[Query, Rule], str | Sequence[str]]
 """Gives the text of the search for a query and a rule, or several texts, one search each."""
 
 COMPOSITIONS = ("append", "substitute", "both")
@@ -44,10 +42,10 @@ def substitute_body(
         entity_label: the words of a raw entity.
     """
     body = " ".join(dict.fromkeys(rule_label(atom.relation) for atom in rule.body))
-    place = _last(query.text, rule_label(query.relation or rule.head.relation))
-    if place is None:
+    span = _last(query.text, rule_label(query.relation or rule.head.relation))
+    if span is None:
         return f"{query.text} {body}"
-    before, after = query.text[: place[0]], query.text[place[1] :]
+    before, after = query.text[: span[0]], query.text[span[1] :]
     subject = entity_label(query.subject)
     start = before.rstrip().removesuffix(subject)
     if rule.is_inverse and subject and len(start) < len(before.rstrip()):
@@ -60,8 +58,8 @@ def _last(text: str, words: str) -> tuple[int, int] | None:
     if not words:
         return None
     pattern = rf"(?<!\w){re.escape(words)}(?!\w)"
-    places = [match.span() for match in re.finditer(pattern, text, re.IGNORECASE)]
-    return places[-1] if places else None
+    spans = [match.span() for match in re.finditer(pattern, text, re.IGNORECASE)]
+    return spans[-1] if spans else None
 
 
 @dataclass(frozen=True)

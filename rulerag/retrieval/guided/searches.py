@@ -10,27 +10,26 @@ import numpy as np
 from rulerag.arrays import Doubles, Longs
 from rulerag.kg.grounding import Statements
 from rulerag.retrieval.base import RowSearcher
-from rulerag.retrieval.guided.chains import Step, Trail
+from rulerag.retrieval.guided.chains import PathStep, RulePath
 from rulerag.retrieval.guided.merging import RuleSearch
-from rulerag.retrieval.guided.provenance import Bound, leads_elsewhere
+from rulerag.retrieval.guided.provenance import Bound, may_answer
 from rulerag.retrieval.guided.query_text import Composition
+from rulerag.retrieval.guided.settings import GuidedSettings
 from rulerag.rules import Rule
 from rulerag.types import Query
-
-__all__ = ["RuleSearches", "Searched"]
 
 # How many documents of a hop are looked at for entities to follow.
 _LOOK = 20
 
 
 @dataclass
-class Searched:
-    """What the searches of one query found.
+class QuerySearches:
+    """The searches of one query, with the rules that they are for and what they found.
 
     Args:
         query: the query.
         rules: its guiding rules, most trusted first.
-        known: answers that are not asked for; documents that lead to these alone are left out.
+        known: known answers; documents that lead to these alone are left out.
 
     Attributes:
         searches: the searches, in rule order; that of the plain query first.
@@ -60,95 +59,96 @@ class Searched:
 
 
 @dataclass(frozen=True)
-class RuleSearches:
+class RuleSearcher:
     """Searches for queries under their guiding rules, equal searches once.
 
     Args:
         searcher: what searches.
         depth: documents of a search.
         composition: how a query and a rule become texts.
-        plain_weight: the confidence of a search for the plain query; None: there is none.
-        known: what the corpus states, where its answers are to be left out.
-        bridges: how many entities of a hop the next one asks about.
-        bridge_weight: how much a search counts whose atom does not name the answer.
-        max_hops: the longest body that is followed; longer ones are searched as one text.
+        settings: which searches there are, and how much they count.
+        statements: what the corpus states, where known answers are left out.
     """
 
     searcher: RowSearcher
     depth: int
     composition: Composition
-    plain_weight: float | None
-    known: Statements | None
-    bridges: int
-    bridge_weight: float
-    max_hops: int
+    settings: GuidedSettings
+    statements: Statements | None
 
-    def search(self, queries: Sequence[Query], rules: Sequence[Sequence[Rule]]) -> list[Searched]:
+    def search(
+        self, queries: Sequence[Query], rules: Sequence[Sequence[Rule]]
+    ) -> list[QuerySearches]:
         """The plain searches, and those of rules that are searched as one text.
 
         Args:
             queries: the queries.
             rules: the guiding rules of each.
         """
-        results: list[Searched] = []
-        asked: list[tuple[Searched, Rule | None, float, Query]] = []
+        results: list[QuerySearches] = []
+        pending: list[tuple[QuerySearches, Rule | None, float, Query]] = []
         for query, guiding in zip(queries, rules, strict=True):
-            one = Searched(query, guiding, self.known.before(query) if self.known else frozenset())
+            known = frozenset() if self.statements is None else self.statements.before(query)
+            one = QuerySearches(query, guiding, known)
             results.append(one)
             usable = one.usable()
-            if usable and self.plain_weight is not None:
-                asked.append((one, None, self.plain_weight, query))
+            if usable and self.settings.include_plain:
+                pending.append((one, None, self.settings.plain_weight, query))
             for rule in usable:
                 for text in () if self._is_followed(rule) else self.composition.texts(query, rule):
                     pair = replace(query, id=f"{query.id}|{rule.id}", text=text)
-                    asked.append((one, rule, rule.ranking_confidence, pair))
-        found = self._find([query for *_, query in asked])
-        for (one, of_rule, weight, _), (rows, scores) in zip(asked, found, strict=True):
+                    pending.append((one, rule, rule.ranking_confidence, pair))
+        found = self._find([query for *_, query in pending])
+        for (one, of_rule, weight, _), (rows, scores) in zip(pending, found, strict=True):
             if one.known and of_rule is not None and len(of_rule.body) == 1:
-                rows, scores = self._elsewhere(one, of_rule, rows, scores)
+                rows, scores = self._filtered(one, of_rule, rows, scores)
             one.add(of_rule, weight, rows, scores)
         return results
 
-    def follow_chains(self, results: Sequence[Searched]) -> None:
+    def follow_chains(self, results: Sequence[QuerySearches]) -> Sequence[QuerySearches]:
         """Add the searches of longer bodies, those of all queries hop by hop together.
 
         Args:
             results: what :meth:`search` gave; added to.
+
+        Returns:
+            The same.
         """
-        trails = [
-            (one, Trail(one.query, rule, self.bridges))
+        paths = [
+            (one, RulePath(one.query, rule, self.settings.bridges))
             for one in results
             for rule in one.usable()
             if self._is_followed(rule)
         ]
-        for hop in range(max((len(trail.rule.body) for _, trail in trails), default=0)):
-            asked = [
-                (one, trail, step, query)
-                for one, trail in trails
-                for step in trail.steps(hop)
-                for query in self._queries(trail, step)
+        for hop in range(max((len(path.rule.body) for _, path in paths), default=0)):
+            pending = [
+                (one, path, step, query)
+                for one, path in paths
+                for step in path.steps(hop)
+                for query in self._questions(path, step)
             ]
-            found = self._find([query for *_, query in asked])
-            for (one, trail, step, _), (rows, scores) in zip(asked, found, strict=True):
-                rows, scores = self._followed(one, trail, step, rows, scores)
-                weight = step.weight * (1.0 if trail.names_answer(step) else self.bridge_weight)
-                weight *= trail.rule.ranking_confidence
-                one.add(trail.rule, weight, rows, scores)
-        for one, trail in trails:
-            one.bound[trail.rule.id] = trail.bound
+            found = self._find([query for *_, query in pending])
+            for (one, path, step, _), (rows, scores) in zip(pending, found, strict=True):
+                rows, scores = self._followed(one, path, step, rows, scores)
+                names_answer = path.names_answer(step)
+                weight = step.weight * (1.0 if names_answer else self.settings.bridge_weight)
+                weight *= path.rule.ranking_confidence
+                one.add(path.rule, weight, rows, scores)
+        for one, path in paths:
+            one.bound[path.rule.id] = path.bound
         for one in results:
             if one.bound:
                 order = {rule.id: number for number, rule in enumerate(one.rules)}
                 one.searches.sort(key=lambda s: order.get(s.rule_id or "", -1))
+        return results
 
     def _is_followed(self, rule: Rule) -> bool:
-        return self.bridges > 0 and 1 < len(rule.body) <= self.max_hops
+        return self.settings.bridges > 0 and 1 < len(rule.body) <= self.settings.max_hops
 
-    def _queries(self, trail: Trail, step: Step) -> Iterator[Query]:
-        """What is asked of a step of a chain."""
+    def _questions(self, path: RulePath, step: PathStep) -> Iterator[Query]:
+        """What is searched for a step of a chain."""
         words = self.composition.entity_label
-        names = words(trail.query.subject), words(step.entity)
-        about, rule = trail.asked(step, names)
+        about, rule = path.question(step, (words(path.query.subject), words(step.entity)))
         for text in self.composition.texts(about, rule):
             yield replace(about, text=text)
 
@@ -162,54 +162,53 @@ class RuleSearches:
         if not batch:
             return
         found = self.searcher.search(list(batch.values()), self.depth)
-        place = {key: number for number, key in enumerate(batch)}
+        index = {key: number for number, key in enumerate(batch)}
         for key in keys:
-            yield found.rows[place[key]], found.scores[place[key]]
+            yield found.rows[index[key]], found.scores[index[key]]
 
-    def _elsewhere(
-        self, one: Searched, rule: Rule, rows: Longs, scores: Doubles
+    def _filtered(
+        self, one: QuerySearches, rule: Rule, rows: Longs, scores: Doubles
     ) -> tuple[Longs, Doubles]:
         """The search of a one-atom rule without what leads to known answers alone."""
         documents, bound = self.searcher.documents, {rule.head.subject: (one.query.subject,)}
         keep = [
-            row >= 0 and leads_elsewhere(documents[row], rule, 0, bound, one.known)
+            row >= 0 and may_answer(documents[row], rule, 0, bound, one.known)
             for row in rows.tolist()
         ]
         return _only(rows, scores, keep)
 
     def _followed(
-        self, one: Searched, trail: Trail, step: Step, rows: Longs, scores: Doubles
+        self, one: QuerySearches, path: RulePath, step: PathStep, rows: Longs, scores: Doubles
     ) -> tuple[Longs, Doubles]:
-        """What may be kept of a step's search; the trail learns what its best documents bind.
+        """What may be kept of a step's search; its best documents bind the path's variables.
 
-        What a first hop finds is kept as that of any rule. A later one asks about an entity that
-        may be of no use, and its best documents may be about something else: they are kept where
-        they ground the step's atom.
+        What a first hop finds is kept as that of any rule. A later one is about an entity that may
+        be of no use, and its best documents may be about something else: they are kept where they
+        ground the step's atom.
         """
-        documents, known = self.searcher.documents, trail.known(step)
+        documents, bound = self.searcher.documents, path.known(step)
         keep = [False] * len(rows)
         best: list[tuple[int, list[str]]] = []
-        for place, row in enumerate(rows.tolist()):
+        for rank, row in enumerate(rows.tolist()):
             if row < 0:
                 continue
-            if one.known and not leads_elsewhere(
-                documents[row], trail.rule, step.atom, known, one.known
-            ):
+            document = documents[row]
+            if one.known and not may_answer(document, path.rule, step.atom, bound, one.known):
                 continue
             if step.hop or len(best) < _LOOK:
-                ends = trail.far_ends(step, documents[row], known)
+                ends = path.far_ends(step, document, bound)
                 if step.hop and not ends:
                     continue
                 if len(best) < _LOOK:
-                    best.append((place, ends))
-            keep[place] = True
+                    best.append((rank, ends))
+            keep[rank] = True
         rows, scores = _only(rows, scores, keep)
         top = max(float(scores.max(initial=0.0)), 1e-12)
-        trail.learn(step, [(ends, min(max(float(scores[n]), 0.0) / top, 1.0)) for n, ends in best])
+        path.bind(step, [(ends, min(max(float(scores[n]), 0.0) / top, 1.0)) for n, ends in best])
         return rows, scores
 
 
 def _only(rows: Longs, scores: Doubles, keep: Sequence[bool]) -> tuple[Longs, Doubles]:
-    """A search without some of its documents; the others keep their places."""
+    """A search without some of its documents; the others keep their ranks."""
     kept = np.array(keep, dtype=bool)
     return np.where(kept, rows, -1), np.where(kept, scores, 0.0)

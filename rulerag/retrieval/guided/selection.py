@@ -11,8 +11,6 @@ from rulerag.retrieval.base import check_choice, check_range
 from rulerag.rules import Rule, RuleBank
 from rulerag.types import Query
 
-__all__ = ["RANKINGS", "HeadRelationSelector"]
-
 RANKINGS: dict[str, Callable[[Rule], float]] = {
     "confidence": lambda rule: rule.ranking_confidence,
     "support": lambda rule: float(rule.quality.support or 0),

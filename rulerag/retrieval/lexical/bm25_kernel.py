@@ -6,8 +6,6 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["best_documents"]
-
 
 @numba.njit(nogil=True, cache=True)
 def best_documents(
@@ -78,17 +76,17 @@ def _worse(score_a: float, row_a: int, score_b: float, row_b: int) -> bool:
 def _sift_up(
     heap_row: npt.NDArray[np.int64],
     heap_score: npt.NDArray[np.float64],
-    place: int,
+    node: int,
     row: int,
     score: float,
 ) -> None:
-    while place > 0:
-        parent = (place - 1) >> 1
+    while node > 0:
+        parent = (node - 1) >> 1
         if not _worse(score, row, heap_score[parent], heap_row[parent]):
             break
-        heap_row[place], heap_score[place] = heap_row[parent], heap_score[parent]
-        place = parent
-    heap_row[place], heap_score[place] = row, score
+        heap_row[node], heap_score[node] = heap_row[parent], heap_score[parent]
+        node = parent
+    heap_row[node], heap_score[node] = row, score
 
 
 @numba.njit(nogil=True, cache=True)
@@ -99,10 +97,10 @@ def _sift_down(
     row: int,
     score: float,
 ) -> None:
-    """Put an element in the root's place, in a heap of ``size`` elements."""
-    place = 0
+    """Put an element at the root of a heap of ``size`` elements."""
+    node = 0
     while True:
-        child = 2 * place + 1
+        child = 2 * node + 1
         if child >= size:
             break
         other = child + 1
@@ -112,6 +110,6 @@ def _sift_down(
             child = other
         if not _worse(heap_score[child], heap_row[child], score, row):
             break
-        heap_row[place], heap_score[place] = heap_row[child], heap_score[child]
-        place = child
-    heap_row[place], heap_score[place] = row, score
+        heap_row[node], heap_score[node] = heap_row[child], heap_score[child]
+        node = child
+    heap_row[node], heap_score[node] = row, score

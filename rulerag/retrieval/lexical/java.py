@@ -13,8 +13,6 @@ from typing import Any
 
 from rulerag.errors import MissingDependencyError, RetrievalError
 
-__all__ = ["java_class", "java_errors", "start_java"]
-
 _log = logging.getLogger(__name__)
 _lock = threading.Lock()
 _started = False

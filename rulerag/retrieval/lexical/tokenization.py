@@ -8,8 +8,6 @@ from typing import Any
 
 from rulerag.retrieval.base import check_choice, check_range
 
-__all__ = ["DATE_MODES", "ENGLISH_STOPWORDS", "Tokenizer", "check_dates", "rewrite_dates"]
-
 # Lucene's list (EnglishAnalyzer), so that both BM25 back ends pass over the same words.
 _LUCENE_STOPWORDS = (
     "a an and are as at be but by for if in into is it no not of on or such that the their then "

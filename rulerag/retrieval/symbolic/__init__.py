@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
-    from rulerag.retrieval.symbolic.chain_completion import with_whole_chains
+    from rulerag.retrieval.symbolic.chain_completion import complete_chains
     from rulerag.retrieval.symbolic.retriever import SymbolicRetriever
 
-__all__ = ["SymbolicRetriever", "with_whole_chains"]
+__all__ = ["SymbolicRetriever", "complete_chains"]
 
 __getattr__ = front_door(__name__)

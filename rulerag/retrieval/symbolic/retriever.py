@@ -26,15 +26,19 @@ from rulerag.kg.grounding import (
     noisy_or_exponents,
 )
 from rulerag.protocols import Guides, RuleSelector
-from rulerag.retrieval.base import check_range, check_top_k, stated_first
-from rulerag.retrieval.symbolic.chain_completion import naming_atom
+from rulerag.retrieval.base import (
+    check_range,
+    check_top_k,
+    group_of,
+    known_answers_first,
+    rank_in_group,
+)
+from rulerag.retrieval.symbolic.chain_completion import answer_atom
 from rulerag.rules import Rule
 from rulerag.types import Document, Query, RuleHit, ScoredDocument
 
-__all__ = ["SymbolicRetriever"]
-
 _log = logging.getLogger(__name__)
-# The latest possible place in time, for undated facts: they neither age nor come first.
+# The latest possible time, for undated facts: they neither age nor come first.
 _UNDATED = 0
 
 
@@ -60,9 +64,9 @@ class SymbolicRetriever:
         selector: chooses the guiding rules.
         evidence: how groundings are weighted.
         whole_chains: how many answers, the best first, get their best chain whole at once.
-        skip_stated: leave out answers that a document states as they are, as facts of the asked
-            relation: the filtered setting of link prediction (Bordes et al. 2013), for questions
-            that ask what a static graph lacks.
+        skip_stated: leave out answers that a document states as they are, as facts of the
+            query's relation: the filtered setting of link prediction (Bordes et al. 2013), for
+            questions that ask what a static graph lacks.
         max_rows: bound of the joins behind one query. A hub's groundings beyond it are counted,
             not written out, and left out only where that is not enough
             (:class:`~rulerag.kg.grounding.RulePlans`).
@@ -94,8 +98,8 @@ class SymbolicRetriever:
         sizes = [len(document.facts) for document in self.documents]
         self._owner = np.repeat(np.arange(len(self.documents)), sizes)
         self._index = TableIndex(KnowledgeGraph.from_facts(facts, name="corpus").train)
-        self._plans: dict[tuple[str, ...], _Plan] = {}
-        self._told = False
+        self._compiled: dict[tuple[str, ...], _CompiledRules] = {}
+        self._warned = False
 
     @property
     def fingerprint(self) -> str:
@@ -123,7 +127,7 @@ class SymbolicRetriever:
         """
         found = (self._rank(*item, top_k) for item in self._ground_all(queries, rules, top_k))
         return [
-            self._with_stated(q, listed)[:top_k] for q, listed in zip(queries, found, strict=True)
+            self._known_first(q, listed)[:top_k] for q, listed in zip(queries, found, strict=True)
         ]
 
     def retrieve_union(
@@ -147,7 +151,7 @@ class SymbolicRetriever:
             keep = hits.take(self._rank_in_rule(hits) < top_k)
             lists.append(self._rank(keep, guiding, len(keep.row)))
         return [
-            self._with_stated(query, listed) for query, listed in zip(queries, lists, strict=True)
+            self._known_first(query, listed) for query, listed in zip(queries, lists, strict=True)
         ]
 
     @cached_property
@@ -155,8 +159,8 @@ class SymbolicRetriever:
         """What the corpus states."""
         return Statements(self.documents)
 
-    def _with_stated(self, query: Query, found: list[ScoredDocument]) -> list[ScoredDocument]:
-        return found if self.skip_stated else stated_first(query, found, self.statements)
+    def _known_first(self, query: Query, found: list[ScoredDocument]) -> list[ScoredDocument]:
+        return found if self.skip_stated else known_answers_first(query, found, self.statements)
 
     def _ground_all(
         self, queries: Sequence[Query], rules: Guides | None, top_k: int
@@ -172,24 +176,24 @@ class SymbolicRetriever:
         facts = self._index.facts
         if query.subject not in facts.entities:
             return Groundings.none()
-        plan = self._plan(rules)
+        compiled = self._compile(rules)
         around = self._index.neighbours(facts.entities.id(query.subject))
-        rule = plan.by_relation[around.relation]
+        rule = compiled.by_relation[around.relation]
         keep = rule >= 0
         time = around.timestamp
         if query.timestamp is not None and time is not None:
             keep &= time < query.timestamp
         rule = rule[keep]
-        time, weight = self._weigh(query, plan, rule, None if time is None else time[keep])
+        time, weight = self._weigh(query, compiled, rule, None if time is None else time[keep])
         number = np.arange(len(rule))
         columns = around.other[keep], around.row[keep], time, weight, rule
         ones = np.ones(len(rule), dtype=np.int64)
         hits = Groundings(*columns, np.zeros_like(rule), number, ones > 0, ones)
-        if plan.chains is not None:
-            hits = hits.join(self._chains(query, plan, plan.chains))
-        return self._unstated(query, hits) if self.skip_stated else hits
+        if compiled.chains is not None:
+            hits = hits.join(self._chains(query, compiled, compiled.chains))
+        return self._filtered(query, hits) if self.skip_stated else hits
 
-    def _unstated(self, query: Query, hits: Groundings) -> Groundings:
+    def _filtered(self, query: Query, hits: Groundings) -> Groundings:
         """The groundings whose answers no document states before the time of the query."""
         facts = self._index.facts
         if query.relation not in facts.relations or not len(hits.row):
@@ -202,30 +206,30 @@ class SymbolicRetriever:
         return hits.take(~np.isin(hits.answer, stated))
 
     def _rank_in_rule(self, hits: Groundings) -> Longs:
-        """The place (from 0) of each row's grounding among those of its rule."""
+        """The rank (from 0) of each row's grounding among those of its rule."""
         if self._index.facts.timestamp is not None:
-            return hits.place(hits.rule, -hits.time)
+            return hits.rank(hits.rule, -hits.time)
         group, joined = hits.evidence()
         # One grounding of every answer before the second ones.
-        nth = hits.place(group_of(hits.rule, group))
-        return hits.place(hits.rule, nth, -joined[group])
+        nth = hits.rank(group_of(hits.rule, group))
+        return hits.rank(hits.rule, nth, -joined[group])
 
-    def _chains(self, query: Query, plan: _Plan, chains: RulePlans) -> Groundings:
+    def _chains(self, query: Query, compiled: _CompiledRules, chains: RulePlans) -> Groundings:
         """The groundings of the longer bodies: one row for each of their facts."""
         found = chains.ground(query.subject, query.timestamp)
-        rule = plan.longer[found.rule]
-        time, weight = self._weigh(query, plan, rule, found.latest)
+        rule = compiled.longer[found.rule]
+        time, weight = self._weigh(query, compiled, rule, found.latest)
         number, atom = np.nonzero(found.rows >= 0)
         row = found.rows[number, atom]
-        lead = plan.lead[found.rule][number] == atom
+        names_answer = compiled.answer_atom[found.rule][number] == atom
         if not found.is_complete:
-            self._tell(query)
-        columns = time[number], weight[number], rule[number], atom, number, lead
+            self._warn_once(query)
+        columns = time[number], weight[number], rule[number], atom, number, names_answer
         return Groundings(found.answer[number], row, *columns, found.count[number])
 
-    def _tell(self, query: Query) -> None:
-        if not self._told:
-            self._told = True
+    def _warn_once(self, query: Query) -> None:
+        if not self._warned:
+            self._warned = True
             _log.warning(
                 "the rules of %s ground too much from %s: some groundings beyond %d are left out",
                 query.relation,
@@ -234,19 +238,19 @@ class SymbolicRetriever:
             )
 
     def _weigh(
-        self, query: Query, plan: _Plan, rule: Longs, latest: Longs | None
+        self, query: Query, compiled: _CompiledRules, rule: Longs, latest: Longs | None
     ) -> tuple[Longs, Doubles]:
         """The time and the weight of groundings."""
-        weight = plan.confidence[rule]
+        weight = compiled.confidence[rule]
         if latest is None:
             return np.full(len(rule), _UNDATED, dtype=np.int64), weight
         if query.timestamp is not None:
             weight = weight * self.evidence.fade(query.timestamp - latest)
         return latest, weight
 
-    def _plan(self, rules: Sequence[Rule]) -> _Plan:
+    def _compile(self, rules: Sequence[Rule]) -> _CompiledRules:
         key = tuple(rule.id for rule in rules)
-        if key not in self._plans:
+        if key not in self._compiled:
             relations = self._index.facts.relations
             by_relation = np.full(2 * len(relations), -1, dtype=np.int64)
             longer = []
@@ -270,14 +274,14 @@ class SymbolicRetriever:
             plans = RulePlans(chains, self._index, max_rows=self.max_rows) if chains else None
             for number, reason in (plans.unusable if plans is not None else {}).items():
                 _log.info("the rule %s cannot be executed: %s", chains[number].text, reason)
-            self._plans[key] = _Plan(
+            self._compiled[key] = _CompiledRules(
                 by_relation,
                 np.array([self.evidence.confidence(r) for r in rules] or [0.0]),
                 np.array(longer, dtype=np.int64),
-                np.array([naming_atom(rule) for rule in chains], dtype=np.int64),
+                np.array([answer_atom(rule) for rule in chains], dtype=np.int64),
                 plans,
             )
-        return self._plans[key]
+        return self._compiled[key]
 
     def _rank(self, hits: Groundings, rules: Sequence[Rule], top_k: int) -> list[ScoredDocument]:
         """The first ``top_k`` distinct documents, each with all rules that found it."""
@@ -286,9 +290,9 @@ class SymbolicRetriever:
         group, joined = hits.evidence()
         best = np.empty(len(joined), dtype=np.int64)
         best[np.argsort(-joined, kind="stable")] = np.arange(len(joined))
-        turn = 2 * hits.place(group, -hits.weight, -hits.time)
-        whole = (turn == 0) & (best[group] < self.whole_chains)
-        turn = turn + (~hits.lead & ~whole)
+        turn = 2 * hits.rank(group, -hits.weight, -hits.time)
+        completed = (turn == 0) & (best[group] < self.whole_chains)
+        turn = turn + (~hits.names_answer & ~completed)
         score = -np.expm1(-joined)[group] - turn
         # Saturated noisy-ors are equal as numbers but not in evidence: order by the exponent.
         order = np.lexsort((hits.atom, hits.row, -hits.time, -joined[group], turn))
@@ -298,9 +302,9 @@ class SymbolicRetriever:
         found: dict[int, list[RuleHit]] = {int(owner): [] for owner in owners[chosen]}
         rank_in_rule = self._rank_in_rule(hits)
         mine = np.flatnonzero(np.isin(owners, owners[chosen]))
-        # Of many groundings of one atom that share a document, the first one tells of it.
+        # Of many groundings of one atom that share a document, the first one is named.
         keys = owners[mine], hits.rule[mine], hits.atom[mine]
-        mine = mine[place_in_group(group_of(*keys), rank_in_rule[mine]) == 0]
+        mine = mine[rank_in_group(group_of(*keys), rank_in_rule[mine]) == 0]
         for i in mine.tolist():
             rule, atom = rules[int(hits.rule[i])], int(hits.atom[i])
             hit = RuleHit(rule.id, int(rank_in_rule[i]) + 1, float(hits.weight[i]), atom)
@@ -318,22 +322,22 @@ class SymbolicRetriever:
         ]
 
 
-class _Plan(NamedTuple):
+class _CompiledRules(NamedTuple):
     """Rules ready to be executed.
 
     Args:
         by_relation: int64 array of shape (2 R,), the rule that each directed relation around the
             subject fires; -1: none.
-        confidence: float64 array of shape (rules,), smoothed and sharpened.
+        confidence: float64 array of shape (rules,), smoothed, with its exponent.
         longer: int64 array, the rules that need a join.
-        lead: int64 array, the body atom that names the answer, for each of these.
+        answer_atom: int64 array, the body atom that names the answer, for each of these.
         chains: these rules, ready for the join; None where there are none.
     """
 
     by_relation: Longs
     confidence: Doubles
     longer: Longs
-    lead: Longs
+    answer_atom: Longs
     chains: RulePlans | None
 
 
@@ -348,7 +352,7 @@ class Groundings(NamedTuple):
         rule: which rule.
         atom: the body atom that the fact grounds.
         grounding: which grounding.
-        lead: whether the fact names the answer; one row of each grounding does.
+        names_answer: whether the fact names the answer; one row of each grounding does.
         ways: how many groundings this one stands for.
     """
 
@@ -359,7 +363,7 @@ class Groundings(NamedTuple):
     rule: Longs
     atom: Longs
     grounding: Longs
-    lead: npt.NDArray[np.bool_]
+    names_answer: npt.NDArray[np.bool_]
     ways: Longs
 
     @classmethod
@@ -377,40 +381,17 @@ class Groundings(NamedTuple):
         moved = other._replace(grounding=other.grounding + len(self.grounding))
         return Groundings._make(np.concatenate(pair) for pair in zip(self, moved, strict=True))
 
-    def place(self, group: Longs, *keys: npt.NDArray[np.generic]) -> Longs:
-        """The place of each row's grounding among those of its group, ordered by keys."""
-        lead = np.flatnonzero(self.lead)
-        place = np.zeros(int(self.grounding.max(initial=-1)) + 1, dtype=np.int64)
-        among = place_in_group(group[lead], *(key[lead] for key in keys))
-        place[self.grounding[lead]] = among
-        return place[self.grounding]
+    def rank(self, group: Longs, *keys: npt.NDArray[np.generic]) -> Longs:
+        """The rank (from 0) of each row's grounding among those of its group, ordered by keys."""
+        answers = np.flatnonzero(self.names_answer)
+        rank = np.zeros(int(self.grounding.max(initial=-1)) + 1, dtype=np.int64)
+        among = rank_in_group(group[answers], *(key[answers] for key in keys))
+        rank[self.grounding[answers]] = among
+        return rank[self.grounding]
 
     def evidence(self) -> tuple[Longs, Doubles]:
         """The group of each row's answer, and for each group the sum of ``-log(1 - w)``."""
         _, group = np.unique(self.answer, return_inverse=True)
-        lead = self.lead
-        exponents = noisy_or_exponents(self.weight[lead]) * self.ways[lead]
-        return group.astype(np.int64), np.bincount(group[lead], exponents).astype(np.float64)
-
-
-def place_in_group(group: Longs, *keys: npt.NDArray[np.generic]) -> Longs:
-    """The place (from 0) of each row inside its group, ordered by keys, then by position."""
-    if not len(group):
-        return np.zeros(0, dtype=np.int64)
-    order = np.lexsort((np.arange(len(group)), *reversed(keys), group))
-    sorted_group = group[order]
-    starts = np.flatnonzero(np.r_[True, sorted_group[1:] != sorted_group[:-1]])
-    sizes = np.diff(np.r_[starts, len(group)])
-    place = np.empty(len(group), dtype=np.int64)
-    place[order] = np.arange(len(group)) - np.repeat(starts, sizes)
-    return place
-
-
-def group_of(*columns: Longs) -> Longs:
-    """A number for each row, the same for rows that are equal in every column."""
-    group = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        _, values = np.unique(column, return_inverse=True)
-        # Made small again after every column, so that the product cannot overflow.
-        _, group = np.unique(group * (int(values.max(initial=0)) + 1) + values, return_inverse=True)
-    return group
+        named = self.names_answer
+        exponents = noisy_or_exponents(self.weight[named]) * self.ways[named]
+        return group.astype(np.int64), np.bincount(group[named], exponents).astype(np.float64)

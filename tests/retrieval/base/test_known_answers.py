@@ -11,10 +11,10 @@ import pytest
 from rulerag.errors import ConfigError
 from rulerag.kg.grounding.statements import Statements
 from rulerag.retrieval.base.fusion import METHODS, FusedRetriever
-from rulerag.retrieval.base.known_answers import stated_first
-from rulerag.retrieval.guided.merging.control import PooledRetriever
+from rulerag.retrieval.base.known_answers import known_answers_first
+from rulerag.retrieval.guided.merging.control import DiversifiedRetriever
 from rulerag.retrieval.guided.merging.learned import MergeWeights
-from rulerag.retrieval.guided.provenance import far_ends, leads_elsewhere
+from rulerag.retrieval.guided.provenance import far_ends, may_answer
 from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
 from rulerag.retrieval.guided.selection import HeadRelationSelector
 from rulerag.retrieval.lexical.bm25 import BM25Retriever
@@ -54,12 +54,12 @@ def test_what_is_stated_depends_on_the_time() -> None:
     assert stated.before(replace(QUERY, subject="nobody")) == frozenset()
 
 
-def test_a_document_leads_elsewhere_unless_all_it_names_is_stated() -> None:
+def test_a_document_may_answer_unless_all_it_names_is_stated() -> None:
     orland, both = frozenset({"Orland"}), Document("both", "t", tuple(FACTS[3:5]))
     bound = {"?z": ("Velm", "Brund")}
 
     def leads(document: Document, number: int = 1) -> bool:
-        return leads_elsewhere(document, CHAIN, number, bound, orland)
+        return may_answer(document, CHAIN, number, bound, orland)
 
     assert [leads(document) for document in DOCUMENTS[3:5]] == [False, True]
     assert leads(both)  # it names Norrland too
@@ -149,7 +149,7 @@ def _retrievers(documents: list[Document]) -> dict[str, Any]:
         **fused,
         "learned": learned,
         "no rules": RuleGuidedRetriever(bm25, HeadRelationSelector(RuleBank([]))),
-        "pooled": PooledRetriever(bm25),
+        "pooled": DiversifiedRetriever(bm25),
         "symbolic": SymbolicRetriever(documents, SELECTOR),
     }
 
@@ -187,11 +187,11 @@ def test_each_stated_answer_has_one_document_in_front_and_copies_stay_behind() -
         ScoredDocument(document, 9.0 - n, n + 1)
         for n, document in enumerate([DOCUMENTS[1], stated[2], stated[0], both])
     ]
-    found = stated_first(OPEN, ranked, Statements([*stated, both]))
+    found = known_answers_first(OPEN, ranked, Statements([*stated, both]))
     assert [s.document.id for s in found] == ["s2", "both", "d1", "s0"]
     assert [s.score for s in found] == [11.0, 10.0, 9.0, 7.0]
     # Without a corpus, what was found is all that is known.
-    alone = stated_first(OPEN, ranked[:3], Statements(()))
+    alone = known_answers_first(OPEN, ranked[:3], Statements(()))
     assert [s.document.id for s in alone] == ["s2", "d1", "s0"]
 
 
@@ -199,7 +199,7 @@ def test_a_dated_question_is_led_by_what_was_stated_last() -> None:
     lived = [Document(f"t{t}", "t", (Fact("ann", "citizen of", f"p{t}", t),)) for t in (1, 4, 7)]
     corpus = Statements(lived)
     for now, first in ((0, None), (3, "t1"), (4, "t4"), (9, "t7"), (None, "t7")):
-        found = stated_first(replace(OPEN, timestamp=now), [], corpus)
+        found = known_answers_first(replace(OPEN, timestamp=now), [], corpus)
         assert [s.document.id for s in found] == ([first] if first else [])
 
 

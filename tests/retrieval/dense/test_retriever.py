@@ -20,9 +20,8 @@ from rulerag.protocols import Retriever
 from rulerag.retrieval.base.corpus import RowSearcher
 from rulerag.retrieval.base.time_aware import TimeAwareRetriever
 from rulerag.retrieval.dense.encoders.load import load_encoder
-from rulerag.retrieval.dense.from_names import open_dense
-from rulerag.retrieval.dense.retriever import DenseRetriever
-from rulerag.retrieval.guided.merging.control import PooledRetriever
+from rulerag.retrieval.dense.retriever import DenseRetriever, open_dense
+from rulerag.retrieval.guided.merging.control import DiversifiedRetriever
 from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
 from rulerag.types import Document, Fact, Query, RuleHit
 from tests.retrieval.dense_points import (
@@ -223,7 +222,7 @@ def test_wrappers_take_it(toy_temporal_graph: Any) -> None:
     aware = TimeAwareRetriever(dense(documents))
     [found] = aware.retrieve([query], 5)
     assert found and all((s.document.timestamp or 0) < 3 for s in found)
-    [pooled] = PooledRetriever(aware).retrieve([query], 5)
+    [pooled] = DiversifiedRetriever(aware).retrieve([query], 5)
     [guided] = RuleGuidedRetriever(aware, NoRules(), merge="evidence").retrieve([query], 5)
     assert ids(guided) == ids(found)
     assert set(ids(pooled)) <= {s.document.id for s in aware.retrieve([query], 10)[0]}

@@ -13,7 +13,7 @@ import pytest
 from rulerag.errors import ConfigError
 from rulerag.kg.verbalization import Verbalizer
 from rulerag.retrieval.dense.retriever import DenseRetriever
-from rulerag.retrieval.guided.chains import Step, Trail
+from rulerag.retrieval.guided.chains import PathStep, RulePath
 from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
 from rulerag.retrieval.guided.selection import HeadRelationSelector
 from rulerag.retrieval.lexical.bm25 import BM25Retriever
@@ -55,72 +55,74 @@ def atoms(found: Sequence[ScoredDocument]) -> dict[str, set[int | None]]:
     return {s.document.id: {hit.atom for hit in s.found_by} for s in found}
 
 
-def learn(trail: Trail, step: Step, *found: tuple[Document, float]) -> None:
-    trail.learn(step, [(trail.far_ends(step, document), share) for document, share in found])
+def bind(path: RulePath, step: PathStep, *found: tuple[Document, float]) -> None:
+    path.bind(step, [(path.far_ends(step, document), fraction) for document, fraction in found])
 
 
-# --- trails --------------------------------------------------------------------------------------
+# --- rule paths ----------------------------------------------------------------------------------
 
 
 def test_a_chain_asks_about_what_it_finds() -> None:
-    trail = Trail(QUERY, CHAIN, bridges=2)
-    (first,) = trail.steps(0)
+    path = RulePath(QUERY, CHAIN, beam_width=2)
+    (first,) = path.steps(0)
     assert (first.atom, first.entity, first.weight) == (0, "ann", 1.0)
-    assert trail.asked(first, ("ann", "ann"))[0].text == QUERY.text
-    learn(trail, first, (DOCUMENTS[1], 1.0), (DOCUMENTS[0], 0.5))
-    assert trail.bound["?z"] == {"Velm": 0.5}  # bob's birth is none of ann's
-    (second,) = trail.steps(1)
+    assert path.question(first, ("ann", "ann"))[0].text == QUERY.text
+    bind(path, first, (DOCUMENTS[1], 1.0), (DOCUMENTS[0], 0.5))
+    assert path.bound["?z"] == {"Velm": 0.5}  # bob's birth is none of ann's
+    (second,) = path.steps(1)
     assert (second.atom, second.variable, second.entity, second.weight) == (1, "?z", "Velm", 0.5)
-    about, one = trail.asked(second, ("ann", "Velm"))
+    about, one = path.question(second, ("ann", "Velm"))
     assert (about.subject, about.text) == ("Velm", "what does Velm citizen of ?")
     assert one.body == (Atom("city of", "?x", "?y"),)
-    assert trail.steps(2) == []
-    assert [trail.names_answer(step) for step in (first, second)] == [False, True]
-    ends = [trail.far_ends(second, document) for document in DOCUMENTS]
+    assert path.steps(2) == []
+    assert [path.names_answer(step) for step in (first, second)] == [False, True]
+    ends = [path.far_ends(second, document) for document in DOCUMENTS]
     assert ends == [[], [], ["Orland"], [], [], []]
 
 
 def test_bridges_are_the_best_few() -> None:
-    trail = Trail(QUERY, CHAIN, bridges=2)
-    (first,) = trail.steps(0)
+    path = RulePath(QUERY, CHAIN, beam_width=2)
+    (first,) = path.steps(0)
     births = [Document(f"b{i}", "t", (Fact("ann", "born in", f"t{i}"),)) for i in range(4)]
-    learn(trail, first, *zip(births, (0.2, 0.9, 0.4, 1.0), strict=True))
-    assert [(s.entity, s.weight) for s in trail.steps(1)] == [("t3", 1.0), ("t1", 0.9)]
+    bind(path, first, *zip(births, (0.2, 0.9, 0.4, 1.0), strict=True))
+    assert [(s.entity, s.weight) for s in path.steps(1)] == [("t3", 1.0), ("t1", 0.9)]
 
 
 def test_bodies_of_every_form_are_followed() -> None:
-    backward = Trail(QUERY, rule(Atom("city of", "?z", "?y"), Atom("born in", "?x", "?z")), 3)
+    backward = RulePath(QUERY, rule(Atom("city of", "?z", "?y"), Atom("born in", "?x", "?z")), 3)
     (first,) = backward.steps(0)
     assert first.atom == 1  # the atom with the subject comes first, wherever it stands
-    inverse = Trail(QUERY, rule(Atom("saw", "?z", "?x"), Atom("city of", "?y", "?z")), 3)
+    inverse = RulePath(QUERY, rule(Atom("saw", "?z", "?x"), Atom("city of", "?y", "?z")), 3)
     (first,) = inverse.steps(0)
-    _about, one = inverse.asked(first, ("ann", "ann"))
+    _about, one = inverse.question(first, ("ann", "ann"))
     assert one.is_inverse
-    learn(inverse, first, (Document("s", "t", (Fact("bob", "saw", "ann"),)), 1.0))
+    bind(inverse, first, (Document("s", "t", (Fact("bob", "saw", "ann"),)), 1.0))
     (second,) = inverse.steps(1)
-    assert second.entity == "bob" and inverse.asked(second, ("ann", "bob"))[1].is_inverse
+    assert second.entity == "bob" and inverse.question(second, ("ann", "bob"))[1].is_inverse
     # Both atoms between the same ends: each is asked of the subject, and the second binds nothing.
-    parallel = Trail(QUERY, rule(Atom("born in", "?x", "?y"), Atom("lives in", "?x", "?y")), 3)
+    parallel = RulePath(QUERY, rule(Atom("born in", "?x", "?y"), Atom("lives in", "?x", "?y")), 3)
     (first,) = parallel.steps(0)
-    learn(parallel, first, (DOCUMENTS[0], 1.0))
+    bind(parallel, first, (DOCUMENTS[0], 1.0))
     (second,) = parallel.steps(1)
     assert (second.entity, parallel.bound["?y"]) == ("ann", {"Velm": 1.0})
     lives = [Document(t, t, (Fact("ann", "lives in", t),)) for t in ("Velm", "Brund")]
     assert [bool(parallel.far_ends(second, document)) for document in lives] == [True, False]
-    learn(parallel, second, (lives[1], 1.0))
+    bind(parallel, second, (lives[1], 1.0))
     assert parallel.bound["?y"] == {"Velm": 1.0}
     # A constant is asked about as it stands.
-    constant = Trail(QUERY, rule(Atom("born in", "?x", "?z"), Atom("city of", "?z", "Orland")), 3)
+    constant = RulePath(
+        QUERY, rule(Atom("born in", "?x", "?z"), Atom("city of", "?z", "Orland")), 3
+    )
     (first,) = constant.steps(0)
     assert constant.steps(1)[0].entity == "Orland"
 
 
 def test_a_text_without_the_subject_names_the_entity_first() -> None:
-    trail = Trail(Query("q", "who is it ?", "ann", "citizen of"), CHAIN, 3)
-    (first,) = trail.steps(0)
-    learn(trail, first, (DOCUMENTS[0], 1.0))
-    (second,) = trail.steps(1)
-    assert trail.asked(second, ("ann", "Velm"))[0].text == "Velm who is it ?"
+    path = RulePath(Query("q", "who is it ?", "ann", "citizen of"), CHAIN, 3)
+    (first,) = path.steps(0)
+    bind(path, first, (DOCUMENTS[0], 1.0))
+    (second,) = path.steps(1)
+    assert path.question(second, ("ann", "Velm"))[0].text == "Velm who is it ?"
 
 
 # --- retrieval -----------------------------------------------------------------------------------
@@ -311,11 +313,11 @@ def test_bad_input() -> None:
 def test_the_subject_of_a_question_is_replaced_as_a_word(
     text: str, subject: str, asked: str
 ) -> None:
-    trail = Trail(
+    path = RulePath(
         Query("q", text, subject, "lives in", ()),
         rule(Atom("born in", "?x", "?z"), Atom("city of", "?z", "?y")),
         3,
     )
-    learn(trail, trail.steps(0)[0], (Document("d", "t", (Fact(subject, "born in", "velm"),)), 1.0))
-    (step,) = trail.steps(1)
-    assert trail.asked(step, (subject, "Velm"))[0].text == asked
+    bind(path, path.steps(0)[0], (Document("d", "t", (Fact(subject, "born in", "velm"),)), 1.0))
+    (step,) = path.steps(1)
+    assert path.question(step, (subject, "Velm"))[0].text == asked

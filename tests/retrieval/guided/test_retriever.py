@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from rulerag.composition import names, register, registry
 from rulerag.errors import ConfigError, RetrievalError
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.protocols import Retriever
 from rulerag.retrieval.base.time_aware import TimeAwareRetriever
+from rulerag.retrieval.guided.merging import Merger, RuleSearch, union_of
 from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
 from rulerag.retrieval.guided.selection import HeadRelationSelector
+from rulerag.retrieval.guided.settings import GuidedSettings
 from rulerag.retrieval.lexical.bm25 import BM25Retriever
 from rulerag.rules import Atom, Rule, RuleBank, RuleQuality
 from rulerag.types import Document, Fact, Query, RuleHit, ScoredDocument
@@ -306,3 +309,48 @@ def test_options_out_of_range(bm25: BM25Retriever, options: dict[str, Any], key:
     for merge in ("rank", "evidence"):
         with pytest.raises(ConfigError, match="top_k"):
             guided(bm25, merge=merge).retrieve(QUERIES, 0)
+
+
+def test_settings_come_together_or_one_by_one(bm25: BM25Retriever) -> None:
+    together = GuidedSettings(merge="evidence", pool=300)
+    one_by_one = guided(bm25, merge="evidence", pool=300)
+    assert one_by_one.settings == together
+    assert guided(bm25, settings=together).fingerprint == one_by_one.fingerprint
+    assert guided(bm25, settings=together, pool=7).settings.pool == 7
+    with pytest.raises(ConfigError, match="key 'pol': unknown key — did you mean 'pool'"):
+        guided(bm25, pol=300)
+    for key, value in (("pool", 0), ("power", 0.0), ("plain_weight", 1.5), ("max_hops", 0)):
+        with pytest.raises(ConfigError, match=f"key '{key}': {value} is out of range"):
+            guided(bm25, **{key: value})
+
+
+@pytest.fixture
+def backwards() -> Iterator[str]:
+    """A way to merge of one's own: the union, last first."""
+
+    class Backwards(Merger):
+        deep = False
+
+        def __init__(self, documents: Sequence[Document], *, power: float = 1.0) -> None:
+            super().__init__(documents)
+            self.power = power
+
+        def merge(
+            self, query: Query, searches: Sequence[RuleSearch], top_k: int
+        ) -> list[ScoredDocument]:
+            found = reversed(union_of(self.documents, searches))
+            return [replace(one, rank=n, score=self.power) for n, one in enumerate(found, 1)]
+
+    register("merge", "backwards")(Backwards)
+    yield "backwards"
+    del registry._REGISTERED["merge", "backwards"]
+
+
+def test_a_way_to_merge_of_ones_own_is_found_by_name(bm25: BM25Retriever, backwards: str) -> None:
+    plain, other = guided(bm25), guided(bm25, merge=backwards, power=3.0)
+    [union], [found] = plain.retrieve(QUERIES[:1], 9), other.retrieve(QUERIES[:1], 9)
+    assert ids(found) == ids(union)[::-1]
+    assert {one.score for one in found} == {3.0}  # it takes the settings that it names
+    assert backwards in names("merge")
+    with pytest.raises(ConfigError, match="no merge is called 'backward' — did you mean 'backwa"):
+        guided(bm25, merge="backward")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rulerag.retrieval.symbolic.chain_completion import naming_atom, with_whole_chains
+from rulerag.retrieval.symbolic.chain_completion import answer_atom, complete_chains
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, Fact, Query, ScoredDocument
 
@@ -31,29 +31,29 @@ def ids(found: list[ScoredDocument]) -> list[str]:
 
 def test_what_leads_to_an_answer_stands_behind_it() -> None:
     found = listed("noise", "velm", "home", "brund", "born", "again")
-    whole = with_whole_chains(QUERY, [CHAIN], found, 1)
+    whole = complete_chains(QUERY, [CHAIN], found, 1)
     assert ids(whole) == ["noise", "velm", "born", "home", "brund", "again"]
     assert [scored.rank for scored in whole] == [1, 2, 3, 4, 5, 6]
     assert [scored.score for scored in whole] == [1, 1 / 2, 1 / 2, 1 / 3, 1 / 4, 1 / 6]
-    both = with_whole_chains(QUERY, [CHAIN], found, 2)
+    both = complete_chains(QUERY, [CHAIN], found, 2)
     assert ids(both) == ids(whole)
     far = listed("noise", "brund", "velm", "home", "born", "again")
-    assert ids(with_whole_chains(QUERY, [CHAIN], far, 2))[:5] == [
+    assert ids(complete_chains(QUERY, [CHAIN], far, 2))[:5] == [
         *("noise", "brund", "again", "velm", "born")
     ]
 
 
 def test_nothing_moves_without_need() -> None:
     found = listed("noise", "velm", "home", "brund", "born")
-    assert with_whole_chains(QUERY, [CHAIN], found, 0) == found
-    assert with_whole_chains(QUERY, [DIRECT], found, 3) == found
-    assert with_whole_chains(QUERY, [], found, 3) == found
-    assert with_whole_chains(QUERY, [CHAIN], listed("velm", "brund"), 3) == listed("velm", "brund")
+    assert complete_chains(QUERY, [CHAIN], found, 0) == found
+    assert complete_chains(QUERY, [DIRECT], found, 3) == found
+    assert complete_chains(QUERY, [], found, 3) == found
+    assert complete_chains(QUERY, [CHAIN], listed("velm", "brund"), 3) == listed("velm", "brund")
     in_order = listed("born", "velm", "home")
-    assert ids(with_whole_chains(QUERY, [CHAIN], in_order, 1)) == ["born", "velm", "home"]
+    assert ids(complete_chains(QUERY, [CHAIN], in_order, 1)) == ["born", "velm", "home"]
     # Who lives in Orland needs no city: the rule of one atom names it by itself.
     alone = Rule(HEAD, (Atom("city of", "Velm", "?y"),))
-    assert with_whole_chains(QUERY, [CHAIN, alone], found, 1) == found
+    assert complete_chains(QUERY, [CHAIN, alone], found, 1) == found
 
 
 def test_the_nearest_of_several_ways_is_taken() -> None:
@@ -62,10 +62,10 @@ def test_the_nearest_of_several_ways_is_taken() -> None:
     found = [*listed("velm", "noise", "home"), ScoredDocument(known, 0.1, 4)]
     found += [ScoredDocument(Document("born", "t", (FACTS["born"],)), 0.05, 5)]
     for rules in ([CHAIN, saw], [saw, CHAIN]):
-        assert ids(with_whole_chains(QUERY, rules, found, 1))[:2] == ["velm", "known"]
+        assert ids(complete_chains(QUERY, rules, found, 1))[:2] == ["velm", "known"]
 
 
 def test_the_atom_that_names_the_answer() -> None:
-    assert naming_atom(CHAIN) == 1
-    assert naming_atom(Rule(HEAD, CHAIN.body[::-1])) == 0
-    assert naming_atom(Rule(Atom("h", "?x", "c"), CHAIN.body)) == 1
+    assert answer_atom(CHAIN) == 1
+    assert answer_atom(Rule(HEAD, CHAIN.body[::-1])) == 0
+    assert answer_atom(Rule(Atom("h", "?x", "c"), CHAIN.body)) == 1

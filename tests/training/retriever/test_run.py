@@ -16,7 +16,7 @@ from rulerag.composition.config import load_config
 from rulerag.errors import ConfigError, RetrievalError
 from rulerag.io import read_json
 from rulerag.retrieval.dense.encoders.load import load_encoder
-from rulerag.retrieval.dense.from_names import open_dense
+from rulerag.retrieval.dense.retriever import open_dense
 from rulerag.ruleqa.dataset import RuleQADataset
 from training.common.checkpoint import TrainingError
 from training.common.tiny import make_encoder, train_tokenizer

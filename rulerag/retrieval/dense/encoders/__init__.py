@@ -12,11 +12,12 @@ if TYPE_CHECKING:
         padded,
         tokenize,
     )
-    from rulerag.retrieval.dense.encoders.load import NANO_ENCODER, load_encoder
+    from rulerag.retrieval.dense.encoders.load import NANO_ENCODER, EncoderSettings, load_encoder
 
 __all__ = [
     "NANO_ENCODER",
     "SIMILARITIES",
+    "EncoderSettings",
     "SentenceEncoder",
     "load_encoder",
     "padded",

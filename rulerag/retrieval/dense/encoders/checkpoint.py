@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 from rulerag.errors import DataError, MissingDependencyError, RetrievalError
 from rulerag.io import read_json
 
-__all__ = ["Checkpoint", "find_checkpoint", "quiet_transformers"]
-
 _WHAT_WORKS = (
     "give a sentence-transformers folder, or a checkpoint of a DPR question or context encoder, "
     "SimCSE, Contriever or another BERT-like model"
@@ -150,7 +148,7 @@ def _kind(name: str | Path, config: dict[str, Any]) -> str:
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Keep transformers from writing bars and load reports: what matters is checked and told.
+    """Keep transformers from writing bars and load reports: what matters is checked here.
 
     And bitsandbytes, which comes with it where it is installed, from naming kernels that it lacks.
     """

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 from tqdm.auto import tqdm
 
-from rulerag.arrays import Longs
+from rulerag.arrays import Floats, Longs
+from rulerag.composition import Settings
 from rulerag.errors import ConfigError, EmptyDataError, RetrievalError
 from rulerag.io import fingerprint_object
-from rulerag.retrieval.base import check_choice, check_range
+from rulerag.retrieval.base import check_choice
 from rulerag.retrieval.dense.encoders.checkpoint import quiet_transformers
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-
-__all__ = ["ROLES", "SIMILARITIES", "SentenceEncoder", "padded", "tokenize"]
 
 _log = logging.getLogger(__name__)
 
@@ -34,6 +34,25 @@ ROLES = ("both", "query", "document")
 SIMILARITIES = ("cosine", "dot")
 # What models call the prompt of each role, as sentence-transformers looks for it.
 _PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus"), "both": ()}
+
+
+class EncodingSettings(Settings):  # type: ignore[metaclass]
+    """How texts are encoded.
+
+    Args:
+        query_prefix: text set before every query; the model's own prompt when None.
+        document_prefix: text set before every document; the model's own prompt when None.
+        similarity: what vectors are compared by, ``cosine`` or ``dot``; what the model says when
+            None.
+        max_length: tokens read of a text, at most the model's window; the window when None.
+        batch_size: texts encoded at once.
+    """
+
+    query_prefix: str | None = None
+    document_prefix: str | None = None
+    similarity: str | None = None
+    max_length: int | None = Field(default=None, ge=3)
+    batch_size: int = Field(default=64, ge=1)
 
 
 class SentenceEncoder:
@@ -51,14 +70,10 @@ class SentenceEncoder:
         model: the model.
         role: what :meth:`encode` encodes, ``query`` or ``document``; ``both`` when one model does
             both: :meth:`with_role` gives the encoder of each.
-        query_prefix: text set before every query; the model's own prompt when None.
-        document_prefix: text set before every document; the model's own prompt when None.
-        similarity: what its vectors are compared by, ``cosine`` or ``dot``; what the model says
-            when None.
-        max_length: tokens read of a text, at most the model's window; the window when None.
-        batch_size: texts encoded at once.
-        progress: show progress bars.
         name: what it is called in messages.
+        progress: show progress bars.
+        settings: all settings together.
+        changes: settings one by one, fields of :class:`EncodingSettings`.
 
     Attributes:
         truncated: how many texts of the last :meth:`encode` were longer than the window.
@@ -72,26 +87,22 @@ class SentenceEncoder:
         model: SentenceTransformer,
         *,
         role: str = "both",
-        query_prefix: str | None = None,
-        document_prefix: str | None = None,
-        similarity: str | None = None,
-        max_length: int | None = None,
-        batch_size: int = 64,
-        progress: bool = False,
         name: str = "encoder",
+        progress: bool = False,
+        settings: EncodingSettings | None = None,
+        **changes: Any,
     ) -> None:
         check_choice("role", role, ROLES)
-        check_range("batch_size", batch_size, 1)
-        check_range("max_length", 3 if max_length is None else max_length, 3)
+        chosen = EncodingSettings.joined(settings, changes)
+        prefixes = chosen.query_prefix, chosen.document_prefix
         self.model = model
         self.role = role
-        self.query_prefix = self._prompt("query") if query_prefix is None else query_prefix
-        known = self._prompt("document")
-        self.document_prefix = known if document_prefix is None else document_prefix
-        self.similarity = str(similarity or model.similarity_fn_name)
+        self.query_prefix = self._prompt("query") if prefixes[0] is None else prefixes[0]
+        self.document_prefix = self._prompt("document") if prefixes[1] is None else prefixes[1]
+        self.similarity = str(chosen.similarity or model.similarity_fn_name)
         check_choice("similarity", self.similarity, SIMILARITIES)
-        self.window = _window(model, max_length)
-        self.batch_size = batch_size
+        self.window = _window(model, chosen.max_length)
+        self.batch_size = chosen.batch_size
         self.progress = progress
         self.name = name
         self.truncated = 0
@@ -113,9 +124,9 @@ class SentenceEncoder:
                 key="role",
                 hint="load the encoder of the other side too",
             )
-        twin = copy.copy(self)
-        twin.role = role
-        return twin
+        copied = copy.copy(self)
+        copied.role = role
+        return copied
 
     @property
     def prefix(self) -> str:
@@ -138,9 +149,7 @@ class SentenceEncoder:
             ["encoder", _weights(self.model), _tokenizer(self.model), modules, settings]
         )
 
-    def encode(
-        self, texts: Sequence[str], *, bar: tqdm[Any] | None = None
-    ) -> npt.NDArray[np.float32]:
+    def encode(self, texts: Sequence[str], *, bar: tqdm[Any] | None = None) -> Floats:
         """Return an array of shape (len(texts), dimension).
 
         Args:
@@ -181,9 +190,7 @@ class SentenceEncoder:
             )
         return vectors
 
-    def _plain(
-        self, texts: Sequence[str]
-    ) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[np.float32]]]:
+    def _plain(self, texts: Sequence[str]) -> Iterator[tuple[npt.NDArray[np.intp], Floats]]:
         """Batches of rows and their vectors, the longest texts first: memory fails early."""
         import torch
 
@@ -205,9 +212,7 @@ class SentenceEncoder:
                 values = self.model(features)["sentence_embedding"].float().cpu().numpy()
             yield rows, values
 
-    def _by_model(
-        self, texts: Sequence[str]
-    ) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[np.float32]]]:
+    def _by_model(self, texts: Sequence[str]) -> Iterator[tuple[npt.NDArray[np.intp], Floats]]:
         """The same by sentence-transformers, which sorts and pads as its modules need it."""
         self.truncated = self._count_long(texts)
         options: dict[str, Any] = {"task": self.role} if self._takes_task() else {}
@@ -274,7 +279,7 @@ class SentenceEncoder:
 
 
 def _window(model: SentenceTransformer, max_length: int | None) -> int | None:
-    """Tokens read of a text: what the model has positions for, or less when told so."""
+    """Tokens read of a text: what the model has positions for, or less where that is wanted."""
     own = getattr(model, "max_seq_length", None)
     # Tokenizers without a limit state 10^30.
     limits = [n for n in (own, max_length) if n is not None and n < 1_000_000]
@@ -384,8 +389,8 @@ def padded(tokens: Tokens, rows: Longs, pad_id: int, *, left: bool = False) -> t
     starts = tokens.starts[rows][:, None]
     lengths = tokens.starts[rows + 1][:, None] - starts
     width = int(lengths.max(initial=0))
-    places = np.arange(width)
-    offset = places - (width - lengths) if left else np.broadcast_to(places, (len(rows), width))
+    column = np.arange(width)
+    offset = column - (width - lengths) if left else np.broadcast_to(column, (len(rows), width))
     inside = offset >= 0 if left else offset < lengths
     ids = np.full((len(rows), width), pad_id, dtype=np.int64)
     ids[inside] = tokens.ids[(starts + offset)[inside]]

@@ -17,12 +17,10 @@ from rulerag.retrieval.dense.encoders.checkpoint import (
     find_checkpoint,
     quiet_transformers,
 )
-from rulerag.retrieval.dense.encoders.encoder import ROLES, SentenceEncoder
+from rulerag.retrieval.dense.encoders.encoder import ROLES, EncodingSettings, SentenceEncoder
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-
-__all__ = ["DTYPES", "NANO_ENCODER", "POOLINGS", "Recipe", "known_recipe", "load_encoder"]
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +29,6 @@ NANO_ENCODER = "rulerag-nano-encoder"
 
 _SHIPPED = Path(__file__).parents[3] / "models" / "nano-encoder"
 
-DTYPES = ("fp32", "bf16", "fp16")
 _TORCH_NAMES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 _DPR = {
     "dpr-question": ("DPRQuestionEncoder", "question_encoder", "query"),
@@ -83,44 +80,48 @@ _BY_NAME = (
 )
 
 
+class EncoderSettings(EncodingSettings):
+    """How an encoder is opened, and how it encodes.
+
+    Args:
+        pooling: ``cls``, ``mean``, ``max`` or ``pooler``; the authors' when None. A
+            sentence-transformers folder states its own.
+        device: ``cpu``, ``cuda``, ``cuda:1`` …; a GPU where there is one when None.
+        dtype: ``fp32``, ``bf16`` or ``fp16``; vectors are float32 in the end.
+    """
+
+    pooling: str | None = None
+    device: str | None = None
+    dtype: str = "fp32"
+
+
 def load_encoder(
     name: str | Path,
     *,
     role: str = "both",
-    pooling: str | None = None,
-    similarity: str | None = None,
-    query_prefix: str | None = None,
-    document_prefix: str | None = None,
-    max_length: int | None = None,
-    device: str | None = None,
-    dtype: str = "fp32",
-    batch_size: int = 64,
     revision: str | None = None,
     progress: bool = False,
+    settings: EncoderSettings | None = None,
+    **changes: Any,
 ) -> SentenceEncoder:
     """Open an encoder by folder or by its name on the Hugging Face Hub.
 
     Pooling, similarity and prefixes are those of the authors for DPR question and context
     encoders, SimCSE (supervised and not), Contriever, E5 and every sentence-transformers model;
     see :func:`known_recipe`. Any other BERT-like model is pooled by the
-    mean, which is told.
+    mean, with a warning.
 
     Args:
         name: a folder, or a name on the Hub such as ``facebook/contriever``; without a network
             the Hub's local cache is searched. :data:`NANO_ENCODER` is the one that is installed.
         role: what the encoder encodes: ``query``, ``document`` or ``both``. A DPR checkpoint is of
             one side only.
-        pooling: ``cls``, ``mean``, ``max`` or ``pooler``; the authors' when None. A
-            sentence-transformers folder states its own.
-        similarity: ``cosine`` or ``dot``; the authors' when None.
-        query_prefix: text set before every query; the model's own when None.
-        document_prefix: text set before every document; the model's own when None.
-        max_length: tokens read of a text, at most the model's window.
-        device: ``cpu``, ``cuda``, ``cuda:1`` …; a GPU where there is one when None.
-        dtype: ``fp32``, ``bf16`` or ``fp16``; vectors are float32 in the end.
-        batch_size: texts encoded at once.
         revision: the branch, tag or commit of a Hub checkpoint.
         progress: show progress bars.
+        settings: all settings together.
+        changes: settings one by one, fields of :class:`EncoderSettings` and
+            :class:`~rulerag.retrieval.dense.encoders.encoder.EncodingSettings`; similarity and
+            prefixes are the authors' when None.
 
     Raises:
         RetrievalError: the checkpoint cannot be found, is no encoder, lacks weights, or is of the
@@ -128,29 +129,32 @@ def load_encoder(
         ConfigError: an option is unknown.
         MissingDependencyError: torch or sentence-transformers is not installed.
     """
+    chosen = EncoderSettings.joined(settings, changes)
     check_choice("role", role, ROLES)
-    check_choice("pooling", pooling or POOLINGS[0], POOLINGS)
-    check_choice("dtype", dtype, DTYPES)
+    check_choice("pooling", chosen.pooling or POOLINGS[0], POOLINGS)
+    check_choice("dtype", chosen.dtype, _TORCH_NAMES)
     for module in _NEEDED:
         if importlib.util.find_spec(module) is None:
             raise MissingDependencyError(module.replace("_", "-"), "dense")
     checkpoint = find_checkpoint(_SHIPPED if str(name) == NANO_ENCODER else name, revision)
-    recipe = _recipe(checkpoint, pooling)
-    model = _open(checkpoint, recipe, device, dtype)
+    recipe = _recipe(checkpoint, chosen.pooling)
+    model = _open(checkpoint, recipe, chosen.device, chosen.dtype)
     if checkpoint.kind == "sentence-transformers":
         # What the folder says counts; E5 and its like leave their prefixes to the reader.
         recipe = Recipe("", model.similarity_fn_name, *_unsaid_prefixes(model, recipe))
-    own = recipe.query_prefix or None, recipe.document_prefix or None
+    authors = {
+        "query_prefix": recipe.query_prefix or None,
+        "document_prefix": recipe.document_prefix or None,
+        "similarity": recipe.similarity,
+    }
+    unsaid = {key: value for key, value in authors.items() if getattr(chosen, key) is None}
     return SentenceEncoder(
         model,
         role=_role(checkpoint, role),
-        query_prefix=own[0] if query_prefix is None else query_prefix,
-        document_prefix=own[1] if document_prefix is None else document_prefix,
-        similarity=similarity or recipe.similarity,
-        max_length=max_length,
-        batch_size=batch_size,
-        progress=progress,
         name=checkpoint.name,
+        progress=progress,
+        settings=chosen,
+        **unsaid,
     )
 
 

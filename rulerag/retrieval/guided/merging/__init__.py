@@ -1,4 +1,9 @@
-"""One list from several searches: by groups of documents, by evidence, by learned weights."""
+"""One list from several searches: each way is registered as ``merge``.
+
+``hits`` is what a way to merge reads and the seam that it fits; ``rank`` takes turns; ``groups``
+shares the ranks out, by the pairs of entities of ``evidence`` or the candidate answers of
+``learned``; ``control`` merges a search without rules the same way.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -6,31 +11,26 @@ from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
     from rulerag.retrieval.guided.merging.control import (
-        PooledRetriever,
-        check_pool,
+        DiversifiedRetriever,
         check_rows,
+        find_merge,
         make_merger,
     )
-    from rulerag.retrieval.guided.merging.hits import (
-        GroupMerger,
-        RuleSearch,
-        SearchHits,
-        check_merge,
-        union_of,
-    )
+    from rulerag.retrieval.guided.merging.hits import Merger, RuleSearch, SearchHits
     from rulerag.retrieval.guided.merging.learned import FEATURES, LearnedMerger, MergeWeights
+    from rulerag.retrieval.guided.merging.rank import RankMerger, union_of
 
 __all__ = [
     "FEATURES",
-    "GroupMerger",
+    "DiversifiedRetriever",
     "LearnedMerger",
     "MergeWeights",
-    "PooledRetriever",
+    "Merger",
+    "RankMerger",
     "RuleSearch",
     "SearchHits",
-    "check_merge",
-    "check_pool",
     "check_rows",
+    "find_merge",
     "make_merger",
     "union_of",
 ]

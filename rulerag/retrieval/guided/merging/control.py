@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from rulerag.composition import register
+from rulerag.composition import Entry, find, register
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
 from rulerag.kg.grounding import Statements
 from rulerag.protocols import Retriever
-from rulerag.retrieval.base import RowSearcher, check_top_k, stated_first
-from rulerag.retrieval.guided.merging.evidence import EvidenceMerger
-from rulerag.retrieval.guided.merging.hits import GroupMerger, RuleSearch
-from rulerag.retrieval.guided.merging.learned import LearnedMerger, MergeWeights
+from rulerag.retrieval.base import RowSearcher, check_top_k, known_answers_first
+from rulerag.retrieval.guided.merging.hits import Merger, RuleSearch
+from rulerag.retrieval.guided.merging.learned import MergeWeights
 from rulerag.types import Document, Query, ScoredDocument
 
-__all__ = ["PooledRetriever", "check_pool", "check_rows", "make_merger"]
+_GONE = ("score", "confidence", "calibrated", "noisy-or")
+
+
+def find_merge(name: str) -> Entry:
+    """The way to merge of this name.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if name in _GONE:
+        raise ConfigError(
+            f"the merge {name!r} is gone: it found less than evidence on every benchmark",
+            key="merge",
+            hint="say evidence, or rank for the union as the paper writes it",
+        )
+    return find("merge", name, key="merge")
+
+
+def make_merger(name: str, documents: Sequence[Document], settings: Mapping[str, Any]) -> Merger:
+    """The merger of this name over a corpus, with those of the settings that it takes."""
+    entry = find_merge(name)
+    taken = {key: settings[key] for key in entry.settings.model_fields if key in settings}
+    merger: Merger = entry.maker(documents, **taken)
+    return merger
 
 
 def check_rows(retriever: Retriever, key: str) -> RowSearcher:
@@ -36,35 +59,19 @@ def check_rows(retriever: Retriever, key: str) -> RowSearcher:
     return retriever
 
 
-def check_pool(pool: int, power: float) -> None:
-    """Raise a ConfigError unless the options of merging are in range."""
-    check_top_k(pool, "pool")
-    if power <= 0:
-        raise ConfigError(f"{power} is not above 0", key="power", hint="say 8")
-
-
-def make_merger(
-    documents: Sequence[Document], power: float, weights: MergeWeights | None
-) -> GroupMerger:
-    """Learned merging where there are weights, merging by evidence where there are none."""
-    if weights is not None:
-        return LearnedMerger(documents, weights)
-    return EvidenceMerger(documents, power=power)
-
-
 @register("retriever", "pooled")
 @dataclass(eq=False)
-class PooledRetriever:
-    """Searches once, looks deep, and gives each of the k places to another pair of entities.
+class DiversifiedRetriever:
+    """Searches once, looks deep, and gives each of the k ranks to another pair of entities.
 
     The merging of ``RuleGuidedRetriever(merge="evidence")`` without its rules; with weights, that
-    of ``merge="learned"``, which gives the places to candidate answers. What the corpus states of a
+    of ``merge="learned"``, which gives the ranks to candidate answers. What the corpus states of a
     query comes first (:mod:`~rulerag.retrieval.base.known_answers`), but for predictions.
 
     Args:
         retriever: the retriever to wrap; it must answer in rows.
-        pool: documents looked at.
-        power: how fast evidence falls with the fraction of the best score.
+        pool: the search depth: documents looked at.
+        power: the exponent of a score's fraction of the best one.
         weights: of learned merging, or their file, as ``python -m training.merging`` writes it.
 
     Raises:
@@ -78,9 +85,11 @@ class PooledRetriever:
     weights: MergeWeights | str | Path | None = None
 
     def __post_init__(self) -> None:
-        check_pool(self.pool, self.power)
+        check_top_k(self.pool, "pool")
+        if self.power <= 0:
+            raise ConfigError(f"{self.power} is out of range", key="power", hint="above 0: say 8")
         self._searcher = check_rows(self.retriever, "pooled")
-        self._weights = MergeWeights.of(self.weights)
+        self._weights = None if self.weights is None else MergeWeights.of(self.weights)
 
     @property
     def fingerprint(self) -> str:
@@ -95,8 +104,10 @@ class PooledRetriever:
         return Statements(self._searcher.documents)
 
     @cached_property
-    def _merger(self) -> GroupMerger:
-        return make_merger(self._searcher.documents, self.power, self._weights)
+    def _merger(self) -> Merger:
+        name = "evidence" if self._weights is None else "learned"
+        settings = {"power": self.power, "weights": self._weights}
+        return make_merger(name, self._searcher.documents, settings)
 
     def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
         """Return, for each query, at most ``top_k`` documents, best first, ranks from 1.
@@ -106,8 +117,8 @@ class PooledRetriever:
         """
         results = []
         for query, searches in self.searches(queries, top_k):
-            found = self._merger.merge(query, searches, top_k)
-            results.append(stated_first(query, found, self.statements)[:top_k])
+            merged = self._merger.merge(query, searches, top_k)
+            results.append(known_answers_first(query, merged, self.statements)[:top_k])
         return results
 
     def searches(

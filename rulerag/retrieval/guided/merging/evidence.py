@@ -1,9 +1,9 @@
 """Merging many rule-guided searches by the evidence that they give for each pair of entities.
 
-Lists of several rules compete for k places. Merged by score or rank they fill these places with
-copies of the best-known statement. Here the places go to what the documents are *about*: documents
-about the same entities are one piece of news, told as often and under as many rules as it was
-found; the k best-told pieces give one document each.
+Lists of several rules compete for k ranks. Merged by score or rank they fill them with copies of
+the best-known statement. Here the ranks go to what the documents are *about*: documents about the
+same entities are one group, with the evidence of every rule and search that found them; the k
+groups with most evidence give one document each.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from rulerag.arrays import Doubles
-from rulerag.retrieval.guided.merging.hits import GroupMerger, RuleSearch, SearchHits, Weighed
+from rulerag.composition import register
+from rulerag.retrieval.guided.merging.groups import GroupMerger, HitEvidence
+from rulerag.retrieval.guided.merging.hits import RuleSearch, SearchHits
 from rulerag.types import Document, Query
 
-__all__ = ["EvidenceMerger"]
 
-
+@register("merge", "evidence")
 class EvidenceMerger(GroupMerger):
     """Orders the documents of several searches by joined evidence.
 
@@ -28,7 +29,7 @@ class EvidenceMerger(GroupMerger):
 
     Args:
         documents: the corpus.
-        power: how fast evidence falls with the fraction of the best score.
+        power: the exponent of a score's fraction of the best one.
     """
 
     def __init__(self, documents: Sequence[Document], *, power: float = 8.0) -> None:
@@ -40,10 +41,10 @@ class EvidenceMerger(GroupMerger):
             dtype=np.int64,
         )
 
-    def weigh(self, query: Query, searches: Sequence[RuleSearch], hits: SearchHits) -> Weighed:
+    def weigh(self, query: Query, searches: Sequence[RuleSearch], hits: SearchHits) -> HitEvidence:
         """The evidence of each hit, grouped by the entities of its document."""
         strength = np.clip(hits.score / hits.best, 0.0, 1.0) ** self.power
-        return Weighed(hits.weight * strength, strength, self._group[hits.row])
+        return HitEvidence(hits.weight * strength, strength, self._group[hits.row])
 
     def value(self, joined: Doubles, total: float) -> Doubles:
         """``1 − exp(−E)``."""

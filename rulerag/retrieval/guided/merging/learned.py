@@ -1,9 +1,9 @@
 """Merging many searches by candidate answer, with weights learned on validation queries.
 
-Lists of several rules compete for k places, and what a reader needs of them is the answer. So the
-places go to candidate answers: what the documents tell of each is weighed and summed, and the k
-best candidates give one document each. How much a hit tells (its rule's confidence, its share of
-the search's best score, its rank, ...) is learned by :mod:`training.merging`.
+Lists of several rules compete for k ranks, and what a reader needs of them is the answer. So the
+ranks go to candidate answers: the evidence of the documents for each is weighed and summed, and the
+k best candidates give one document each. How much evidence a hit is (by its rule's confidence, its
+fraction of the search's best score, its rank, ...) is learned by :mod:`training.merging`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from rulerag.arrays import Doubles, Longs
+from rulerag.composition import register
 from rulerag.errors import ConfigError
 from rulerag.io import read_json, write_json
 from rulerag.retrieval.base import check_choice
-from rulerag.retrieval.guided.merging.hits import GroupMerger, RuleSearch, SearchHits, Weighed
+from rulerag.retrieval.guided.merging.groups import GroupMerger, HitEvidence
+from rulerag.retrieval.guided.merging.hits import RuleSearch, SearchHits
 from rulerag.types import Document, Query
-
-__all__ = ["FEATURES", "LearnedMerger", "MergeWeights"]
 
 FEATURES = {
     "confidence": "log of the search's weight, the rule's confidence",
@@ -68,8 +68,8 @@ class MergeWeights:
             check_choice("weights", name, FEATURES, "feature")
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if not number or not np.isfinite(value):
-                told = f"{value!r} is no finite number"
-                raise ConfigError(told, key=f"weights.{name}", hint="0.5")
+                message = f"{value!r} is no finite number"
+                raise ConfigError(message, key=f"weights.{name}", hint="0.5")
 
     @property
     def vector(self) -> Doubles:
@@ -81,8 +81,8 @@ class MergeWeights:
         write_json(path, {"weights": dict(self.weights), "about": dict(self.about)})
 
     @classmethod
-    def of(cls, weights: MergeWeights | str | Path | None) -> MergeWeights | None:
-        """Weights as they are, or from their file; None for None."""
+    def of(cls, weights: MergeWeights | str | Path) -> MergeWeights:
+        """Weights as they are, or from their file."""
         return cls.load(weights) if isinstance(weights, str | Path) else weights
 
     @classmethod
@@ -93,19 +93,20 @@ class MergeWeights:
             DataError: the file is missing or no JSON.
             ConfigError: it holds no weights.
         """
-        told = read_json(path)
-        weights = told.get("weights") if isinstance(told, dict) else None
+        values = read_json(path)
+        weights = values.get("weights") if isinstance(values, dict) else None
         if not isinstance(weights, dict):
             raise ConfigError(
                 f"{path} holds no merge weights",
                 key="weights",
                 hint="python -m training.merging writes such a file",
             )
-        return cls(weights, told.get("about") or {})
+        return cls(weights, values.get("about") or {})
 
 
+@register("merge", "learned")
 class LearnedMerger(GroupMerger):
-    """Orders the documents of several searches by what they tell of candidate answers.
+    """Orders the documents of several searches by their evidence for candidate answers.
 
     A document's candidate is the entity in it, other than the query's subject, that the corpus has
     most often as an object of the asked relation. Documents of one candidate form a group, whose
@@ -113,13 +114,17 @@ class LearnedMerger(GroupMerger):
 
     Args:
         documents: the corpus.
-        weights: of the features.
+        weights: of the features, or their file.
+
+    Raises:
+        ConfigError: see :class:`MergeWeights`.
     """
 
-    def __init__(self, documents: Sequence[Document], weights: MergeWeights) -> None:
+    def __init__(
+        self, documents: Sequence[Document], *, weights: MergeWeights | str | Path
+    ) -> None:
         super().__init__(documents)
-        self.weights = weights
-        self._vector = weights.vector
+        self._vector = MergeWeights.of(weights).vector
         self._entities, self._relations = _Codes(), _Codes()
         ends: list[list[int]] = []
         relations: list[list[int]] = []
@@ -133,17 +138,17 @@ class LearnedMerger(GroupMerger):
             stated.extend(zip(of_facts, coded[1::2], strict=True))
         times = [document.timestamp for document in documents]
         self._time = np.array([np.nan if time is None else time for time in times])
-        self._ends, self._told = _padded(ends), _padded(relations)
+        self._ends, self._stated = _padded(ends), _padded(relations)
         pairs = np.array(stated, dtype=np.int64).reshape(-1, 2)
         codes = pairs[:, 0] * max(1, len(self._entities)) + pairs[:, 1]
         self._codes, self._counts = np.unique(codes, return_counts=True)
 
-    def weigh(self, query: Query, searches: Sequence[RuleSearch], hits: SearchHits) -> Weighed:
+    def weigh(self, query: Query, searches: Sequence[RuleSearch], hits: SearchHits) -> HitEvidence:
         """The evidence of each hit, grouped by the candidate answer of its document."""
         features, candidate = self.features(query, searches, hits)
-        told = features @ self._vector
-        evidence = np.exp(told - told.max(initial=-np.inf))  # fractions alone count
-        return Weighed(evidence, np.exp(features[:, _SHARE]), candidate)
+        logarithm = features @ self._vector
+        evidence = np.exp(logarithm - logarithm.max(initial=-np.inf))  # fractions alone count
+        return HitEvidence(evidence, np.exp(features[:, _SHARE]), candidate)
 
     def value(self, joined: Doubles, total: float) -> Doubles:
         """The fraction of all evidence."""
@@ -171,18 +176,18 @@ class LearnedMerger(GroupMerger):
             mine = hits.search == number
             states[mine] = self._states(row[mine], one.relations)
         confidence = np.log(np.maximum(hits.weight, 1e-4))
-        share = np.log(np.clip(hits.score / hits.best, _LEAST, 1.0))
+        fraction = np.log(np.clip(hits.score / hits.best, _LEAST, 1.0))
         features = {
             "confidence": confidence,
-            "share": share,
+            "share": fraction,
             "rank": np.log1p(hits.rank),
             "best": np.log(np.maximum(hits.best, 1e-3)),
             "plain": plain,
-            "plain_share": plain * share,
+            "plain_share": plain * fraction,
             "chain": chain,
             "chain_confidence": chain * confidence,
             "subject": subject,
-            "subject_share": subject * share,
+            "subject_share": subject * fraction,
             "states": states,
             "states_subject": states * subject,
             "asked": self._states(row, (query.relation,)) * subject,
@@ -191,8 +196,8 @@ class LearnedMerger(GroupMerger):
             "age": self._age(query, row),
         }
         columns = np.stack([features[name] for name in FEATURES], axis=1)
-        _, place = np.unique(candidate, return_inverse=True)
-        return np.clip(columns, -_FARTHEST, _FARTHEST), place
+        _, numbered = np.unique(candidate, return_inverse=True)
+        return np.clip(columns, -_FARTHEST, _FARTHEST), numbered
 
     def _candidates(self, query: Query, row: Longs) -> tuple[Longs, Longs, Doubles]:
         """Of each hit the candidate, how often it is known, and whether the subject is there."""
@@ -217,7 +222,7 @@ class LearnedMerger(GroupMerger):
     def _states(self, row: Longs, relations: Sequence[str]) -> Doubles:
         """1 for each row that states one of some relations."""
         codes = [self._relations[name] for name in relations if name in self._relations]
-        stated = np.isin(self._told[row], codes)
+        stated = np.isin(self._stated[row], codes)
         return np.asarray(stated.any(axis=1), dtype=np.float64)
 
     def _age(self, query: Query, row: Longs) -> Doubles:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rulerag.errors import ConfigError
-from rulerag.retrieval.guided.merging.control import PooledRetriever
+from rulerag.retrieval.guided.merging.control import DiversifiedRetriever
 from rulerag.retrieval.lexical.bm25 import BM25Retriever
 from rulerag.types import Document, Fact, Query
 
@@ -31,28 +31,28 @@ def ids(retriever: object, top_k: int) -> list[str]:
 def test_every_pair_gets_a_place_before_any_gets_a_second() -> None:
     bm25 = BM25Retriever(DOCUMENTS)
     assert ids(bm25, 2) == ["d0", "d1"]
-    assert ids(PooledRetriever(bm25), 2) == ["d0", "d3"]
-    assert ids(PooledRetriever(bm25), 10) == ["d0", "d3", "d1", "d2"]
+    assert ids(DiversifiedRetriever(bm25), 2) == ["d0", "d3"]
+    assert ids(DiversifiedRetriever(bm25), 10) == ["d0", "d3", "d1", "d2"]
 
 
 def test_hits_are_those_of_the_plain_search() -> None:
-    (found,) = PooledRetriever(BM25Retriever(DOCUMENTS)).retrieve([QUERY], 2)
+    (found,) = DiversifiedRetriever(BM25Retriever(DOCUMENTS)).retrieve([QUERY], 2)
     (hit,) = found[1].found_by
     assert (hit.rule_id, hit.rank) == (None, 4)
 
 
 def test_a_pool_of_one_is_the_first_document() -> None:
-    assert ids(PooledRetriever(BM25Retriever(DOCUMENTS), pool=1), 1) == ["d0"]
+    assert ids(DiversifiedRetriever(BM25Retriever(DOCUMENTS), pool=1), 1) == ["d0"]
 
 
 def test_bad_input() -> None:
     bm25 = BM25Retriever(DOCUMENTS)
     with pytest.raises(ConfigError, match="pool"):
-        PooledRetriever(bm25, pool=0)
+        DiversifiedRetriever(bm25, pool=0)
     with pytest.raises(ConfigError, match="power"):
-        PooledRetriever(bm25, power=0)
+        DiversifiedRetriever(bm25, power=0)
     with pytest.raises(ConfigError, match="rows"):
-        PooledRetriever(object())  # type: ignore[arg-type]
+        DiversifiedRetriever(object())  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="top_k"):
-        PooledRetriever(bm25).retrieve([QUERY], 0)
-    assert PooledRetriever(bm25).fingerprint != PooledRetriever(bm25, pool=5).fingerprint
+        DiversifiedRetriever(bm25).retrieve([QUERY], 0)
+    assert DiversifiedRetriever(bm25).fingerprint != DiversifiedRetriever(bm25, pool=5).fingerprint

@@ -102,47 +102,45 @@ def searches(draw: st.DrawFn) -> tuple[list[RuleSearch], float]:
         chosen = draw(st.lists(st.integers(0, 23), unique=True, max_size=12))
         hits = [(row, float(draw(st.integers(1, 20)))) for row in chosen]
         found.append(sorted(hits, key=lambda hit: (-hit[1], hit[0])) or [(-1, 0.0)])
-        weights.append(draw(st.floats(0.01, 1)))
+        weights.append(draw(st.integers(1, 64)) / 64)  # either equal or well apart
     return searched(rows(*found), *weights), draw(st.sampled_from([0.5, 1.0, 8.0]))
 
 
-def plainly_merged(given: list[RuleSearch], power: float) -> list[str]:
+def plainly_merged(searches: list[RuleSearch], power: float) -> list[str]:
     """The documented order, a step at a time."""
     evidence: dict[int, float] = {}
-    for search in given:
+    for search in searches:
         hits = zip(search.rows.tolist(), search.scores.tolist(), strict=True)
         for row, score in (hit for hit in hits if hit[0] >= 0):
-            share = score / search.scores.max()
-            evidence[row] = evidence.get(row, 0.0) + search.weight * share**power
+            fraction = score / search.scores.max()
+            evidence[row] = evidence.get(row, 0.0) + search.weight * fraction**power
     groups: dict[object, list[int]] = {}
     for row in sorted(evidence, key=lambda r: (-round(evidence[r], 12), r)):
         groups.setdefault(CROWD[row].facts[0].object, []).append(row)
     value = {key: round(sum(evidence[row] for row in group), 12) for key, group in groups.items()}
     order = []
-    for layer in range(4):
-        places = [
-            (-value[key], group[layer]) for key, group in groups.items() if len(group) > layer
-        ]
-        order += [CROWD[row].id for _, row in sorted(places)]
+    for turn in range(4):
+        rows = [(-value[key], group[turn]) for key, group in groups.items() if len(group) > turn]
+        order += [CROWD[row].id for _, row in sorted(rows)]
     return order
 
 
 @given(searches())
 def test_law_it_is_the_documented_order(case: tuple[list[RuleSearch], float]) -> None:
-    given_searches, power = case
+    found, power = case
     merger = EvidenceMerger(CROWD, power=power)
-    results = merger.merge(QUERY, given_searches, len(CROWD))
+    results = merger.merge(QUERY, found, len(CROWD))
     names = [result.document.id for result in results]
-    assert names == plainly_merged(given_searches, power)
+    assert names == plainly_merged(found, power)
     assert len(set(names)) == len(names)  # never a document twice
     assert [result.rank for result in results] == list(range(1, len(names) + 1))
     assert all(a.score >= b.score - 1e-12 for a, b in itertools.pairwise(results))
     for k in (1, 3, 10):
-        assert merger.merge(QUERY, given_searches, k) == results[:k]
+        assert merger.merge(QUERY, found, k) == results[:k]
     for result in results:  # and every hit is one that the searches gave
         assert result.found_by
         for hit in result.found_by:
-            search = given_searches[int(str(hit.rule_id)[1:])]
+            search = found[int(str(hit.rule_id)[1:])]
             assert CROWD[search.rows[hit.rank - 1]] is result.document
             assert search.scores[hit.rank - 1] == hit.score
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rulerag.errors import ConfigError
 from rulerag.generation.candidate_reader import CandidateReader, answers_by_relation
 from rulerag.retrieval.base.corpus import Rows
-from rulerag.retrieval.guided.merging.control import PooledRetriever
+from rulerag.retrieval.guided.merging.control import DiversifiedRetriever
 from rulerag.retrieval.guided.merging.hits import RuleSearch, SearchHits
 from rulerag.retrieval.guided.merging.learned import FEATURES, LearnedMerger, MergeWeights
 from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
@@ -44,7 +44,7 @@ SEARCHES = [
 
 
 def merger(**weights: float) -> LearnedMerger:
-    return LearnedMerger(DOCUMENTS, MergeWeights(weights))
+    return LearnedMerger(DOCUMENTS, weights=MergeWeights(weights))
 
 
 def test_features_and_candidates_of_every_hit() -> None:
@@ -116,7 +116,7 @@ def test_nothing_found_and_what_the_corpus_does_not_know() -> None:
     stranger = Query("q", "x", "zoe", "unheard of")
     found = merger(confidence=1.0).merge(stranger, SEARCHES, 10)
     assert len(found) == 5 and math.isclose(sum(f.score for f in found if f.score > 0), 1.0)
-    assert LearnedMerger([], MergeWeights({})).documents == []
+    assert LearnedMerger([], weights=MergeWeights({})).documents == []
 
 
 @given(
@@ -136,7 +136,9 @@ def test_law_the_candidate_reader_sees_the_same_candidates(
     query = Query("q", "", "a", "r", prediction=True)
     searches = [RuleSearch("x", 1.0, np.arange(len(documents)), np.ones(len(documents)))]
     hit = SearchHits.of(searches)
-    _, candidates = LearnedMerger(documents, MergeWeights({})).features(query, searches, hit)
+    _, candidates = LearnedMerger(documents, weights=MergeWeights({})).features(
+        query, searches, hit
+    )
     reader = CandidateReader(known=answers_by_relation(documents), max_candidates=99)
     (completion,) = reader.generate([GenerationRequest(query, tuple(documents))])
     seen = {frozenset(one.document_ids) for one in completion.candidates}
@@ -172,12 +174,12 @@ def test_in_the_retrievers(tmp_path: Path) -> None:
     guided = RuleGuidedRetriever(bm25, selector, merge="learned", weights=weights)
     (found,) = guided.retrieve([QUERY], 3)
     assert "cid" in found[0].document.text and found[0].found_by
-    plain = PooledRetriever(bm25, weights=weights)
+    plain = DiversifiedRetriever(bm25, weights=weights)
     (pooled,) = plain.retrieve([QUERY], 3)
     assert "cid" in pooled[0].document.text
     other = RuleGuidedRetriever(bm25, selector, merge="learned", weights=MergeWeights({}))
     assert len({guided.fingerprint, other.fingerprint}) == 2
-    assert plain.fingerprint != PooledRetriever(bm25).fingerprint
+    assert plain.fingerprint != DiversifiedRetriever(bm25).fingerprint
     for wrong in ({"merge": "learned"}, {"merge": "evidence", "weights": weights}):
         with pytest.raises(ConfigError, match="go together"):
             RuleGuidedRetriever(bm25, selector, **wrong)

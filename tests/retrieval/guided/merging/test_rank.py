@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from rulerag.errors import ConfigError
-from rulerag.retrieval.guided.merging.hits import RuleSearch, check_merge, union_of
+from rulerag.retrieval.guided.merging.control import find_merge
+from rulerag.retrieval.guided.merging.hits import RuleSearch
+from rulerag.retrieval.guided.merging.rank import union_of
 from rulerag.types import Document, RuleHit
 
 NAMES = "abcde"
@@ -75,4 +77,4 @@ def test_negative_scores_keep_their_order(scores: dict[str, float], by_rank: boo
 )
 def test_merges_that_are_not_there_name_one_that_is(merge: str, instead: str) -> None:
     with pytest.raises(ConfigError, match=instead):
-        check_merge(merge)
+        find_merge(merge)

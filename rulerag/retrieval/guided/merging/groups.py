@@ -1,0 +1,109 @@
+"""Diversified merging: the ranks of a list are shared out among groups of documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from rulerag.arrays import Doubles, Longs
+from rulerag.retrieval.base import rank_in_group
+from rulerag.retrieval.guided.merging.hits import Merger, RuleSearch, SearchHits
+from rulerag.types import Query, RuleHit, ScoredDocument
+
+# A search that adds less than this fraction of its weight to a document did not find it in any
+# sense that a reader would accept: it shares the subject alone, say.
+_NAMED = 0.5
+
+
+class HitEvidence(NamedTuple):
+    """What the hits of a query are worth, columns of shape (n,).
+
+    Args:
+        evidence: the evidence of each hit.
+        strength: the same without the search's weight, from 0 to 1: what is worth naming.
+        group: what its document is about.
+    """
+
+    evidence: Doubles
+    strength: Doubles
+    group: Longs
+
+
+class GroupMerger(Merger):
+    """Round robin over groups of documents.
+
+    A group's evidence is the sum over the hits of its documents. The list takes the document with
+    most evidence of every group, groups by their evidence, then every second document, and so on.
+    The score of a document in round i (from 0) is its group's value minus i.
+    """
+
+    def weigh(self, query: Query, searches: Sequence[RuleSearch], hits: SearchHits) -> HitEvidence:
+        """What each hit is worth; hits of no evidence have strength 0."""
+        raise NotImplementedError
+
+    def value(self, joined: Doubles, total: float) -> Doubles:
+        """A group's value, from 0 to 1.
+
+        Args:
+            joined: shape (m,), the evidence of groups.
+            total: that of all hits.
+        """
+        raise NotImplementedError
+
+    def merge(
+        self, query: Query, searches: Sequence[RuleSearch], top_k: int
+    ) -> list[ScoredDocument]:
+        """The ``top_k`` best documents of a query's searches."""
+        hits = SearchHits.of(searches)
+        weighed = self.weigh(query, searches, hits)
+        keep = weighed.strength > 0
+        if not keep.any():
+            return []
+        hits = SearchHits._make(column[keep] for column in hits)
+        weighed = HitEvidence._make(column[keep] for column in weighed)
+        rows, first, document = np.unique(hits.row, return_index=True, return_inverse=True)
+        evidence: Doubles = np.bincount(document, weighed.evidence).astype(np.float64)
+        order, joined, turn = _round_robin(rows, weighed.group[first], evidence)
+        score = self.value(joined, float(weighed.evidence.sum())) - turn
+        return [
+            ScoredDocument(
+                self.documents[rows[i]],
+                float(score[i]),
+                rank,
+                _named(hits, weighed.strength, np.flatnonzero(document == i), searches),
+            )
+            for rank, i in enumerate(order[:top_k].tolist(), start=1)
+        ]
+
+
+def _round_robin(rows: Longs, group: Longs, evidence: Doubles) -> tuple[Longs, Doubles, Longs]:
+    """The best document of every group, groups by their joined evidence; then every second one.
+
+    Args:
+        rows: shape (n,), documents, which break ties.
+        group: shape (n,), what each is about.
+        evidence: shape (n,), that of each.
+
+    Returns:
+        Indices into the arguments, best first; of each document the evidence of its group, and
+        its round, from 0.
+    """
+    _, group = np.unique(group, return_inverse=True)
+    joined: Doubles = np.bincount(group, evidence).astype(np.float64)
+    turn = rank_in_group(group, -evidence, rows)
+    order: Longs = np.lexsort((rows, -joined[group], turn)).astype(np.int64)
+    return order, joined[group], turn
+
+
+def _named(
+    hits: SearchHits, strength: Doubles, mine: Longs, searches: Sequence[RuleSearch]
+) -> tuple[RuleHit, ...]:
+    """The hits that a document is worth naming for, the strongest first; there is always one."""
+    named = mine[strength[mine] >= min(_NAMED, float(strength[mine].max()))]
+    ordered = sorted(named.tolist(), key=lambda i: (-strength[i], hits.search[i]))
+    return tuple(
+        RuleHit(searches[hits.search[i]].rule_id, int(hits.rank[i]) + 1, float(hits.score[i]))
+        for i in ordered
+    )
