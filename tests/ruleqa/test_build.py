@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.ruleqa import main
+from benchmarks.ruleqa.__main__ import main
 from rulerag.errors import ConfigError, DataError, EmptyDataError
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.kg.grounding.bindings import FactIndex, ground

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rulerag.ruleqa.builder as ruleqa
-from benchmarks.ruleqa import main
+from benchmarks.ruleqa.__main__ import main
 from rulerag.errors import ConfigError, DataError
 from rulerag.io import read_json
 from rulerag.kg.graph import KnowledgeGraph

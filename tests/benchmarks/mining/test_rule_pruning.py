@@ -1,0 +1,40 @@
+"""The benchmark of rule scores on a small graph: rows, resumption, table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchmarks.mining import rule_pruning
+from rulerag.io import read_json, write_json
+
+
+def test_rows_stand_in_a_file_and_are_not_made_twice(
+    graph_folder: Callable[[str], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    graph_folder("umls")
+    monkeypatch.setattr(rule_pruning, "BUDGETS", (1, 100_000))
+    command = ["umls", "--out", str(tmp_path), "--limit", "40"]
+    assert rule_pruning.main(command) == 0
+    found = read_json(tmp_path / "umls.json")
+    rows = found["rows"]
+    assert found["num_queries"] == 80 and found["split"] == "valid"
+    assert len(rows) == len(rule_pruning.SCORES) * 2 + 8
+    # A budget that keeps everything makes all scores one; fewer rules reach fewer answers.
+    assert len({rows[f"{s}/100000"]["mrr"] for s in rule_pruning.SCORES}) == 1
+    assert rows["product/1"]["rules"] < rows["product/100000"]["rules"] == found["num_rules"]
+    assert rows["product/1"]["reached"] <= rows["product/100000"]["reached"]
+    assert rows["prune/subsumed, skyline off/max"]["mrr"] == rows["prune/nothing/max"]["mrr"]
+    table = (tmp_path / "table.md").read_text()
+    assert "| product |" in table and table in capsys.readouterr().out
+    rows["product/1"]["mrr"] = 0.5
+    del rows["confidence/1"]
+    write_json(tmp_path / "umls.json", found)
+    assert rule_pruning.main(command) == 0
+    again = read_json(tmp_path / "umls.json")["rows"]
+    assert again["product/1"]["mrr"] == 0.5 and "confidence/1" in again
