@@ -17,25 +17,27 @@ import numpy as np
 from tqdm import tqdm
 
 from benchmarks.baselines.counts import BASELINES, Baseline, CorpusFacts, best_and_tied
-from benchmarks.common.answer_measures import EM, F1, Columns, entity_names, of_answers
-from benchmarks.experiments.retrieval.measures import means
-from benchmarks.experiments.retrieval.runs import Bench, tell
-from benchmarks.experiments.retrieval.tables import Result, load_result
+from benchmarks.common.bench import Bench, tell
+from benchmarks.common.results import Result, load_result
 from rulerag.console import guarded
 from rulerag.errors import DataError
-from rulerag.evaluation import versions
+from rulerag.evaluation import (
+    EM,
+    F1,
+    Columns,
+    RunRecord,
+    answer_columns,
+    entity_names,
+    versions,
+)
 from rulerag.io import (
-    atomic_write,
     fingerprint_object,
     prepare_folder,
-    read_json,
     write_json,
     write_text,
 )
 from rulerag.ruleqa import GRAPHS, known_settings
 from rulerag.text import NameFinder, exact_match
-
-__all__ = ["NOTE", "baselines_of", "main", "run_baselines"]
 
 TOP = 10
 RECALL = f"candidate_recall@{TOP}"
@@ -69,22 +71,18 @@ def run_baselines(bench: Bench, query_set: str) -> list[dict[str, Any]]:
     Raises:
         EmptyDataError: the set holds no query.
     """
-    place = bench.out / "reading" / bench.name / (bench.variant or query_set)
     identity = fingerprint_object([_VERSION, bench.dataset.fingerprint, query_set, bench.sample])
     dated = any(document.timestamp is not None for document in bench.dataset.corpus)
     wanted = [one for one in BASELINES if dated or not one.needs_time]
-    files = {one.name: place / f"{one.name}-0.json" for one in wanted}
-    made = {name: read_json(file) for name, file in files.items() if file.exists()}
-    missing = [one for one in wanted if made.get(one.name, {}).get("identity") != identity]
+    runs = {one.name: RunRecord(bench.reading(one.name, query_set), identity) for one in wanted}
+    made = {name: record for name, run in runs.items() if (record := run.finished()) is not None}
+    missing = [one for one in wanted if one.name not in made]
     if missing:
-        place.mkdir(parents=True, exist_ok=True)
         facts, names = CorpusFacts(bench.dataset.corpus), entity_names(bench.dataset)
     for one in missing:
         record, values = _answer(one, facts, names, bench, query_set)
-        made[one.name] = {"identity": identity, **record}
-        with atomic_write(place / f"{one.name}-0.values.npz", "wb") as file:
-            np.savez_compressed(file, places=np.arange(len(record["answers"])), **values)
-        write_json(files[one.name], made[one.name])
+        places = np.arange(len(record["answers"]))
+        made[one.name] = runs[one.name].write(record, values, places=places)
     return [made[one.name] for one in wanted]
 
 
@@ -97,7 +95,7 @@ def _answer(
     predicted = list(_predictions(one, facts, bench, query_set))
     seconds = round(time.process_time() - started, 2)
     texts = [best[0] if best else "" for best, _ in predicted]
-    values: dict[str, Any] = dict(of_answers(queries, texts, names))
+    values: dict[str, Any] = dict(answer_columns(queries, texts, names))
     values |= _of_candidates([query.answers for query in queries], predicted)
     tell(
         f"{bench.name} {bench.variant or query_set} {one.name}: "
@@ -111,7 +109,6 @@ def _answer(
         "seed": 0,
         "num_queries": len(queries),
         "of_queries": len(queries),
-        "metrics": means(values),
         "cpu_seconds": {"read": seconds},
         "training": {},
         "reader": "none",

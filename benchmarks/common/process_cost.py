@@ -1,25 +1,17 @@
-"""What a process costs: its own peak of memory, and the seconds and memory of a fresh one."""
+"""What a fresh process costs: seconds and memory."""
 
 from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["in_fresh_process", "peak_memory_mb"]
-
 # What the system counts resident memory in.
 _UNITS_OF_A_MB = 1024 * 1024 if sys.platform == "darwin" else 1024
-
-
-def peak_memory_mb() -> float:
-    """The largest resident size of this process so far, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _UNITS_OF_A_MB
 
 
 def in_fresh_process(

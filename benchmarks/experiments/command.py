@@ -7,15 +7,16 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.common.folders import data_folder
-from benchmarks.experiments.generation.matrix import GENERATION, GenerationPlan, run_generation
+from benchmarks.experiments.generation.plan import ReadingPlan, run_reading_table
 from benchmarks.experiments.generation.report import has_readings, report_generation
 from benchmarks.experiments.generation.runs import Readers
-from benchmarks.experiments.retrieval.matrix import RETRIEVAL, Plan, run_retrieval
+from benchmarks.experiments.matrix.tables import PIPELINES, READINGS, RETRIEVAL, PipelineTable
+from benchmarks.experiments.retrieval.plan import Plan, run_retrieval_table
 from benchmarks.experiments.retrieval.report import has_rows, report_retrieval
 from rulerag.assembly import make_pipeline, method
 from rulerag.console import guarded
@@ -25,8 +26,6 @@ from rulerag.io import prepare_folder, write_text
 from rulerag.kg import KnowledgeGraph
 from rulerag.ruleqa import BENCHMARKS, GRAPHS, RuleQADataset
 from rulerag.ruleqa import build as build_ruleqa
-
-__all__ = ["EXPERIMENTS", "Experiment", "main"]
 
 _METRICS = (
     "answer_recall@1",
@@ -40,63 +39,21 @@ _METRICS = (
 )
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """One table.
-
-    Args:
-        title: what the table shows.
-        benchmark: the RuleQA benchmark, whose dataset is built when it is missing.
-        graph: its graph folder under the data folder.
-        methods: by name, see :mod:`rulerag.assembly.presets`.
-        query_sets: the query sets to run each on.
-        reference: what to compare with, in words.
-    """
-
-    title: str
-    benchmark: str
-    graph: str
-    methods: tuple[str, ...]
-    query_sets: tuple[str, ...]
-    reference: str = ""
-
-
-EXPERIMENTS = {
-    "ruleqa-i": Experiment(
-        title="RuleQA-I: plain, rule-guided and symbolic retrieval, read by the symbolic reader",
-        benchmark="ruleqa-i",
-        graph="icews14",
-        methods=(
-            "bm25__symbolic",
-            "bm25-pooled__symbolic",
-            "bm25-guided__symbolic",
-            "lucene__symbolic",
-            "lucene-guided__symbolic",
-            "symbolic__symbolic",
-        ),
-        query_sets=("balanced", "full"),
-        reference="RuleRAG's best on its own 1,559 queries (arXiv:2410.22353, Table 2): R@10 45.5, "
-        "EM 25.8; its data are no longer reachable, so this is no like-for-like "
-        "comparison.",
-    ),
-}
-
-
-def _experiment(name: str) -> Experiment:
-    if name not in EXPERIMENTS:
+def _experiment(name: str) -> PipelineTable:
+    if name not in PIPELINES:
         raise ConfigError(
             f"no experiment is called {name!r}",
             key="NAME",
-            hint=did_you_mean(name, {**EXPERIMENTS, **RETRIEVAL, **GENERATION}),
+            hint=did_you_mean(name, {**PIPELINES, **RETRIEVAL, **READINGS}),
         )
-    return EXPERIMENTS[name]
+    return PIPELINES[name]
 
 
-def _dataset(experiment: Experiment, folder: Path, data: Path, progress: bool) -> RuleQADataset:
+def _dataset(experiment: PipelineTable, folder: Path, data: Path, progress: bool) -> RuleQADataset:
     """The dataset in a folder, built there first when it is missing or incomplete."""
     if (folder / "manifest.json").exists():
         return RuleQADataset.load(folder)
-    graph = data / experiment.graph
+    graph = data / GRAPHS[experiment.benchmark]
     if not graph.is_dir():
         raise DataError(
             "the graph folder is not here", path=graph, hint="name the data folder with --data"
@@ -113,7 +70,7 @@ def _dataset(experiment: Experiment, folder: Path, data: Path, progress: bool) -
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    if arguments.name in {*RETRIEVAL, *GENERATION}:
+    if arguments.name in {*RETRIEVAL, *READINGS}:
         _run_tables(arguments)
         return
     experiment = _experiment(arguments.name)
@@ -168,16 +125,20 @@ def _run_tables(arguments: argparse.Namespace) -> None:
     )
     readers = Readers(str(arguments.reader or ""), sample=arguments.queries)
     others = tuple(_other(told, arguments.queries) for told in arguments.other_readers or ())
-    name, told = arguments.name, GenerationPlan(plan, readers, others, plan.rows)
-    if name in GENERATION and not arguments.retrieval_only:
+    name = arguments.name
+    if name in READINGS and not arguments.retrieval_only:
         if name in RETRIEVAL:
-            run_retrieval(name, replace(plan, rows=()))
-        run_generation(name, told)
+            run_retrieval_table(RETRIEVAL[name], replace(plan, rows=()))
+        run_reading_table(
+            READINGS[name],
+            ReadingPlan(plan, readers, others, plan.rows),
+            baselines=name.startswith("table"),
+        )
     else:
-        run_retrieval(name, plan)
+        run_retrieval_table(RETRIEVAL[name], plan)
     if name in RETRIEVAL:
         sys.stdout.write(report_retrieval(out, only=name))
-    if name in GENERATION and has_readings(out):
+    if name in READINGS and has_readings(out):
         sys.stdout.write(report_generation(out, only=name))
 
 
@@ -192,7 +153,7 @@ def _other(told: str, sample: int) -> Readers:
     return Readers(folder, label, sample=sample)
 
 
-def _tables(folder: Path, experiment: Experiment) -> str:
+def _tables(folder: Path, experiment: PipelineTable) -> str:
     """Markdown: one table a query set, in the order of the experiment's configurations."""
     parts = [f"# {experiment.title}\n"]
     for query_set in experiment.query_sets:
@@ -204,8 +165,8 @@ def _tables(folder: Path, experiment: Experiment) -> str:
         seconds = ", ".join(f"{r['method']} {r['seconds']['total']:.0f}" for r in results)
         table = results_table(results, _METRICS).to_markdown()
         parts.append(f"## Query set: {query_set}\n\n{table}\nSeconds: {seconds}.\n")
-    if experiment.reference:
-        parts.append(experiment.reference + "\n")
+    if experiment.note:
+        parts.append(experiment.note + "\n")
     return "\n".join(parts)
 
 
@@ -216,7 +177,7 @@ def _report(arguments: argparse.Namespace) -> None:
             if stands(folder):
                 sys.stdout.write(make(folder, arguments.save, arguments.only))
         return
-    found = [p for p in EXPERIMENTS.values() if _has_runs(folder, p)]
+    found = [p for p in PIPELINES.values() if _has_runs(folder, p)]
     if not found:
         raise DataError(
             "holds no finished run of an experiment",
@@ -233,7 +194,7 @@ def _report(arguments: argparse.Namespace) -> None:
         write_text(save / "table.md", text)
 
 
-def _has_runs(folder: Path, experiment: Experiment) -> bool:
+def _has_runs(folder: Path, experiment: PipelineTable) -> bool:
     return any(
         (folder / f"{name}-{query_set}" / "metrics.json").exists()
         for name in experiment.methods
@@ -251,7 +212,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run an experiment; resumes", epilog=parser.epilog)
-    names = ", ".join(dict.fromkeys((*EXPERIMENTS, *RETRIEVAL, *GENERATION)))
+    names = ", ".join(dict.fromkeys((*PIPELINES, *RETRIEVAL, *READINGS)))
     run.add_argument("name", metavar="NAME", help=f"one of {names}")
     run.add_argument("--out", required=True, type=Path, help="the folder of the runs")
     run.add_argument("--data", type=Path, help="the data folder (RULERAG_DATA)")

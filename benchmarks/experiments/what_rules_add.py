@@ -14,14 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common.plotting import COLORS, pyplot
-from benchmarks.experiments.retrieval.rows import row
+from benchmarks.experiments.matrix.rows import row
 from rulerag.console import guarded
 from rulerag.errors import DataError
 from rulerag.evaluation import LEVEL
 from rulerag.io import prepare_folder, read_json, write_text
 from rulerag.ruleqa import GRAPHS
-
-__all__ = ["LINES", "Line", "main", "page"]
 
 _ADD, _MERGE = "What rules add at equal budget", "What learned merging adds"
 _ICL, _FT = "dense-guided__llama-guided", "dense-guided-rgft-learned__llama-rgft"

@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from benchmarks.common.process_cost import peak_memory_mb
 from benchmarks.link_prediction.options import MINED_BODY_SIZE, PUBLISHED_BODY_SIZE, parser
 from benchmarks.link_prediction.ranks import (
     Prior,
@@ -31,7 +30,7 @@ from benchmarks.link_prediction.ranks import (
 )
 from rulerag.console import guarded
 from rulerag.errors import ConfigError
-from rulerag.evaluation import versions
+from rulerag.evaluation import peak_memory_mb, versions
 from rulerag.io import prepare_folder, write_json
 from rulerag.kg import FactTable, KnowledgeGraph, Vocabulary
 from rulerag.mining.amie import AmieMiner

@@ -32,11 +32,10 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from benchmarks.common.process_cost import peak_memory_mb
 from benchmarks.mining.scale_report import write_reports
 from rulerag.console import guarded
 from rulerag.errors import MiningError
-from rulerag.evaluation import versions
+from rulerag.evaluation import peak_memory_mb, versions
 from rulerag.io import prepare_folder, read_json, write_json
 from rulerag.kg import FactTable
 from rulerag.mining.amie import AmieMiner

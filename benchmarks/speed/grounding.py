@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common.folders import data_folder
-from benchmarks.common.process_cost import peak_memory_mb
 from rulerag.errors import DataError
+from rulerag.evaluation import peak_memory_mb
 from rulerag.io import prepare_folder, write_json
 from rulerag.kg import FactTable, KnowledgeGraph
 from rulerag.kg.grounding import FactIndex, RulePlans, TableIndex, ground

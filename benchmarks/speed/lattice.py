@@ -23,7 +23,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common.process_cost import peak_memory_mb
+from rulerag.evaluation import peak_memory_mb
 from rulerag.explanation.probing import ProbeEngine
 from rulerag.explanation.source_rules import MonoMiner
 from rulerag.io import write_json

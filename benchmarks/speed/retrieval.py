@@ -34,12 +34,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common.folders import data_folder
-from benchmarks.common.process_cost import peak_memory_mb
 from benchmarks.speed.retrieval_encoder import small_encoder
 from benchmarks.speed.retrieval_training import measure_training_step, training_dataset
 from rulerag.arrays import Floats
 from rulerag.console import guarded
 from rulerag.errors import DataError
+from rulerag.evaluation import peak_memory_mb
 from rulerag.io import prepare_folder, write_json
 from rulerag.kg import KnowledgeGraph
 from rulerag.retrieval.base import Rows

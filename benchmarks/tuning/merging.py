@@ -14,15 +14,14 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from benchmarks.experiments.retrieval.matrix import Plan
-from benchmarks.experiments.retrieval.rows import LEARNED, row
-from benchmarks.experiments.retrieval.runs import CONFIGS, train
+from benchmarks.experiments.matrix.rows import LEARNED, row
+from benchmarks.experiments.retrieval.plan import Plan
+from benchmarks.experiments.retrieval.runs import row_config, train
+from rulerag.assembly import CONFIGS
 from rulerag.console import guarded
 from rulerag.errors import DataError
 from rulerag.retrieval.guided.merging import MergeWeights
 from rulerag.ruleqa import GRAPHS, RuleQADataset
-
-__all__ = ["learn", "main"]
 
 
 def learn(plan: Plan, benchmark: str, name: str) -> MergeWeights:
@@ -31,7 +30,7 @@ def learn(plan: Plan, benchmark: str, name: str) -> MergeWeights:
     Args:
         plan: where datasets, twins (``<benchmark>-validation``) and checkpoints stand.
         benchmark: ``ruleqa-n`` for example.
-        name: one of :data:`benchmarks.experiments.retrieval.rows.LEARNED`.
+        name: one of :data:`benchmarks.experiments.matrix.rows.LEARNED`.
 
     Raises:
         DataError: there is no twin.
@@ -49,7 +48,7 @@ def learn(plan: Plan, benchmark: str, name: str) -> MergeWeights:
         )
     if one.training:
         train(bench, one.training, 0)
-    config = bench.config(one, 0, [f"dataset.path={folder}"])
+    config = row_config(bench, one, 0, [f"dataset.path={folder}"])
     return learn_weights(config, RuleQADataset.load(folder), max_queries=plan.sample)
 
 

@@ -14,10 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.common.results import Result
 from benchmarks.experiments.generation.tables import percent
-from benchmarks.experiments.retrieval.tables import Result
-
-__all__ = ["ERRORS", "error_classes", "error_table"]
 
 ERRORS = ("rule failure", "retrieval error", "attribution error")
 PUBLISHED = {"rule failure": 0.05, "retrieval error": 0.55, "attribution error": 0.40}

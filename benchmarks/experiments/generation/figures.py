@@ -12,23 +12,22 @@ import numpy as np
 from benchmarks.common.folders import PUBLISHED
 from benchmarks.common.paper_beside import paper_note
 from benchmarks.common.plotting import plot_map
-from benchmarks.experiments.generation.matrix import BANKED, DEPTHS, FIGURE3
+from benchmarks.common.results import Result, load_result
 from benchmarks.experiments.generation.plots import plot_lines
-from benchmarks.experiments.generation.rows import reading_row
-from benchmarks.experiments.generation.tables import EM, paired, percent, with_interval
-from benchmarks.experiments.retrieval.matrix import BANKS
-from benchmarks.experiments.retrieval.tables import Result, load_result
+from benchmarks.experiments.generation.tables import paired, percent, with_interval
+from benchmarks.experiments.matrix.rows import reading_row
+from benchmarks.experiments.matrix.tables import ReadingTable
+from rulerag.evaluation import EM
 from rulerag.io import read_json
-
-__all__ = ["figure3", "figure5", "growth"]
 
 _PAPER = PUBLISHED / "rulerag_figure5.json"
 
 
-def figure3(folder: Path, target: Path | None) -> tuple[str, dict[str, Any]]:
+def figure3(table: ReadingTable, folder: Path, target: Path | None) -> tuple[str, dict[str, Any]]:
     """Exact match and answer recall by the number of documents that the reader sees.
 
     Args:
+        table: the figure.
         folder: the records of one benchmark's queries.
         target: where the plot goes.
     """
@@ -38,11 +37,12 @@ def figure3(folder: Path, target: Path | None) -> tuple[str, dict[str, Any]]:
         "| retriever | k | EM | answer in docs | queries |",
         "| --- | ---: | ---: | ---: | ---: |",
     ]
-    for name in FIGURE3:
-        row = reading_row(f"{name}__llama-rgft")
+    depths = sorted({k for step in table.steps for k in step.top_k})
+    for row in map(reading_row, table.shown()):
+        name = row.retriever
         found = {
             k: result
-            for k in (*DEPTHS, 20)
+            for k in depths
             if (result := load_result(folder, row.name, row.title, f"-top{k}"))
         }
         for k, result in found.items():
@@ -111,36 +111,40 @@ def growth(runs: Mapping[str, Path], target: Path | None, title: str) -> tuple[s
     return "\n".join(lines) + "\n", kept
 
 
-def figure5(folder: Path, target: Path | None) -> tuple[str, dict[str, Any]]:
+def figure5(table: ReadingTable, folder: Path, target: Path | None) -> tuple[str, dict[str, Any]]:
     """Gains in exact match over standard RAG, by the banks of fine-tuning and of asking.
 
     Args:
+        table: the figure.
         folder: the records of one benchmark's queries.
         target: where the plot goes.
     """
-    plain = load_result(folder, "dense__llama", "standard RAG")
-    cells = {(i, j): load_result(folder, BANKED, "RGFT", f"-{i}-{j}") for i in BANKS for j in BANKS}
+    banks = table.banks
+    plain = load_result(folder, table.shown()[0], "standard RAG")
+    cells = {
+        (i, j): load_result(folder, table.banked, "RGFT", f"-{i}-{j}") for i in banks for j in banks
+    }
     if plain is None or any(cell is None for cell in cells.values()):
         return "", {}
-    gains = np.array([[_gain(cells[i, j], plain) for j in BANKS] for i in BANKS], dtype=float)
+    gains = np.array([[_gain(cells[i, j], plain) for j in banks] for i in banks], dtype=float)
     paper = json.loads(_PAPER.read_text(encoding="utf-8"))["gains"]
-    lines = [f"| trained on | {' | '.join(f'asked with {bank}' for bank in BANKS)} |"]
-    lines.append("| --- |" + " ---: |" * len(BANKS))
-    for i, bank in enumerate(BANKS):
+    lines = [f"| trained on | {' | '.join(f'asked with {bank}' for bank in banks)} |"]
+    lines.append("| --- |" + " ---: |" * len(banks))
+    for i, bank in enumerate(banks):
         shown = [
-            f"{gains[i, j]:+.1f}" + (f" (paper {paper[i][j]:+.1f})" if len(BANKS) == 4 else "")
-            for j in range(len(BANKS))
+            f"{gains[i, j]:+.1f}" + (f" (paper {paper[i][j]:+.1f})" if len(banks) == 4 else "")
+            for j in range(len(banks))
         ]
         lines.append(f"| {bank} | {' | '.join(shown)} |")
     seen = float(np.diag(gains).mean())
-    unseen = float(gains[~np.eye(len(BANKS), dtype=bool)].mean())
+    unseen = float(gains[~np.eye(len(banks), dtype=bool)].mean())
     lines += [
         "",
         f"Mean gain with the bank of fine-tuning {seen:+.1f} points, with another {unseen:+.1f}. "
         f"Standard RAG: {percent(plain.mean(EM))}.",
         paper_note("ruleqa-i"),
     ]
-    repeats = {bank: _by_repeat([cells[i, bank] for i in BANKS]) for bank in BANKS}
+    repeats = {bank: _by_repeat([cells[i, bank] for i in banks]) for bank in banks}
     lines += [
         "",
         "Exact match where a shown rule says that the asked relation repeats itself, and where "
@@ -153,7 +157,7 @@ def figure5(folder: Path, target: Path | None) -> tuple[str, dict[str, Any]]:
     if target is not None:
         plot_map(
             gains,
-            BANKS,
+            banks,
             target / "reading.png",
             title="Gain in exact match over standard RAG, points",
             across="asked with",

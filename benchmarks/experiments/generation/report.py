@@ -8,15 +8,9 @@ from typing import Any
 
 from benchmarks.baselines.runs import NOTE, baselines_of
 from benchmarks.common.report_folder import report_each
+from benchmarks.common.results import Result
 from benchmarks.experiments.generation.errors import error_table
 from benchmarks.experiments.generation.figures import figure3, figure5, growth
-from benchmarks.experiments.generation.matrix import (
-    GENERATION,
-    TABLE3,
-    TABLE6,
-    GenerationExperiment,
-)
-from benchmarks.experiments.generation.rows import FT, LEARNED, reading_row
 from benchmarks.experiments.generation.tables import (
     against_baselines,
     bars_table,
@@ -27,13 +21,11 @@ from benchmarks.experiments.generation.tables import (
     readings_of,
     summary,
 )
-from benchmarks.experiments.retrieval.matrix import RETRIEVAL
-from benchmarks.experiments.retrieval.tables import Result
+from benchmarks.experiments.matrix.rows import FT, LANGUAGE_MODELS, reading_row
+from benchmarks.experiments.matrix.tables import READINGS, RETRIEVAL, ReadingTable
 from rulerag.errors import DataError
 from rulerag.io import read_json
 from rulerag.ruleqa import GRAPHS
-
-__all__ = ["has_readings", "report_generation"]
 
 _BEST = """The best row is picked on these very queries, those that all rows of a benchmark read;
 its exact match is over all that it read. "A rule leads to an answer" bounds readers that follow
@@ -76,13 +68,20 @@ def has_readings(folder: Path) -> bool:
     return any((folder / "reading").glob("*/*/*.json"))
 
 
-def report_generation(folder: Path, save: Path | None = None, only: str = "") -> str:
+def report_generation(
+    folder: Path,
+    save: Path | None = None,
+    only: str = "",
+    *,
+    tables: Mapping[str, ReadingTable] = READINGS,
+) -> str:
     """Markdown of every experiment that has rows; results files and plots beside it.
 
     Args:
         folder: the folder of the runs.
         save: where tables, results files and plots go, a folder for each experiment.
         only: the name of one experiment.
+        tables: the experiments.
 
     Raises:
         DataError: there is no finished row.
@@ -95,12 +94,12 @@ def report_generation(folder: Path, save: Path | None = None, only: str = "") ->
         )
 
     def made(name: str, target: Path | None) -> tuple[str, dict[str, Any]]:
-        text, kept = _made(folder, name, GENERATION[name], target)
-        note = f"{GENERATION[name].omitted}\n\n" if GENERATION[name].omitted else ""
+        text, kept = _made(folder, name, tables[name], target)
+        note = f"{tables[name].note}\n\n" if tables[name].note else ""
         file = "reading.json" if name in RETRIEVAL else "results.json"
         return (f"{note}{text}" if text else ""), {file: kept}
 
-    titles = [(name, experiment.title) for name, experiment in GENERATION.items()]
+    titles = [(name, experiment.title) for name, experiment in tables.items()]
     # Where the retrieval half has a table of its own, the two stand side by side.
     return report_each(
         titles, made, save, only=only, stem=lambda n: "reading" if n in RETRIEVAL else "table"
@@ -108,15 +107,15 @@ def report_generation(folder: Path, save: Path | None = None, only: str = "") ->
 
 
 def _made(
-    folder: Path, name: str, experiment: GenerationExperiment, target: Path | None
+    folder: Path, name: str, experiment: ReadingTable, target: Path | None
 ) -> tuple[str, dict[str, Any]]:
     benchmarks = experiment.benchmarks or tuple(GRAPHS)
     reading = folder / "reading"
     if name == "table2":
-        return _table2(reading)
+        return _table2(reading, experiment)
     if name in ("figure3", "figure5"):
         make = figure3 if name == "figure3" else figure5
-        return make(reading / benchmarks[0] / experiment.query_set, target)
+        return make(experiment, reading / benchmarks[0] / experiment.query_set, target)
     if name in ("figure4", "figure6"):
         runs = {
             label if name == "figure4" else f"{label}, {base}": place
@@ -124,7 +123,7 @@ def _made(
             for base, place in _trained(folder, label, several=name == "figure6").items()
         }
         return growth(runs, target, experiment.title)
-    return _rows(reading, name, experiment, benchmarks)
+    return _rows(reading, experiment, benchmarks)
 
 
 def _trained(folder: Path, benchmark: str, *, several: bool) -> dict[str, Path]:
@@ -155,13 +154,13 @@ def _labels(folder: Path, benchmark: str) -> dict[str, str]:
     return found
 
 
-def _table2(reading: Path) -> tuple[str, dict[str, Any]]:
+def _table2(reading: Path, table: ReadingTable) -> tuple[str, dict[str, Any]]:
     found = {name: readings_of(reading / name / "balanced") for name in GRAPHS}
     found = {name: results for name, results in found.items() if results}
     full = {name: readings_of(reading / name / "full") for name in found}
     if not found:
         return "", {}
-    names = GENERATION["table2"].rows
+    names = table.shown()
     bases = {name: baselines_of(reading / name / "balanced") for name in found}
     parts = [_MEASURES, _NOTES, NOTE]
     shown = {
@@ -170,8 +169,8 @@ def _table2(reading: Path) -> tuple[str, dict[str, Any]]:
     added, rules = pairs_table(shown)
     parts.append(f"## What rules add, everything else equal\n\n{added}")
     for name, results in found.items():
-        table = reading_table(name, results, names, baselines=bases[name])
-        parts.append(f"## {name}\n\n{table}")
+        text = reading_table(name, results, names, baselines=bases[name])
+        parts.append(f"## {name}\n\n{text}")
         if missing := [reading_row(row).title for row in names if row not in results]:
             parts.append(f"Not run: {'; '.join(missing)}.\n")
     base, based = against_baselines(shown, bases)
@@ -191,7 +190,7 @@ def _table2(reading: Path) -> tuple[str, dict[str, Any]]:
         "bars": compared,
         "orderings": ordered,
         "errors": classes,
-        "learned": LEARNED,
+        "learned": LANGUAGE_MODELS,
         "weights": {
             name: {
                 place.stem: read_json(place)
@@ -211,19 +210,15 @@ def _summaries(benchmarks: Mapping[str, Mapping[str, Result]]) -> dict[str, dict
 
 
 def _rows(
-    reading: Path, name: str, experiment: GenerationExperiment, benchmarks: Sequence[str]
+    reading: Path, experiment: ReadingTable, benchmarks: Sequence[str]
 ) -> tuple[str, dict[str, Any]]:
     parts = [_MEASURES, NOTE]
     found: dict[str, dict[str, Result]] = {}
     bases: dict[str, dict[str, Result]] = {}
     for benchmark in benchmarks:
         folder = reading / benchmark / experiment.query_set
-        for label in _tags(folder, name):
-            rows: tuple[str, ...] = experiment.rows
-            if label:
-                rows = TABLE3 if name == "table3" else TABLE6
-            elif name == "table6":
-                rows = tuple(row for row in rows if row not in TABLE6)
+        for label in _tags(folder, experiment):
+            rows = experiment.shown(others=bool(label))
             results: dict[str, Result] = readings_of(folder, label)
             shown = {row: results[row] for row in rows if row in results}
             if not shown:
@@ -242,9 +237,9 @@ def _rows(
     return "\n".join(parts), kept
 
 
-def _tags(folder: Path, name: str) -> list[str]:
+def _tags(folder: Path, experiment: ReadingTable) -> list[str]:
     """The readers of a table: the one that is installed, and further ones."""
-    if name not in ("table3", "table6"):
+    if not experiment.has_others:
         return [""]
     found = {place.stem.partition("@")[2].rpartition("-")[0] for place in folder.glob("*@*.json")}
     return ["", *(f"@{label}" for label in sorted(found) if label)]

@@ -1,11 +1,4 @@
-"""Runs the rows of the generator tables: readers fine-tuned, documents read, answers scored.
-
-Beside what :mod:`benchmarks.experiments.retrieval.runs` keeps, a run folder holds::
-
-    readers/<base>/<benchmark>/<method>-<seed>   LoRA adapters of fine-tuned readers
-    reading/<benchmark>/<query set>/<row>.json   metrics, seconds, answers
-    reading/<benchmark>/<query set>/<row>.values.npz   one value a query of each measure
-"""
+"""Runs the rows of the generator tables: readers fine-tuned, documents read, answers scored."""
 
 from __future__ import annotations
 
@@ -16,50 +9,45 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.common.answer_measures import MEASURES, of_reads
-from benchmarks.experiments.generation.rows import ReadingRow, finder_training
-from benchmarks.experiments.retrieval.measures import Found, means
-from benchmarks.experiments.retrieval.rows import Row
-from benchmarks.experiments.retrieval.rows import row as finding_row
-from benchmarks.experiments.retrieval.runs import (
+from benchmarks.common.bench import Bench, tell
+from benchmarks.experiments.matrix.rows import ReadingRow
+from benchmarks.experiments.matrix.rows import row as retrieval_row
+from benchmarks.experiments.retrieval.runs import Rules, last_of, run_row, train, trained_steps
+from rulerag.assembly import (
     CONFIGS,
-    Bench,
-    isolated,
-    last_of,
-    run_row,
-    tell,
-    train,
-    trained_steps,
+    make_generator,
+    make_pipeline,
+    make_retriever,
+    make_selector,
+    method,
 )
-from rulerag.assembly import make_generator, make_pipeline, make_retriever, make_selector
-from rulerag.assembly import method as named_method
 from rulerag.composition import Config, load_config
-from rulerag.evaluation import versions
+from rulerag.evaluation import (
+    EM,
+    F1,
+    READING_MEASURES,
+    RunRecord,
+    SearchResults,
+    in_own_process,
+    requests_from_rows,
+    run_reading,
+)
 from rulerag.generation.huggingface import NANO_LLAMA, shipped
-from rulerag.io import atomic_write, fingerprint_file, fingerprint_object, read_json, write_json
+from rulerag.io import fingerprint_file, fingerprint_object, read_json, write_json
 from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Completion, GenerationRequest, Query
 from training.generator.settings import GeneratorSettings
 
-__all__ = [
-    "Readers",
-    "make_config",
-    "requests_of",
-    "run_reading",
-    "settings_of",
-    "train_reader",
-]
-
 _TRAINING = "training/generator-nano-lora.yaml"
 _TRAINING_DATED = "training/generator-nano-lora-dated.yaml"
-_FINDING = ("selector", "retriever")
-Rules = Callable[[RuleQADataset], RuleQADataset]
+_RETRIEVAL = ("selector", "retriever")
+Generate = Callable[[Config, RuleQADataset, Sequence[GenerationRequest]], list[Completion]]
 
 
 @dataclass(frozen=True)
@@ -91,15 +79,35 @@ class Readers:
         """What stands behind a row's name in the names of its records."""
         return f"@{self.label}" if self.label else ""
 
-    def folder(self, bench: Bench, method: str, seed: int) -> Path:
+    def folder(self, bench: Bench, training: str, seed: int) -> Path:
         """Where a fine-tuned reader stands; another base, another folder."""
-        return bench.out / "readers" / self.base[:8] / bench.name / f"{method}-{seed}"
+        return bench.out / "readers" / self.base[:8] / bench.name / f"{training}-{seed}"
+
+
+@dataclass(frozen=True)
+class Banks:
+    """Two rule banks.
+
+    Args:
+        learned: the name of that of fine-tuning.
+        used: the name of that of retrieval and reading.
+        rules: gives a dataset with the rules of the second alone.
+    """
+
+    learned: str
+    used: str
+    rules: Rules
+
+    @property
+    def tag(self) -> str:
+        """What stands behind a row's name in the names of its records."""
+        return f"-{self.learned}-{self.used}"
 
 
 def train_reader(
     bench: Bench,
     readers: Readers,
-    method: str,
+    training: str,
     seed: int,
     *,
     bank: str = "",
@@ -113,7 +121,7 @@ def train_reader(
     Args:
         bench: the benchmark.
         readers: the base.
-        method: ``rgft`` or ``ssft``.
+        training: ``rgft`` or ``ssft``.
         seed: of retriever and reader.
         bank: for a reader of one rule bank, its name; the retriever is that bank's, and stands.
         overrides: changes of the training run.
@@ -121,16 +129,16 @@ def train_reader(
     Raises:
         ConfigError: it stands, and was trained with other settings.
     """
-    name = f"{method}-{bank}" if bank else method
+    name = f"{training}-{bank}" if bank else training
     out = readers.folder(bench, name, seed)
-    settings = settings_of(bench, readers, method, seed, bank=bank, overrides=overrides)
+    settings = settings_of(bench, readers, training, seed, bank=bank, overrides=overrides)
     from training.common.checkpoint import (
         RunFolder,  # here: it loads torch, which most rows do not need
     )
 
     if RunFolder(out, settings.fingerprint).finished:  # one of other settings is refused
         return out
-    if not bank:  # :func:`run_bank_training` trained that one
+    if not bank:  # :func:`~benchmarks.experiments.retrieval.plan.train_bank` trained that one
         train(bench, name, seed)
 
     def work() -> None:
@@ -145,22 +153,25 @@ def train_reader(
 
     tell(f"training the reader, {bench.name} {name} {seed} {readers.label}")
     with _quiet():
-        isolated(work, bench.isolate)
+        if bench.isolate:
+            in_own_process(work)
+        else:
+            work()
     return out
 
 
 def settings_of(
     bench: Bench,
     readers: Readers,
-    method: str,
+    training: str,
     seed: int,
     *,
     bank: str = "",
     overrides: Sequence[str] = (),
 ) -> GeneratorSettings:
     """The settings of a reader's fine-tuning; arguments as those of :func:`train_reader`."""
-    name = f"{method}-{bank}" if bank else method
-    row = "dense-guided-rgft-learned" if method == "rgft" else "dense-pooled-ssft-learned"
+    name = f"{training}-{bank}" if bank else training
+    row = "dense-guided-rgft-learned" if training == "rgft" else "dense-pooled-ssft-learned"
     if bank:  # learned merging knows the whole of R
         row = "dense-guided-rgft"
     changes = [
@@ -169,10 +180,10 @@ def settings_of(
     ]
     if bench.encoder:
         changes.append(f"encoder={bench.encoder}")
-    finding = named_method(f"{row}__symbolic", bench.name, changes).to_dict()
+    retrieval = method(f"{row}__symbolic", bench.name, changes).to_dict()
     told = [
         f"dataset.path={bench.folder}",
-        f"data.method={method}",
+        f"data.method={training}",
         f"out={readers.folder(bench, name, seed)}",
         f"seed={seed}",
         *([f"model.base={readers.model}"] if readers.model else []),
@@ -182,12 +193,12 @@ def settings_of(
     dated = bench.dataset.corpus[0].timestamp is not None
     file = CONFIGS / (_TRAINING_DATED if dated else _TRAINING)
     config = load_config(file, last_of(told)).to_dict()
-    config = {key: value for key, value in config.items() if key not in _FINDING}
-    config |= {key: finding[key] for key in _FINDING if finding.get(key) is not None}
+    config = {key: value for key, value in config.items() if key not in _RETRIEVAL}
+    config |= {key: retrieval[key] for key in _RETRIEVAL if retrieval.get(key) is not None}
     return GeneratorSettings.from_config(Config(config))
 
 
-def run_reading(
+def run_reading_row(
     bench: Bench,
     row: ReadingRow,
     readers: Readers,
@@ -196,14 +207,10 @@ def run_reading(
     seed: int = 0,
     overrides: Sequence[str] = (),
     tag: str = "",
-    bank: str = "",
-    found_tag: str = "",
-    rules: Rules | None = None,
+    banks: Banks | None = None,
+    generate: Generate | None = None,
 ) -> dict[str, Any]:
-    """Read for every query of a set, unless the record stands; return the record.
-
-    What the row has fine-tuned stands already. A record that stands and lacks a measure is measured
-    again, from its answers.
+    """Read what the row's retriever found, unless the run is finished; return the record.
 
     Args:
         bench: the benchmark.
@@ -212,20 +219,17 @@ def run_reading(
         query_set: ``balanced``, ``full`` or a split.
         seed: of what is fine-tuned.
         overrides: changes of the experiment.
-        tag: tells apart what differs in overrides or rules.
-        bank: the rule bank that the row was fine-tuned with.
-        found_tag: the tag of the retrieval run, where it is not the row's own.
-        rules: gives the dataset to read with other rules.
+        tag: tells apart what differs in overrides.
+        banks: the rule banks of fine-tuning and of retrieval.
+        generate: reads requests by an experiment, in place of :func:`read`.
     """
+    bank = banks.learned if banks else ""
+    crossed = banks.tag if banks else ""
     config = make_config(bench, row, readers, seed, overrides, bank)
-    finding = None if row.finding == "none" else finding_row(row.finding)
-    of_seed = seed if finder_training(row) else 0
-    retrieved = None
-    if finding is not None and "__ve" not in row.name and "__cok" not in row.name:
-        used = finding if not bank else _of_bank(finding, bank)
-        retrieved = run_row(bench, used, query_set, seed=of_seed, tag=found_tag, rules=rules)
+    of_seed = seed if row.retriever_training else 0
+    retrieved = _retrieve(bench, row, query_set, of_seed, banks)
     asked = bench.queries(query_set)
-    reads = row.name.partition("__")[2] not in ("symbolic", "candidate")
+    reads = row.reader not in ("symbolic", "candidate")
     bounds = [most for most in (row.sample, readers.sample * reads) if most]
     chosen = _sampled(len(asked), min(bounds, default=0))
     identity = fingerprint_object(
@@ -235,62 +239,63 @@ def run_reading(
             readers.base if reads else "",
             _trained(bench, readers, row, seed, bank),
             chosen.tolist() if len(chosen) < len(asked) else "all",
-            tag,
+            tag or crossed,
         ]
     )
-    place = bench.out / "reading" / bench.name / (bench.variant or query_set)
-    record = place / f"{row.name}{readers.tag}{tag}-{seed}.json"
-    known = read_json(record) if record.exists() else {}
-    stands = known.get("identity") == identity
-    if stands and known["metrics"].keys() >= MEASURES:
-        return dict(known)
-    told = "measured again" if stands else f"{len(chosen)} queries"
-    tell(f"{bench.name} {bench.variant or query_set} {record.stem}, {told}")
-    started = time.process_time()
-    dataset = rules(bench.dataset) if rules is not None else bench.dataset
-    top_k = config.read("top_k", int, 10)
-    if retrieved is not None:
-        where = bench.place(row.finding, query_set, of_seed, found_tag)
-        documents = Found.load(f"{where}.npz").best[chosen, :top_k].tolist()
-    else:
-        documents = [[] for _ in chosen]
+    name = f"{row.name}{readers.tag}{tag or crossed}"
+    record = RunRecord(bench.reading(name, query_set, seed), identity)
+    if (finished := record.finished(READING_MEASURES)) is not None:
+        return finished
+    told = "measured again" if record.known() else f"{len(chosen)} queries"
+    tell(f"{bench.name} {bench.variant or query_set} {record.place.name}, {told}")
+    dataset = banks.rules(bench.dataset) if banks else bench.dataset
     queries = [asked[n] for n in chosen]
-    requests = requests_of(config, dataset, queries, documents)
-    if stands:
-        texts, seconds = known["answers"], known["cpu_seconds"]
-    else:
-        with _quiet():
-            texts = [completion.text for completion in _read(config, dataset, requests)]
-        seconds = {"read": round(time.process_time() - started, 2)}
-    values: dict[str, Any] = dict(of_reads(requests, texts, dataset))
-    judged = bench.dataset.qrels_for(queries)
-    values["supported"] = np.array([float(bool(judged.get(q.id))) for q in queries])
-    made: dict[str, Any] = {
-        "identity": identity,
-        "benchmark": bench.name,
-        "row": row.name,
-        "title": row.title,
-        "query_set": query_set,
-        "variant": bench.variant,
-        "seed": seed,
-        "num_queries": len(queries),
-        "of_queries": len(asked),
-        "metrics": means(values),
-        "cpu_seconds": seconds,
-        "training": _kept(bench, readers, row, seed, bank),
-        "reader": readers.label or "installed",
-        "ceilings": dataset.statistics.get("ceilings", {}).get(query_set, {}),
-        "answers": texts,
-        "config": config.to_dict(),
-        "versions": versions(),
-    }
-    place.mkdir(parents=True, exist_ok=True)
-    with atomic_write(place / f"{record.stem}.values.npz", "wb") as file:
-        np.savez_compressed(file, places=chosen, **values)
-    write_json(record, made)
-    told = ", ".join(f"{name} {made['metrics'][name]:.3f}" for name in ("exact_match", "token_f1"))
+
+    def requests() -> list[GenerationRequest]:
+        rows: list[list[int]] = [[] for _ in chosen]
+        if retrieved is not None:
+            where = bench.place(row.retriever, query_set, of_seed, crossed)
+            top_k = config.read("top_k", int, 10)
+            rows = SearchResults.load(f"{where}.npz").best[chosen, :top_k].tolist()
+        return requests_of(config, dataset, queries, rows)
+
+    with _quiet():
+        made = run_reading(
+            record,
+            requests,
+            partial(generate or read, config, dataset),
+            bench.dataset,
+            about={
+                "benchmark": bench.name,
+                "row": row.name,
+                "title": row.title,
+                "query_set": query_set,
+                "variant": bench.variant,
+                "seed": seed,
+                "of_queries": len(asked),
+                "training": _kept(bench, readers, row, seed, bank),
+                "reader": readers.label or "installed",
+                "ceilings": dataset.statistics.get("ceilings", {}).get(query_set, {}),
+                "config": config.to_dict(),
+            },
+            places=chosen.tolist(),
+        )
+    told = ", ".join(f"{name} {made['metrics'][name]:.3f}" for name in (EM, F1))
     tell(f"  {told}, {made['cpu_seconds']['read']} s")
     return made
+
+
+def _retrieve(
+    bench: Bench, row: ReadingRow, query_set: str, seed: int, banks: Banks | None
+) -> dict[str, Any] | None:
+    """The record of the row's retrieval; None where its reader searches, or nothing does."""
+    if row.retriever == "none" or row.reader in ("ve", "cok"):
+        return None
+    used = retrieval_row(row.retriever)
+    if banks is None:
+        return run_row(bench, used, query_set, seed=seed)
+    used = replace(used, training=f"{used.training}-{banks.learned}")
+    return run_row(bench, used, query_set, seed=seed, tag=banks.tag, rules=banks.rules)
 
 
 def requests_of(
@@ -314,16 +319,13 @@ def requests_of(
         return [answer.request() for answer in answers]
     selector = make_selector(config, dataset.rules) if shown == "selected" else None
     rules = selector.select(queries) if selector is not None else [[] for _ in queries]
-    corpus = dataset.corpus
-    return [
-        GenerationRequest(query, tuple(corpus[n] for n in rows if n >= 0), tuple(chosen))
-        for query, rows, chosen in zip(queries, documents, rules, strict=True)
-    ]
+    return requests_from_rows(queries, documents, rules, dataset.corpus)
 
 
-def _read(
+def read(
     config: Config, dataset: RuleQADataset, requests: Sequence[GenerationRequest]
 ) -> list[Completion]:
+    """What the generator of an experiment answers."""
     searches = config["generator.type"] in ("verify-and-edit", "chain-of-knowledge")
     retriever = make_retriever(config, dataset, None) if searches else None
     return make_generator(config, dataset, retriever=retriever).generate(requests)
@@ -339,13 +341,12 @@ def make_config(
 ) -> Config:
     """The experiment of a row, pointed at this dataset and at what was fine-tuned."""
     changes = [f"dataset.path={bench.folder}"]
-    finding = None if row.finding == "none" else finding_row(row.finding)
-    if finding is not None and finding.dense and bench.encoder:
+    if row.retriever.startswith("dense") and bench.encoder:
         changes.append(f"encoder={bench.encoder}")
-    if finding is not None and finding.training:
-        trained = finding.training + (f"-{bank}" if bank else "")
+    if row.retriever_training:
+        trained = row.retriever_training + (f"-{bank}" if bank else "")
         changes.append(f"query_encoder={bench.checkpoint(trained, seed)}")
-    reader = row.name.partition("__")[2]
+    reader = row.reader
     place = {"hybrid": "generator.model.", "ve": "generator.reader.", "cok": "generator.reader."}
     part = place.get(reader, "generator.")
     if row.training:
@@ -356,11 +357,7 @@ def make_config(
     weight = dict(readers.weights).get(f"{bench.name}/{row.name}")
     if weight is not None:
         changes.append(f"generator.weight={weight}")
-    return named_method(row.name, bench.name, last_of([*changes, *overrides]))
-
-
-def _of_bank(finding: Row, bank: str) -> Row:
-    return replace(finding, training=f"{finding.training}-{bank}")
+    return method(row.name, bench.name, last_of([*changes, *overrides]))
 
 
 def _trained(bench: Bench, readers: Readers, row: ReadingRow, seed: int, bank: str) -> Any:
@@ -376,9 +373,8 @@ def _kept(
 ) -> dict[str, dict[str, int]]:
     """The steps at which the fine-tuned halves of a row were kept."""
     end = f"-{bank}" if bank else ""
-    finder = finder_training(row)
     return trained_steps(
-        retriever=finder and bench.checkpoint(finder + end, seed),
+        retriever=row.retriever_training and bench.checkpoint(row.retriever_training + end, seed),
         reader=row.training and readers.folder(bench, row.training + end, seed),
     )
 

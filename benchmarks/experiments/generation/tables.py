@@ -12,35 +12,29 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.common.answer_measures import CHARACTERS, EM, F1, LENIENT
 from benchmarks.common.paper_beside import NOT_PUBLIC, paper_note
-from benchmarks.experiments.generation.rows import (
+from benchmarks.common.results import Result, load_result
+from benchmarks.experiments.matrix.rows import (
     FT,
-    LEARNED,
+    LANGUAGE_MODELS,
     OTHERS,
-    PAIRS,
     PAPER_BEST_EM,
     READING,
+    READING_PAIRS,
     Paper,
     ReadingRow,
     paper_value,
     reading_row,
 )
-from benchmarks.experiments.retrieval.tables import Result, load_result
-from rulerag.evaluation import holm, paired_randomization_test, verdict
-
-__all__ = [
-    "EM",
-    "against_baselines",
-    "bars_table",
-    "best_of",
-    "best_table",
-    "orderings",
-    "pairs_table",
-    "reading_table",
-    "readings_of",
-    "summary",
-]
+from rulerag.evaluation import (
+    CHARACTERS,
+    EM,
+    F1,
+    LENIENT,
+    holm,
+    paired_randomization_test,
+    verdict,
+)
 
 
 def readings_of(folder: Path, tag: str = "") -> dict[str, Result]:
@@ -83,7 +77,7 @@ def reading_table(
         cells = _cells(
             benchmark,
             result,
-            searches=bool(row.sample) or row.finding == "none",
+            searches=bool(row.sample) or row.retriever == "none",
             paper=row.paper if papers is None else papers.get(name),
         )
         if _cannot(row, result):
@@ -116,7 +110,7 @@ def _cells(benchmark: str, result: Result, *, searches: bool, paper: Paper | Non
 
 def _cannot(row: ReadingRow, result: Result) -> bool:
     """Whether a method that asks a model for more than reading gets no answer right from it."""
-    return (bool(row.sample) or row.finding == "none") and result.mean(EM) == 0
+    return (bool(row.sample) or row.retriever == "none") and result.mean(EM) == 0
 
 
 def _reachable(results: Mapping[str, Result]) -> float | None:
@@ -160,7 +154,7 @@ def pairs_table(
     """
     rows: list[dict[str, Any]] = []
     for name, results in benchmarks.items():
-        for ours, other, part in PAIRS:
+        for ours, other, part in READING_PAIRS:
             if ours in results and other in results:
                 told = {"row": results[ours].title, "bar": f"rules removed from the {part}"}
                 if part == "both":
@@ -182,7 +176,7 @@ def bars_table(benchmarks: Mapping[str, Mapping[str, Result]]) -> tuple[str, lis
     """
     rows: list[dict[str, Any]] = []
     for name, results in benchmarks.items():
-        for other in (n for n in LEARNED if n != FT and n in results):
+        for other in (n for n in LANGUAGE_MODELS if n != FT and n in results):
             if FT not in results or _cannot(reading_row(other), results[other]):
                 continue
             told = {"bar": "best learned row", "row": "RGFT + RGFT"}
@@ -265,7 +259,7 @@ def orderings(benchmarks: Mapping[str, Mapping[str, Result]]) -> tuple[str, dict
     for name, results in benchmarks.items():
         # Two of our rows may stand beside one of the paper's: the first counts.
         beside: dict[Paper, str] = {}
-        for n in LEARNED:
+        for n in LANGUAGE_MODELS:
             paper = reading_row(n).paper
             if n in results and paper is not None:
                 beside.setdefault(paper, n)

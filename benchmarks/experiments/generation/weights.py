@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.experiments.generation.rows import ReadingRow
+from benchmarks.common.bench import Bench
 from benchmarks.experiments.generation.runs import Readers, make_config, requests_of, settings_of
-from benchmarks.experiments.retrieval.runs import Bench
+from benchmarks.experiments.matrix.rows import ReadingRow
 from rulerag.assembly import make_generator, make_retriever, make_selector
 from rulerag.generation import HybridReader
 from rulerag.io import fingerprint_object, read_json, write_json
 from training.generator.data import tuning_queries
-
-__all__ = ["tuned_weight"]
 
 
 def tuned_weight(bench: Bench, row: ReadingRow, readers: Readers, seed: int = 0) -> float:

@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.experiments.retrieval.measures import DEPTH, MEASURES, UNION_K, Found, means
-from benchmarks.experiments.retrieval.rows import Row
-from benchmarks.experiments.retrieval.runs import Bench
-from rulerag.evaluation import AnswerMatcher
-from rulerag.io import atomic_write, fingerprint_object, read_json, write_json
+from benchmarks.common.bench import Bench
+from benchmarks.experiments.matrix.rows import Row
+from rulerag.evaluation import DEPTH, RETRIEVAL_MEASURES, UNION_K, RunRecord, SearchResults
+from rulerag.io import fingerprint_object, read_json
 from rulerag.retrieval.base import fuse
 
-__all__ = ["fused", "run_fusion"]
 
-
-def fused(members: Sequence[Found], statement: Sequence[int] | None = None) -> Found:
+def fused(
+    members: Sequence[SearchResults], statement: Sequence[int] | None = None
+) -> SearchResults:
     """Reciprocal rank fusion of the best documents; the union of the unions.
 
     Members agree on statements rather than on documents: one finds this year's, another last
@@ -54,13 +53,13 @@ def fused(members: Sequence[Found], statement: Sequence[int] | None = None) -> F
         union.append(found)
         depth.append(least)
     ends = np.concatenate([[0], np.cumsum([len(part) for part in union])])
-    return Found(best, np.concatenate(union), np.concatenate(depth), ends.astype(np.int64))
+    return SearchResults(best, np.concatenate(union), np.concatenate(depth), ends.astype(np.int64))
 
 
 def run_fusion(
     bench: Bench, members: Sequence[Row], query_set: str, *, seed: int = 0
 ) -> dict[str, Any]:
-    """Fuse rows that stand, unless the record stands; return the record.
+    """Fuse rows that are finished, unless the fusion is; return the record.
 
     Args:
         bench: the benchmark.
@@ -69,34 +68,26 @@ def run_fusion(
         seed: of the fine-tuned members.
     """
     name = "+".join(row.name for row in members)
-    place = bench.place(name, query_set, seed)
     sources = [bench.place(row.name, query_set, seed if row.training else 0) for row in members]
     records = [read_json(f"{source}.json") for source in sources]
     identity = fingerprint_object(["statements", [record["identity"] for record in records]])
-    known = place.parent / f"{place.name}.json"
-    record = read_json(known) if known.exists() else {}
-    if record.get("identity") == identity and record["metrics"].keys() >= MEASURES:
-        return dict(record)
+    run = RunRecord(bench.place(name, query_set, seed), identity)
+    if (finished := run.finished(RETRIEVAL_MEASURES)) is not None:
+        return finished
     queries = bench.queries(query_set)
     started = time.process_time()
-    found = fused([Found.load(f"{source}.npz") for source in sources], bench.statements)
+    found = fused([SearchResults.load(f"{source}.npz") for source in sources], bench.statements)
     seconds = time.process_time() - started
-    values = found.measure(queries, bench.dataset, AnswerMatcher())
-    found.save(f"{place}.npz")
-    with atomic_write(f"{place}.values.npz", "wb") as file:
-        np.savez_compressed(file, **values)  # type: ignore[arg-type]
+    found.save(run.file(".npz"))
     parts = [sum(record["cpu_seconds"].values()) for record in records]
     made = {
-        "identity": identity,
         "benchmark": bench.name,
         "row": name,
         "title": "fusion: " + " + ".join(row.title for row in members),
         "query_set": query_set,
         "seed": seed,
         "num_queries": len(queries),
-        "metrics": means(values),
         "cpu_seconds": {"members": round(sum(parts), 2), "fuse": round(seconds, 2)},
         "memory_mb": max(record["memory_mb"] for record in records),
     }
-    write_json(known, made)
-    return made
+    return run.write(made, found.measure(queries, bench.dataset))

@@ -9,10 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.common.plotting import COLORS, plot_map, pyplot, write_html
-from benchmarks.experiments.retrieval.measures import CUTOFFS
-from benchmarks.experiments.retrieval.tables import Result
-
-__all__ = ["plot_banks", "plot_recall"]
+from benchmarks.common.results import Result
+from rulerag.evaluation import SEARCH_CUTOFFS
 
 Series = tuple[str, list[float], list[float]]
 
@@ -28,8 +26,8 @@ def plot_recall(results: Sequence[Result], path: Path, title: str) -> None:
     series = [
         (
             result.title,
-            [result.mean(f"answer_recall@{k}") for k in CUTOFFS],
-            [result.mean(f"answer_recall@{k}_union") for k in CUTOFFS if k <= 10],
+            [result.mean(f"answer_recall@{k}") for k in SEARCH_CUTOFFS],
+            [result.mean(f"answer_recall@{k}_union") for k in SEARCH_CUTOFFS if k <= 10],
         )
         for result in results
     ]
@@ -49,13 +47,13 @@ def _recall_png(
             "markersize": 4,
             "label": name,
         }
-        axes[0].plot(CUTOFFS, best, **style)
-        axes[1].plot(CUTOFFS[: len(union)], union, **style)
+        axes[0].plot(SEARCH_CUTOFFS, best, **style)
+        axes[1].plot(SEARCH_CUTOFFS[: len(union)], union, **style)
     for axis, words in zip(
         axes, ("the k best documents", "the union of every search's k best"), strict=True
     ):
         axis.set(xscale="log", xlabel="k", title=words)
-        axis.set_xticks(CUTOFFS if axis is axes[0] else CUTOFFS[:-1])
+        axis.set_xticks(SEARCH_CUTOFFS if axis is axes[0] else SEARCH_CUTOFFS[:-1])
         axis.get_xaxis().set_major_formatter(plt.ScalarFormatter())
         axis.minorticks_off()
         axis.grid(alpha=0.3)
@@ -73,10 +71,10 @@ def _recall_html(series: Sequence[Series], path: Path, title: str) -> None:
     for number, (name, best, union) in enumerate(series):
         color = COLORS[number % len(COLORS)]
         line = {"color": color}
-        figure.add_scatter(x=CUTOFFS, y=best, name=name, mode="lines+markers", line=line)
+        figure.add_scatter(x=SEARCH_CUTOFFS, y=best, name=name, mode="lines+markers", line=line)
         if union != best[: len(union)]:
             figure.add_scatter(
-                x=CUTOFFS[: len(union)],
+                x=SEARCH_CUTOFFS[: len(union)],
                 y=union,
                 name=f"{name}, union",
                 mode="lines+markers",
@@ -85,7 +83,7 @@ def _recall_html(series: Sequence[Series], path: Path, title: str) -> None:
     figure.update_layout(
         title=title, template="plotly_white", yaxis={"title": "answer recall", "range": [0, 1]}
     )
-    figure.update_xaxes(title="k", type="log", tickvals=CUTOFFS)
+    figure.update_xaxes(title="k", type="log", tickvals=SEARCH_CUTOFFS)
     write_html(figure, path)
 
 

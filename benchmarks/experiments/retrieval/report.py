@@ -9,25 +9,20 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common.report_folder import report_each
-from benchmarks.experiments.retrieval.matrix import BANKS, RETRIEVAL, RetrievalExperiment
+from benchmarks.common.results import TEN, UNION, Result, load_result
+from benchmarks.experiments.matrix.tables import RETRIEVAL, RetrievalTable
 from benchmarks.experiments.retrieval.plots import plot_banks, plot_recall
 from benchmarks.experiments.retrieval.tables import (
     COMPARED,
-    TEN,
-    UNION,
-    Result,
     bars_table,
     benchmark_table,
     comparison_table,
-    load_result,
     recall_table,
     results_of,
     summary,
 )
 from rulerag.errors import DataError
 from rulerag.io import write_json
-
-__all__ = ["has_rows", "report_retrieval"]
 
 _NOTES = """R@k: an answer stands in the text of the k best documents, an equal budget for every
 row. R@10 entity: one of the ten states a fact whose subject or object is an answer; the string also
@@ -63,13 +58,20 @@ def has_rows(folder: Path) -> bool:
     return any((folder / "rows").glob("*/*/*.json"))
 
 
-def report_retrieval(folder: Path, save: Path | None = None, only: str = "") -> str:
+def report_retrieval(
+    folder: Path,
+    save: Path | None = None,
+    only: str = "",
+    *,
+    tables: Mapping[str, RetrievalTable] = RETRIEVAL,
+) -> str:
     """Markdown of every experiment that has rows; results files and plots beside it.
 
     Args:
         folder: the folder of the runs.
         save: where tables, results files and plots go, a folder for each experiment.
         only: the name of one experiment.
+        tables: the experiments.
 
     Raises:
         DataError: there is no finished row.
@@ -82,15 +84,21 @@ def report_retrieval(folder: Path, save: Path | None = None, only: str = "") -> 
         )
 
     def made(name: str, target: Path | None) -> tuple[str, dict[str, Any]]:
-        found = _benchmarks(folder, RETRIEVAL[name])
-        make = {"table2-retrieval": _table2, "figure5": _figure5}.get(name, _by_cutoff)
-        return (make(folder, name, found, target) if found else ""), {}
+        table = tables[name]
+        found = _benchmarks(folder, table)
+        if not found:
+            return "", {}
+        if table.banks:
+            return _banks(folder, table, found, target), {}
+        if table.fusions:
+            return _table2(found, target), {}
+        return _by_cutoff(name, table, found, target), {}
 
-    titles = [(name, experiment.title) for name, experiment in RETRIEVAL.items()]
+    titles = [(name, experiment.title) for name, experiment in tables.items()]
     return report_each(titles, made, save, only=only)
 
 
-def _benchmarks(folder: Path, experiment: RetrievalExperiment) -> dict[str, dict[str, Result]]:
+def _benchmarks(folder: Path, experiment: RetrievalTable) -> dict[str, dict[str, Result]]:
     names = sorted(place.name for place in (folder / "rows").iterdir())
     order = [name for name in (experiment.benchmarks or _ORDER) if name in names]
     found = {}
@@ -104,9 +112,7 @@ def _benchmarks(folder: Path, experiment: RetrievalExperiment) -> dict[str, dict
 _ORDER = ("ruleqa-i", "ruleqa-y", "ruleqa-w", "ruleqa-f", "ruleqa-n")
 
 
-def _table2(
-    folder: Path, name: str, found: Mapping[str, Mapping[str, Result]], target: Path | None
-) -> str:
+def _table2(found: Mapping[str, Mapping[str, Result]], target: Path | None) -> str:
     parts, comparisons = [_NOTES], {}
     for title, pairs in COMPARED.items():
         text, comparisons[title] = comparison_table(found, pairs)
@@ -123,12 +129,14 @@ def _table2(
 
 
 def _by_cutoff(
-    folder: Path, name: str, found: Mapping[str, Mapping[str, Result]], target: Path | None
+    name: str,
+    table: RetrievalTable,
+    found: Mapping[str, Mapping[str, Result]],
+    target: Path | None,
 ) -> str:
-    wanted = RETRIEVAL[name].rows
     parts = []
     for benchmark, results in found.items():
-        shown = [results[row] for row in wanted if row in results]
+        shown = [results[row] for row in table.shown if row in results]
         if not shown:
             continue
         cutoffs = (1, 2, 5, 10, 50)
@@ -141,42 +149,46 @@ def _by_cutoff(
     return "\n".join(parts)
 
 
-def _figure5(
-    folder: Path, name: str, found: Mapping[str, Mapping[str, Result]], target: Path | None
+def _banks(
+    folder: Path,
+    table: RetrievalTable,
+    found: Mapping[str, Mapping[str, Result]],
+    target: Path | None,
 ) -> str:
+    banks = table.banks
     parts = []
     for benchmark, results in found.items():
-        plain = results.get("dense")
+        plain = results.get(table.shown[0])
         place = folder / "rows" / benchmark / "balanced"
         cells = {
-            (i, j): load_result(place, "dense-guided-rgft", "RGFT", f"-{i}-{j}")
-            for i in BANKS
-            for j in BANKS
+            (i, j): load_result(place, table.banked, "RGFT", f"-{i}-{j}")
+            for i in banks
+            for j in banks
         }
         if plain is None or any(cell is None for cell in cells.values()):
             continue
         kept: dict[str, Any] = {"plain": {m: plain.mean(m) for m in (TEN, UNION)}}
         for measure, words in ((TEN, "ten documents in all"), (UNION, "untrimmed union")):
             gains = np.array(
-                [[_gain(cells[i, j], plain, measure) for j in BANKS] for i in BANKS], dtype=float
+                [[_gain(cells[i, j], plain, measure) for j in banks] for i in banks], dtype=float
             )
-            lines = [f"| trained on | {' | '.join(f'asked with {bank}' for bank in BANKS)} |"]
-            lines.append("| --- |" + " ---: |" * len(BANKS))
+            lines = [f"| trained on | {' | '.join(f'asked with {bank}' for bank in banks)} |"]
+            lines.append("| --- |" + " ---: |" * len(banks))
             lines += [
                 f"| {bank} | {' | '.join(f'{100 * value:+.1f}' for value in row)} |"
-                for bank, row in zip(BANKS, gains, strict=True)
+                for bank, row in zip(banks, gains, strict=True)
             ]
             seen = float(np.diag(gains).mean())
-            unseen = float(gains[~np.eye(len(BANKS), dtype=bool)].mean())
-            table = "\n".join(lines)
+            unseen = float(gains[~np.eye(len(banks), dtype=bool)].mean())
+            text = "\n".join(lines)
             parts.append(
                 f"## {benchmark}, gain in answer recall@10 over plain retrieval, {words}\n\n"
-                f"{table}\n\nMean gain with the bank of fine-tuning {100 * seen:+.1f}, with "
+                f"{text}\n\nMean gain with the bank of fine-tuning {100 * seen:+.1f}, with "
                 f"another {100 * unseen:+.1f}. Plain: {100 * plain.mean(measure):.1f}.\n"
             )
             kept[measure] = {"gains": gains.round(5).tolist(), "seen": seen, "unseen": unseen}
             if target is not None and measure == TEN:
-                plot_banks(gains, BANKS, target / f"{benchmark}.png")
+                plot_banks(gains, banks, target / f"{benchmark}.png")
         if target is not None:
             write_json(target / f"{benchmark}.json", kept)
     return "\n".join(parts)

@@ -1,145 +1,40 @@
-"""Runs the rows of the retrieval tables: each in a process of its own, resumable, measured.
-
-A run folder holds::
-
-    checkpoints/<base>/<benchmark>/<method>-<seed>   fine-tuned query encoders
-    rows/<benchmark>/<query set>/<row>.json   metrics, seconds, peak memory
-    rows/<benchmark>/<query set>/<row>.npz    what was found; <row>.values.npz, one value a query
-"""
+"""Runs the rows of the retrieval tables: query encoders fine-tuned, documents retrieved."""
 
 from __future__ import annotations
 
-import gc
 import importlib
-import multiprocessing
-import os
-import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import rulerag
-from benchmarks.common.process_cost import peak_memory_mb
-from benchmarks.experiments.retrieval.measures import DEPTH, MEASURES, UNION_K, Found, means
-from benchmarks.experiments.retrieval.rows import Row
-from benchmarks.experiments.retrieval.searches import Remembered
-from rulerag.assembly import CONFIGS, make_retriever, make_selector
-from rulerag.assembly import method as named_method
+from benchmarks.common.bench import Bench, tell
+from benchmarks.experiments.matrix.rows import Row
+from rulerag.assembly import CONFIGS, make_retriever, make_selector, method
 from rulerag.composition import Config, innermost, load_config
-from rulerag.errors import RetrievalError, RuleRAGError
-from rulerag.evaluation import versions
-from rulerag.io import (
-    atomic_write,
-    fingerprint_file,
-    fingerprint_object,
-    read_json,
-    write_json,
+from rulerag.evaluation import (
+    RETRIEVAL_MEASURES,
+    RunRecord,
+    in_own_process,
+    peak_memory_mb,
+    run_retrieval,
 )
-from rulerag.pipeline import UnionRetriever
-from rulerag.retrieval.base import latest_of
+from rulerag.io import fingerprint_file, fingerprint_object, read_json, write_json
+from rulerag.protocols import Retriever
+from rulerag.retrieval.base import Rows, RowSearcher, scored_documents
 from rulerag.retrieval.dense import DenseRetriever
 from rulerag.retrieval.dense.encoders import NANO_ENCODER
 from rulerag.retrieval.guided import RuleGuidedRetriever
 from rulerag.ruleqa import RuleQADataset
-from rulerag.types import Query
+from rulerag.types import Document, Query, ScoredDocument
 
-__all__ = [
-    "CONFIGS",
-    "Bench",
-    "isolated",
-    "last_of",
-    "run_row",
-    "tell",
-    "train",
-    "trained_steps",
-]
-
-SHIPPED = Path(rulerag.__file__).parent / "models" / "nano-encoder"
 _TRAINING = "training/retriever-nano.yaml"
 # Any other is fine-tuned with rules and still reads plain queries, which are one of its searches.
 _METHODS = {"ssft": "ssft", "paper": "rgft"}
-
-
-@dataclass
-class Bench:
-    """One benchmark, loaded once, and the folder of its runs.
-
-    Args:
-        name: ``ruleqa-i`` for example.
-        folder: its dataset folder.
-        out: the folder of the runs.
-        encoder: the encoder to use instead of the one that the experiment files name.
-        overrides: further changes of every training run, ``key=value``.
-        isolate: run every row in a process of its own, which tells its peak memory.
-        sample: so many of the queries at most, drawn by seed 0; all when 0.
-        variant: of the dataset, ``degenerate`` for example; its rows stand apart.
-    """
-
-    name: str
-    folder: Path
-    out: Path
-    encoder: str = ""
-    overrides: tuple[str, ...] = ()
-    isolate: bool = True
-    sample: int = 0
-    variant: str = ""
-    _queries: dict[str, list[Query]] = field(default_factory=dict)
-
-    @cached_property
-    def dataset(self) -> RuleQADataset:
-        """The dataset, read when it is first needed."""
-        return RuleQADataset.load(self.folder)
-
-    @cached_property
-    def row_of(self) -> dict[str, int]:
-        """The corpus row of a document id."""
-        return {document.id: row for row, document in enumerate(self.dataset.corpus)}
-
-    @cached_property
-    def statements(self) -> list[int]:
-        """For each corpus row the row that states the same facts last."""
-        return latest_of(self.dataset.corpus)
-
-    def queries(self, query_set: str) -> list[Query]:
-        """The queries of a set."""
-        if query_set not in self._queries:
-            queries = self.dataset.query_set(query_set)
-            if self.sample and len(queries) > self.sample:
-                chosen = np.random.default_rng(0).permutation(len(queries))[: self.sample]
-                queries = [queries[n] for n in np.sort(chosen)]
-            self._queries[query_set] = queries
-        return self._queries[query_set]
-
-    def config(self, row: Row, seed: int = 0, overrides: Sequence[str] = ()) -> Config:
-        """The experiment of a row, pointed at this dataset and at the checkpoint of a seed."""
-        changes = [f"dataset.path={self.folder}"]
-        if row.dense and self.encoder:
-            changes.append(f"encoder={self.encoder}")
-        if row.training:
-            place = self.checkpoint(row.training, seed)
-            changes += [f"query_encoder={place}", f"seed={seed}"]
-        return named_method(f"{row.name}__symbolic", self.name, last_of([*changes, *overrides]))
-
-    @cached_property
-    def base(self) -> str:
-        """A fingerprint of the weights that every dense row starts from."""
-        folder = SHIPPED if not self.encoder else Path(self.encoder)
-        weights = sorted(folder.rglob("*.safetensors"))
-        return fingerprint_object([fingerprint_file(place) for place in weights] or self.encoder)
-
-    def checkpoint(self, method: str, seed: int) -> Path:
-        """The folder of a fine-tuned query encoder; another base, another folder."""
-        return self.out / "checkpoints" / self.base[:8] / self.name / f"{method}-{seed}"
-
-    def place(self, row: str, query_set: str, seed: int = 0, tag: str = "") -> Path:
-        """Where a row's record stands: a file name without its suffix."""
-        asked = self.variant or query_set
-        return self.out / "rows" / self.name / asked / f"{row}{tag}-{seed}"
+Rules = Callable[[RuleQADataset], RuleQADataset]
 
 
 def last_of(overrides: Sequence[str]) -> list[str]:
@@ -147,20 +42,31 @@ def last_of(overrides: Sequence[str]) -> list[str]:
     return list({override.partition("=")[0]: override for override in overrides}.values())
 
 
-def train(bench: Bench, method: str, seed: int, overrides: Sequence[str] = ()) -> Path:
-    """Fine-tune a query encoder unless it stands; return its folder.
+def row_config(bench: Bench, row: Row, seed: int = 0, overrides: Sequence[str] = ()) -> Config:
+    """The experiment of a row, pointed at a dataset and at the checkpoint of a seed."""
+    changes = [f"dataset.path={bench.folder}"]
+    if row.dense and bench.encoder:
+        changes.append(f"encoder={bench.encoder}")
+    if row.training:
+        folder = bench.checkpoint(row.training, seed)
+        changes += [f"query_encoder={folder}", f"seed={seed}"]
+    return method(f"{row.name}__symbolic", bench.name, last_of([*changes, *overrides]))
+
+
+def train(bench: Bench, training: str, seed: int, overrides: Sequence[str] = ()) -> Path:
+    """Fine-tune a query encoder unless its folder is finished; return the folder.
 
     Raises:
-        ConfigError: it stands, and was trained with other settings.
+        ConfigError: it was trained with other settings.
     """
-    out = bench.checkpoint(method, seed)
-    told = innermost(named_method("dense-guided__symbolic", bench.name).section("retriever"))
+    out = bench.checkpoint(training, seed)
+    told = innermost(method("dense-guided__symbolic", bench.name).section("retriever"))
     encoder = bench.encoder or told.read("encoder", str, NANO_ENCODER)
     latest = told.read("latest", bool, False)
     changes = [
         f"dataset.path={bench.folder}",
         f"model.query={encoder}",
-        f"data.method={_METHODS.get(method, 'mixed')}",
+        f"data.method={_METHODS.get(training, 'mixed')}",
         f"data.latest={str(latest).lower()}",
         f"out={out}",
         f"seed={seed}",
@@ -188,10 +94,13 @@ def train(bench: Bench, method: str, seed: int, overrides: Sequence[str] = ()) -
         name = settings.metric
         tell(f"  {name} {metrics['before'][name]:.3f} -> {metrics['best'][name]:.3f}, {cost}")
 
-    tell(f"training {bench.name} {method} {seed}")
+    tell(f"training {bench.name} {training} {seed}")
     _ = bench.dataset  # before the fork
     _import_heavy()
-    isolated(work, bench.isolate)
+    if bench.isolate:
+        in_own_process(work)
+    else:
+        work()
     return out
 
 
@@ -203,11 +112,10 @@ def run_row(
     seed: int = 0,
     overrides: Sequence[str] = (),
     tag: str = "",
-    rules: Callable[[RuleQADataset], RuleQADataset] | None = None,
+    rules: Rules | None = None,
+    open_retriever: Callable[[Config, RuleQADataset], Retriever] | None = None,
 ) -> dict[str, Any]:
-    """Retrieve for every query of a set, unless the record stands; return the record.
-
-    A record that stands and lacks a measure is measured again, from what was found.
+    """Retrieve for every query of a set, unless the run is finished; return the record.
 
     Args:
         bench: the benchmark.
@@ -217,80 +125,87 @@ def run_row(
         overrides: changes of the experiment.
         tag: tells apart what differs in overrides or rules.
         rules: gives the dataset to retrieve with other rules.
+        open_retriever: opens the retriever of an experiment, in place of
+            :func:`retriever_of`.
     """
-    config = bench.config(row, seed, overrides)
-    place = bench.place(row.name, query_set, seed, tag)
-    record = place.parent / f"{place.name}.json"
-    identity = _identity(bench, config, query_set, row, seed, tag)
-    known = read_json(record) if record.exists() else {}
-    stands = known.get("identity") == identity
-    if stands and known["metrics"].keys() >= MEASURES:
-        return dict(known)
-    tell(f"{bench.name} {query_set} {place.name}" + (", measured again" if stands else ""))
-    _, _, queries = bench.dataset, bench.row_of, bench.queries(query_set)  # before the fork
-    if row.dense and not stands:
+    config = row_config(bench, row, seed, overrides)
+    record = RunRecord(
+        bench.place(row.name, query_set, seed, tag),
+        _identity(bench, config, query_set, row, seed, tag),
+    )
+    if (finished := record.finished(RETRIEVAL_MEASURES)) is not None:
+        return finished
+    known = record.known()
+    name = record.place.name
+    tell(f"{bench.name} {query_set} {name}" + (", measured again" if known else ""))
+    dataset, queries = bench.dataset, bench.queries(query_set)  # before the fork
+    if row.dense and not known:
         _import_heavy()
-
-    def work() -> None:
-        dataset = rules(bench.dataset) if rules is not None else bench.dataset
-        if stands:
-            found = Found.load(f"{place}.npz")
-            seconds, memory = known["cpu_seconds"], known["memory_mb"]
-        else:
-            found, seconds = _retrieve(config, dataset, queries, bench.row_of)
-            memory = round(peak_memory_mb())
-            found.save(f"{place}.npz")
-        values = found.measure(queries, dataset)
-        with atomic_write(f"{place}.values.npz", "wb") as file:
-            np.savez_compressed(file, **values)  # type: ignore[arg-type]
-        made: dict[str, Any] = {
-            "identity": identity,
+    used = rules(dataset) if rules is not None else dataset
+    folder = row.training and bench.checkpoint(row.training, seed)
+    made = run_retrieval(
+        record,
+        partial(open_retriever or retriever_of, config, used),
+        dataset,
+        queries,
+        about={
             "benchmark": bench.name,
             "row": row.name,
             "title": row.title,
             "query_set": query_set,
             "seed": seed,
-            "num_queries": len(queries),
-            "metrics": means(values),
-            "cpu_seconds": seconds,
-            "memory_mb": memory,
-            "training": trained_steps(
-                retriever=row.training and bench.checkpoint(row.training, seed)
-            ),
+            "training": trained_steps(retriever=folder),
             "about": _about(bench),
             "config": config.to_dict(),
-            "versions": versions(),
-        }
-        write_json(record, made)
-        ten, union = (made["metrics"][f"answer_recall@10{part}"] for part in ("", "_union"))
-        tell(f"  R@10 {ten:.3f}, union {union:.3f}, {seconds}, {memory} MB")
-
-    record.parent.mkdir(parents=True, exist_ok=True)
-    isolated(work, bench.isolate)
-    return dict(read_json(record))
+        },
+        isolate=bench.isolate,
+    )
+    ten, union = (made["metrics"][f"answer_recall@10{part}"] for part in ("", "_union"))
+    tell(f"  R@10 {ten:.3f}, union {union:.3f}, {made['cpu_seconds']}, {made['memory_mb']} MB")
+    return made
 
 
-def _retrieve(
-    config: Config, dataset: RuleQADataset, queries: Sequence[Query], row_of: dict[str, int]
-) -> tuple[Found, dict[str, float]]:
-    started = time.process_time()
+def retriever_of(config: Config, dataset: RuleQADataset) -> Retriever:
+    """The retriever of an experiment."""
     retriever = make_retriever(config, dataset, make_selector(config, dataset.rules))
     if isinstance(retriever, RuleGuidedRetriever) and isinstance(
         retriever.retriever, DenseRetriever
     ):
         # The best documents and the union are merged from the same searches.
-        retriever.retriever = Remembered(retriever.retriever)
-    built = time.process_time()
-    best = retriever.retrieve(queries, DEPTH)
-    searched = time.process_time()
-    unions = None
-    if isinstance(retriever, UnionRetriever):
-        unions = retriever.retrieve_union(queries, UNION_K)
-    ended = time.process_time()
-    if close := getattr(retriever, "close", None):
-        close()
-    seconds = {"build": built - started, "retrieve": searched - built, "union": ended - searched}
-    return Found.collect(best, unions, row_of), {k: round(v, 2) for k, v in seconds.items()}
+        retriever.retriever = MemoizedRetriever(retriever.retriever)
+    return retriever
+
+
+class MemoizedRetriever:
+    """A retriever that searches for each text once.
+
+    Args:
+        retriever: what searches.
+        depth: documents kept of each search; a smaller depth is cut from them.
+    """
+
+    fingerprint = "remembered"
+
+    def __init__(self, retriever: RowSearcher, depth: int = 200) -> None:
+        self.retriever = retriever
+        self.documents: Sequence[Document] = retriever.documents
+        self.depth = depth
+        self._known: dict[str, tuple[Any, Any]] = {}
+
+    def search(self, queries: Sequence[Query], depth: int) -> Rows:
+        """As the wrapped retriever, up to the depth that is kept."""
+        fresh = {query.text: query for query in queries if query.text not in self._known}
+        if fresh:
+            found = self.retriever.search(list(fresh.values()), self.depth)
+            self._known.update(zip(fresh, zip(found.rows, found.scores, strict=True), strict=True))
+        depth = min(depth, self.depth)
+        rows = np.stack([self._known[query.text][0][:depth] for query in queries])
+        scores = np.stack([self._known[query.text][1][:depth] for query in queries])
+        return Rows(rows, scores)
+
+    def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
+        """As the wrapped retriever."""
+        return scored_documents(self.documents, self.search(queries, top_k)) if queries else []
 
 
 def _identity(bench: Bench, config: Config, query_set: str, row: Row, seed: int, tag: str) -> str:
@@ -316,10 +231,9 @@ def trained_steps(**folders: Path | str) -> dict[str, dict[str, int]]:
 
 def _about(bench: Bench) -> dict[str, Any]:
     """What tables say beside the numbers: what the base encoder saw, and what limits recall."""
-    folder = SHIPPED if not bench.encoder else Path(bench.encoder)
     saw = "not told by its folder"
-    if (folder / "training.json").exists():
-        told = read_json(folder / "training.json")
+    if (bench.encoder_folder / "training.json").exists():
+        told = read_json(bench.encoder_folder / "training.json")
         graphs = ", ".join(told.get("graphs", [])) or "no graph"
         saw = (
             f"{told.get('worlds', 0)} generated worlds and the training facts of {graphs}; plain "
@@ -329,48 +243,7 @@ def _about(bench: Bench) -> dict[str, Any]:
     return {"encoder_saw": saw, "ceilings": ceilings.get("balanced", {})}
 
 
-def isolated(work: Callable[[], None], isolate: bool = True) -> None:
-    """Do some work in a fork, which shares what is loaded and gives back all that it takes.
-
-    Raises:
-        RetrievalError: the work failed; says why.
-    """
-    if not isolate or not hasattr(os, "fork"):
-        work()
-        return
-    gc.collect()
-    gc.freeze()  # or the collector would copy every page that the two share
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_send_errors, args=(work, sender))
-    process.start()
-    sender.close()
-    try:
-        failure = receiver.recv()
-    except EOFError:
-        failure = "it was killed"
-    process.join()
-    gc.unfreeze()
-    if failure is not None:
-        raise RetrievalError(f"a run failed: {failure}", hint="start again: finished runs are kept")
-
-
-def _send_errors(work: Callable[[], None], sender: Any) -> None:
-    try:
-        work()
-        sender.send(None)
-    except (RuleRAGError, OSError, MemoryError) as error:
-        sender.send(str(error))
-    sender.close()
-
-
 def _import_heavy() -> None:
     """Once for all forks; importing starts no thread that a fork would miss."""
     for module in ("torch", "sentence_transformers", "faiss"):
         importlib.import_module(module)
-
-
-def tell(line: str) -> None:
-    """A line about the work, beside its results."""
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()

@@ -12,10 +12,10 @@ import pytest
 
 from benchmarks.baselines.counts import BASELINES, CorpusFacts
 from benchmarks.baselines.runs import RECALL, TIES, baselines_of, main, run_baselines
-from benchmarks.common.answer_measures import EM
+from benchmarks.common.bench import Bench
 from benchmarks.experiments.generation.tables import against_baselines, compared
-from benchmarks.experiments.retrieval.runs import Bench
 from benchmarks.experiments.retrieval.tables import Result
+from rulerag.evaluation import EM
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.kg.verbalization import Verbalizer
 from rulerag.ruleqa.dataset import RuleQADataset

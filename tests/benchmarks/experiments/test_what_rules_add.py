@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.experiments.generation.rows import PAIRS as READING_PAIRS
-from benchmarks.experiments.generation.rows import reading_row
-from benchmarks.experiments.retrieval.rows import PAIRS, row
+from benchmarks.experiments.matrix.rows import PAIRS, READING_PAIRS, reading_row, row
 from benchmarks.experiments.retrieval.tables import COMPARED
 from benchmarks.experiments.what_rules_add import LINES, main, page
 from rulerag.errors import DataError

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.common.answer_measures import CHARACTERS, EM, F1, LENIENT, entity_names, of_reads
 from benchmarks.common.paper_beside import (
     NOT_PUBLIC,
     paper_note,
     published_pairs,
     recall_without_rules,
 )
-from benchmarks.experiments.generation.rows import FT, reading_row
+from benchmarks.common.results import TEN, UNION, Result
 from benchmarks.experiments.generation.tables import (
     against_baselines,
     bars_table,
@@ -24,10 +23,9 @@ from benchmarks.experiments.generation.tables import (
     reading_table,
     summary,
 )
-from benchmarks.experiments.retrieval.tables import TEN, UNION, Result
+from benchmarks.experiments.matrix.rows import FT, reading_row
 from benchmarks.experiments.retrieval.tables import bars_table as recall_bars
-from rulerag.ruleqa.dataset import RuleQADataset
-from rulerag.types import Document, Fact, GenerationRequest, Query
+from rulerag.evaluation import CHARACTERS, EM, F1, LENIENT
 
 SSFT, ICL, RAG = (
     "dense-pooled-ssft-learned__llama-ssft",
@@ -202,31 +200,3 @@ def test_the_note_stands_under_the_papers_columns_alone() -> None:
     assert "Paper:" not in reading_table("ruleqa-f", results, ["bm25__symbolic"])
     easy = {RAG: row(RAG, halves(0.5), variant="degenerate")}
     assert "reaches recall 80.6." in reading_table("ruleqa-f", easy, [RAG])
-
-
-# --- measures ------------------------------------------------------------------------------------
-
-
-def test_measures_of_what_was_read_and_answered() -> None:
-    corpus = [
-        Document("1", "Citizen (China) Praise Iran.", (Fact("Citizen_(China)", "Praise", "Iran"),)),
-        Document("2", "China Praise Iran.", (Fact("China", "Praise", "Iran"),)),
-    ]
-    queries = [
-        Query("a", "?", "Iran", "Meet", answers=("China", "Oman")),
-        Query("b", "?", "Iran", "Meet", answers=("Oman", "China")),
-    ]
-    dataset = RuleQADataset(
-        corpus=corpus,
-        queries={"test": queries},
-        labels={"entities": {"Citizen_(China)": "Citizen (China)"}},
-    )
-    assert entity_names(dataset).first("of citizen china") == "citizen china"
-    requests = [GenerationRequest(q, (d,)) for q, d in zip(queries, corpus, strict=True)]
-    found = of_reads(requests, ["I say China.", "China"], dataset)
-    assert found["in_documents"].tolist() == [1, 1]
-    assert found["entity_in_documents"].tolist() == [0, 1]
-    assert found[EM].tolist() == [0, 1] and found[LENIENT].tolist() == [1, 1]
-    assert found[F1].tolist() == pytest.approx([1 / 2, 1])
-    # against the first answer alone: "china" and "oman" share a and n
-    assert found[CHARACTERS][1] == pytest.approx(2 * 2 / (5 + 4))

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks.common.bench import Bench
 from benchmarks.experiments.command import main
-from benchmarks.experiments.retrieval.fusion import fused, run_fusion
-from benchmarks.experiments.retrieval.matrix import BANKS, Plan, rule_bank, run_retrieval
-from benchmarks.experiments.retrieval.measures import MEASURES, Found, means
-from benchmarks.experiments.retrieval.report import report_retrieval
-from benchmarks.experiments.retrieval.rows import (
+from benchmarks.experiments.matrix.rows import (
     CONTROLS,
     FUSIONS,
     PAIRS,
@@ -24,17 +19,20 @@ from benchmarks.experiments.retrieval.rows import (
     paper_values,
     row,
 )
-from benchmarks.experiments.retrieval.runs import Bench, isolated, run_row, train
-from benchmarks.experiments.retrieval.searches import Remembered
+from benchmarks.experiments.matrix.tables import RETRIEVAL
+from benchmarks.experiments.retrieval.fusion import fused, run_fusion
+from benchmarks.experiments.retrieval.plan import Plan, rule_bank, run_retrieval_table
+from benchmarks.experiments.retrieval.report import report_retrieval
+from benchmarks.experiments.retrieval.runs import MemoizedRetriever, run_row, train
 from benchmarks.experiments.retrieval.tables import COMPARED, comparison_table, results_of
 from rulerag.assembly.presets import method
-from rulerag.errors import ConfigError, RetrievalError
+from rulerag.errors import ConfigError
+from rulerag.evaluation import SearchResults
 from rulerag.io import read_json, write_json
 from rulerag.retrieval.lexical.bm25 import BM25Retriever
 from rulerag.ruleqa.builder import RuleQASettings, build
-from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.synthetic.world import World
-from rulerag.types import Document, Fact, Query, RuleHit, ScoredDocument
+from rulerag.types import Document, ScoredDocument
 from training.common.tiny import make_encoder, train_tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -81,65 +79,12 @@ def bench(plan: Plan) -> Bench:
     return made
 
 
-def hit(document: Document, rank: int, *ranks: int) -> ScoredDocument:
-    return ScoredDocument(document, 1.0 / rank, rank, tuple(RuleHit("r", n, 1.0) for n in ranks))
-
-
-def test_measures_by_hand() -> None:
-    corpus = [Document(f"d{n}", f"ann meets {name}.") for n, name in enumerate("pqrst")]
-    queries = [
-        Query("a", "whom?", "ann", "meets", answers=("r",)),
-        Query("b", "whom?", "ann", "meets", answers=("nobody",)),
-    ]
-    dataset = RuleQADataset(
-        corpus=corpus, queries={"test": queries}, qrels={"test": {"a": {"d2": 1, "d4": 1}}}
-    )
-    best = [[hit(corpus[n], i, i) for i, n in enumerate((0, 2, 1), 1)], [hit(corpus[0], 1, 1)]]
-    unions = [
-        [hit(corpus[0], 1, 1), hit(corpus[2], 2, 7, 4), hit(corpus[4], 3, 1)],
-        [hit(corpus[0], 1, 1), hit(corpus[3], 2, 9)],
-    ]
-    found = Found.collect(best, unions, {d.id: n for n, d in enumerate(corpus)})
-    values = found.measure(queries, dataset)
-    assert values["answer_recall@1"].tolist() == [0, 0]
-    assert values["answer_recall@2"].tolist() == [1, 0]
-    assert values["answer_recall@2_union"].tolist() == [0, 0], "its best rank in a search is 4"
-    assert values["answer_recall@5_union"].tolist() == [1, 0]
-    assert values["documents@5_union"].tolist() == [3, 1]
-    assert values["documents@10_union"].tolist() == [3, 2]
-    assert values["recall@10"][0] == 0.5 and np.isnan(values["recall@10"][1])
-    assert means(values)["recall@10"] == 0.5 and means(values)["answer_recall@10"] == 0.5
-
-
-def test_answers_are_found_as_entities_beside_strings() -> None:
-    corpus = [
-        Document("d0", "ann meets Citizen (China).", (Fact("ann", "meets", "Citizen_(China)"),)),
-        Document("d1", "ann meets China.", (Fact("ann", "meets", "China"),)),
-    ]
-    queries = [Query("a", "whom?", "ann", "meets", answers=("China",))]
-    dataset = RuleQADataset(
-        corpus=corpus,
-        queries={"test": queries},
-        labels={"entities": {"Citizen_(China)": "Citizen (China)"}},
-    )
-    best = [[hit(corpus[0], 1, 1), hit(corpus[1], 2, 7)]]
-    found = Found.collect(best, best, {"d0": 0, "d1": 1})
-    values = found.measure(queries, dataset)
-    assert values.keys() == MEASURES
-    assert values["answer_recall@1"].tolist() == [1] and values["entity_recall@1"].tolist() == [0]
-    assert values["entity_recall@2"].tolist() == [1]
-    assert values["answer_recall@5_union"].tolist() == [1]
-    assert values["entity_recall@5_union"].tolist() == [0], "its rank in a search is 7"
-    assert values["entity_recall@10_union"].tolist() == [1]
-
-
 def test_a_row_that_lacks_a_measure_is_measured_again_from_what_was_found(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Bench,
 ) -> None:
-    def no_search(*_: object) -> None:
+    def no_search(*_: object) -> BM25Retriever:
         raise AssertionError("nothing is searched again")
 
-    monkeypatch.setattr("benchmarks.experiments.retrieval.runs._retrieve", no_search)
     one = row("dense-ssft")
     place = bench.place(one.name, "balanced")
     record = place.parent / f"{place.name}.json"
@@ -148,7 +93,7 @@ def test_a_row_that_lacks_a_measure_is_measured_again_from_what_was_found(
     old = {**whole, "metrics": {"answer_recall@10": 0.5}}
     del old["training"]
     write_json(record, old)
-    assert run_row(bench, one, "balanced") == whole
+    assert run_row(bench, one, "balanced", open_retriever=no_search) == whole
     fusion = [row("bm25-guided"), row("symbolic")]
     fused_record = bench.place("bm25-guided+symbolic", "balanced")
     whole = read_json(f"{fused_record}.json")
@@ -159,10 +104,10 @@ def test_a_row_that_lacks_a_measure_is_measured_again_from_what_was_found(
 def test_plain_results_are_their_own_union_and_fuse_to_themselves(tmp_path: Path) -> None:
     corpus = [Document(f"d{n}", f"text {n}") for n in range(20)]
     listed = [[ScoredDocument(corpus[n], 20.0 - n, n + 1) for n in range(20)]]
-    found = Found.collect(listed, None, {d.id: n for n, d in enumerate(corpus)})
+    found = SearchResults.collect(listed, None, {d.id: n for n, d in enumerate(corpus)})
     assert found.union_of(0)[0].tolist() == list(range(10))
     found.save(tmp_path / "found.npz")
-    again = Found.load(tmp_path / "found.npz")
+    again = SearchResults.load(tmp_path / "found.npz")
     alone = fused([again, again])
     assert alone.best[0].tolist() == found.best[0].tolist()
     assert sorted(alone.union_of(0)[0].tolist()) == list(range(10))
@@ -170,7 +115,7 @@ def test_plain_results_are_their_own_union_and_fuse_to_themselves(tmp_path: Path
 
 
 def test_rule_banks_share_out_every_rule(bench: Bench) -> None:
-    banks = [{rule.id for rule in rule_bank(bench.dataset.rules, n)} for n in range(len(BANKS))]
+    banks = [{rule.id for rule in rule_bank(bench.dataset.rules, n)} for n in range(4)]
     assert sum(map(len, banks)) == len(set().union(*banks)) == len(bench.dataset.rules)
     assert max(map(len, banks)) - min(map(len, banks)) <= len(bench.dataset.rules.head_relations)
 
@@ -210,7 +155,7 @@ def test_the_report_shows_every_row_and_keeps_results(bench: Bench, tmp_path: Pa
     for one in (*ROWS, *CONTROLS):
         seeds = " (1 seed)" if one.training else ""
         assert ("lucene" in one.name) or f"| {one.title}{seeds} |" in text
-    assert "| ruleqa-i | 45.5 |" in text, "the bars"
+    assert "| ruleqa-i | 45.5 |" in text, "the paper's best"
     assert "| 45.1 |" in text, "the paper's RGFT-DPR on RuleQA-I"
     assert "R@10 entity" in text and "ten documents in all" in text
     assert "no recall of theirs can stand here" in text, "of the baselines"
@@ -228,12 +173,12 @@ def test_the_report_shows_every_row_and_keeps_results(bench: Bench, tmp_path: Pa
 
 def test_chosen_rows_and_a_fusion_of_what_stands(plan: Plan, bench: Bench, tmp_path: Path) -> None:
     few = dataclasses.replace(plan, out=tmp_path, rows=("bm25-guided", "symbolic"), sample=5)
-    run_retrieval("table2-retrieval", few)
+    run_retrieval_table(RETRIEVAL["table2-retrieval"], few)
     stands = results_of(tmp_path / "rows" / "ruleqa-i" / "balanced")
     assert list(stands) == ["bm25-guided", "symbolic", "bm25-guided+symbolic"]
     assert stands["symbolic"].records[0]["num_queries"] == 5
     with pytest.raises(ConfigError, match="symbolic"):
-        run_retrieval("table4", dataclasses.replace(few, rows=("symbolical",)))
+        run_retrieval_table(RETRIEVAL["table4"], dataclasses.replace(few, rows=("symbolical",)))
 
 
 def test_queries_that_need_no_rule_stand_apart(plan: Plan, bench: Bench, tmp_path: Path) -> None:
@@ -242,7 +187,7 @@ def test_queries_that_need_no_rule_stand_apart(plan: Plan, bench: Bench, tmp_pat
     easy = build("ruleqa-i", graph, settings=settings, variant="degenerate")
     easy.save(plan.datasets / "ruleqa-i-degenerate")
     few = dataclasses.replace(plan, out=tmp_path, rows=("bm25", "bm25-guided"))
-    run_retrieval("table5", few)
+    run_retrieval_table(RETRIEVAL["table5"], few)
     assert set(results_of(tmp_path / "rows" / "ruleqa-i" / "degenerate")) == {*few.rows}
     assert not (tmp_path / "rows" / "ruleqa-i" / "balanced").exists()
     text = report_retrieval(tmp_path, tmp_path / "save")
@@ -252,14 +197,13 @@ def test_queries_that_need_no_rule_stand_apart(plan: Plan, bench: Bench, tmp_pat
 def test_every_bank_is_learned_and_asked(
     plan: Plan, bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("matrix", "report"):
-        monkeypatch.setattr(f"benchmarks.experiments.retrieval.{module}.BANKS", ("R1", "R2"))
     monkeypatch.setenv("RULERAG_CACHE", str(plan.out / "cache"))
     few = dataclasses.replace(plan, out=tmp_path, sample=5)
-    run_retrieval("figure5", few)
+    figure5 = dataclasses.replace(RETRIEVAL["figure5"], banks=("R1", "R2"))
+    run_retrieval_table(figure5, few)
     rows = tmp_path / "rows" / "ruleqa-i" / "balanced"
     assert len(list(rows.glob("dense-guided-rgft-R*.json"))) == 4
-    report_retrieval(tmp_path, tmp_path / "save", only="figure5")
+    report_retrieval(tmp_path, tmp_path / "save", tables={"figure5": figure5})
     kept = read_json(tmp_path / "save" / "figure5" / "ruleqa-i.json")
     plain = kept["plain"]["answer_recall@10_union"]
     crossed = read_json(rows / "dense-guided-rgft-R1-R2-0.json")["metrics"]
@@ -282,22 +226,10 @@ def test_comparisons_of_a_row_with_itself_find_nothing(bench: Bench) -> None:
 def test_searches_are_made_once(bench: Bench) -> None:
     retriever = BM25Retriever(bench.dataset.corpus)
     queries = bench.queries("balanced")[:5]
-    kept = Remembered(retriever, depth=20)
+    kept = MemoizedRetriever(retriever, depth=20)
     first, again = kept.search(queries, 20), kept.search(queries[::-1], 5)
     np.testing.assert_array_equal(first.rows, retriever.search(queries, 20).rows)
     np.testing.assert_array_equal(again.rows, first.rows[::-1, :5])
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_a_run_in_a_fork_tells_why_it_failed() -> None:
-    def fails() -> None:
-        raise RetrievalError("the index is gone")
-
-    with pytest.raises(RetrievalError, match="the index is gone"):
-        isolated(fails)
-    with pytest.raises(RetrievalError, match="it was killed"):
-        isolated(lambda: os.kill(os.getpid(), signal.SIGKILL))
-    isolated(lambda: None)
 
 
 def test_every_row_has_an_experiment_file_and_the_papers_numbers_are_known() -> None:

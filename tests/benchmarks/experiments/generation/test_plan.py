@@ -10,29 +10,14 @@ import numpy as np
 import pytest
 
 from benchmarks.baselines.counts import BASELINES
+from benchmarks.common.bench import Bench
+from benchmarks.common.results import Result
 from benchmarks.experiments.command import main
 from benchmarks.experiments.generation.errors import ERRORS, error_classes
-from benchmarks.experiments.generation.matrix import (
-    FIGURE3,
-    GENERATION,
-    GenerationPlan,
-    read_row,
-    run_generation,
-)
+from benchmarks.experiments.generation.plan import ReadingPlan, read_row, run_reading_table
 from benchmarks.experiments.generation.report import report_generation
-from benchmarks.experiments.generation.rows import (
-    LEARNED,
-    OTHERS,
-    PAIRS,
-    PAPER_BEST_EM,
-    READING,
-    paper_value,
-    reading_row,
-)
-from benchmarks.experiments.generation.runs import Readers, run_reading, train_reader
+from benchmarks.experiments.generation.runs import Readers, run_reading_row, train_reader
 from benchmarks.experiments.generation.tables import (
-    EM,
-    FT,
     bars_table,
     best_of,
     orderings,
@@ -41,15 +26,26 @@ from benchmarks.experiments.generation.tables import (
     readings_of,
 )
 from benchmarks.experiments.generation.weights import tuned_weight
-from benchmarks.experiments.retrieval.matrix import RETRIEVAL, Plan
-from benchmarks.experiments.retrieval.runs import Bench
-from benchmarks.experiments.retrieval.tables import Result
+from benchmarks.experiments.matrix.rows import (
+    FT,
+    LANGUAGE_MODELS,
+    OTHERS,
+    PAPER_BEST_EM,
+    READING,
+    READING_PAIRS,
+    paper_value,
+    reading_row,
+)
+from benchmarks.experiments.matrix.tables import READINGS, RETRIEVAL
+from benchmarks.experiments.retrieval.plan import Plan
 from benchmarks.speed.generation import small_llama
 from rulerag.assembly.presets import method
 from rulerag.errors import ConfigError, DataError
+from rulerag.evaluation import EM
 from rulerag.io import read_json, write_json
 from rulerag.ruleqa.builder import RuleQASettings, build
 from rulerag.synthetic.world import World
+from rulerag.types import Completion
 
 pytestmark = [
     pytest.mark.usefixtures("one_thread"),
@@ -70,7 +66,7 @@ READING_SHORT = (
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenerationPlan]:
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReadingPlan]:
     """A world as RuleQA-I, the installed encoder and reader, and a reader without training."""
     home = tmp_path_factory.mktemp("generation")
     settings = RuleQASettings(num_queries=14, miner="tlogic", min_support=5, min_confidence=0.1)
@@ -97,14 +93,14 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenerationPlan]:
     weak = Readers(str(home / "reader"), "weak", overrides=READING_SHORT, sample=4)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RULERAG_CACHE", str(home / "cache"))
-        yield GenerationPlan(retrieval, readers, (weak,))
+        yield ReadingPlan(retrieval, readers, (weak,))
 
 
 @pytest.fixture(scope="module")
-def bench(plan: GenerationPlan) -> Bench:
+def bench(plan: ReadingPlan) -> Bench:
     """With every row of Table 2."""
-    run_generation("table2", plan)
-    run_generation("table2-full", plan)
+    for name in ("table2", "table2-full"):
+        run_reading_table(READINGS[name], plan, baselines=True)
     return plan.retrieval.bench("ruleqa-i")
 
 
@@ -120,7 +116,7 @@ def test_every_row_has_its_experiment_file_and_the_papers_figures() -> None:
             if row.paper:
                 assert 0 <= (paper_value(row.paper, benchmark, "em") or 0) <= best
                 assert paper_value(row.paper, benchmark, "token_f1") is not None
-    for experiment in GENERATION.values():
+    for experiment in READINGS.values():
         for paper in (experiment.papers or {}).values():
             assert paper_value(paper, "ruleqa-y", "em") is not None, paper
     ft = reading_row(FT).paper
@@ -129,15 +125,15 @@ def test_every_row_has_its_experiment_file_and_the_papers_figures() -> None:
     assert paper_value(None, "ruleqa-i", "em") is None
     with pytest.raises(ConfigError, match="dense__llama"):
         reading_row("dense__lama")
-    assert {"table2", "table3", "table6", "figure4", "figure6"} <= set(GENERATION)
-    assert set(RETRIEVAL) - {"table2-retrieval"} <= set(GENERATION)
+    assert {"table2", "table3", "table6", "figure4", "figure6"} <= set(READINGS)
+    assert set(RETRIEVAL) - {"table2-retrieval"} <= set(READINGS)
 
 
 def test_table_2_has_every_row_and_asks_every_learned_row_the_same(
     results: dict[str, Result],
 ) -> None:
     assert {row.name for row in READING} <= set(results)
-    asked = {name: results[name].values[0]["places"].tolist() for name in LEARNED}
+    asked = {name: results[name].values[0]["places"].tolist() for name in LANGUAGE_MODELS}
     assert len(set(map(tuple, asked.values()))) == 1 and len(asked[FT]) == 8
     assert results["symbolic__symbolic"].records[0]["num_queries"] == 14
     for result in results.values():
@@ -161,14 +157,14 @@ def test_what_a_row_reads_is_what_its_name_says(bench: Bench, results: dict[str,
 
 
 def test_a_finished_row_stands_and_other_weights_read_again(
-    bench: Bench, plan: GenerationPlan
+    bench: Bench, plan: ReadingPlan
 ) -> None:
     row = reading_row("dense__llama")
     place = bench.out / "reading" / "ruleqa-i" / "balanced" / "dense__llama-0.json"
     before = place.stat().st_mtime_ns
-    record = run_reading(bench, row, plan.readers)
+    record = run_reading_row(bench, row, plan.readers)
     assert place.stat().st_mtime_ns == before and len(record["answers"]) == 8
-    fewer = run_reading(bench, row, dataclasses.replace(plan.readers, label="few", sample=3))
+    fewer = run_reading_row(bench, row, dataclasses.replace(plan.readers, label="few", sample=3))
     assert fewer["num_queries"] == 3 and fewer["of_queries"] == 14
     assert fewer["identity"] != record["identity"]
     folder = train_reader(bench, plan.readers, "rgft", 0)
@@ -178,26 +174,25 @@ def test_a_finished_row_stands_and_other_weights_read_again(
 
 
 def test_a_record_that_lacks_a_measure_is_measured_again_from_its_answers(
-    bench: Bench, plan: GenerationPlan, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, plan: ReadingPlan
 ) -> None:
-    def no_reading(*_: object) -> None:
+    def no_reading(*_: object) -> list[Completion]:
         raise AssertionError("nothing is read again")
 
-    monkeypatch.setattr("benchmarks.experiments.generation.runs._read", no_reading)
     for name in ("symbolic__symbolic", "dense-pooled-ssft-learned__llama-ssft"):
         place = bench.out / "reading" / "ruleqa-i" / "balanced" / f"{name}-0.json"
         whole = read_json(place)
         old = {**whole, "metrics": {key: whole["metrics"][key] for key in (EM, "token_f1")}}
         del old["training"]
         write_json(place, old)
-        assert run_reading(bench, reading_row(name), plan.readers) == whole
+        assert run_reading_row(bench, reading_row(name), plan.readers, generate=no_reading) == whole
     assert whole["training"]["reader"]["steps"] == whole["training"]["retriever"]["steps"] == 2
 
 
-def test_seeds_are_of_what_is_fine_tuned(plan: GenerationPlan, bench: Bench) -> None:
+def test_seeds_are_of_what_is_fine_tuned(plan: ReadingPlan, bench: Bench) -> None:
     rows = ("dense-pooled-ssft-learned__llama-ssft", "dense__llama")
     more = dataclasses.replace(plan.retrieval, seeds=2)
-    run_generation("table2", dataclasses.replace(plan, retrieval=more, rows=rows))
+    run_reading_table(READINGS["table2"], dataclasses.replace(plan, retrieval=more, rows=rows))
     found = readings_of(bench.out / "reading" / "ruleqa-i" / "balanced")
     assert [record["seed"] for record in found[rows[0]].records] == [0, 1]
     assert len(found[rows[1]].records) == 1, "nothing of it is fine-tuned"
@@ -208,7 +203,7 @@ def test_seeds_are_of_what_is_fine_tuned(plan: GenerationPlan, bench: Bench) -> 
 
 
 def test_the_hybrid_weight_is_that_of_held_out_queries_or_none(
-    bench: Bench, plan: GenerationPlan, results: dict[str, Result]
+    bench: Bench, plan: ReadingPlan, results: dict[str, Result]
 ) -> None:
     for name in ("dense-guided-rgft-learned__hybrid", "bm25-guided-learned__hybrid"):
         weight = tuned_weight(bench, reading_row(name), plan.readers)
@@ -248,10 +243,10 @@ def test_rows_are_compared_over_the_queries_of_both(results: dict[str, Result]) 
     _, same = bars_table({"ruleqa-i": {FT: part, "dense-pooled-ssft-learned__llama-ssft": part}})
     assert same[0]["p"] == 1.0
     _, pairs = pairs_table({"ruleqa-i": results})
-    assert [one["names"] for one in pairs] == [[ours, other] for ours, other, _ in PAIRS]
+    assert [one["names"] for one in pairs] == [[ours, other] for ours, other, _ in READING_PAIRS]
     table, rows = bars_table({"ruleqa-i": results})
-    undone = [name for name in LEARNED[:3] if results[name].mean(EM) == 0]
-    assert len(rows) == len(LEARNED) - 1 - len(undone)
+    undone = [name for name in LANGUAGE_MODELS[:3] if results[name].mean(EM) == 0]
+    assert len(rows) == len(LANGUAGE_MODELS) - 1 - len(undone)
     assert table.count("| ruleqa-i |") == len(rows)
     assert best_of({FT: part, "dense-pooled-ssft-learned__llama-ssft": part}) is part
     best, merits = best_of(results), []
@@ -263,15 +258,18 @@ def test_rows_are_compared_over_the_queries_of_both(results: dict[str, Result]) 
 
 
 def test_other_tables_and_figures_run_and_are_reported(
-    bench: Bench, plan: GenerationPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, plan: ReadingPlan, tmp_path: Path
 ) -> None:
-    for module in ("retrieval.matrix", "generation.matrix", "generation.figures"):
-        monkeypatch.setattr(f"benchmarks.experiments.{module}.BANKS", ("R1", "R2"))
-    monkeypatch.setattr("benchmarks.experiments.generation.matrix.DEPTHS", (1, 5))
-    for name in sorted(set(GENERATION) - {"table2"}):
-        run_generation(name, plan)
-    text = report_generation(bench.out, tmp_path)
-    for name, experiment in GENERATION.items():
+    depths, deeper = READINGS["figure3"].steps
+    steps = (dataclasses.replace(depths, top_k=(1, 5)), deeper)
+    tables = READINGS | {
+        "figure3": dataclasses.replace(READINGS["figure3"], steps=steps),
+        "figure5": dataclasses.replace(READINGS["figure5"], banks=("R1", "R2")),
+    }
+    for name in sorted(set(tables) - {"table2"}):
+        run_reading_table(tables[name], plan, baselines=name.startswith("table"))
+    text = report_generation(bench.out, tmp_path, tables=tables)
+    for name, experiment in READINGS.items():
         assert f"# {experiment.title}" in text
         stem = "reading" if name in RETRIEVAL else "table"
         assert (tmp_path / name / f"{stem}.md").read_text().startswith("# ")
@@ -281,7 +279,7 @@ def test_other_tables_and_figures_run_and_are_reported(
     kept = read_json(tmp_path / "table2" / "results.json")
     assert set(kept["baselines"]["ruleqa-i"]) == {one.name for one in BASELINES}
     assert {line["row"] for line in kept["against_baselines"]} >= {"RGFT + RGFT"}
-    for name in (name for name in GENERATION if name.startswith("table")):
+    for name in (name for name in READINGS if name.startswith("table")):
         stem = "reading" if name in RETRIEVAL else "table"
         rows = [
             line
@@ -300,29 +298,32 @@ def test_other_tables_and_figures_run_and_are_reported(
         "dense-guided-rgft-learned__hybrid-0",
         "bm25-guided-learned__hybrid-0",
     }
-    depths = read_json(tmp_path / "figure3" / "reading.json")
-    assert set(depths) == set(FIGURE3) and depths["bm25"]["k"] == [1, 5, 20]
-    assert depths["bm25"]["answer_in_documents"] == sorted(depths["bm25"]["answer_in_documents"])
+    curves = read_json(tmp_path / "figure3" / "reading.json")
+    assert len(curves) == 5 and curves["bm25"]["k"] == [1, 5, 20]
+    assert curves["bm25"]["answer_in_documents"] == sorted(curves["bm25"]["answer_in_documents"])
     crossed = read_json(tmp_path / "figure5" / "reading.json")
     assert np.array(crossed["gains"]).shape == (2, 2)
     assert "reader weak" in text and "(paper" not in text
 
 
-def test_rows_by_name_and_names_that_are_wrong(plan: GenerationPlan, tmp_path: Path) -> None:
+def test_rows_by_name_and_names_that_are_wrong(plan: ReadingPlan, tmp_path: Path) -> None:
     out = dataclasses.replace(plan.retrieval, out=tmp_path / "out")
     few = dataclasses.replace(plan, retrieval=out, rows=("dense__llama",))
-    run_generation("table2", few)
+    run_reading_table(READINGS["table2"], few)
     assert set(readings_of(out.out / "reading" / "ruleqa-i" / "balanced")) == {"dense__llama"}
     with pytest.raises(ConfigError, match="dense__llama"):
-        run_generation("table2", dataclasses.replace(few, rows=("dense__lama",)))
+        run_reading_table(READINGS["table2"], dataclasses.replace(few, rows=("dense__lama",)))
     with pytest.raises(DataError, match="no finished row"):
         report_generation(tmp_path)
-    read_row(plan.retrieval.bench("ruleqa-i"), few, "symbolic__symbolic", query_set="full")
+    read_row(
+        plan.retrieval.bench("ruleqa-i"),
+        reading_row("symbolic__symbolic"),
+        plan.readers,
+        query_set="full",
+    )
 
 
-def test_the_command(
-    plan: GenerationPlan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command(plan: ReadingPlan, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     retrieval = plan.retrieval
     common = ["--out", str(tmp_path / "out"), "--datasets", str(retrieval.datasets)]
     common += ["--benchmarks", "ruleqa-i", "--queries", "4"]

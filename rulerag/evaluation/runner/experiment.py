@@ -1,4 +1,4 @@
-"""One resumable runner: queries in batches through a pipeline, records on disk, metrics at the end.
+"""Whole experiments: queries in batches through a pipeline, records on disk, metrics at the end.
 
 The folder of a run::
 
@@ -51,8 +51,6 @@ from rulerag.types import Document, ScoredDocument
 if TYPE_CHECKING:
     from rulerag.ruleqa import RuleQADataset
     from rulerag.types import Answer, Query
-
-__all__ = ["AnsweringPipeline", "code_fingerprint", "run_experiment", "versions"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -354,7 +352,7 @@ def _ranking(row: Mapping[str, Any]) -> list[ScoredDocument]:
 @cache
 def code_fingerprint() -> str:
     """A fingerprint of every source file of the installed package, as this process found it."""
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     files = sorted(root.rglob("*.py"))
     return fingerprint_object(
         {path.relative_to(root).as_posix(): fingerprint_file(path) for path in files}

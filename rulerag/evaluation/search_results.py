@@ -11,33 +11,31 @@ import numpy.typing as npt
 
 from rulerag.arrays import Doubles, Ints
 from rulerag.errors import DataFormatError
-from rulerag.evaluation import AnswerMatcher, EntityMatcher
+from rulerag.evaluation.metrics import AnswerMatcher, EntityMatcher
 from rulerag.io import atomic_write
 from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Query, ScoredDocument
 
-__all__ = ["CUTOFFS", "DEPTH", "MEASURES", "Found", "means"]
-
-CUTOFFS = (1, 2, 5, 10, 50)
+SEARCH_CUTOFFS = (1, 2, 5, 10, 50)
 """The k of answer recall among the k best documents; up to 10 for the union."""
 DEPTH = 50
 """Documents kept of each query's best."""
 UNION_K = 10
 """Documents of each search of the union: the paper's k."""
-_WITHIN = tuple(k for k in CUTOFFS if k <= UNION_K)
+_WITHIN = tuple(k for k in SEARCH_CUTOFFS if k <= UNION_K)
 _KINDS = ("answer_recall", "entity_recall")
-MEASURES = frozenset(
+RETRIEVAL_MEASURES = frozenset(
     {
         "recall@10",
-        *(f"{kind}@{k}" for kind in _KINDS for k in CUTOFFS),
+        *(f"{kind}@{k}" for kind in _KINDS for k in SEARCH_CUTOFFS),
         *(f"{name}@{k}_union" for name in (*_KINDS, "documents") for k in _WITHIN),
     }
 )
-"""What :meth:`Found.measure` gives; a record that lacks one is measured again."""
+"""What :meth:`SearchResults.measure` gives; a record that lacks one is measured again."""
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResults:
     """The results of one retriever for n queries.
 
     Args:
@@ -58,7 +56,7 @@ class Found:
         best: Sequence[Sequence[ScoredDocument]],
         unions: Sequence[Sequence[ScoredDocument]] | None,
         row_of: Mapping[str, int],
-    ) -> Found:
+    ) -> SearchResults:
         """From the lists of a retriever; plain retrieval has no union but its first ten.
 
         Args:
@@ -95,7 +93,7 @@ class Found:
             )
 
     @classmethod
-    def load(cls, path: str | Path) -> Found:
+    def load(cls, path: str | Path) -> SearchResults:
         """Read what :meth:`save` wrote.
 
         Raises:
@@ -152,7 +150,7 @@ class Found:
                 judged[place] = len(ten & wanted.keys()) / len(wanted)
         values: dict[str, Doubles] = {}
         for kind, name in enumerate(_KINDS):
-            for k in CUTOFFS:
+            for k in SEARCH_CUTOFFS:
                 values[f"{name}@{k}"] = (first[kind] <= k).astype(float)
             for k in _WITHIN:
                 values[f"{name}@{k}_union"] = (deepest[kind] <= k).astype(float)
@@ -168,7 +166,7 @@ class Found:
         return self.union[part], self.depth[part]
 
 
-def means(values: Mapping[str, Doubles]) -> dict[str, float]:
+def mean_columns(values: Mapping[str, Doubles]) -> dict[str, float]:
     """The mean of every measure over the queries that have a value."""
     return {
         name: float(np.nanmean(column)) if not np.isnan(column).all() else float("nan")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.experiments.generation.rows import PAIRS as READING_PAIRS
-from benchmarks.experiments.generation.rows import reading_row
-from benchmarks.experiments.retrieval.rows import PAIRS, row
+from benchmarks.experiments.matrix.rows import PAIRS, READING_PAIRS, reading_row, row
 from rulerag.assembly.presets import method
 from rulerag.composition.config import Config
 from rulerag.retrieval.guided.merging.control import PooledRetriever

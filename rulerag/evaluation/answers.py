@@ -1,4 +1,4 @@
-"""What is measured of answers, one value a query: matches, overlaps, what the reader saw."""
+"""Measures of answers, one value a query: matches, overlaps, what the generator saw."""
 
 from __future__ import annotations
 
@@ -7,26 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.evaluation import AnswerMatcher, EntityMatcher
+from rulerag.evaluation.metrics import AnswerMatcher, EntityMatcher
 from rulerag.ruleqa import RuleQADataset
 from rulerag.rules import Rule
 from rulerag.text import NameFinder, best_token_f1, character_f1, exact_match, lenient_match
 from rulerag.types import GenerationRequest, Query
 
-__all__ = [
-    "CHARACTERS",
-    "EM",
-    "F1",
-    "LENIENT",
-    "MEASURES",
-    "entity_names",
-    "of_answers",
-    "of_reads",
-]
-
 EM, F1 = "exact_match", "token_f1"
 LENIENT, CHARACTERS = "lenient_match", "character_f1"
-MEASURES = frozenset({EM, F1, LENIENT, CHARACTERS, "entity_in_documents"})
+READING_MEASURES = frozenset({EM, F1, LENIENT, CHARACTERS, "entity_in_documents"})
 """What a record of a reading has; one that lacks some is measured again from its answers."""
 
 Columns = dict[str, npt.NDArray[np.float64]]
@@ -46,14 +35,14 @@ def entity_names(dataset: RuleQADataset) -> NameFinder:
     return NameFinder(named.union(*(query.answers for query in queries)))
 
 
-def of_answers(queries: Sequence[Query], texts: Sequence[str], names: NameFinder) -> Columns:
+def answer_columns(queries: Sequence[Query], texts: Sequence[str], names: NameFinder) -> Columns:
     """Exact match and token F1, lenient exact match and character F1; all of shape (n,).
 
     Character F1 is against one answer, the first, as RuleRAG's published evaluator takes it.
 
     Args:
-        queries: what was asked.
-        texts: what was answered; empty for no answer.
+        queries: in order.
+        texts: an answer each; empty for no answer.
         names: of the dataset's entities.
     """
     pairs = list(zip(queries, texts, strict=True))
@@ -68,18 +57,18 @@ def of_answers(queries: Sequence[Query], texts: Sequence[str], names: NameFinder
     }
 
 
-def of_reads(
+def reading_columns(
     requests: Sequence[GenerationRequest], texts: Sequence[str], dataset: RuleQADataset
 ) -> Columns:
-    """What :func:`of_answers` gives, and whether the reader saw an answer, as text and as entity.
+    """What :func:`answer_columns` gives, and whether an answer was shown, as text and as entity.
 
     Args:
-        requests: what the reader was given.
-        texts: what it answered.
+        requests: what was read.
+        texts: an answer each.
         dataset: whose documents these are.
     """
     queries = [request.query for request in requests]
-    columns = of_answers(queries, texts, entity_names(dataset))
+    columns = answer_columns(queries, texts, entity_names(dataset))
     matchers: dict[str, AnswerMatcher | EntityMatcher] = {
         "in_documents": AnswerMatcher(),
         "entity_in_documents": EntityMatcher(dataset.labels["entities"]),
