@@ -16,12 +16,9 @@ from typing import Any
 from tqdm import tqdm
 
 from benchmarks.common.folders import shared_folder
-from benchmarks.link_prediction.command import run
-from benchmarks.link_prediction.options import parser as link_prediction
 from rulerag.console import guarded
+from rulerag.evaluation.link_prediction import LinkPredictionSettings, evaluate_links
 from rulerag.io import prepare_folder, read_json, write_json, write_text
-
-__all__ = ["GRAPHS", "LENGTHS", "LIMIT", "main", "measure", "table"]
 
 GRAPHS = ("icews14_forecasting", "yago", "wiki")
 LENGTHS = ("1", "1,2", "1,2,3")
@@ -31,17 +28,19 @@ _METRICS = ("mrr", "hits@1", "hits@10", "reached")
 Row = dict[str, Any]
 
 
-def measure(graph: str, lengths: str, *more: str) -> Row:
-    """One row: what ``benchmarks.link_prediction`` writes into ``metrics.json``.
+def measure(graph: str, lengths: str, **more: Any) -> Row:
+    """One row: what ``rulerag link-prediction`` writes into ``metrics.json``.
 
     Args:
         graph: a graph folder's name.
         lengths: body lengths, comma-separated.
-        more: further arguments of ``benchmarks.link_prediction``.
+        more: further settings.
     """
-    asked = ["--miner", "tlogic", "--lengths", lengths, "--split", "valid", "--limit", str(LIMIT)]
-    arguments = [str(shared_folder("data", graph)), *asked, "--quiet", *more]
-    row = run(link_prediction(None).parse_args(arguments))
+    counts = tuple(int(length) for length in lengths.split(","))
+    settings = LinkPredictionSettings(
+        **{"lengths": counts, "split": "valid", "limit": LIMIT, **more}
+    )
+    row = evaluate_links(shared_folder("data", graph), miner="tlogic", settings=settings)
     # The peak is the whole process's, and other rows have run in it.
     del row["peak_memory_mb"]
     return row
@@ -79,18 +78,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--out benchmarks/results/temporal-lengths",
     )
     parser.add_argument("--out", type=Path, required=True, help="a folder for table.md and rows")
+    parser.add_argument("--graphs", nargs="+", default=GRAPHS, metavar="GRAPH", help="these alone")
+    parser.add_argument(
+        "--lengths", nargs="+", default=LENGTHS, metavar="LENGTHS", help="body lengths, as 1,2,3"
+    )
     parser.add_argument("--again", action="store_true", help="measure rows that are there, too")
     arguments = parser.parse_args(argv)
-    return guarded(lambda: _main(prepare_folder(arguments.out), arguments.again))
+    return guarded(
+        lambda: _main(
+            prepare_folder(arguments.out), arguments.graphs, arguments.lengths, arguments.again
+        )
+    )
 
 
-def _main(out: Path, again: bool) -> None:
-    tasks = [(graph, lengths) for graph in GRAPHS for lengths in LENGTHS]
+def _main(out: Path, graphs: Sequence[str], lengths: Sequence[str], again: bool) -> None:
+    tasks = [(graph, one) for graph in graphs for one in lengths]
     files = {task: out / f"{task[0]}-{task[1].replace(',', '_')}.json" for task in tasks}
     missing = [task for task in tasks if again or not files[task].exists()]
     if missing:
         # Compiled kernels are loaded once: by no row, or the first would be the slowest.
-        measure(missing[0][0], LENGTHS[-1], "--limit", "1", "--num-walks", "1")
+        measure(missing[0][0], max(lengths, key=len), limit=1, num_walks=1)
     for task in tqdm(missing, "rows", unit="row", disable=not missing):
         write_json(files[task], measure(*task))
     text = table([(*task, read_json(files[task])) for task in tasks])

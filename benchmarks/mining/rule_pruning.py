@@ -25,10 +25,15 @@ import numpy as np
 from tqdm import tqdm
 
 from benchmarks.common.folders import shared_folder
-from benchmarks.link_prediction.command import evaluate
-from benchmarks.link_prediction.ranks import Prior, Queries, measures, queries_of
 from rulerag.console import guarded
 from rulerag.evaluation import versions
+from rulerag.evaluation.link_prediction import (
+    Prior,
+    Queries,
+    measures,
+    queries_of,
+    rank_all,
+)
 from rulerag.io import atomic_write, fingerprint_object, prepare_folder, read_json, write_json
 from rulerag.kg import KnowledgeGraph
 from rulerag.mining.amie import AmieMiner
@@ -81,7 +86,7 @@ class _Bench:
             application = TemporalApplication(bank, list(self.graph.splits.values()))
         else:
             application = StaticApplication(bank, [self.graph.train], aggregate=aggregate)
-        ranks = evaluate(application, self.queries, self.prior, len(self.graph.entities))
+        ranks = rank_all(application, self.queries, self.prior, len(self.graph.entities))
         found = measures(ranks)
         seconds = round(time.process_time() - started, 2)
         row: Row = {"rules": len(bank), "cpu_seconds": seconds}

@@ -18,9 +18,14 @@ from typing import Any
 
 from benchmarks.common.folders import shared_folder
 from benchmarks.common.process_cost import in_fresh_process
-from benchmarks.link_prediction.command import evaluate, load_rules
-from benchmarks.link_prediction.ranks import Prior, measures, queries_of
 from rulerag.console import guarded
+from rulerag.evaluation.link_prediction import (
+    Prior,
+    load_rules,
+    measures,
+    queries_of,
+    rank_all,
+)
 from rulerag.kg import KnowledgeGraph
 from rulerag.mining.inference import TemporalApplication
 from rulerag.mining.temporal import TLogicMiner
@@ -60,7 +65,7 @@ def _child(task: str, name: str) -> Row:
     application = TemporalApplication(bank, list(graph.splits.values()))
     queries = queries_of(graph.test, list(graph.splits.values()))
     prior = Prior.of(graph.train)
-    ranks = evaluate(application, queries, prior, len(graph.entities), where="unreached")
+    ranks = rank_all(application, queries, prior, len(graph.entities), where="unreached")
     seconds = time.process_time() - started
     found = {key: round(value, 6) for key, value in measures(ranks).items() if "mrr" in key}
     return {"rules": len(bank), "task_cpu": seconds, "queries": len(queries), **found}

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.link_prediction import temporal_lengths
 from benchmarks.link_prediction.temporal_lengths import main
 
 
@@ -25,14 +24,13 @@ def relays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             lines += ["\t".join(map(str, fact)) + "\n" for fact in facts]
         (folder / f"{name}.txt").write_text("".join(lines))
     monkeypatch.setenv("RULERAG_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr(temporal_lengths, "GRAPHS", ("relays",))
-    monkeypatch.setattr(temporal_lengths, "LENGTHS", ("1", "1,2"))
 
 
 @pytest.mark.usefixtures("relays")
 def test_rows_are_measured_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
-    assert main(["--out", str(out)]) == 0
+    command = ["--out", str(out), "--graphs", "relays", "--lengths", "1", "1,2"]
+    assert main(command) == 0
     short, long = (json.loads((out / f"relays-{end}.json").read_text()) for end in ("1", "1_2"))
     assert short["config"]["split"] == long["config"]["split"] == "valid"
     assert (short["config"]["lengths"], long["config"]["lengths"]) == ([1], [1, 2])
@@ -45,21 +43,18 @@ def test_rows_are_measured_once(tmp_path: Path, capsys: pytest.CaptureFixture[st
     (out / "relays-1_2.json").write_text(json.dumps(long))
     (out / "relays-1.json").unlink()
     capsys.readouterr()
-    assert main(["--out", str(out)]) == 0
+    assert main(command) == 0
     text = capsys.readouterr().out
     assert text == (out / "table.md").read_text()
     assert f"| relays | 1 | {short['num_rules']} | {100 * short['metrics']['mrr']:.2f} |" in text
     assert "| relays | 1,2 | 123,456 |" in text
     assert "python -m benchmarks.link_prediction.temporal_lengths" in text
 
-    assert main(["--out", str(out), "--again"]) == 0
+    assert main([*command, "--again"]) == 0
     assert json.loads((out / "relays-1_2.json").read_text())["num_rules"] != 123456
 
 
 @pytest.mark.usefixtures("relays")
-def test_a_missing_graph_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(temporal_lengths, "GRAPHS", ("relay",))
-    assert main(["--out", str(tmp_path / "out")]) == 2
+def test_a_missing_graph_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--out", str(tmp_path / "out"), "--graphs", "relay"]) == 2
     assert "RULERAG_DATA" in capsys.readouterr().err

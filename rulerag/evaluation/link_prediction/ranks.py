@@ -20,9 +20,6 @@ from rulerag.kg import FactTable
 from rulerag.mining.inference import Candidates
 from rulerag.mining.runtime import compiled
 
-__all__ = ["PRIORS", "Prior", "Queries", "Ranks", "measures", "queries_of", "rank_answers"]
-
-
 PRIORS = ("none", "unreached", "everywhere")
 """Where the frequency of an answer with a relation counts: nowhere; in queries without any
 candidate (TLogic's baseline); or there, between ties, and behind all candidates."""
