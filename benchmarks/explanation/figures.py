@@ -218,6 +218,7 @@ def make(
     reader: Generator | None = None,
     label: str = "",
     limit: int | None = None,
+    sources: int = 4,
 ) -> dict[str, Any]:
     """Make one figure: its numbers, and its plot where that is possible.
 
@@ -228,13 +229,14 @@ def make(
         reader: what answers; the extractive reader by default.
         label: told in the names of the files, with a reader of one's own.
         limit: only the first so many questions.
+        sources: of Figure 6a.
 
     Raises:
         DataError: HotpotQA is needed and not there.
     """
     start = time.perf_counter()
     if name == "6a":
-        result, label = figure_6a(), ""
+        result, label = figure_6a(sources), ""
     else:
         found = sentence_questions(data or Path("hotpotqa"), most=MOST_SENTENCES)
         questions = list(itertools.islice(found, limit))
@@ -268,6 +270,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--generator", type=Path, help="a YAML file with a section generator")
     parser.add_argument("--cache", type=Path, help="what that generator answered, to go on from")
     parser.add_argument("--limit", type=int, help="only the first N questions")
+    parser.add_argument(
+        "--sources", type=int, default=4, choices=(1, 2, 3, 4), help="of figure 6a (4)"
+    )
     given = parser.parse_args(arguments)
     names = FIGURES if "all" in given.figures else tuple(given.figures)
     if unknown := [name for name in names if name not in FIGURES]:
@@ -284,7 +289,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 reader = CachedGenerator(generator_of(given.generator), cache)
                 label = given.generator.stem
             for name in names:
-                options = {"reader": reader, "label": label, "limit": given.limit}
+                options = {
+                    "reader": reader,
+                    "label": label,
+                    "limit": given.limit,
+                    "sources": given.sources,
+                }
                 _show(make(name, given.data, given.out, **options))
     except RuleRAGError as error:
         print(error, file=sys.stderr)

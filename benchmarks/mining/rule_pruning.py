@@ -92,10 +92,10 @@ class _Bench:
         row: Row = {"rules": len(bank), "cpu_seconds": seconds}
         return row | {key: round(found[key], 6) for key in _METRICS}
 
-    def tasks(self) -> Iterator[tuple[str, Callable[[], Row]]]:
+    def tasks(self, budgets: Sequence[int]) -> Iterator[tuple[str, Callable[[], Row]]]:
         """Every row by name: ``score/n`` for the best n, ``prune/…`` for whole banks."""
         for score in SCORES:
-            for budget in BUDGETS:
+            for budget in budgets:
                 yield f"{score}/{budget}", partial(self._best, score, budget)
         for aggregate in self.aggregates:
             for name, pruned in self._pruned():
@@ -120,7 +120,7 @@ class _Bench:
         yield "covered", lambda: prune_covered(self.bank, train)
 
 
-def run(name: str, out: Path, limit: int | None = None) -> Row:
+def run(name: str, out: Path, limit: int | None = None, budgets: Sequence[int] = BUDGETS) -> Row:
     """Measure one graph, or what is missing of it; the content of ``OUT/GRAPH.json``."""
     path = out / f"{name}.json"
     bench = _Bench.of(name, limit)
@@ -135,18 +135,18 @@ def run(name: str, out: Path, limit: int | None = None) -> Row:
             "state": state,
             "rows": {},
         }
-    tasks = [(key, work) for key, work in bench.tasks() if key not in found["rows"]]
+    tasks = [(key, work) for key, work in bench.tasks(budgets) if key not in found["rows"]]
     for key, work in tqdm(tasks, name, unit=" banks", disable=not tasks):
         found["rows"][key] = work()
         write_json(path, found)
     return found
 
 
-def _means(found: dict[str, Row], metric: str) -> dict[str, list[float]]:
+def _means(found: dict[str, Row], metric: str, budgets: Sequence[int]) -> dict[str, list[float]]:
     """Mean over budgets by score, one value for each graph."""
     return {
         score: [
-            sum(result["rows"][f"{score}/{n}"][metric] for n in BUDGETS) / len(BUDGETS)
+            sum(result["rows"][f"{score}/{n}"][metric] for n in budgets) / len(budgets)
             for result in found.values()
         ]
         for score in SCORES
@@ -160,21 +160,21 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def _budget_table(result: Row, metric: str) -> str:
+def _budget_table(result: Row, metric: str, budgets: Sequence[int]) -> str:
     rows = result["rows"]
-    best = {n: max(rows[f"{s}/{n}"][metric] for s in SCORES) for n in BUDGETS}
+    best = {n: max(rows[f"{s}/{n}"][metric] for s in SCORES) for n in budgets}
     cells = []
     for score in SCORES:
         line = [score]
-        for n in BUDGETS:
+        for n in budgets:
             value = rows[f"{score}/{n}"][metric]
             text = f"{100 * value:.2f}"
             line.append(f"**{text}**" if value == best[n] else text)
         cells.append(line)
-    return _table(["score", *(f"n = {n}" for n in BUDGETS)], cells)
+    return _table(["score", *(f"n = {n}" for n in budgets)], cells)
 
 
-def render(found: dict[str, Row]) -> str:
+def render(found: dict[str, Row], budgets: Sequence[int] = BUDGETS) -> str:
     """The results as Markdown, per cent."""
     parts = [
         "# Rule pruning on validation queries",
@@ -188,7 +188,7 @@ def render(found: dict[str, Row]) -> str:
         "",
     ]
     for metric, words in (("mrr", "MRR"), ("hits@10", "answer in the first ten")):
-        values = _means(found, metric)
+        values = _means(found, metric, budgets)
         rows = [
             [s, *(f"{100 * x:.2f}" for x in v), f"{100 * sum(v) / len(v):.2f}"]
             for s, v in sorted(values.items(), key=lambda item: -sum(item[1]) / len(item[1]))
@@ -202,7 +202,7 @@ def render(found: dict[str, Row]) -> str:
             ("hits@10", "Answer in the first ten"),
             ("reached", "Answer reached by some rule"),
         ):
-            parts += [words + ":", "", _budget_table(result, metric), ""]
+            parts += [words + ":", "", _budget_table(result, metric, budgets), ""]
         rows = [
             [
                 f"{key.split('/')[1]} ({key.split('/')[2]})",
@@ -242,12 +242,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         default=3000,
         help="validation facts of each graph at most, evenly spaced (default 3000; 0: all)",
     )
+    parser.add_argument(
+        "--budgets", type=int, nargs="+", default=list(BUDGETS), help="rules of a head, at most"
+    )
     given = parser.parse_args(argv)
 
     def work() -> None:
         out = prepare_folder(given.out)
-        found = {name: run(name, out, given.limit or None) for name in given.graphs or GRAPHS}
-        text = render(found)
+        found = {
+            name: run(name, out, given.limit or None, given.budgets)
+            for name in given.graphs or GRAPHS
+        }
+        text = render(found, given.budgets)
         with atomic_write(out / "table.md") as file:
             file.write(text)
         print(text)

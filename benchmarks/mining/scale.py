@@ -159,11 +159,18 @@ def exponents(rows: Sequence[Row]) -> dict[str, list[float]]:
     return found
 
 
-def run(out: Path, sizes: Sequence[int], *, again: bool = False, repeats: int = 1) -> Row:
+def run(
+    out: Path,
+    sizes: Sequence[int],
+    *,
+    miners: Sequence[str] = tuple(MINERS),
+    again: bool = False,
+    repeats: int = 1,
+) -> Row:
     """Measure what is missing, smallest worlds first; the content of ``OUT/scale.json``."""
     path = out / "scale.json"
     old: list[Row] = read_json(path)["rows"] if path.exists() and not again else []
-    wanted = [(name, size) for size in sizes for name in MINERS]
+    wanted = [(name, size) for size in sizes for name in miners]
     rows = [row for row in old if (row["miner"], row["size"]) in wanted]
     known = {(row["miner"], row["size"]) for row in rows}
     missing = [task for task in wanted if task not in known]
@@ -188,6 +195,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="a folder for tables, figures and the plot")
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="facts of worlds")
     parser.add_argument(
+        "--miners", nargs="+", default=list(MINERS), choices=MINERS, help="these alone"
+    )
+    parser.add_argument(
         "--repeats", type=int, default=1, help="runs of each; the least time counts"
     )
     parser.add_argument("--again", action="store_true", help="measure anew what is there")
@@ -200,7 +210,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def work() -> None:
         out = prepare_folder(given.out)
-        result = run(out, given.sizes, again=given.again, repeats=given.repeats)
+        result = run(
+            out, given.sizes, miners=given.miners, again=given.again, repeats=given.repeats
+        )
         print(write_reports(result, out))
 
     return guarded(work)

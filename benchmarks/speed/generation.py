@@ -161,6 +161,17 @@ def _template(kind: str, cases: Sequence[GenerationRequest]) -> PromptTemplate:
     return PromptTemplate.few_shot([Case.from_request(r, "Norland") for r in cases])
 
 
+def check_equal(answers: Sequence[str], expected: Sequence[str]) -> None:
+    """Refuse answers that are not those of the baseline.
+
+    Raises:
+        GenerationError: says how many differ.
+    """
+    differ = sum(one != other for one, other in zip(answers, expected, strict=True))
+    if differ:
+        raise GenerationError(f"{differ} of {len(expected)} answers differ")
+
+
 def measure(
     kind: str,
     asked: Sequence[GenerationRequest],
@@ -205,9 +216,7 @@ def measure(
         template.read(tokenizer.decode(tokens, skip_special_tokens=True), asked[n])
         for n, tokens in zip(chosen, written, strict=True)
     ]
-    differ = sum(answers[n] != text for n, text in zip(chosen, expected, strict=True))
-    if differ:
-        raise GenerationError(f"{differ} of {len(chosen)} answers differ")
+    check_equal([answers[n] for n in chosen], expected)
     one, batched = (middle - started) / len(chosen), (ended - middle) / len(asked)
     lengths = [len(ids) for ids in tokenizer(texts)["input_ids"]]
     return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -241,20 +242,17 @@ def test_saving_again_replaces_what_stood_there(folder: Path) -> None:
     assert not list(folder.glob(".part-*"))
 
 
-def test_a_save_that_fails_leaves_no_folder_that_looks_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stop(folder: Path, files: object) -> dict[str, dict[str, str | int]]:
-        (folder / "corpus.jsonl").write_text("half")
+def test_a_save_that_fails_leaves_no_folder_that_looks_whole(tmp_path: Path) -> None:
+    def stopped() -> Iterator[str]:
+        yield "half"
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rulerag.ruleqa.dataset._write", stop)
     with pytest.raises(KeyboardInterrupt):
-        make_dataset().save(tmp_path / "toy")
+        make_dataset().save(tmp_path / "toy", beside={"README.md": stopped()})
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "toy").mkdir()
     with pytest.raises(KeyboardInterrupt):
-        make_dataset().save(tmp_path / "toy")
+        make_dataset().save(tmp_path / "toy", beside={"README.md": stopped()})
     assert list((tmp_path / "toy").iterdir()) == []
     with pytest.raises(DataFormatError, match="no complete dataset"):
         RuleQADataset.load(tmp_path / "toy")

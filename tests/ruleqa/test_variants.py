@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-import rulerag.ruleqa.builder as ruleqa
 from benchmarks.ruleqa.__main__ import main
 from rulerag.errors import ConfigError, DataError
 from rulerag.io import read_json
@@ -274,31 +274,22 @@ def test_every_option_reaches_the_builder(world: Path, tmp_path: Path) -> None:
     assert set(chosen) | others == set(RuleQASettings.__dataclass_fields__)
 
 
-def test_an_interrupted_build_leaves_nothing_and_runs_again(
-    world: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_an_interrupted_save_keeps_the_dataset_that_was_there(
+    graphs: dict[str, KnowledgeGraph], tmp_path: Path
 ) -> None:
-    def stop(*parts: object) -> None:
+    def stopped() -> Iterator[str]:
+        yield "half"
         raise KeyboardInterrupt
 
+    first, other = make(graphs, "temporal"), make(graphs, "temporal", num_queries=20)
     out = tmp_path / "out"
-    with monkeypatch.context() as patch:
-        patch.setattr(ruleqa, "ceilings", stop)  # late: everything is computed, nothing written
-        assert main(command(world, out)) == 130
-        assert not out.exists()
-    with monkeypatch.context() as patch:
-        patch.setattr("rulerag.ruleqa.dataset._write", stop)
-        assert main(command(world, out)) == 130
-        assert not out.exists()
-    assert "run the same command again" in capsys.readouterr().err
-    assert main(command(world, out)) == 0
-    first = RuleQADataset.load(out)
-    with monkeypatch.context() as patch:
-        patch.setattr(ruleqa, "ceilings", stop)
-        assert main(command(world, out, "--seed", "1")) == 130
-    assert RuleQADataset.load(out).fingerprint == first.fingerprint  # the old one still stands
+    with pytest.raises(KeyboardInterrupt):
+        first.save(out, beside={"README.md": stopped()})
+    assert not out.exists()
+    first.save(out)
+    with pytest.raises(KeyboardInterrupt):
+        other.save(out, beside={"README.md": stopped()})
+    assert RuleQADataset.load(out).fingerprint == first.fingerprint != other.fingerprint
 
 
 def test_bad_input_is_refused_in_one_line(

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ from benchmarks.explanation import figures
 from benchmarks.explanation.hotpotqa import SentenceQuestion, sentence_questions
 from benchmarks.explanation.reader import ExtractiveReader
 from rulerag.explanation.probing.cache import AnswerCache
+from rulerag.io import write_jsonl
 from rulerag.types import Document, GenerationRequest, Query
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -118,14 +118,24 @@ def test_hotpotqa_gives_questions_with_three_facts(graph_folder: Callable[[str],
 
 
 def test_the_figures_take_the_generator_of_a_config(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     more = (*QUESTION.sentences, ("Oslo", 0, "Oslo is old."), ("Oslo", 1, "It is a port."))
-    question = replace(QUESTION, sentences=more)
-    monkeypatch.setattr(figures, "sentence_questions", lambda *_, **__: iter([question] * 2))
+    context: dict[str, list[str]] = {}
+    for title, number, text in sorted(more):
+        context.setdefault(title, [""] * number).append(text)
+    row = {
+        "_id": QUESTION.id,
+        "question": QUESTION.question,
+        "answer": QUESTION.answer,
+        "supporting_facts": [[title, number] for title, number, _ in more[:3]],
+        "context": list(context.items()),
+    }
+    write_jsonl(tmp_path / "test.jsonl", [row, row])
     file, cache = tmp_path / "nano.yaml", tmp_path / "answers.sqlite"
     file.write_text("generator: {type: huggingface, model: rulerag-nano-llama}\n")
     command = ["4", "--generator", str(file), "--out", str(tmp_path), "--limit", "1"]
+    command += ["--data", str(tmp_path)]
     figures.main([*command, "--cache", str(cache)])
     result = json.loads((tmp_path / "figure_4-nano.json").read_text())
     assert (result["reader"], result["questions"]) == ("nano", 1)
@@ -146,13 +156,11 @@ def test_the_figures_take_the_generator_of_a_config(
 
 
 def test_one_command_writes_numbers_and_a_plot(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(figures, "figure_6a", lambda: {"figure": "6a", "rows": small["rows"]})
-    small = json.loads((RESULTS / "figure_6a.json").read_text(encoding="utf-8"))
-    figures.main(["6a", "--out", str(tmp_path)])
+    figures.main(["6a", "--out", str(tmp_path), "--sources", "3"])
     assert "visited_mean" in capsys.readouterr().out
-    assert json.loads((tmp_path / "figure_6a.json").read_text())["figure"] == "6a"
+    assert json.loads((tmp_path / "figure_6a.json").read_text())["assignments"] == 2**8
     if (tmp_path / "figure_6a.png").exists():
         assert (tmp_path / "figure_6a.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(SystemExit) as stopped:

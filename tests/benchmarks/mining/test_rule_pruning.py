@@ -14,12 +14,10 @@ from rulerag.io import read_json, write_json
 def test_rows_stand_in_a_file_and_are_not_made_twice(
     graph_folder: Callable[[str], Path],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     graph_folder("umls")
-    monkeypatch.setattr(rule_pruning, "BUDGETS", (1, 100_000))
-    command = ["umls", "--out", str(tmp_path), "--limit", "40"]
+    command = ["umls", "--out", str(tmp_path), "--limit", "40", "--budgets", "1", "100000"]
     assert rule_pruning.main(command) == 0
     found = read_json(tmp_path / "umls.json")
     rows = found["rows"]

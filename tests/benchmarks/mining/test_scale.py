@@ -37,11 +37,10 @@ def test_exponents_compare_time_with_joins() -> None:
 
 
 def test_rows_and_reports_of_a_small_world(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr(scale_mining, "MINERS", {"tlogic-1": "temporal"})
-    command = ["--out", str(tmp_path), "--sizes", "1000"]
+    command = ["--out", str(tmp_path), "--sizes", "1000", "--miners", "tlogic-1"]
     assert scale_mining.main(command) == 0
     (row,) = read_json(tmp_path / "scale.json")["rows"]
     assert row["miner"] == "tlogic-1" and row["planted_found"] > 0
