@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
 from pathlib import Path
 
 import pytest
@@ -12,14 +12,27 @@ from rulerag.io import read_json, write_json
 
 
 def test_rows_stand_in_a_file_and_are_not_made_twice(
-    graph_folder: Callable[[str], Path],
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    graph_folder("umls")
-    command = ["umls", "--out", str(tmp_path), "--limit", "40", "--budgets", "1", "100000"]
+    rng, folder = random.Random(1), tmp_path / "data" / "world"
+    folder.mkdir(parents=True)
+    # Neighbours on a ring, by four relations that often go together: many rules of each head.
+    facts = [
+        (f"e{n}", f"r{r}", f"e{(n + step) % 120}")
+        for n in range(120)
+        for step in (1, 2)
+        for r in range(4)
+        if rng.random() < 0.7
+    ]
+    rng.shuffle(facts)
+    for name, part in (("train", facts[:560]), ("valid", facts[560:600]), ("test", facts[600:])):
+        (folder / f"{name}.txt").write_text("".join("\t".join(fact) + "\n" for fact in part))
+    monkeypatch.setenv("RULERAG_DATA", str(tmp_path / "data"))
+    command = ["world", "--out", str(tmp_path), "--limit", "40", "--budgets", "1", "100000"]
     assert rule_pruning.main(command) == 0
-    found = read_json(tmp_path / "umls.json")
+    found = read_json(tmp_path / "world.json")
     rows = found["rows"]
     assert found["num_queries"] == 80 and found["split"] == "valid"
     assert len(rows) == len(rule_pruning.SCORES) * 2 + 8
@@ -32,7 +45,7 @@ def test_rows_stand_in_a_file_and_are_not_made_twice(
     assert "| product |" in table and table in capsys.readouterr().out
     rows["product/1"]["mrr"] = 0.5
     del rows["confidence/1"]
-    write_json(tmp_path / "umls.json", found)
+    write_json(tmp_path / "world.json", found)
     assert rule_pruning.main(command) == 0
-    again = read_json(tmp_path / "umls.json")["rows"]
+    again = read_json(tmp_path / "world.json")["rows"]
     assert again["product/1"]["mrr"] == 0.5 and "confidence/1" in again

@@ -96,12 +96,33 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReadingPlan]:
         yield ReadingPlan(retrieval, readers, (weak,))
 
 
+FEW = (
+    "none__llama",
+    "dense__llama",
+    "dense-guided__llama",
+    "dense-guided__llama-guided",
+    "dense-pooled-ssft-learned__llama-ssft",
+    FT,
+    "bm25-guided__symbolic",
+    "symbolic__symbolic",
+    "bm25-guided-learned__hybrid",
+)
+"""One row of each kind."""
+
+
 @pytest.fixture(scope="module")
 def bench(plan: ReadingPlan) -> Bench:
+    """With some rows of Table 2."""
+    run_reading_table(READINGS["table2"], dataclasses.replace(plan, rows=FEW), baselines=True)
+    return plan.retrieval.bench("ruleqa-i")
+
+
+@pytest.fixture(scope="module")
+def whole(bench: Bench, plan: ReadingPlan) -> Bench:
     """With every row of Table 2."""
     for name in ("table2", "table2-full"):
         run_reading_table(READINGS[name], plan, baselines=True)
-    return plan.retrieval.bench("ruleqa-i")
+    return bench
 
 
 @pytest.fixture
@@ -110,9 +131,11 @@ def results(bench: Bench) -> dict[str, Result]:
 
 
 def test_every_row_has_its_experiment_file_and_the_papers_figures() -> None:
-    for row in (*READING, *OTHERS):
+    names = list(PAPER_BEST_EM)
+    for number, row in enumerate((*READING, *OTHERS)):
+        turn = names[number % len(names)]  # one each: reading a method takes a while
+        assert method(row.name, turn)["metadata.benchmark"] == turn
         for benchmark, best in PAPER_BEST_EM.items():
-            assert method(row.name, benchmark)["metadata.benchmark"] == benchmark
             if row.paper:
                 assert 0 <= (paper_value(row.paper, benchmark, "em") or 0) <= best
                 assert paper_value(row.paper, benchmark, "token_f1") is not None
@@ -129,9 +152,9 @@ def test_every_row_has_its_experiment_file_and_the_papers_figures() -> None:
     assert set(RETRIEVAL) - {"table2-retrieval"} <= set(READINGS)
 
 
-def test_table_2_has_every_row_and_asks_every_learned_row_the_same(
-    results: dict[str, Result],
-) -> None:
+@pytest.mark.slow
+def test_table_2_has_every_row_and_asks_every_learned_row_the_same(whole: Bench) -> None:
+    results = readings_of(whole.out / "reading" / "ruleqa-i" / "balanced")
     assert {row.name for row in READING} <= set(results)
     asked = {name: results[name].values[0]["places"].tolist() for name in LANGUAGE_MODELS}
     assert len(set(map(tuple, asked.values()))) == 1 and len(asked[FT]) == 8
@@ -205,7 +228,7 @@ def test_seeds_are_of_what_is_fine_tuned(plan: ReadingPlan, bench: Bench) -> Non
 def test_the_hybrid_weight_is_that_of_held_out_queries_or_none(
     bench: Bench, plan: ReadingPlan, results: dict[str, Result]
 ) -> None:
-    for name in ("dense-guided-rgft-learned__hybrid", "bm25-guided-learned__hybrid"):
+    for name in (name for name in results if name.endswith("__hybrid")):
         weight = tuned_weight(bench, reading_row(name), plan.readers)
         kept = read_json(bench.out / "reading" / "ruleqa-i" / "weights" / f"{name}-0.json")
         found = {float(key): value for key, value in kept["exact_match"].items()}
@@ -243,10 +266,13 @@ def test_rows_are_compared_over_the_queries_of_both(results: dict[str, Result]) 
     _, same = bars_table({"ruleqa-i": {FT: part, "dense-pooled-ssft-learned__llama-ssft": part}})
     assert same[0]["p"] == 1.0
     _, pairs = pairs_table({"ruleqa-i": results})
-    assert [one["names"] for one in pairs] == [[ours, other] for ours, other, _ in READING_PAIRS]
+    assert [one["names"] for one in pairs] == [
+        [ours, other] for ours, other, _ in READING_PAIRS if {ours, other} <= results.keys()
+    ]
     table, rows = bars_table({"ruleqa-i": results})
-    undone = [name for name in LANGUAGE_MODELS[:3] if results[name].mean(EM) == 0]
-    assert len(rows) == len(LANGUAGE_MODELS) - 1 - len(undone)
+    models = [name for name in LANGUAGE_MODELS if name in results]
+    undone = [n for n in models if n in LANGUAGE_MODELS[:3] and results[n].mean(EM) == 0]
+    assert len(rows) == len(models) - 1 - len(undone)
     assert table.count("| ruleqa-i |") == len(rows)
     assert best_of({FT: part, "dense-pooled-ssft-learned__llama-ssft": part}) is part
     best, merits = best_of(results), []
@@ -257,8 +283,9 @@ def test_rows_are_compared_over_the_queries_of_both(results: dict[str, Result]) 
     assert told["ruleqa-i"]["same"] + len(told["ruleqa-i"]["exceptions"]) <= 55
 
 
+@pytest.mark.slow
 def test_other_tables_and_figures_run_and_are_reported(
-    bench: Bench, plan: ReadingPlan, tmp_path: Path
+    whole: Bench, plan: ReadingPlan, tmp_path: Path
 ) -> None:
     depths, deeper = READINGS["figure3"].steps
     steps = (dataclasses.replace(depths, top_k=(1, 5)), deeper)
@@ -268,7 +295,7 @@ def test_other_tables_and_figures_run_and_are_reported(
     }
     for name in sorted(set(tables) - {"table2"}):
         run_reading_table(tables[name], plan, baselines=name.startswith("table"))
-    text = report_generation(bench.out, tmp_path, tables=tables)
+    text = report_generation(whole.out, tmp_path, tables=tables)
     for name, experiment in READINGS.items():
         assert f"# {experiment.title}" in text
         stem = "reading" if name in RETRIEVAL else "table"
