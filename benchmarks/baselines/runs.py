@@ -62,7 +62,7 @@ _VERSION = 1
 
 
 def run_baselines(bench: Bench, query_set: str) -> list[dict[str, Any]]:
-    """Answer every query of a set by every baseline, unless the records stand; return these.
+    """Answer every query of a set by every baseline, unless the records are there; return these.
 
     Args:
         bench: the benchmark.
@@ -144,7 +144,7 @@ def _of_candidates(
 
 
 def baselines_of(folder: Path) -> dict[str, Result]:
-    """The baselines that stand in a folder of records, in the order of the tables."""
+    """The baselines in a folder of records, in the order of the tables."""
     found = {one.name: load_result(folder, one.name, one.title) for one in BASELINES}
     return {name: result for name, result in found.items() if result is not None}
 
@@ -195,7 +195,7 @@ def _summary(result: Result) -> dict[str, Any]:
 def _run(arguments: argparse.Namespace) -> None:
     names = arguments.benchmarks or list(GRAPHS)
     for name in names:
-        known_settings(name)  # a name that is wrong shall be told before any work
+        known_settings(name)  # a wrong name is an error before any work
         folder = arguments.datasets / name
         if not (folder / "manifest.json").exists():
             raise DataError(

@@ -38,7 +38,7 @@ class Bench:
         overrides: further changes of every training run, ``key=value``.
         isolate: run every row in a process of its own, which tells its peak memory.
         sample: so many of the queries at most, drawn by seed 0; all when 0.
-        variant: of the dataset, ``degenerate`` for example; its rows stand apart.
+        variant: of the dataset, ``degenerate`` for example; its rows are kept apart.
     """
 
     name: str
@@ -92,12 +92,12 @@ class Bench:
         return self.out / "checkpoints" / self.base[:8] / self.name / f"{method}-{seed}"
 
     def place(self, row: str, query_set: str, seed: int = 0, tag: str = "") -> Path:
-        """Where a row's record stands: a file name without its suffix."""
+        """The path of a row's record, without its suffix."""
         asked = self.variant or query_set
         return self.out / "rows" / self.name / asked / f"{row}{tag}-{seed}"
 
     def reading(self, row: str, query_set: str, seed: int = 0) -> Path:
-        """Where the record of a reading stands, without its suffix; ``row`` with its tags."""
+        """The path of the record of a reading, without its suffix; ``row`` with its tags."""
         return self.out / "reading" / self.name / (self.variant or query_set) / f"{row}-{seed}"
 
 

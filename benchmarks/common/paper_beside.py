@@ -1,4 +1,4 @@
-"""What must be said where the paper's columns stand beside ours, counted from its own tables."""
+"""What must be said where the paper's columns are beside ours, counted from its own tables."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def paper_note(
     answers: bool = True,
     published: Path = PUBLISHED,
 ) -> str:
-    """What stands under a table that shows the paper's columns.
+    """The note under a table that shows the paper's columns.
 
     Args:
         benchmark: the table's.
-        reachable: the share of our questions with an answer in any document about the subject;
+        reachable: the fraction of our questions with an answer in any document about the subject;
             None where it was not measured.
         answers: whether the columns hold EM and T-F1, rather than recall.
         published: the folder of the figures that papers print.

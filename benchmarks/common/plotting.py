@@ -58,7 +58,7 @@ def plot_map(
     Args:
         values: shape (n, n).
         names: of rows and columns.
-        path: the PNG to write; the HTML stands beside it.
+        path: the PNG to write; the HTML goes beside it.
         title: above the plot.
         across: what the columns are.
         down: what the rows are.

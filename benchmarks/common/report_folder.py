@@ -25,7 +25,7 @@ def report_each(
 
     Args:
         experiments: names and titles.
-        make: from a name and the folder for its plots to its text, empty where nothing stands,
+        make: from a name and the folder for its plots to its text, empty where there is nothing,
             and what its other files hold, by file name.
         save: where the folders of the experiments go.
         only: the name of one experiment.

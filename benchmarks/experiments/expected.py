@@ -72,8 +72,8 @@ def state_expected(folder: Path, configs: Path = CONFIGS) -> list[Path]:
 
 
 def _measured(folder: Path, benchmark: str, name: str) -> Iterator[tuple[str, tuple[Result, str]]]:
-    finding, _, reader = name.partition("__")
-    found = load_result(folder / "rows" / benchmark / "balanced", finding, finding)
+    retriever, _, reader = name.partition("__")
+    found = load_result(folder / "rows" / benchmark / "balanced", retriever, retriever)
     if found is not None and reader == "symbolic":
         yield TEN, (found, "table2-retrieval")
         yield UNION, (found, "table2-retrieval")
@@ -123,7 +123,7 @@ def _weighed(text: str, name: str, numbers: Mapping[str, tuple[Result, str]]) ->
 
 
 def _asked(numbers: Mapping[str, tuple[Result, str]]) -> tuple[int, int]:
-    """How many queries were asked, and of how many."""
+    """How many queries were read, and of how many."""
     records = [result.records[0] for result, _ in numbers.values()]
     few = min(records, key=lambda record: record["num_queries"])
     return few["num_queries"], few.get("of_queries", few["num_queries"])

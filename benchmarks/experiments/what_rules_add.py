@@ -34,7 +34,7 @@ class Line:
     Args:
         title: what is added.
         measure: answer recall at ten (``R@10``) or exact match (``EM``).
-        table: where the comparison stands.
+        table: where the comparison is.
         ours: the row with it.
         other: the row without it.
     """

@@ -18,9 +18,9 @@ from rulerag.explanation.faithfulness import PlantedAnswer
 from rulerag.explanation.source_rules import CertifiedMiner, lower_bound
 from rulerag.io import write_json
 
-__all__ = ["BARS", "main", "measure", "planted_answer"]
+__all__ = ["TARGETS", "main", "measure", "planted_answer"]
 
-BARS = {(1,): 12, (2, 2): 36, (2, 2, 3, 3): 100}
+TARGETS = {(1,): 12, (2, 2): 36, (2, 2, 3, 3): 100}
 """Sizes of the planted rules, and the most probes on average that may find them."""
 
 
@@ -66,17 +66,17 @@ def measure(
 
 def main(out: Path | None = None, *, runs: int = 500) -> dict[str, Any]:
     """Run both tables, print them, and write ``out``/certified.json when given."""
-    rows = [measure(sizes, runs, noise=noise) for noise in (0.0, 0.05) for sizes in BARS]
-    print("planted rules   noise  recall  precision  find probes (bar)  all probes  bounds true")
+    rows = [measure(sizes, runs, noise=noise) for noise in (0.0, 0.05) for sizes in TARGETS]
+    print("planted rules   noise  recall  precision  find probes (target)  all probes  bounds true")
     for row in rows:
-        bar = BARS[tuple(row["sizes"])] if not row["noise"] else "-"
+        target = TARGETS[tuple(row["sizes"])] if not row["noise"] else "-"
         print(
             f"{row['sizes']!s:<15} {row['noise']:>5.0%} {row['recall']:>7.3f} "
-            f"{row['precision']:>10.3f} {row['search_probes']:>11.1f} {f'({bar})':>6} "
+            f"{row['precision']:>10.3f} {row['search_probes']:>11.1f} {f'({target})':>6} "
             f"{row['probes']:>11.1f} {row['bounds_true']:>12.3f}"
         )
-    worst = max(r["search_probes"] / BARS[tuple(r["sizes"])] for r in rows if not r["noise"])
-    print(f"probes to find, as a share of the bar, worst of three: {worst:.2f}")
+    worst = max(r["search_probes"] / TARGETS[tuple(r["sizes"])] for r in rows if not r["noise"])
+    print(f"probes to find, as a fraction of the target, worst of three: {worst:.2f}")
     result = {"benchmark": "certified", "ratio": worst, "rows": rows}
     if out is not None:
         write_json(out / "certified.json", result)

@@ -87,7 +87,7 @@ def hotpotqa_lattices(
     """Both miners on every question with zero to ``most`` sentences.
 
     Args:
-        questions: what is asked.
+        questions: in order.
         most: the most sentences.
         reader: what answers; the extractive reader by default. Each miner asks it anew: give one
             with a cache where that costs.
@@ -137,7 +137,7 @@ def _engine(reader: Generator, question: SentenceQuestion, count: int) -> ProbeE
 
 
 def figure_4(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Mean share of the lattice explored (4a) and of valid rules (4b), by number of sources."""
+    """Mean fraction of the lattice explored (4a) and of valid rules (4b), by number of sources."""
     names = ("mono_retention", "mono_omission", "dual", "valid_retention", "valid_omission")
     return [
         {
@@ -150,7 +150,7 @@ def figure_4(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def figure_5(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Mean share of two lattices that dual, and mono run twice, evaluate."""
+    """Mean fraction of two lattices that dual, and mono run twice, evaluate."""
     return [
         {
             "sources": count,
@@ -227,7 +227,7 @@ def make(
         data: the folder with HotpotQA's ``test.jsonl``.
         out: where the figure goes.
         reader: what answers; the extractive reader by default.
-        label: told in the names of the files, with a reader of one's own.
+        label: part of the names of the files, with a reader of one's own.
         limit: only the first so many questions.
         sources: of Figure 6a.
 

@@ -42,7 +42,7 @@ class SentenceQuestion:
     def request(self, count: int) -> tuple[GenerationRequest, tuple[Source, ...]]:
         """The request on the first ``count`` sentences in their original order, and its sources.
 
-        Sentences of one paragraph stand in one document, a line each.
+        Sentences of one paragraph form one document, a line each.
         """
         order = {title: place for place, (title, _, _) in reversed([*enumerate(self.sentences)])}
         chosen = sorted(self.sentences[:count], key=lambda s: (order[s[0]], s[1]))

@@ -116,7 +116,7 @@ def _near(option: str, lines: Sequence[tuple[str, str]], own: Sequence[float]) -
 
 
 def _closeness(asked: frozenset[str], span: str, text: str) -> float:
-    """The share of the five words on each side of a span that the question holds."""
+    """The fraction of the five words on each side of a span that the question holds."""
     place = text.find(span)
     if place < 0:
         return 0.0

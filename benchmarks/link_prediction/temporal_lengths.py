@@ -1,8 +1,8 @@
-"""How long the bodies of temporal rules should be, told on validation queries.
+"""How long the bodies of temporal rules should be, by validation queries.
 
 TLogic's rules of lengths 1, of 1 and 2, and of 1 to 3 are mined from the training facts of each
 graph and applied by ``benchmarks.link_prediction`` to its first validation facts, both directions,
-on one thread; test queries are never asked. A row whose ``GRAPH-LENGTHS.json`` is there is kept.
+on one thread; test queries are never used. A row whose ``GRAPH-LENGTHS.json`` is there is kept.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 Rules are mined from the training facts. For each score and budget the best rules of every head
 relation are applied to the validation queries, both directions of every validation fact, with the
-filters of ``benchmarks.link_prediction`` and ties averaged; test queries are never asked. ICEWS14
+filters of ``benchmarks.link_prediction`` and ties averaged; test queries are never used. ICEWS14
 rules (lengths 1 to 3) are applied as TLogic does, static ones by maximum. A second table prunes the
 whole bank: subsumed rules (redundant on every graph), and covered ones (nothing new on this graph).
 The committed results compare seven further scores that the library no longer offers.
 
-Finished rows stand in ``OUT/GRAPH.json``; an interrupted run goes on behind them.
+Finished rows are kept in ``OUT/GRAPH.json``; an interrupted run goes on behind them.
 """
 
 from __future__ import annotations

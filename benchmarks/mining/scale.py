@@ -11,7 +11,7 @@ need them), and
 * TLogic, lengths 1 to 3: the facts drawn by walks and bodies, which do not grow with the graph.
 
 ``exponent`` is the growth of the CPU time over the growth of the joins from one size to the next,
-in logarithms: 1 is linear. Finished rows stand in ``OUT/scale.json``; an interrupted run goes on
+in logarithms: 1 is linear. Finished rows are kept in ``OUT/scale.json``; an interrupted run goes on
 behind them, and ``--again`` measures anew.
 """
 

@@ -30,7 +30,7 @@ from rulerag.kg import KnowledgeGraph
 from rulerag.mining.inference import TemporalApplication
 from rulerag.mining.temporal import TLogicMiner
 
-__all__ = ["BARS", "TASKS", "TLOGIC", "measure", "run"]
+__all__ = ["TARGETS", "TASKS", "TLOGIC", "measure", "run"]
 
 TASKS = (("learn", "icews14_forecasting"), ("apply", "icews14_forecasting"), ("apply", "yago"))
 TLOGIC: dict[str, dict[str, float | None]] = {
@@ -39,7 +39,7 @@ TLOGIC: dict[str, dict[str, float | None]] = {
     "apply yago": {"cpu": None, "wall": None, "memory_mb": None},
 }
 """TLogic on Python 3.10 with two processes; None where it was not measured or fails."""
-BARS: dict[str, dict[str, float]] = {
+TARGETS: dict[str, dict[str, float]] = {
     "learn icews14_forecasting": {"cpu": 8.0, "memory_mb": 1536},
     "apply icews14_forecasting": {"cpu": 14.0, "memory_mb": 1536},
     "apply yago": {"memory_mb": 500},
@@ -109,8 +109,9 @@ def _print_row(row: Row) -> None:
         print("  TLogic: fails (MemoryError)")
     else:
         print(f"  TLogic: {theirs:g} s CPU; ratio TLogic / ours: {theirs / row['cpu']:.0f}×")
-    for key, bar in BARS[row["task"]].items():
-        print(f"  bar {key} ≤ {bar:g}: {'met' if row[key] <= bar else 'MISSED'} ({row[key]:.2f})")
+    for key, target in TARGETS[row["task"]].items():
+        verdict = "met" if row[key] <= target else "MISSED"
+        print(f"  target {key} ≤ {target:g}: {verdict} ({row[key]:.2f})")
 
 
 def _command(arguments: Sequence[str] | None = None) -> int:

@@ -1,7 +1,7 @@
-"""Learns the merge weights of the retrieval tables, each row's on its benchmark's validation twin.
+"""Learns the merge weights of the retrieval tables, each on its validation variant.
 
 Writes ``configs/merging/<benchmark>/<row>.json``, which the experiment files ``<row>-learned``
-name, and prints what learning is worth on the twin, by cross-validation. A file that stands is
+name, and prints what learning is worth on the variant, by cross-validation. A file that is there is
 kept.
 """
 
@@ -25,15 +25,16 @@ from rulerag.ruleqa import GRAPHS, RuleQADataset
 
 
 def learn(plan: Plan, benchmark: str, name: str) -> MergeWeights:
-    """The weights of one row; a fine-tuned one is asked with the encoder of seed 0.
+    """The weights of one row; a fine-tuned one searches with the encoder of seed 0.
 
     Args:
-        plan: where datasets, twins (``<benchmark>-validation``) and checkpoints stand.
+        plan: where datasets, validation variants (``<benchmark>-validation``) and checkpoints
+            are.
         benchmark: ``ruleqa-n`` for example.
         name: one of :data:`benchmarks.experiments.matrix.rows.LEARNED`.
 
     Raises:
-        DataError: there is no twin.
+        DataError: there is no validation variant.
     """
     from training.merging import learn_weights
 
@@ -41,7 +42,7 @@ def learn(plan: Plan, benchmark: str, name: str) -> MergeWeights:
     folder = plan.datasets / f"{benchmark}-validation"
     if not (folder / "manifest.json").exists():
         raise DataError(
-            "the validation twin is not here",
+            "the validation variant is not here",
             path=folder,
             hint=f"python -m benchmarks.ruleqa build --name {benchmark} --variant validation "
             f"--kg DATA/{GRAPHS[benchmark]} --out {folder}",
@@ -93,10 +94,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--out runs/retrieval --benchmarks ruleqa-n",
     )
     parser.add_argument("--out", required=True, type=Path, help="the folder of the runs")
-    parser.add_argument("--datasets", required=True, type=Path, help="built datasets and twins")
+    parser.add_argument(
+        "--datasets", required=True, type=Path, help="built datasets and their variants"
+    )
     parser.add_argument("--benchmarks", nargs="+", metavar="NAME", help="these alone")
     parser.add_argument("--rows", nargs="+", metavar="ROW", help=f"of {', '.join(LEARNED)}")
-    parser.add_argument("--queries", type=int, default=0, help="of each twin at most (all)")
+    parser.add_argument("--queries", type=int, default=0, help="of each variant at most (all)")
     parser.add_argument("--encoder", type=Path, help="instead of the one that is installed")
     parser.add_argument(
         "--save",

@@ -1,8 +1,8 @@
-"""Chooses settings on the validation twin of a benchmark; test queries are never asked.
+"""Chooses settings on the validation variant of a benchmark; test queries are never used.
 
 Two tables: ``tune``, every setting of the presets, each row one change from them (the preset is
 what won), and ``fusion``, dense retrieval and what fusing lists is worth. Written beside a table:
-the twin's counts, so that anyone can see what was asked.
+the variant's counts, so that anyone can see what was tried.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _CHANGES: dict[tuple[str, str], list[Settings]] = {
 
 def _changed(retriever: str, rules: str, change: Settings) -> Row:
     """The preset of a retriever with a change."""
-    settings = preset("twin", retriever=retriever, rules=rules).to_dict()
+    settings = preset("validation", retriever=retriever, rules=rules).to_dict()
     for path, value in change.items():
         component, _, key = path.partition(".")
         _apply(settings, component, key, value)
@@ -225,10 +225,10 @@ def _cell(name: str, value: float | None) -> str:
 
 def _run(arguments: argparse.Namespace) -> None:
     out = prepare_folder(arguments.out)
-    twin = build(arguments.name, validation_graph(KnowledgeGraph.load(arguments.kg)))
-    queries = twin.query_set(arguments.query_set)[:: arguments.every]
-    rows = list(tune(twin, queries, TABLES[arguments.table]))
-    told = {"twin": twin.manifest["counts"], "queries": len(queries), "rows": rows}
+    dataset = build(arguments.name, validation_graph(KnowledgeGraph.load(arguments.kg)))
+    queries = dataset.query_set(arguments.query_set)[:: arguments.every]
+    rows = list(tune(dataset, queries, TABLES[arguments.table]))
+    told = {"twin": dataset.manifest["counts"], "queries": len(queries), "rows": rows}
     write_json(out / f"{arguments.table}.json", told)
     write_text(out / f"{arguments.table}.md", _table(rows))
     sys.stdout.write(_table(rows))

@@ -1,6 +1,6 @@
 """Gets the public data sets, each file checked by its SHA-256.
 
-Where each comes from (repository, commit, licence, files and their checksums) stands in
+Where each comes from (repository, commit, licence, files and their checksums) is in
 ``sources.json``; a file is put in place only when its SHA-256 is the one written there.
 """
 

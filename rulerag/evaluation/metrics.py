@@ -207,7 +207,7 @@ _normalize_text = normalize_answer.__wrapped__
 
 @lru_cache(maxsize=1 << 14)
 def _padded_answers(answers: tuple[str, ...]) -> tuple[str, ...]:
-    """Answers as they stand inside a normalised text; those without a token are left out."""
+    """Answers as they occur inside a normalised text; those without a token are left out."""
     normalized = dict.fromkeys(normalize_answer(answer) for answer in answers)
     return tuple(f" {answer} " for answer in normalized if answer)
 
@@ -223,7 +223,7 @@ def answer_metrics(
 
     Args:
         answer: with its documents, and with the untrimmed union where there was one.
-        top_k: how many documents each search was asked for; it names the union's recall.
+        top_k: the depth of each search; it names the union's recall.
         cutoffs: the k of answer recall; those above ``top_k`` are left out, ``top_k`` is added.
         matcher: one for a whole run, which makes it fast.
     """

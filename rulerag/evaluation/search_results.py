@@ -122,7 +122,7 @@ class SearchResults:
         where a query has none.
 
         Args:
-            queries: what was asked.
+            queries: in order.
             dataset: whose corpus the rows are of.
             matcher: one for a whole corpus makes it fast.
         """

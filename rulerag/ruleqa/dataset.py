@@ -257,7 +257,7 @@ class RuleQADataset:
     def save(
         self, folder: str | Path, *, beside: Mapping[str, Iterable[str]] | None = None
     ) -> None:
-        """Write the folder; a dataset that stands there is replaced.
+        """Write the folder; a dataset that is there is replaced.
 
         The files are written aside and moved into place, the manifest last: a folder with a
         manifest is complete.

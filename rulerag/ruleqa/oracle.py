@@ -55,7 +55,7 @@ class Oracle:
         """Query id → document id → 1; queries without an oracle document are left out.
 
         Args:
-            queries: what is asked.
+            queries: in order.
             limit: documents of one query at most, the last ones of the corpus; all when None.
         """
         found = {}
@@ -135,7 +135,7 @@ class Oracle:
         return self._plans[relation]
 
     def _direct(self, query: Query) -> tuple[str, str, list[int]] | None:
-        """Subject and relation of a question whose answer stands in the rows."""
+        """Subject and relation of a question whose answer is in the rows."""
         guides = sorted(
             self.guides.get(query.relation, []),
             key=lambda r: any(atom.relation == query.relation for atom in r.body),

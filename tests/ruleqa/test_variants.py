@@ -1,4 +1,4 @@
-"""Variants and options of a benchmark: validation twin, degenerate queries, the open choices."""
+"""Variants and options of a benchmark: validation variant, degenerate queries, the open choices."""
 
 from __future__ import annotations
 
@@ -50,33 +50,37 @@ def make(
     return build(name, graphs[kind], settings=settings, variant=variant)
 
 
-# --- the validation twin -----------------------------------------------------------------------
+# --- the validation variant -----------------------------------------------------------------------
 
 
 @KINDS
-def test_a_twin_never_sees_a_test_fact(kind: str, graphs: dict[str, KnowledgeGraph]) -> None:
-    graph, twin = graphs[kind], make(graphs, kind, "validation")
-    assert twin.name == f"{SMALL[kind][0]}-validation"
+def test_a_validation_variant_never_sees_a_test_fact(
+    kind: str, graphs: dict[str, KnowledgeGraph]
+) -> None:
+    graph, variant = graphs[kind], make(graphs, kind, "validation")
+    assert variant.name == f"{SMALL[kind][0]}-validation"
     asked = {(f.subject, f.relation, f.timestamp) for f in graph.valid}
-    assert {(q.subject, q.relation, q.timestamp) for q in twin.query_set("full")} == asked
-    known = {fact for document in twin.corpus for fact in document.facts}
+    assert {(q.subject, q.relation, q.timestamp) for q in variant.query_set("full")} == asked
+    known = {fact for document in variant.corpus for fact in document.facts}
     assert known < set(graph.train)
     trained = {(f.subject, f.relation, f.timestamp) for f in graph.train}
     for split in ("f_r", "f_g"):
-        assert {(q.subject, q.relation, q.timestamp) for q in twin.query_set(split)} <= trained
-    assert any("before every query" in line for line in check_leakage(twin)) == (kind == "temporal")
+        assert {(q.subject, q.relation, q.timestamp) for q in variant.query_set(split)} <= trained
+    assert any("before every query" in line for line in check_leakage(variant)) == (
+        kind == "temporal"
+    )
 
 
-def test_pairs_that_no_fact_links_stay_unlinked_in_the_twin() -> None:
+def test_pairs_that_no_fact_links_stay_unlinked_in_the_validation_variant() -> None:
     """As in FB15K-237, whose validation and test pairs no training fact links."""
     train = [(f"e{n}", r, f"e{n + 1}") for n in range(300) for r in ("r", "s")]
     train += [(f"e{n + 1}", "t", f"e{n}") for n in range(300)]
     ends = [("e0", "r", "e9")], [("e1", "r", "e8")]
-    twin = validation_graph(KnowledgeGraph.from_facts(train, valid=ends[0], test=ends[1]))
-    linked = {frozenset((f.subject, f.object)) for f in twin.train}
-    held = {frozenset((f.subject, f.object)) for f in twin.valid}
+    variant = validation_graph(KnowledgeGraph.from_facts(train, valid=ends[0], test=ends[1]))
+    linked = {frozenset((f.subject, f.object)) for f in variant.train}
+    held = {frozenset((f.subject, f.object)) for f in variant.valid}
     assert held and not held & linked
-    assert len(twin.valid) == 3 * len(held)
+    assert len(variant.valid) == 3 * len(held)
 
 
 def test_held_out_facts_join_the_validation_facts(graphs: dict[str, KnowledgeGraph]) -> None:

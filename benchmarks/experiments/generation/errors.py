@@ -31,8 +31,8 @@ def error_classes(result: Result) -> dict[str, Any]:
 
     Returns:
         ``wrong``, how many; ``shares`` of them by class; ``sampled`` the same of sixty drawn by
-        seed 0; ``unreachable`` the share of retrieval errors for which no rule leads from any
-        document to an answer; ``abstained`` the share without an answer.
+        seed 0; ``unreachable`` the fraction of retrieval errors for which no rule leads from any
+        document to an answer; ``abstained`` the fraction without an answer.
     """
     values = result.values[0]
     wrong = np.flatnonzero(values["exact_match"] == 0)

@@ -1,4 +1,4 @@
-"""Figures 3 to 6 of the generator experiments, from what stands: tables, results, plots."""
+"""Figures 3 to 6 of the generator experiments, from finished runs: tables, results, plots."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def figure5(table: ReadingTable, folder: Path, target: Path | None) -> tuple[str
 
 
 def _by_repeat(cells: Sequence[Result | None]) -> list[float]:
-    """The share of queries with a rule that repeats the relation; exact match with and without."""
+    """Queries with a rule that repeats the relation, a fraction; exact match with and without."""
     held = [cell for cell in cells if cell is not None]
     shown = np.concatenate([cell.column("repeat_shown") for cell in held]) > 0
     right = np.concatenate([cell.column(EM) for cell in held])

@@ -23,7 +23,7 @@ def plot_lines(
 
     Args:
         series: x and y by name.
-        path: the PNG to write; the HTML stands beside it.
+        path: the PNG to write; the HTML goes beside it.
         title: above the plot.
         across: what the x axis shows.
         up: what the y axis shows.

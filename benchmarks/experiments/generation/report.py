@@ -1,4 +1,4 @@
-"""Reports of the generator experiments: tables, results files, plots, from whatever stands."""
+"""Reports of the generator experiments: tables, results, plots of finished runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.experiments.generation.errors import error_table
 from benchmarks.experiments.generation.figures import figure3, figure5, growth
 from benchmarks.experiments.generation.tables import (
     against_baselines,
-    bars_table,
+    against_learned,
     best_table,
     orderings,
     pairs_table,
@@ -56,7 +56,7 @@ retrieved document holds; the adapter with the best exact match on held-out quer
 RuleQA-N all 138) is kept, and the start is one of the candidates. Retrievers:
 configs/training/retriever-nano.yaml. Rows that are not fine-tuned merge their searches by evidence,
 with nothing learned, unless they say "learned merging"; fine-tuned ones as learned on the
-validation twin, with rules or without. Each SSFT reader was trained on what its retriever finds
+validation variant, with rules or without. Each SSFT reader was trained on what its retriever finds
 without rules, merged alike and equally deep. The hybrid reader's weight is
 chosen on the same held-out queries; 0 where the model does not help. Rows with a fine-tuned half
 are means over the seeds that were run, ± their standard deviation.
@@ -100,7 +100,7 @@ def report_generation(
         return (f"{note}{text}" if text else ""), {file: kept}
 
     titles = [(name, experiment.title) for name, experiment in tables.items()]
-    # Where the retrieval half has a table of its own, the two stand side by side.
+    # Where the retrieval half has a table of its own, the two are side by side.
     return report_each(
         titles, made, save, only=only, stem=lambda n: "reading" if n in RETRIEVAL else "table"
     )
@@ -175,8 +175,8 @@ def _table2(reading: Path, table: ReadingTable) -> tuple[str, dict[str, Any]]:
             parts.append(f"Not run: {'; '.join(missing)}.\n")
     base, based = against_baselines(shown, bases)
     parts.append(f"## Against the best baseline that needs no system\n\n{base}\n{_PICKED}")
-    bars, compared = bars_table(shown)
-    parts.append(f"## The bars: RGFT + RGFT against every learned row\n\n{bars}")
+    learned, compared = against_learned(shown)
+    parts.append(f"## The bars: RGFT + RGFT against every learned row\n\n{learned}")
     order, ordered = orderings(shown)
     parts.append(f"## The orderings of the paper's rows\n\n{order}")
     parts.append(f"## The best pipeline of any kind\n\n{best_table(shown, full)}\n{_BEST}")

@@ -76,11 +76,11 @@ class Readers:
 
     @property
     def tag(self) -> str:
-        """What stands behind a row's name in the names of its records."""
+        """What follows a row's name in the names of its records."""
         return f"@{self.label}" if self.label else ""
 
     def folder(self, bench: Bench, training: str, seed: int) -> Path:
-        """Where a fine-tuned reader stands; another base, another folder."""
+        """The folder of a fine-tuned reader; another base, another folder."""
         return bench.out / "readers" / self.base[:8] / bench.name / f"{training}-{seed}"
 
 
@@ -100,7 +100,7 @@ class Banks:
 
     @property
     def tag(self) -> str:
-        """What stands behind a row's name in the names of its records."""
+        """What follows a row's name in the names of its records."""
         return f"-{self.learned}-{self.used}"
 
 
@@ -113,7 +113,7 @@ def train_reader(
     bank: str = "",
     overrides: Sequence[str] = (),
 ) -> Path:
-    """Fine-tune a reader unless it stands; return its folder.
+    """Fine-tune a reader unless its folder is finished; return the folder.
 
     RGFT reads what the RGFT retriever finds and sees rules, SSFT what the SSFT retriever finds;
     both are merged as learned, equally deep.
@@ -123,11 +123,11 @@ def train_reader(
         readers: the base.
         training: ``rgft`` or ``ssft``.
         seed: of retriever and reader.
-        bank: for a reader of one rule bank, its name; the retriever is that bank's, and stands.
+        bank: for a reader of one rule bank, its name; the retriever is that bank's, trained before.
         overrides: changes of the training run.
 
     Raises:
-        ConfigError: it stands, and was trained with other settings.
+        ConfigError: it was trained with other settings.
     """
     name = f"{training}-{bank}" if bank else training
     out = readers.folder(bench, name, seed)
@@ -304,12 +304,12 @@ def requests_of(
     queries: Sequence[Query],
     documents: Sequence[Sequence[int]],
 ) -> list[GenerationRequest]:
-    """What the reader is given, from documents that stand; the pipeline's own for symbolic search.
+    """What the reader gets, from documents found before; the pipeline's own for symbolic search.
 
     Args:
         config: the experiment.
         dataset: whose corpus the documents are of.
-        queries: what is asked.
+        queries: in order.
         documents: rows of the corpus for each query, -1 where there are fewer.
     """
     shown = config.read("reader_rules", str, "selected")

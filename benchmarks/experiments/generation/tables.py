@@ -38,7 +38,7 @@ from rulerag.evaluation import (
 
 
 def readings_of(folder: Path, tag: str = "") -> dict[str, Result]:
-    """Every row that stands in a folder of records, in the order of the tables."""
+    """Every finished row in a folder of records, in the order of the tables."""
     found = {}
     for row in (*READING, *OTHERS):
         if result := load_result(folder, row.name, row.title, tag):
@@ -114,7 +114,7 @@ def _cannot(row: ReadingRow, result: Result) -> bool:
 
 
 def _reachable(results: Mapping[str, Result]) -> float | None:
-    """The share of test queries with an answer in any document about the subject, if measured."""
+    """Test queries with an answer in any document about the subject, a fraction; if measured."""
     record = next(iter(results.values())).records[0]
     share = record.get("ceilings", {}).get("same_subject")
     return None if share is None or record.get("variant") else float(share)
@@ -136,7 +136,7 @@ def _asked_as(baseline: Result, results: Mapping[str, Result]) -> Result:
 
 
 def paired(one: Result, other: Result, measure: str) -> tuple[list[float], list[float]]:
-    """The values of two rows over the queries that both were asked."""
+    """The values of two rows over the queries that both read."""
     mine, theirs = one.values[0]["places"].astype(int), other.values[0]["places"].astype(int)
     both = np.intersect1d(mine, theirs)
     left: npt.NDArray[np.float64] = one.column(measure)[np.isin(mine, both)]
@@ -164,7 +164,9 @@ def pairs_table(
     return _differences(rows, "rules add"), rows
 
 
-def bars_table(benchmarks: Mapping[str, Mapping[str, Result]]) -> tuple[str, list[dict[str, Any]]]:
+def against_learned(
+    benchmarks: Mapping[str, Mapping[str, Result]],
+) -> tuple[str, list[dict[str, Any]]]:
     """RGFT + RGFT against every other learned row: differences and paired tests.
 
     Rows of a method that the reader cannot do are left out. ``met`` needs a corrected p-value below
@@ -185,7 +187,7 @@ def bars_table(benchmarks: Mapping[str, Mapping[str, Result]]) -> tuple[str, lis
 
 
 def compared(one: Result, other: Result) -> dict[str, Any]:
-    """Exact match of two rows over the queries that both were asked, and the p-value."""
+    """Exact match of two rows over the queries that both read, and the p-value."""
     left, right = paired(one, other, EM)
     return {
         "against": other.title,
@@ -230,13 +232,13 @@ def against_baselines(
         if not baselines.get(name):
             continue
         best = best_of(results)
-        bar = max(
+        strongest = max(
             (_asked_as(one, results) for one in baselines[name].values()),
             key=lambda one: one.mean(EM),
         )
         known = {"RGFT + RGFT": results.get(FT), f"best row: {best.title}": best}
         rows += [
-            {"benchmark": name, "row": called, "bar": "best baseline", **compared(one, bar)}
+            {"benchmark": name, "row": called, "bar": "best baseline", **compared(one, strongest)}
             for called, one in known.items()
             if one is not None
         ]
@@ -244,7 +246,7 @@ def against_baselines(
 
 
 def orderings(benchmarks: Mapping[str, Mapping[str, Result]]) -> tuple[str, dict[str, Any]]:
-    """Of all pairs of the paper's rows: which stand here in the same order.
+    """Of all pairs of the paper's rows: which are here in the same order.
 
     A row without a right answer is left out: that anything else is better says nothing of order.
 
@@ -257,7 +259,7 @@ def orderings(benchmarks: Mapping[str, Mapping[str, Result]]) -> tuple[str, dict
         "| --- | ---: | ---: | --- | --- |",
     ]
     for name, results in benchmarks.items():
-        # Two of our rows may stand beside one of the paper's: the first counts.
+        # Two of our rows may be beside one of the paper's: the first counts.
         beside: dict[Paper, str] = {}
         for n in LANGUAGE_MODELS:
             paper = reading_row(n).paper

@@ -22,12 +22,12 @@ def fused(
 
     Members agree on statements rather than on documents: one finds this year's, another last
     year's. So the lists that are fused are of statements, each shown by the document of the member
-    that ranks it best. The constant is the budget of ten: with the usual 60, what stands at place
+    that ranks it best. The constant is the budget of ten: with the usual 60, what is at rank
     50 of two lists comes before what is first in one.
 
     Args:
         members: what several retrievers found for the same queries.
-        statement: for each corpus row the row that stands for the same statement; its own if None.
+        statement: for each corpus row the row that represents the same statement; its own if None.
     """
     count = len(members[0].best)
     best = np.full((count, DEPTH), -1, dtype=np.int32)

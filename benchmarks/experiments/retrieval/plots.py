@@ -20,7 +20,7 @@ def plot_recall(results: Sequence[Result], path: Path, title: str) -> None:
 
     Args:
         results: the rows.
-        path: the PNG to write; the HTML stands beside it.
+        path: the PNG to write; the HTML goes beside it.
         title: above the plot.
     """
     series = [
@@ -88,7 +88,7 @@ def _recall_html(series: Sequence[Series], path: Path, title: str) -> None:
 
 
 def plot_banks(gains: npt.NDArray[np.float64], banks: Sequence[str], path: Path) -> None:
-    """The gains of Figure 5 as a map: fine-tuned with the row's bank, asked with the column's."""
+    """The gains of Figure 5 as a map: the bank of fine-tuning by row, of search by column."""
     plot_map(
         100 * gains,
         banks,

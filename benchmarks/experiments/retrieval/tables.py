@@ -41,7 +41,7 @@ _PROTOCOLS = {UNION: "untrimmed union", TEN: "ten documents"}
 
 
 def results_of(folder: Path) -> dict[str, Result]:
-    """Every row that stands, in the order of the tables, the fused ones last."""
+    """Every finished row, in the order of the tables, the fused ones last."""
     titles = {row.name: row.title for row in (*ROWS, *CONTROLS)}
     for members in FUSIONS:
         titles["+".join(members)] = "fusion: " + " + ".join(titles[name] for name in members)
@@ -58,7 +58,7 @@ def benchmark_table(
         name: the benchmark.
         results: its rows.
         saw: what the untrained encoder saw before.
-        ceilings: the share of queries that a retriever could answer at best, by the keys of
+        ceilings: the fraction of queries that a retriever could answer at best, by the keys of
             :data:`rulerag.ruleqa.CEILINGS`; empty where it was not measured.
     """
     known = {row.name: row for row in (*ROWS, *CONTROLS)}
@@ -146,7 +146,7 @@ def comparison_table(
     return "\n".join(lines) + "\n", rows
 
 
-def bars_table(benchmarks: Mapping[str, Mapping[str, Result]]) -> str:
+def against_paper(benchmarks: Mapping[str, Mapping[str, Result]]) -> str:
     """Markdown: the best of ours beside the paper's best, ten documents in all.
 
     Args:

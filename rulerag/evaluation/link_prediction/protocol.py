@@ -3,7 +3,7 @@
 Temporal graphs: each query sees the facts before its time, of any split, and other answers true at
 the same time are taken out. Static graphs: queries see the training facts, and other answers true
 in any split are taken out. Equal scores share their mean rank; the figures with best and worst
-ranks stand beside it. Learned weights (``aggregate="learned"``) come from facts before the
+ranks are given too. Learned weights (``aggregate="learned"``) come from facts before the
 evaluated split only.
 """
 

@@ -58,17 +58,17 @@ class Queries:
 
 
 def queries_of(
-    asked: FactTable, known: Sequence[FactTable], *, limit: int | None = None
+    facts: FactTable, known: Sequence[FactTable], *, limit: int | None = None
 ) -> Queries:
-    """Both queries of every asked fact, and the other true answers that some table knows.
+    """Both queries of every fact of a split, and the other true answers that some table knows.
 
     Args:
-        asked: the facts; duplicates are asked as often as they stand there.
-        known: every split, with the asked one.
+        facts: the split; a duplicate is a query each time.
+        known: every split, this one too.
         limit: only the first so many facts.
     """
     true = np.unique(np.concatenate([_both_ways(table) for table in known]), axis=0)
-    rows = _both_ways(asked, limit)
+    rows = _both_ways(facts, limit)
     rows = rows[np.lexsort(rows.T[::-1])]
     low, high = (_search(true, rows[:, :3], side) for side in ("left", "right"))
     count = high - low
@@ -93,7 +93,7 @@ def _both_ways(table: FactTable, limit: int | None = None) -> Longs:
 
 
 def _search(rows: Longs, wanted: Longs, side: str) -> Longs:
-    """Where rows of three columns stand among sorted rows of more."""
+    """The positions of rows of three columns among sorted rows of more."""
     both = np.concatenate([rows[:, :3], wanted])
     low = both.min(axis=0, initial=0)
     span = both.max(axis=0, initial=0) - low + 1
@@ -110,7 +110,7 @@ class Prior(NamedTuple):
 
     Attributes:
         bounds: int64 array of shape (2 R + 2,), entries of each directed relation; the last row
-            counts over all relations and stands in for relations without any fact.
+            counts over all relations and is used for relations without any fact.
         entity: int32 array, ascending for each relation.
         facts: int64 array, how many facts each is the answer of.
     """
@@ -134,8 +134,8 @@ class Ranks(NamedTuple):
     """Ranks of the right answers.
 
     Attributes:
-        best: float64 array of shape (q,), from 1; ties stand behind the answer.
-        worst: the same, ties stand before it.
+        best: float64 array of shape (q,), from 1; ties rank behind the answer.
+        worst: the same, ties rank before it.
         reached: bool array of shape (q,), whether a rule reached the answer.
     """
 
@@ -156,7 +156,7 @@ def rank_answers(
     """The filtered ranks of the answers.
 
     Args:
-        queries: what was asked.
+        queries: with their answers.
         candidates: of these queries, in order.
         prior: counts of answers.
         num_entities: entities of the graph; the rank of an answer that nothing scores.

@@ -191,14 +191,14 @@ def _fill(
 
 @dataclass
 class _State:
-    """What stands on disk of a run."""
+    """What is on disk of a run."""
 
     folder: Path
     fingerprints: dict[str, str]
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(_STAGES, 0.0))
 
     def begin(self, *, overwrite: bool) -> dict[str, dict[str, Any]]:
-        """Check whose run stands in the folder; return its rows by query id."""
+        """Check whose run is in the folder; return its rows by query id."""
         stands = self.folder / RUN
         if stands.exists() and not overwrite:
             self._compare(read_json(stands), stands)
@@ -257,7 +257,7 @@ class _State:
 def _read_rows(path: Path) -> dict[str, dict[str, Any]]:
     """The records by query id, of the file as it is mended.
 
-    A last line that a kill left unfinished is cut off. Of a query that stands there twice, because
+    A last line that a kill left unfinished is cut off. Of a query that is there twice, because
     two runs once wrote at the same time, the first record is kept.
     """
     if not path.exists():

@@ -72,9 +72,9 @@ class RunRecord:
         """Write values and record; return the record with identity and mean metrics.
 
         Args:
-            record: what stands in the record beside these.
+            record: the other keys of the record.
             values: one value a query of each measure, arrays of shape (n,).
-            arrays: what else stands beside the values.
+            arrays: what else is kept with the values.
         """
         self.place.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(self.file(".values.npz"), "wb") as file:

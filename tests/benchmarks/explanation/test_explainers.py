@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.explanation.certified import BARS
+from benchmarks.explanation.certified import TARGETS
 from benchmarks.explanation.certified import measure as measure_rules
 from benchmarks.explanation.explainers import BUDGETS, EXPLAINERS, formulas, measure, worlds
 from rulerag.explanation.attribution.registry import attributions
@@ -54,8 +54,8 @@ def test_the_truth_of_worlds_is_what_decides_the_answer() -> None:
         assert not found.minimal or frozenset() not in found.minimal
 
 
-@pytest.mark.parametrize("sizes", BARS)
-def test_the_bars_of_many_sources_hold(sizes: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("sizes", TARGETS)
+def test_the_targets_of_many_sources_hold(sizes: tuple[int, ...]) -> None:
     row = measure_rules(sizes, 10)
     assert row["recall"] == row["precision"] == row["bounds_true"] == 1
-    assert row["search_probes"] <= BARS[sizes]
+    assert row["search_probes"] <= TARGETS[sizes]

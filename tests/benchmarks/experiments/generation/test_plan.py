@@ -18,7 +18,7 @@ from benchmarks.experiments.generation.plan import ReadingPlan, read_row, run_re
 from benchmarks.experiments.generation.report import report_generation
 from benchmarks.experiments.generation.runs import Readers, run_reading_row, train_reader
 from benchmarks.experiments.generation.tables import (
-    bars_table,
+    against_learned,
     best_of,
     orderings,
     paired,
@@ -263,13 +263,15 @@ def test_rows_are_compared_over_the_queries_of_both(results: dict[str, Result]) 
     left, right = paired(whole, part, EM)
     places = part.values[0]["places"].astype(int)
     assert left == whole.values[0][EM][places].tolist() and len(right) == 8
-    _, same = bars_table({"ruleqa-i": {FT: part, "dense-pooled-ssft-learned__llama-ssft": part}})
+    _, same = against_learned(
+        {"ruleqa-i": {FT: part, "dense-pooled-ssft-learned__llama-ssft": part}}
+    )
     assert same[0]["p"] == 1.0
     _, pairs = pairs_table({"ruleqa-i": results})
     assert [one["names"] for one in pairs] == [
         [ours, other] for ours, other, _ in READING_PAIRS if {ours, other} <= results.keys()
     ]
-    table, rows = bars_table({"ruleqa-i": results})
+    table, rows = against_learned({"ruleqa-i": results})
     models = [name for name in LANGUAGE_MODELS if name in results]
     undone = [n for n in models if n in LANGUAGE_MODELS[:3] and results[n].mean(EM) == 0]
     assert len(rows) == len(models) - 1 - len(undone)

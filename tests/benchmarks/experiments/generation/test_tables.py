@@ -17,14 +17,14 @@ from benchmarks.common.paper_beside import (
 from benchmarks.common.results import TEN, UNION, Result
 from benchmarks.experiments.generation.tables import (
     against_baselines,
-    bars_table,
+    against_learned,
     best_table,
     orderings,
     reading_table,
     summary,
 )
 from benchmarks.experiments.matrix.rows import FT, reading_row
-from benchmarks.experiments.retrieval.tables import bars_table as recall_bars
+from benchmarks.experiments.retrieval.tables import against_paper
 from rulerag.evaluation import CHARACTERS, EM, F1, LENIENT
 
 SSFT, ICL, RAG = (
@@ -73,7 +73,7 @@ def test_met_needs_a_corrected_p_value() -> None:
         ICL: row(ICL, halves(0.90)),
         RAG: row(RAG, halves(0.10)),
     }
-    table, rows = bars_table({"ruleqa-y": results})
+    table, rows = against_learned({"ruleqa-y": results})
     met = {one["against"]: one["met"] for one in rows}
     assert met == {
         "SSFT + SSFT": "within chance",
@@ -99,7 +99,7 @@ def test_methods_that_a_reader_cannot_do_are_not_compared() -> None:
     assert line_of(table, "standard prompting")[3:7] == ["n/a"] * 4
     assert line_of(table, "RuleRAG-ICL")[3].startswith("0.0 ["), "reads, and is wrong"
     assert "n/a: this reader cannot do that method" in table
-    _, rows = bars_table({"ruleqa-i": results})
+    _, rows = against_learned({"ruleqa-i": results})
     assert [one["against"] for one in rows] == ["standard RAG", "RuleRAG-ICL"]
     text, told = orderings({"ruleqa-i": results})
     assert told["ruleqa-i"]["pairs"] == 1, "FT and standard RAG"
@@ -160,7 +160,7 @@ def test_no_verdict_where_the_papers_queries_cannot_be_ours() -> None:
     assert verdicts == ["yes", "not comparable", "not comparable"]
     metrics = {TEN: 0.99, UNION: 0.2, "documents@10_union": 10.0}
     found = {"dense": Result("dense", "dense", [{"metrics": metrics}], [{}])}
-    text = recall_bars(dict.fromkeys(("ruleqa-i", "ruleqa-f"), found))
+    text = against_paper(dict.fromkeys(("ruleqa-i", "ruleqa-f"), found))
     verdicts = [line.split("|")[-2].strip() for line in text.splitlines()[2:]]
     assert verdicts == ["vectors and all", "not comparable"], "by ten documents in all"
 
