@@ -14,6 +14,7 @@ import pytest
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.mining.amie.miner import AmieMiner
 from rulerag.retrieval.base.runs import read_run
+from rulerag.ruleqa import DatasetInfo
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Document, Fact, Query
 
@@ -57,7 +58,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ]
         },
         rules=AmieMiner(max_atoms=3, min_head_size=1).mine(graph.train),
-        name="people",
+        info=DatasetInfo("people"),
     ).save(folder)
     return folder
 

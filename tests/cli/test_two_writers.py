@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from rulerag.ruleqa import DatasetInfo
 from rulerag.ruleqa.dataset import RuleQADataset
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +33,7 @@ def many(dated_dataset: RuleQADataset, tmp_path_factory: pytest.TempPathFactory)
         corpus=dated_dataset.corpus,
         queries={"test": [replace(q, id=f"{q.id}-{n}") for n in range(copies) for q in asked]},
         rules=dated_dataset.rules,
-        calendar=dated_dataset.calendar,
+        info=DatasetInfo(calendar=dated_dataset.calendar),
     ).save(folder)
     return folder
 

@@ -14,6 +14,7 @@ from benchmarks.ruleqa.__main__ import main
 from rulerag.errors import ConfigError, DataError, EmptyDataError
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.kg.grounding.bindings import FactIndex, ground
+from rulerag.ruleqa import DatasetInfo
 from rulerag.ruleqa.builder import BENCHMARKS, RuleQASettings, build
 from rulerag.ruleqa.check import check_leakage
 from rulerag.ruleqa.dataset import RuleQADataset
@@ -277,7 +278,7 @@ def changed(dataset: RuleQADataset, **parts: Any) -> RuleQADataset:
         "queries": dataset.queries,
         "rules": dataset.rules,
         "labels": dataset.labels,
-        "calendar": dataset.calendar,
+        "info": DatasetInfo(calendar=dataset.calendar),
     }
     return RuleQADataset(**{**kept, **parts})
 

@@ -18,9 +18,17 @@ from rulerag.errors import (
     OutputError,
     UnknownNameError,
 )
+from rulerag.ruleqa import DatasetInfo
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.rules import Atom, Rule, RuleBank, RuleQuality
 from rulerag.types import Document, Fact, Query
+
+INFO = DatasetInfo(
+    name="ruleqa-toy",
+    calendar={"unit": "hour", "origin": "2014-01-01", "step": 24},
+    seed=4,
+    settings={"per_bucket": 2},
+)
 
 
 def make_dataset(**changes: object) -> RuleQADataset:
@@ -52,10 +60,7 @@ def make_dataset(**changes: object) -> RuleQADataset:
         "rules": RuleBank([rule]),
         "query_sets": {"balanced": {"t1", "t3"}},
         "labels": {"entities": {"Abbé": "Abbé (person)"}, "relations": {"Praise": "Praise"}},
-        "calendar": {"unit": "hour", "origin": "2014-01-01", "step": 24},
-        "name": "ruleqa-toy",
-        "settings": {"per_bucket": 2},
-        "seed": 4,
+        "info": INFO,
     }
     return RuleQADataset(**{**parts, **changes})  # type: ignore[arg-type]
 
@@ -149,7 +154,7 @@ def test_the_same_content_makes_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"calendar": {}},
+        {"info": replace(INFO, calendar={})},
         {"labels": {}},
         {"qrels": {}},
         {"rules": RuleBank()},
@@ -234,7 +239,7 @@ def test_wrong_parts_are_refused_when_made() -> None:
 
 
 def test_saving_again_replaces_what_stood_there(folder: Path) -> None:
-    smaller = make_dataset(qrels={"test": {"t1": {"d1": 1}}}, name="smaller")
+    smaller = make_dataset(qrels={"test": {"t1": {"d1": 1}}}, info=DatasetInfo("smaller"))
     smaller.save(folder)
     loaded = RuleQADataset.load(folder)
     assert loaded.name == "smaller"

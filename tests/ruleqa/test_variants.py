@@ -12,6 +12,7 @@ from benchmarks.ruleqa.__main__ import main
 from rulerag.errors import ConfigError, DataError
 from rulerag.io import read_json
 from rulerag.kg.graph import KnowledgeGraph
+from rulerag.ruleqa import DatasetInfo
 from rulerag.ruleqa.builder import RuleQASettings, build
 from rulerag.ruleqa.check import check_leakage
 from rulerag.ruleqa.dataset import RuleQADataset
@@ -163,7 +164,7 @@ def test_a_degenerate_query_without_its_document_is_refused(
         corpus=[other],
         queries={"test": [query]},
         qrels={"test": {query.id: {"other": 1}}},
-        settings=dataset.settings,
+        info=DatasetInfo(settings=dataset.settings),
     )
     with pytest.raises(DataError, match=f"answers the degenerate query {query.id} directly"):
         check_leakage(damaged)

@@ -15,7 +15,7 @@ from benchmarks.experiments.retrieval.fusion import run_fusion
 from benchmarks.experiments.retrieval.runs import Rules, run_row, train
 from rulerag.errors import ConfigError, DataError, did_you_mean
 from rulerag.kg import KnowledgeGraph
-from rulerag.ruleqa import BENCHMARKS, GRAPHS, RuleQADataset, build
+from rulerag.ruleqa import BENCHMARKS, GRAPHS, DatasetInfo, RuleQADataset, build
 from rulerag.rules import RuleBank
 
 
@@ -169,9 +169,7 @@ def taking_bank(bank: str, banks: Sequence[str]) -> Rules:
             rules=rule_bank(dataset.rules, banks.index(bank), len(banks)),
             query_sets=dataset.query_sets,
             labels=dataset.labels,
-            calendar=dataset.calendar,
-            name=f"{dataset.name}-{bank}",
-            seed=dataset.seed,
+            info=DatasetInfo(f"{dataset.name}-{bank}", dataset.calendar, dataset.seed),
         )
 
     return taken

@@ -18,6 +18,7 @@ from benchmarks.experiments.retrieval.tables import Result
 from rulerag.evaluation import EM
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.kg.verbalization import Verbalizer
+from rulerag.ruleqa import DatasetInfo
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.questions import graph_labels, queries_from_facts
 from rulerag.ruleqa.validation_split import with_held_out
@@ -163,6 +164,7 @@ def test_the_command(bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture
     assert "example: python -m benchmarks.baselines" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("graph", "row", "measure", "value"),
     [
@@ -188,7 +190,7 @@ def test_on_public_graphs(
             corpus=words.corpus(loaded.train),
             queries={"test": queries_from_facts(loaded.test, words, "test")},
             labels=graph_labels(loaded),
-            calendar=asdict(loaded.calendar) if loaded.is_temporal else None,
+            info=DatasetInfo(calendar=asdict(loaded.calendar) if loaded.is_temporal else None),
         ).save(out / "data")
     made = run_baselines(Bench(graph, out / "data", out), "full")
     found = {record["row"]: record["metrics"] for record in made}

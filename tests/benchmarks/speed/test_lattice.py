@@ -23,4 +23,4 @@ def test_the_transcription_is_the_algorithm() -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_a_case_is_measured_and_compared(case: str) -> None:
     row = measure(case, 10, baseline=True, repeats=1)
-    assert row["ratio"] > 0 and row["probes"] >= row["valid"]
+    assert row["wall_ratio"] > 0 and row["probes"] >= row["valid"]

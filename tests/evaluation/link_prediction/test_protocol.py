@@ -74,6 +74,7 @@ def test_ids_of_another_order_are_refused(tmp_path: Path) -> None:
     assert found.head.relation == "b often"
 
 
+@pytest.mark.slow
 def test_tlogic_rules_on_icews14_as_published(graph_folder, reference_folder, tmp_path) -> None:
     folder = graph_folder("icews14_forecasting")
     rules = reference_folder("tlogic") / "icews14_r123_n200_exp_s12_rules.json"
