@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 from rulerag.types import Document, Query
 
-__all__ = ["BASELINES", "Baseline", "CorpusFacts", "Ranked", "best_and_tied"]
-
 _UNDATED = -1
 Seen = tuple[int, str]
 """The time of a fact, :data:`_UNDATED` without one, and its object."""

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from benchmarks.common.folders import PUBLISHED
 
-__all__ = ["NOT_PUBLIC", "paper_note", "published_pairs", "recall_without_rules"]
-
 NOT_PUBLIC = ("ruleqa-f", "ruleqa-n")
 """Benchmarks whose published figures cannot be those of the public splits."""
 _NO_RULES = ("4", "Standard RAG", "Contriever")

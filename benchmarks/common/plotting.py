@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["COLORS", "plot_map", "pyplot", "write_html"]
-
 COLORS = (
     "#1f6f8b",
     "#c8553d",

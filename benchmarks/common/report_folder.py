@@ -8,8 +8,6 @@ from typing import Any
 
 from rulerag.io import prepare_folder, write_json, write_text
 
-__all__ = ["report_each"]
-
 Made = tuple[str, dict[str, Any]]
 
 

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from rulerag.cli import main as rulerag
 
-__all__ = ["main"]
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command of ``rulerag data``; the exit status."""

@@ -22,8 +22,6 @@ from rulerag.ruleqa import GRAPHS, RuleQADataset
 from rulerag.rules import Rule
 from rulerag.types import Document, GenerationRequest, Query
 
-__all__ = ["load_request", "main", "prompts", "save_request"]
-
 _METHOD = "bm25-guided__symbolic"
 
 

@@ -18,8 +18,6 @@ from rulerag.explanation.faithfulness import PlantedAnswer
 from rulerag.explanation.source_rules import CertifiedMiner, lower_bound
 from rulerag.io import write_json
 
-__all__ = ["TARGETS", "main", "measure", "planted_answer"]
-
 TARGETS = {(1,): 12, (2, 2): 36, (2, 2, 3, 3): 100}
 """Sizes of the planted rules, and the most probes on average that may find them."""
 

@@ -57,20 +57,6 @@ from rulerag.explanation.source_rules import CertifiedMiner
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.io import prepare_folder, write_json, write_text
 
-__all__ = [
-    "BUDGETS",
-    "EXPLAINERS",
-    "MEASURES",
-    "correct",
-    "explained",
-    "keep_comparable",
-    "main",
-    "measure",
-    "named_by_gap",
-    "scores",
-    "table",
-]
-
 BUDGETS = (32, 64, 128, 256)
 PEER = "context-cite"
 OURS = "guided surrogate"

@@ -25,8 +25,6 @@ from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.synthetic import World, world_questions
 from rulerag.types import GenerationRequest
 
-__all__ = ["SIZES", "Cited", "ContextCite", "Question", "questions"]
-
 SIZES = (8, 12, 16, 24)
 """How many documents the questions have, by turns."""
 

@@ -47,8 +47,6 @@ from rulerag.ruleqa import graph_labels
 from rulerag.synthetic import World, world_questions
 from rulerag.types import GenerationRequest
 
-__all__ = ["BUDGETS", "EXPLAINERS", "Case", "formulas", "main", "worlds"]
-
 BUDGETS = (32, 64, 128, 256)
 _TOP = 3
 

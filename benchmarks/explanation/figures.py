@@ -45,8 +45,6 @@ from rulerag.io import prepare_folder, write_json
 from rulerag.protocols import Generator
 from rulerag.ruleqa import RuleQADataset
 
-__all__ = ["FIGURES", "figure_6a", "generator_of", "hotpotqa_lattices", "main"]
-
 FIGURES = ("6a", "4", "5", "6b")
 MOST_SENTENCES = 6
 

@@ -18,8 +18,6 @@ from rulerag.explanation.probing import Piece, Source
 from rulerag.io import read_jsonl
 from rulerag.types import Document, GenerationRequest, Query
 
-__all__ = ["SentenceQuestion", "sentence_questions"]
-
 SUPPORTING = 3
 
 

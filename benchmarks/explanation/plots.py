@@ -7,8 +7,6 @@ from typing import Any
 
 from benchmarks.common.plotting import pyplot
 
-__all__ = ["plot"]
-
 _STYLE = {
     "mono_retention": ("Mono, retention", "#1f6f8b", "o"),
     "mono_omission": ("Mono, omission", "#c8553d", "s"),

@@ -14,8 +14,6 @@ from functools import lru_cache
 from rulerag.text import tokenize
 from rulerag.types import Completion, Document, GenerationRequest
 
-__all__ = ["ExtractiveReader"]
-
 # Tuned on the questions with two supporting facts; figures are made on those with three.
 OWN, LINKED, NEAR, TITLE = 0.3, 1.2, 0.8, 0.0
 _OPTIONS = re.compile(r"([A-Z][\w' ]*?(?: [A-Z][\w']*)*) or (?:the )?([A-Z][^?,]*)\?")

@@ -24,15 +24,6 @@ from rulerag.mining.amie import AmieMiner
 from rulerag.mining.formats import load_amie
 from rulerag.rules import Rule, RuleBank
 
-__all__ = [
-    "GRAPHS",
-    "Agreement",
-    "compare",
-    "count_by_definition",
-    "main",
-    "pairs_by_relation",
-]
-
 Pairs = dict[str, set[tuple[str, str]]]
 
 GRAPHS = ("nations", "umls", "kinship", "nell995")

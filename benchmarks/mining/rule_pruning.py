@@ -42,8 +42,6 @@ from rulerag.mining.pruning import DEFAULT_SCORE, SCORES, prune_covered, prune_s
 from rulerag.mining.temporal import TLogicMiner
 from rulerag.rules import RuleBank
 
-__all__ = ["GRAPHS", "main", "render", "run"]
-
 GRAPHS = ("icews14_forecasting", "fb15k237", "nell995")
 BUDGETS = (1, 2, 3, 5, 10, 20, 50)
 _METRICS = ("mrr", "hits@1", "hits@10", "reached")

@@ -43,8 +43,6 @@ from rulerag.mining.indexes import build_static_index
 from rulerag.mining.temporal import TLogicMiner
 from rulerag.synthetic import World
 
-__all__ = ["MINERS", "SIZES", "exponents", "joins", "main", "measure"]
-
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 MINERS = {"amie": "static", "tlogic-1": "temporal", "tlogic-123": "temporal"}
 """Miners by name, and the kind of world that each mines."""

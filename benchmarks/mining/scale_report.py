@@ -10,8 +10,6 @@ from typing import Any
 from benchmarks.common.plotting import pyplot
 from rulerag.io import atomic_write
 
-__all__ = ["write_reports"]
-
 _STYLE = {
     "amie": ("AMIE, 3 atoms", "#1f6f8b", "o"),
     "tlogic-1": ("TLogic, length 1", "#c8553d", "s"),

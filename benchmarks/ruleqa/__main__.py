@@ -18,8 +18,6 @@ from rulerag.console import guarded
 from rulerag.kg import KnowledgeGraph
 from rulerag.ruleqa import BENCHMARKS, RuleQASettings
 
-__all__ = ["main"]
-
 _OPTIONS = {f"--{field.name.replace('_', '-')}": field.name for field in fields(RuleQASettings)}
 
 

@@ -22,8 +22,6 @@ from rulerag.ruleqa import (
 )
 from rulerag.rules import RuleBank
 
-__all__ = ["count_rules", "write_rule_counts"]
-
 #: Longest rule, least support and least confidence of each count, by miner; the loosest of a
 #: length come first, so that its number is all that the graph can give.
 GRIDS: Mapping[str, Sequence[tuple[int, int, float]]] = {

@@ -11,8 +11,6 @@ from pathlib import Path
 from rulerag.console import guarded
 from rulerag.errors import ConfigError, did_you_mean
 
-__all__ = ["BENCHMARKS", "main"]
-
 BENCHMARKS = {
     "explanation": "benchmarks.speed.explanation",
     "generation": "benchmarks.speed.generation",

@@ -33,8 +33,6 @@ from rulerag.protocols import Generator
 from rulerag.synthetic import World, world_questions
 from rulerag.types import Completion, GenerationRequest
 
-__all__ = ["TARGET", "main", "measure", "requests"]
-
 TARGET = 4.0
 DOCUMENTS = 8
 

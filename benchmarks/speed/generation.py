@@ -30,8 +30,6 @@ from rulerag.ruleqa import RuleQADataset
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, GenerationRequest, Query
 
-__all__ = ["main", "measure", "requests", "ruleqa_requests", "small_llama", "subsets"]
-
 _RETRIEVAL = {
     "selector": {"type": "head", "max_rules": 8, "rank_by": "support"},
     "retriever": {

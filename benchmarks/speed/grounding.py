@@ -20,8 +20,6 @@ from rulerag.kg.grounding import FactIndex, RulePlans, TableIndex, ground
 from rulerag.mining.amie import AmieMiner
 from rulerag.rules import Atom, Rule, RuleBank
 
-__all__ = ["main"]
-
 Question = tuple[str, str]
 # Queries asked of the plain loop too; subjects with the most facts; rules of three body atoms.
 _PLAIN, _HUBS, _LONG = 300, 100, 30

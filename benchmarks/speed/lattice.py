@@ -28,8 +28,6 @@ from rulerag.explanation.probing import ProbeEngine
 from rulerag.explanation.source_rules import MonoMiner
 from rulerag.io import write_json
 
-__all__ = ["CASES", "algorithm_1", "main", "measure"]
-
 Formula = tuple[frozenset[int], ...]
 Subset = frozenset[int]
 

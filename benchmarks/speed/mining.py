@@ -29,8 +29,6 @@ from rulerag.io import write_json
 from rulerag.kg import KnowledgeGraph
 from rulerag.mining.amie import AmieMiner
 
-__all__ = ["AMIE", "TARGETS", "main", "measure", "plain_python"]
-
 AMIE: dict[str, dict[str, float]] = {
     "nations": {"wall": 6.3, "cpu": 10.5, "memory_mb": 1482},
     "umls": {"wall": 3.5, "cpu": 5.7, "memory_mb": 550},

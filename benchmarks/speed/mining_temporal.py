@@ -30,8 +30,6 @@ from rulerag.kg import KnowledgeGraph
 from rulerag.mining.inference import TemporalApplication
 from rulerag.mining.temporal import TLogicMiner
 
-__all__ = ["TARGETS", "TASKS", "TLOGIC", "measure", "run"]
-
 TASKS = (("learn", "icews14_forecasting"), ("apply", "icews14_forecasting"), ("apply", "yago"))
 TLOGIC: dict[str, dict[str, float | None]] = {
     "learn icews14_forecasting": {"cpu": 797, "wall": 967, "memory_mb": 128},

@@ -49,16 +49,6 @@ from rulerag.retrieval.guided import HeadRelationSelector, RuleGuidedRetriever
 from rulerag.ruleqa import BENCHMARKS, RuleQADataset, build
 from rulerag.types import Document
 
-__all__ = [
-    "TARGET",
-    "compared",
-    "main",
-    "measure_encoding",
-    "measure_graph",
-    "measure_search",
-    "small_encoder",
-]
-
 TARGET = 0.8
 """What each ratio should reach."""
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from rulerag.retrieval.dense.encoders import SentenceEncoder, load_encoder, quiet_transformers
 
-__all__ = ["small_encoder"]
-
 _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 

@@ -23,8 +23,6 @@ from training.retriever.data import prepare
 from training.retriever.settings import RetrieverSettings
 from training.retriever.trainer import RetrieverTrainer
 
-__all__ = ["measure_training_step", "training_dataset"]
-
 Comparison = Callable[[Callable[[], object], Callable[[], object], int], Any]
 
 

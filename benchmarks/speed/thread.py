@@ -15,8 +15,6 @@ from rulerag.kg import FactTable, KnowledgeGraph
 from rulerag.mining.temporal import TLogicMiner
 from rulerag.ruleqa import build
 
-__all__ = ["main"]
-
 
 def _count_plainly(facts: FactTable) -> dict[tuple[str, bool, str], int]:
     """Rule support by loops over facts, the baseline: what a careful script would do."""

@@ -25,8 +25,6 @@ from rulerag.kg import KnowledgeGraph
 from rulerag.ruleqa import RuleQADataset, build, validation_graph
 from rulerag.types import Query
 
-__all__ = ["TABLES", "Row", "main", "tune"]
-
 Settings = dict[str, Any]
 
 

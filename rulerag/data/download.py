@@ -24,8 +24,6 @@ from rulerag.errors import (
 )
 from rulerag.io import atomic_write, fingerprint_file, prepare_folder, read_json
 
-__all__ = ["ADDRESS", "fetch", "known_sources", "source_of"]
-
 #: Where GitHub serves a file of a repository at a commit.
 ADDRESS = "https://raw.githubusercontent.com/{repository}/{commit}/{path}"
 

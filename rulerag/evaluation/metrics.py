@@ -15,17 +15,6 @@ from rulerag.errors import UnknownNameError, did_you_mean
 from rulerag.text import best_token_f1, exact_match, normalize_answer
 from rulerag.types import Answer, Document
 
-__all__ = [
-    "CUTOFFS",
-    "AnswerMatcher",
-    "EntityMatcher",
-    "Metric",
-    "answer_metrics",
-    "mean_metrics",
-    "metric",
-    "qrels_metrics",
-]
-
 CUTOFFS = (1, 2, 5, 10)
 _RULERAG = "RuleRAG, arXiv:2410.22353, section 4.3"
 _EVALUATOR = "the evaluator published with RuleRAG, which calls it EM or T-F1"

@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from rulerag.errors import DataError, EmptyDataError
 
-__all__ = ["LEVEL", "bootstrap_interval", "holm", "paired_randomization_test", "verdict"]
-
 LEVEL = 0.05
 """A corrected p-value from here on is chance."""
 # Random numbers made at a time: 8 MB of them, however many queries there are.

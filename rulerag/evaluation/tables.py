@@ -14,8 +14,6 @@ from rulerag.evaluation.metrics import metric
 from rulerag.evaluation.significance import holm, paired_randomization_test
 from rulerag.io import read_json, read_jsonl
 
-__all__ = ["Cell", "Table", "expected_rows", "load_results", "results_table", "significance_marks"]
-
 _DESCRIBING = ("benchmark", "method", "retriever", "generator")
 _LATEX = str.maketrans(
     {

@@ -22,9 +22,7 @@ from rulerag.ruleqa.oracle import Oracle
 from rulerag.ruleqa.queries import balanced, fine_tuning_halves
 from rulerag.ruleqa.questions import graph_labels, queries_from_facts
 from rulerag.ruleqa.settings import (
-    BENCHMARKS,
     PUBLISHED,
-    VARIANTS,
     RuleQASettings,
     check_settings,
     known_settings,
@@ -33,8 +31,6 @@ from rulerag.ruleqa.settings import (
 from rulerag.ruleqa.validation_split import joined, validation_graph, with_held_out, with_splits
 from rulerag.rules import Rule, RuleBank
 from rulerag.types import Query
-
-__all__ = ["BENCHMARKS", "VARIANTS", "RuleQASettings", "build", "mine"]
 
 
 def build(

@@ -9,8 +9,6 @@ from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.text import normalize_answer
 from rulerag.types import Document, Query
 
-__all__ = ["CEILINGS", "ceilings"]
-
 #: Each ceiling and what it counts: the fraction of queries with an acceptable answer in …
 CEILINGS = {
     "anywhere": "any document",

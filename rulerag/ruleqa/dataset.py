@@ -46,8 +46,6 @@ from rulerag.output_folder import output_folder
 from rulerag.rules import RuleBank
 from rulerag.types import Document, Query
 
-__all__ = ["Qrels", "RuleQADataset"]
-
 Qrels = dict[str, dict[str, int]]
 
 _TEST = "test"

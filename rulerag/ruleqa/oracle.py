@@ -14,8 +14,6 @@ from rulerag.ruleqa.dataset import Qrels
 from rulerag.rules import Rule, RuleBank
 from rulerag.types import Document, Query
 
-__all__ = ["Oracle"]
-
 
 class Oracle:
     """Finds oracle documents by entity and relation (RuleRAG, section 2), and by chains of them.

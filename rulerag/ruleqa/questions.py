@@ -11,8 +11,6 @@ from rulerag.kg import Calendar, FactTable, KnowledgeGraph, Verbalizer, query_te
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Query
 
-__all__ = ["graph_labels", "parse_question", "queries_from_facts"]
-
 _Known = tuple[str, str]  # a raw name and its label
 
 _TIME = re.compile(r"^\s*Time\s+(\d+-\d+-\d+ \d+:\d+|\S+)(?:\s+|$)", re.IGNORECASE)

@@ -18,8 +18,6 @@ from rulerag.errors import EmptyDataError
 from rulerag.kg import FactTable, KnowledgeGraph
 from rulerag.kg.readers import cut_times
 
-__all__ = ["joined", "validation_graph", "with_held_out", "with_splits"]
-
 _SPLITS = ("train", "valid", "test")
 
 

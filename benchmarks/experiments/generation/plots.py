@@ -7,8 +7,6 @@ from pathlib import Path
 
 from benchmarks.common.plotting import COLORS, pyplot, write_html
 
-__all__ = ["plot_lines"]
-
 
 def plot_lines(
     series: Mapping[str, tuple[Sequence[float], Sequence[float]]],

@@ -16,8 +16,6 @@ from markupsafe import Markup, escape
 
 from rulerag.explanation.records import document_of
 
-__all__ = ["confidence_mark", "document_roles", "evidence_flow", "recall_curves"]
-
 # Columns of the evidence flow in pixels: left edge and width.
 _RULES, _DOCUMENTS, _ANSWER = (0, 318), (392, 428), (892, 148)
 _WIDTH, _HEIGHT, _GAP = 1040, 50, 10
