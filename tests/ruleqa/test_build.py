@@ -14,8 +14,7 @@ from benchmarks.ruleqa.__main__ import main
 from rulerag.errors import ConfigError, DataError, EmptyDataError
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.kg.grounding.bindings import FactIndex, ground
-from rulerag.ruleqa import DatasetInfo
-from rulerag.ruleqa.builder import BENCHMARKS, RuleQASettings, build
+from rulerag.ruleqa import BENCHMARKS, DatasetInfo, RuleQASettings, build
 from rulerag.ruleqa.check import check_leakage
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.synthetic.world import World
