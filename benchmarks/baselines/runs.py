@@ -28,6 +28,7 @@ from rulerag.evaluation import (
     RunRecord,
     answer_columns,
     entity_names,
+    markdown_table,
     versions,
 )
 from rulerag.io import (
@@ -155,15 +156,12 @@ def baselines_table(benchmarks: Mapping[str, Mapping[str, Result]]) -> str:
     Args:
         benchmarks: the baselines by benchmark.
     """
-    lines = [
-        "| benchmark | baseline | EM | ties at random | worst to best tie | T-F1 | recall@10 | "
-        "queries |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
+    titles = ["benchmark", "baseline", "EM", "ties at random", "worst to best tie", "T-F1"]
+    rows = []
     for benchmark, results in benchmarks.items():
         for name in (one.name for one in BASELINES):
             if name not in results:
-                lines.append(f"| {benchmark} | {name} | no times | – | – | – | – | – |")
+                rows.append([benchmark, name, "no times", *["–"] * 5])
                 continue
             one = results[name]
             low, high = one.interval(EM)
@@ -178,8 +176,8 @@ def baselines_table(benchmarks: Mapping[str, Mapping[str, Result]]) -> str:
                 f"{100 * one.mean(RECALL):.1f}",
                 f"{one.records[0]['num_queries']:,}",
             ]
-            lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+            rows.append(cells)
+    return markdown_table([*titles, "recall@10", "queries"], rows, "ll" + "r" * 6)
 
 
 def _summary(result: Result) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from tqdm import tqdm
 
 from benchmarks.common.folders import shared_folder
 from rulerag.console import guarded
-from rulerag.evaluation import versions
+from rulerag.evaluation import markdown_table, versions
 from rulerag.evaluation.link_prediction import (
     Prior,
     Queries,
@@ -151,13 +151,6 @@ def _means(found: dict[str, Row], metric: str, budgets: Sequence[int]) -> dict[s
     }
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(header) + " |"]
-    lines.append("| --- |" + " ---: |" * (len(header) - 1))
-    lines += ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join(lines)
-
-
 def _budget_table(result: Row, metric: str, budgets: Sequence[int]) -> str:
     rows = result["rows"]
     best = {n: max(rows[f"{s}/{n}"][metric] for s in SCORES) for n in budgets}
@@ -169,7 +162,7 @@ def _budget_table(result: Row, metric: str, budgets: Sequence[int]) -> str:
             text = f"{100 * value:.2f}"
             line.append(f"**{text}**" if value == best[n] else text)
         cells.append(line)
-    return _table(["score", *(f"n = {n}" for n in budgets)], cells)
+    return markdown_table(["score", *(f"n = {n}" for n in budgets)], cells)
 
 
 def render(found: dict[str, Row], budgets: Sequence[int] = BUDGETS) -> str:
@@ -191,7 +184,7 @@ def render(found: dict[str, Row], budgets: Sequence[int] = BUDGETS) -> str:
             [s, *(f"{100 * x:.2f}" for x in v), f"{100 * sum(v) / len(v):.2f}"]
             for s, v in sorted(values.items(), key=lambda item: -sum(item[1]) / len(item[1]))
         ]
-        parts += [_table([words, *found, "mean"], rows), ""]
+        parts += [markdown_table([words, *found, "mean"], rows)]
     for name, result in found.items():
         size = f"{result['num_queries']:,} queries, {result['num_rules']:,} rules"
         parts += [f"## {name} ({size})", ""]
@@ -200,7 +193,7 @@ def render(found: dict[str, Row], budgets: Sequence[int] = BUDGETS) -> str:
             ("hits@10", "Answer in the first ten"),
             ("reached", "Answer reached by some rule"),
         ):
-            parts += [words + ":", "", _budget_table(result, metric, budgets), ""]
+            parts += [words + ":", "", _budget_table(result, metric, budgets)]
         rows = [
             [
                 f"{key.split('/')[1]} ({key.split('/')[2]})",
@@ -212,7 +205,7 @@ def render(found: dict[str, Row], budgets: Sequence[int] = BUDGETS) -> str:
             if key.startswith("prune/")
         ]
         header = ["dropped (aggregate)", "rules", "MRR", "Hits@1", "Hits@10", "reached", "CPU s"]
-        parts += ["Whole banks:", "", _table(header, rows), ""]
+        parts += ["Whole banks:", "", markdown_table(header, rows)]
     parts += [
         "Subsumed rules change no best score of any candidate; noisy-or counts them, as extra "
         "witnesses, and loses a little without them. Covered rules change no best score on the "

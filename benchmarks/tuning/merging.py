@@ -20,6 +20,7 @@ from benchmarks.experiments.retrieval.runs import row_config, train
 from rulerag.assembly import CONFIGS
 from rulerag.console import guarded
 from rulerag.errors import DataError
+from rulerag.evaluation import markdown_table
 from rulerag.retrieval.guided.merging import MergeWeights
 from rulerag.ruleqa import GRAPHS, RuleQADataset
 
@@ -63,10 +64,7 @@ def _main(arguments: argparse.Namespace) -> None:
     )
     names = arguments.benchmarks or list(GRAPHS)
     tasks = [(name, one) for one in arguments.rows or LEARNED for name in names]
-    lines = [
-        "| benchmark | row | before | learned | at most |",
-        "| --- | --- | ---: | ---: | ---: |",
-    ]
+    rows = []
     for benchmark, name in tqdm(tasks, "rows", unit="row"):
         place = arguments.save / benchmark / f"{name}.json"
         if not place.exists() or arguments.again:
@@ -80,8 +78,9 @@ def _main(arguments: argparse.Namespace) -> None:
                 "candidates_hold_an_answer",
             )
         ]
-        lines.append(f"| {benchmark} | {name} | {' | '.join(cells)} |")
-    sys.stdout.write("\n".join(lines) + "\n")
+        rows.append([benchmark, name, *cells])
+    titles = ["benchmark", "row", "before", "learned", "at most"]
+    sys.stdout.write(markdown_table(titles, rows, "llrrr"))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

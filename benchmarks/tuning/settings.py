@@ -19,7 +19,7 @@ from tqdm import tqdm
 from rulerag.assembly import make_pipeline, preset
 from rulerag.composition import Config, innermost
 from rulerag.console import guarded
-from rulerag.evaluation import AnswerMatcher, answer_metrics, mean_metrics
+from rulerag.evaluation import AnswerMatcher, answer_metrics, markdown_table, mean_metrics
 from rulerag.io import prepare_folder, write_json, write_text
 from rulerag.kg import KnowledgeGraph
 from rulerag.ruleqa import RuleQADataset, build, validation_graph
@@ -204,15 +204,13 @@ def tune(
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> str:
-    lines = [
-        "| retriever | rules | change from the preset | R@10 | R@10 union | documents | EM |",
-        "| --- | --- | --- | ---: | ---: | ---: | ---: |",
+    described = {"retriever": "retriever", "rules": "rules", "change": "change from the preset"}
+    cells = [
+        [*(row[key] for key in described), *(_cell(name, row[name]) for name in _COLUMNS)]
+        for row in rows
     ]
-    for row in rows:
-        cells = [row["retriever"], row["rules"], row["change"]]
-        cells += [_cell(name, row[name]) for name in _COLUMNS]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    titles = [*described.values(), "R@10", "R@10 union", "documents", "EM"]
+    return markdown_table(titles, cells, "lllrrrr")
 
 
 def _cell(name: str, value: float | None) -> str:

@@ -50,7 +50,13 @@ if TYPE_CHECKING:
         paired_randomization_test,
         verdict,
     )
-    from rulerag.evaluation.tables import expected_rows, format_value, load_results, results_table
+    from rulerag.evaluation.tables import (
+        expected_rows,
+        format_value,
+        load_results,
+        markdown_table,
+        results_table,
+    )
 
 __all__ = [
     "CHARACTERS",
@@ -77,6 +83,7 @@ __all__ = [
     "holm",
     "in_own_process",
     "load_results",
+    "markdown_table",
     "mean_columns",
     "mean_metrics",
     "paired_randomization_test",

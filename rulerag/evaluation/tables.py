@@ -39,15 +39,27 @@ class Table:
 
     def to_markdown(self) -> str:
         """A Markdown table; the best number of a column is bold."""
-
-        def line(texts: Iterable[str]) -> str:
-            return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
-
+        texts = [[f"**{cell.text}**" if cell.best else cell.text for cell in r] for r in self.rows]
         numbers = len(self.titles) - self.describing
-        lines = [line(self.titles), line(["---"] * self.describing + ["---:"] * numbers)]
-        for row in self.rows:
-            lines.append(line(f"**{cell.text}**" if cell.best else cell.text for cell in row))
-        return "\n".join(lines) + "\n"
+        return markdown_table(self.titles, texts, "l" * self.describing + "r" * numbers)
+
+
+def markdown_table(titles: Sequence[str], rows: Iterable[Iterable[str]], layout: str = "") -> str:
+    """A Markdown table of cells that are texts already.
+
+    Args:
+        titles: the headings.
+        rows: the cells, as many in each row as there are headings.
+        layout: for each column ``l`` (text) or ``r`` (numbers); numbers but for the first column
+            when empty.
+    """
+
+    def line(texts: Iterable[str]) -> str:
+        return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
+
+    ends = {"l": "---", "r": "---:"}
+    below = [ends[letter] for letter in layout or "l" + "r" * (len(titles) - 1)]
+    return "\n".join([line(titles), line(below), *map(line, rows)]) + "\n"
 
 
 def load_results(places: Sequence[str | Path]) -> list[dict[str, Any]]:

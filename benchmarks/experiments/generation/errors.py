@@ -16,6 +16,7 @@ import numpy as np
 
 from benchmarks.common.results import Result
 from benchmarks.experiments.generation.tables import percent
+from rulerag.evaluation import markdown_table
 
 ERRORS = ("rule failure", "retrieval error", "attribution error")
 PUBLISHED = {"rule failure": 0.05, "retrieval error": 0.55, "attribution error": 0.40}
@@ -62,11 +63,9 @@ def error_table(
         benchmarks: the rows by benchmark.
         rows: which.
     """
-    lines = [
-        "| benchmark | row | wrong | rule failure | retrieval error | attribution error | "
-        "retrieval errors out of the rules' reach | no answer |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
+    reach = "retrieval errors out of the rules' reach"
+    titles = ["benchmark", "row", "wrong", *ERRORS, reach, "no answer"]
+    lines = []
     told: dict[str, Any] = {}
     for name, results in benchmarks.items():
         for row in (row for row in rows if row in results):
@@ -77,7 +76,7 @@ def error_table(
             cells = [name, results[row].title, f"{found['wrong']:,}"]
             cells += [percent(found["shares"][kind]) for kind in ERRORS]
             cells += [percent(found["unreachable"]), percent(found["abstained"])]
-            lines.append(f"| {' | '.join(cells)} |")
-    published = " | ".join(percent(PUBLISHED[kind]) for kind in ERRORS)
-    lines.append(f"| paper, all five | RGFT, 60 each | 300 | {published} | – | – |")
-    return "\n".join(lines) + "\n", told
+            lines.append(cells)
+    published = [percent(PUBLISHED[kind]) for kind in ERRORS]
+    lines.append(["paper, all five", "RGFT, 60 each", "300", *published, "–", "–"])
+    return markdown_table(titles, lines, "ll" + "r" * 6), told

@@ -17,7 +17,7 @@ from benchmarks.experiments.generation.plots import plot_lines
 from benchmarks.experiments.generation.tables import paired, percent, with_interval
 from benchmarks.experiments.matrix.rows import reading_row
 from benchmarks.experiments.matrix.tables import ReadingTable
-from rulerag.evaluation import EM
+from rulerag.evaluation import EM, markdown_table
 from rulerag.io import read_json
 
 _PAPER = PUBLISHED / "rulerag_figure5.json"
@@ -33,10 +33,7 @@ def figure3(table: ReadingTable, folder: Path, target: Path | None) -> tuple[str
     """
     kept: dict[str, Any] = {}
     series: dict[str, tuple[list[float], list[float]]] = {}
-    lines = [
-        "| retriever | k | EM | answer in docs | queries |",
-        "| --- | ---: | ---: | ---: | ---: |",
-    ]
+    lines = []
     depths = sorted({k for step in table.steps for k in step.top_k})
     for row in map(reading_row, table.shown()):
         name = row.retriever
@@ -46,10 +43,8 @@ def figure3(table: ReadingTable, folder: Path, target: Path | None) -> tuple[str
             if (result := load_result(folder, row.name, row.title, f"-top{k}"))
         }
         for k, result in found.items():
-            lines.append(
-                f"| {name} | {k} | {with_interval(result, EM)} | "
-                f"{percent(result.mean('in_documents'))} | {result.records[0]['num_queries']:,} |"
-            )
+            seen, queries = result.mean("in_documents"), result.records[0]["num_queries"]
+            lines.append([name, str(k), with_interval(result, EM), percent(seen), f"{queries:,}"])
         if found:
             ems = [100 * result.mean(EM) for result in found.values()]
             recalls = [100 * result.mean("in_documents") for result in found.values()]
@@ -67,7 +62,7 @@ def figure3(table: ReadingTable, folder: Path, target: Path | None) -> tuple[str
             up="per cent",
             dotted=[name for name in series if name.endswith(", recall")],
         )
-    return "\n".join(lines) + "\n", kept
+    return markdown_table(["retriever", "k", "EM", "answer in docs", "queries"], lines), kept
 
 
 def growth(runs: Mapping[str, Path], target: Path | None, title: str) -> tuple[str, dict[str, Any]]:
@@ -80,8 +75,8 @@ def growth(runs: Mapping[str, Path], target: Path | None, title: str) -> tuple[s
     """
     kept: dict[str, Any] = {}
     series: dict[str, tuple[list[float], list[float]]] = {}
-    lines = ["| reader | before | " + " | ".join(f"{n}/8" for n in range(1, 9)) + " | best |"]
-    lines.append("| --- |" + " ---: |" * 10)
+    titles = ["reader", "before", *(f"{n}/8" for n in range(1, 9)), "best"]
+    lines = []
     for name, place in runs.items():
         if not (place / "metrics.json").exists():
             continue
@@ -97,7 +92,7 @@ def growth(runs: Mapping[str, Path], target: Path | None, title: str) -> tuple[s
         }
         series[name] = (shares, [100 * value / best for value in values])
         cells = [percent(value) for value in values] + ["–"] * (9 - len(values))
-        lines.append(f"| {name} | {' | '.join(cells)} | {percent(max(values))} |")
+        lines.append([name, *cells, percent(max(values))])
     if not kept:
         return "", {}
     if target is not None:
@@ -108,7 +103,7 @@ def growth(runs: Mapping[str, Path], target: Path | None, title: str) -> tuple[s
             across="share of the fine-tuning steps",
             up="exact match, per cent of the best",
         )
-    return "\n".join(lines) + "\n", kept
+    return markdown_table(titles, lines), kept
 
 
 def figure5(table: ReadingTable, folder: Path, target: Path | None) -> tuple[str, dict[str, Any]]:

@@ -32,6 +32,7 @@ from rulerag.evaluation import (
     F1,
     LENIENT,
     holm,
+    markdown_table,
     paired_randomization_test,
     verdict,
 )
@@ -62,15 +63,15 @@ def reading_table(
         papers: the paper's rows beside them; those of Table 2 when None.
         baselines: rows that need no system, which come first, on the queries of the others.
     """
-    lines = [
-        "| method | answer in docs | entity in docs | EM | EM, lenient | T-F1 | char-F1 | paper EM "
-        "| paper T-F1 | best step | queries | ms a query |",
-        "| --- |" + " ---: |" * 11,
+    titles = [
+        *("method", "answer in docs", "entity in docs", "EM", "EM, lenient", "T-F1", "char-F1"),
+        *("paper EM", "paper T-F1", "best step", "queries", "ms a query"),
     ]
     shown = {name: results[name] for name in names if name in results}
-    for baseline in (baselines or {}).values():
-        cells = _cells(benchmark, _asked_as(baseline, shown), searches=True, paper=None)
-        lines.append(f"| {' | '.join(cells)} |")
+    rows = [
+        _cells(benchmark, _asked_as(baseline, shown), searches=True, paper=None)
+        for baseline in (baselines or {}).values()
+    ]
     undone = False
     for name, result in shown.items():
         row = reading_row(name)
@@ -82,11 +83,12 @@ def reading_table(
         )
         if _cannot(row, result):
             cells[3:7], undone = ["n/a"] * 4, True
-        lines.append(f"| {' | '.join(cells)} |")
+        rows.append(cells)
     told = [] if not undone else ["n/a: this reader cannot do that method; no answer was right."]
     if any((reading_row(n).paper if papers is None else papers.get(n)) for n in shown):
         told.append(paper_note(benchmark, _reachable(shown)))
-    return "\n".join([*lines, *(("", "\n".join(told)) if told else ())]) + "\n"
+    note = "\n" + "\n".join(told) + "\n" if told else ""
+    return markdown_table(titles, rows) + note
 
 
 def _cells(benchmark: str, result: Result, *, searches: bool, paper: Paper | None) -> list[str]:
@@ -203,17 +205,19 @@ def _differences(rows: list[dict[str, Any]], called: str) -> str:
     for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["p_holm"] = adjusted
         row[called] = verdict(row["ours"] - row["other"], adjusted)
-    lines = [
-        f"| benchmark | row | against | bar | EM | other | difference | p (Holm) | {called} |",
-        "| --- | --- | --- | --- | ---: | ---: | ---: | ---: | --- |",
-    ]
-    lines += [
-        f"| {r['benchmark']} | {r['row']} | {r['against']} | {r['bar']} | {percent(r['ours'])} | "
-        f"{percent(r['other'])} | {100 * (r['ours'] - r['other']):+.1f} | {r['p_holm']:.4f} | "
-        f"{r[called]} |"
+    titles = ["benchmark", "row", "against", "bar", "EM", "other", "difference", "p (Holm)", called]
+    cells = [
+        [
+            *(r[key] for key in titles[:4]),
+            percent(r["ours"]),
+            percent(r["other"]),
+            f"{100 * (r['ours'] - r['other']):+.1f}",
+            f"{r['p_holm']:.4f}",
+            r[called],
+        ]
         for r in rows
     ]
-    return "\n".join(lines) + "\n"
+    return markdown_table(titles, cells, "llllrrrrl")
 
 
 def against_baselines(
@@ -254,10 +258,8 @@ def orderings(benchmarks: Mapping[str, Mapping[str, Result]]) -> tuple[str, dict
         benchmarks: the rows by benchmark.
     """
     told: dict[str, Any] = {}
-    lines = [
-        "| benchmark | pairs | same order | the other way round | left out |",
-        "| --- | ---: | ---: | --- | --- |",
-    ]
+    titles = ["benchmark", "pairs", "same order", "the other way round", "left out"]
+    rows = []
     for name, results in benchmarks.items():
         # Two of our rows may be beside one of the paper's: the first counts.
         beside: dict[Paper, str] = {}
@@ -281,9 +283,9 @@ def orderings(benchmarks: Mapping[str, Mapping[str, Result]]) -> tuple[str, dict
             elif np.mean(left) < np.mean(right):
                 exceptions.append(f"{results[worse].title} > {results[better].title}")
         told[name] = {"pairs": pairs, "same": same, "exceptions": exceptions, "left_out": out}
-        cells = ["; ".join(exceptions) or "–", "; ".join(out) or "–"]
-        lines.append(f"| {name} | {pairs} | {same} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n", told
+        lists = ("; ".join(exceptions) or "–", "; ".join(out) or "–")
+        rows.append([name, str(pairs), str(same), *lists])
+    return markdown_table(titles, rows, "lrrll"), told
 
 
 def best_table(
@@ -295,27 +297,28 @@ def best_table(
         benchmarks: the rows on the balanced queries, by benchmark.
         full: rows on all queries.
     """
-    lines = [
-        "| benchmark | paper's best EM | best here | EM | on all queries | a rule leads to an "
-        "answer | any document holds one | reached |",
-        "| --- | ---: | --- | ---: | ---: | ---: | ---: | --- |",
+    titles = [
+        *("benchmark", "paper's best EM", "best here", "EM", "on all queries"),
+        *("a rule leads to an answer", "any document holds one", "reached"),
     ]
+    rows = []
     for name, results in benchmarks.items():
         best = best_of(results)
         whole = best_of(full[name]) if full.get(name) else None
         ceilings = best.records[0].get("ceilings", {})
-        cells = [
-            name,
-            percent(PAPER_BEST_EM[name]),
-            best.title,
-            with_interval(best, EM),
-            "–" if whole is None else f"{percent(whole.mean(EM))} ({whole.title})",
-            percent(ceilings.get("oracle")),
-            percent(ceilings.get("anywhere")),
-            _reached(name, best.mean(EM)),
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+        rows.append(
+            [
+                name,
+                percent(PAPER_BEST_EM[name]),
+                best.title,
+                with_interval(best, EM),
+                "–" if whole is None else f"{percent(whole.mean(EM))} ({whole.title})",
+                percent(ceilings.get("oracle")),
+                percent(ceilings.get("anywhere")),
+                _reached(name, best.mean(EM)),
+            ]
+        )
+    return markdown_table(titles, rows, "lrlrrrrl")
 
 
 def _reached(benchmark: str, value: float) -> str:

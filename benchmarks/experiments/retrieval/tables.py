@@ -24,6 +24,7 @@ from benchmarks.experiments.matrix.rows import (
 )
 from rulerag.evaluation import (
     holm,
+    markdown_table,
     paired_randomization_test,
     verdict,
 )
@@ -63,14 +64,12 @@ def benchmark_table(
     """
     known = {row.name: row for row in (*ROWS, *CONTROLS)}
     queries = next(iter(results.values())).records[0]["num_queries"]
-    lines = [
-        f"## {name.replace('ruleqa', 'RuleQA').upper().replace('RULEQA', 'RuleQA')}, "
-        f"{queries:,} queries",
-        "",
-        "| method | R@1 | R@2 | R@5 | R@10 | R@10 entity | paper | R@10 union | docs | "
-        "qrels R@10 | best step | CPU s | MB |",
-        "| --- |" + " ---: |" * 12,
+    heading = f"## {name.replace('ruleqa', 'RuleQA').upper().replace('RULEQA', 'RuleQA')}"
+    titles = [
+        *("method", "R@1", "R@2", "R@5", "R@10", "R@10 entity", "paper", "R@10 union", "docs"),
+        *("qrels R@10", "best step", "CPU s", "MB"),
     ]
+    rows = []
     for result in results.values():
         cells = [result.called]
         cells += [_percent(result.mean(f"answer_recall@{k}")) for k in (1, 2, 5)]
@@ -85,8 +84,9 @@ def benchmark_table(
             f"{result.cpu_seconds:.0f}",
             f"{result.memory_mb:,}",
         ]
-        lines.append(f"| {' | '.join(cells)} |")
-    lines += ["", f"{_best(results)} Paper's best retriever: {_percent(PAPER_BEST[name])}."]
+        rows.append(cells)
+    lines = [f"{heading}, {queries:,} queries\n", markdown_table(titles, rows)]
+    lines += [f"{_best(results)} Paper's best retriever: {_percent(PAPER_BEST[name])}."]
     lines.append(paper_note(name, ceilings.get("same_subject"), answers=False))
     if ceilings:
         told = ", ".join(
@@ -131,19 +131,21 @@ def comparison_table(
     for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["p_holm"] = adjusted
         row["better"] = verdict(row["value"] - row["other"], adjusted)
-    lines = [
-        "| benchmark | ours | against | protocol | ours | other | difference | p (Holm) | better | "
-        "seeds ahead |",
-        "| --- | --- | --- | --- | ---: | ---: | ---: | ---: | --- | ---: |",
-    ]
-    lines += [
-        f"| {r['benchmark']} | {r['ours']} | {r['against']} | {r['protocol']} | "
-        f"{_percent(r['value'])} | "
-        f"{_percent(r['other'])} | {100 * (r['value'] - r['other']):+.1f} | {r['p_holm']:.4f} | "
-        f"{r['better']} | {r['seeds_ahead']} |"
+    described = ("benchmark", "ours", "against", "protocol")
+    titles = [*described, "ours", "other", "difference", "p (Holm)", "better", "seeds ahead"]
+    cells = [
+        [
+            *(r[key] for key in described),
+            _percent(r["value"]),
+            _percent(r["other"]),
+            f"{100 * (r['value'] - r['other']):+.1f}",
+            f"{r['p_holm']:.4f}",
+            r["better"],
+            r["seeds_ahead"],
+        ]
         for r in rows
     ]
-    return "\n".join(lines) + "\n", rows
+    return markdown_table(titles, cells, "llllrrrrlr"), rows
 
 
 def against_paper(benchmarks: Mapping[str, Mapping[str, Result]]) -> str:
@@ -152,10 +154,8 @@ def against_paper(benchmarks: Mapping[str, Mapping[str, Result]]) -> str:
     Args:
         benchmarks: the rows by benchmark.
     """
-    lines = [
-        "| benchmark | paper's best | best that searches vectors | best of all | above the paper |",
-        "| --- | ---: | --- | --- | --- |",
-    ]
+    titles = ["benchmark", "paper's best", "best that searches vectors", "best of all"]
+    rows = []
     for name, results in benchmarks.items():
         told = []
         for group in (_learned(results), results):
@@ -170,9 +170,8 @@ def against_paper(benchmarks: Mapping[str, Mapping[str, Result]]) -> str:
             if value >= PAPER_BEST[name]
         )
         seen = "not comparable" if name in NOT_PUBLIC else above or "neither"
-        cells = [name, _percent(PAPER_BEST[name]), told[0][0], told[1][0], seen]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+        rows.append([name, _percent(PAPER_BEST[name]), told[0][0], told[1][0], seen])
+    return markdown_table([*titles, "above the paper"], rows, "lrlll")
 
 
 def _learned(results: Mapping[str, Result]) -> dict[str, Result]:
@@ -231,8 +230,8 @@ def recall_table(results: Sequence[Result], cutoffs: Sequence[int]) -> str:
     columns = {f"R@{k}": f"answer_recall@{k}" for k in cutoffs}
     columns |= {f"R@{k} entity": f"entity_recall@{k}" for k in within if k == 10}
     columns |= {f"R@{k} union": f"answer_recall@{k}_union" for k in within}
-    lines = [f"| method | {' | '.join(columns)} |", "| --- |" + " ---: |" * len(columns)]
-    for result in results:
-        cells = [result.called, *(_percent(result.mean(name)) for name in columns.values())]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    rows = [
+        [result.called, *(_percent(result.mean(name)) for name in columns.values())]
+        for result in results
+    ]
+    return markdown_table(["method", *columns], rows)
