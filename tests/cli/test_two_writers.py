@@ -68,7 +68,8 @@ def halted(file: Path, out: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def asked(out: Path) -> list[str]:
-    lines = (out / "predictions.jsonl").read_text().splitlines()
+    # Whole lines: a process may be halted in the midst of the last.
+    lines = (out / "predictions.jsonl").read_text().rpartition("\n")[0].splitlines()
     return [json.loads(line)["query_id"] for line in lines]
 
 
