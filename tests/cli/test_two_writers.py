@@ -68,7 +68,7 @@ def halted(file: Path, out: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def asked(out: Path) -> list[str]:
-    # Whole lines: a process may be halted in the midst of the last.
+    # Whole lines: a process may be killed in the midst of the last.
     lines = (out / "predictions.jsonl").read_text().rpartition("\n")[0].splitlines()
     return [json.loads(line)["query_id"] for line in lines]
 
@@ -97,9 +97,9 @@ def test_after_kill_9_the_same_command_goes_on(
 ) -> None:
     file, out = experiment(dataset=many), tmp_path / "out"
     with halted(file, out) as first:
-        stood = len(asked(out))
         os.kill(first.pid, signal.SIGKILL)
         first.wait(timeout=30)
+        stood = len(asked(out))
         again = evaluate(file, out)
         _, err = again.communicate(timeout=240)
     assert again.returncode == 0, err
