@@ -16,7 +16,7 @@ from rulerag.composition.registry import innermost
 from rulerag.evaluation.metrics import metric
 from rulerag.retrieval.dense.encoders.load import NANO_ENCODER
 from rulerag.retrieval.guided.merging.learned import MergeWeights
-from rulerag.ruleqa.builder import BENCHMARKS
+from rulerag.ruleqa import BENCHMARKS
 from rulerag.synthetic.world import World
 
 ROOT = Path(__file__).resolve().parent.parent

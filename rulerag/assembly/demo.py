@@ -20,7 +20,7 @@ from rulerag.io import write_json, write_jsonl
 from rulerag.kg import Verbalizer
 from rulerag.output_folder import output_folder
 from rulerag.pipeline import RuleRAGPipeline
-from rulerag.ruleqa import RuleQADataset, graph_labels, queries_from_facts
+from rulerag.ruleqa import DatasetInfo, RuleQADataset, graph_labels, queries_from_facts
 from rulerag.rules import RuleBank
 from rulerag.synthetic import World
 from rulerag.types import Answer, Query
@@ -112,10 +112,12 @@ def world_dataset(world: World, rules: RuleBank) -> RuleQADataset:
         rules=rules,
         query_sets={"supported": list(qrels)},
         labels=graph_labels(graph),
-        calendar=asdict(graph.calendar) if graph.is_temporal else None,
-        name=f"world-{world.kind}",
-        settings={"facts": world.num_facts, "kind": world.kind},
-        seed=world.seed,
+        info=DatasetInfo(
+            name=f"world-{world.kind}",
+            calendar=asdict(graph.calendar) if graph.is_temporal else None,
+            seed=world.seed,
+            settings={"facts": world.num_facts, "kind": world.kind},
+        ),
     )
 
 

@@ -82,6 +82,11 @@ COMMANDS: dict[str, Command] = {
         "rulerag evaluate symbolic__symbolic --dataset runs/ruleqa-i query_set=full "
         "--out runs/symbolic",
     ),
+    "link-prediction": Command(
+        "rulerag.cli.link_prediction:link_prediction",
+        "Filtered MRR and Hits@1, 3 and 10 of a rule bank, both directions of every test fact.",
+        "rulerag link-prediction ../shared/data/icews14_forecasting --miner tlogic --out links",
+    ),
     "ruleqa build": Command(
         "rulerag.cli.ruleqa:build",
         "Make questions, corpus, rules and judgements from a knowledge graph.",

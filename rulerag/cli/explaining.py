@@ -262,8 +262,7 @@ def _rerun(
             queries={},
             rules=whole.rules,
             labels=whole.labels,
-            calendar=whole.calendar,
-            name=whole.name,
+            info=whole.info,
         )
         selector = make_selector(config, whole.rules)
         return RuleRAGPipeline(

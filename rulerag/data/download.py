@@ -1,6 +1,6 @@
 """Gets the public data sets, each file checked by its SHA-256.
 
-Where each comes from (repository, commit, licence, files and their checksums) stands in
+Where each comes from (repository, commit, licence, files and their checksums) is in
 ``sources.json``; a file is put in place only when its SHA-256 is the one written there.
 """
 
@@ -23,8 +23,6 @@ from rulerag.errors import (
     did_you_mean,
 )
 from rulerag.io import atomic_write, fingerprint_file, prepare_folder, read_json
-
-__all__ = ["ADDRESS", "fetch", "known_sources", "source_of"]
 
 #: Where GitHub serves a file of a repository at a commit.
 ADDRESS = "https://raw.githubusercontent.com/{repository}/{commit}/{path}"

@@ -10,8 +10,6 @@ from pathlib import Path
 from rulerag.io import read_lines
 from rulerag.kg.readers import IntervalFacts
 
-__all__ = ["REBUILT"]
-
 # The years of WIKI's training split; its timestamps count from the first.
 _FIRST_YEAR, _LAST_YEAR = 1786, 1996
 

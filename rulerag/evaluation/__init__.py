@@ -8,13 +8,41 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
+    from rulerag.evaluation.answers import (
+        CHARACTERS,
+        EM,
+        F1,
+        LENIENT,
+        READING_MEASURES,
+        Columns,
+        answer_columns,
+        entity_names,
+        reading_columns,
+    )
     from rulerag.evaluation.metrics import (
         AnswerMatcher,
         EntityMatcher,
         answer_metrics,
         mean_metrics,
     )
-    from rulerag.evaluation.runner import run_experiment, versions
+    from rulerag.evaluation.runner import (
+        RunRecord,
+        in_own_process,
+        peak_memory_mb,
+        requests_from_rows,
+        run_experiment,
+        run_reading,
+        run_retrieval,
+        versions,
+    )
+    from rulerag.evaluation.search_results import (
+        DEPTH,
+        RETRIEVAL_MEASURES,
+        SEARCH_CUTOFFS,
+        UNION_K,
+        SearchResults,
+        mean_columns,
+    )
     from rulerag.evaluation.significance import (
         LEVEL,
         bootstrap_interval,
@@ -22,22 +50,50 @@ if TYPE_CHECKING:
         paired_randomization_test,
         verdict,
     )
-    from rulerag.evaluation.tables import expected_rows, format_value, load_results, results_table
+    from rulerag.evaluation.tables import (
+        expected_rows,
+        format_value,
+        load_results,
+        markdown_table,
+        results_table,
+    )
 
 __all__ = [
+    "CHARACTERS",
+    "DEPTH",
+    "EM",
+    "F1",
+    "LENIENT",
     "LEVEL",
+    "READING_MEASURES",
+    "RETRIEVAL_MEASURES",
+    "SEARCH_CUTOFFS",
+    "UNION_K",
     "AnswerMatcher",
+    "Columns",
     "EntityMatcher",
+    "RunRecord",
+    "SearchResults",
+    "answer_columns",
     "answer_metrics",
     "bootstrap_interval",
+    "entity_names",
     "expected_rows",
     "format_value",
     "holm",
+    "in_own_process",
     "load_results",
+    "markdown_table",
+    "mean_columns",
     "mean_metrics",
     "paired_randomization_test",
+    "peak_memory_mb",
+    "reading_columns",
+    "requests_from_rows",
     "results_table",
     "run_experiment",
+    "run_reading",
+    "run_retrieval",
     "verdict",
     "versions",
 ]

@@ -15,17 +15,6 @@ from rulerag.errors import UnknownNameError, did_you_mean
 from rulerag.text import best_token_f1, exact_match, normalize_answer
 from rulerag.types import Answer, Document
 
-__all__ = [
-    "CUTOFFS",
-    "AnswerMatcher",
-    "EntityMatcher",
-    "Metric",
-    "answer_metrics",
-    "mean_metrics",
-    "metric",
-    "qrels_metrics",
-]
-
 CUTOFFS = (1, 2, 5, 10)
 _RULERAG = "RuleRAG, arXiv:2410.22353, section 4.3"
 _EVALUATOR = "the evaluator published with RuleRAG, which calls it EM or T-F1"
@@ -207,7 +196,7 @@ _normalize_text = normalize_answer.__wrapped__
 
 @lru_cache(maxsize=1 << 14)
 def _padded_answers(answers: tuple[str, ...]) -> tuple[str, ...]:
-    """Answers as they stand inside a normalised text; those without a token are left out."""
+    """Answers as they occur inside a normalised text; those without a token are left out."""
     normalized = dict.fromkeys(normalize_answer(answer) for answer in answers)
     return tuple(f" {answer} " for answer in normalized if answer)
 
@@ -223,7 +212,7 @@ def answer_metrics(
 
     Args:
         answer: with its documents, and with the untrimmed union where there was one.
-        top_k: how many documents each search was asked for; it names the union's recall.
+        top_k: the depth of each search; it names the union's recall.
         cutoffs: the k of answer recall; those above ``top_k`` are left out, ``top_k`` is added.
         matcher: one for a whole run, which makes it fast.
     """

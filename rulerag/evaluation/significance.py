@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from rulerag.errors import DataError, EmptyDataError
 
-__all__ = ["LEVEL", "bootstrap_interval", "holm", "paired_randomization_test", "verdict"]
-
 LEVEL = 0.05
 """A corrected p-value from here on is chance."""
 # Random numbers made at a time: 8 MB of them, however many queries there are.
@@ -29,7 +27,7 @@ def paired_randomization_test(
     """The two-sided p-value of the difference of two means over the same queries.
 
     Under the null hypothesis the two values of a query could as well be swapped: the p-value is
-    the share of random swaps whose absolute mean difference reaches the one seen, the seen one
+    the fraction of random swaps whose absolute mean difference reaches the one seen, the seen one
     counted in, so that it is never 0.
 
     Args:
@@ -82,7 +80,7 @@ def bootstrap_interval(
 
     Raises:
         EmptyDataError: there is no query.
-        DataError: the seeds were asked different numbers of queries.
+        DataError: the seeds have different numbers of queries.
     """
     if len({np.size(row) for row in values}) > 1:
         raise DataError(

@@ -1,9 +1,7 @@
-"""Result tables as Markdown, LaTeX and CSV, measured numbers beside expected ones."""
+"""Result tables as Markdown, measured numbers beside expected ones."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,35 +9,14 @@ from typing import Any
 
 from rulerag.errors import DataError, DataFormatError, EmptyDataError
 from rulerag.evaluation.metrics import metric
-from rulerag.evaluation.significance import holm, paired_randomization_test
-from rulerag.io import read_json, read_jsonl
-
-__all__ = ["Cell", "Table", "expected_rows", "load_results", "results_table", "significance_marks"]
+from rulerag.io import read_json
 
 _DESCRIBING = ("benchmark", "method", "retriever", "generator")
-_LATEX = str.maketrans(
-    {
-        "&": r"\&",
-        "%": r"\%",
-        "$": r"\$",
-        "#": r"\#",
-        "_": r"\_",
-        "{": r"\{",
-        "}": r"\}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "\\": r"\textbackslash{}",
-        "±": r"$\pm$",
-        "✓": r"$\checkmark$",
-        "✗": r"$\times$",
-        "–": "--",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell: what it shows, the plain value for CSV, and whether it is its column's best."""
+    """One cell: what it shows, its plain value, and whether it is its column's best."""
 
     text: str
     value: str | float | None = None
@@ -54,48 +31,35 @@ class Table:
         titles: the headings.
         rows: the cells, as many in each row as there are headings.
         describing: how many columns at the left are text.
-        caption: one line about the table.
     """
 
     titles: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     describing: int = 1
-    caption: str = ""
 
     def to_markdown(self) -> str:
         """A Markdown table; the best number of a column is bold."""
-
-        def line(texts: Iterable[str]) -> str:
-            return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
-
+        texts = [[f"**{cell.text}**" if cell.best else cell.text for cell in r] for r in self.rows]
         numbers = len(self.titles) - self.describing
-        lines = [line(self.titles), line(["---"] * self.describing + ["---:"] * numbers)]
-        for row in self.rows:
-            lines.append(line(f"**{cell.text}**" if cell.best else cell.text for cell in row))
-        return "\n".join(lines) + "\n"
+        return markdown_table(self.titles, texts, "l" * self.describing + "r" * numbers)
 
-    def to_latex(self) -> str:
-        """A LaTeX ``tabular`` (packages: booktabs, amssymb)."""
 
-        def line(texts: Iterable[str]) -> str:
-            return "  " + " & ".join(texts) + r" \\"
+def markdown_table(titles: Sequence[str], rows: Iterable[Iterable[str]], layout: str = "") -> str:
+    """A Markdown table of cells that are texts already.
 
-        layout = "l" * self.describing + "r" * (len(self.titles) - self.describing)
-        lines = [rf"\begin{{tabular}}{{{layout}}}", r"  \toprule"]
-        lines += [line(title.translate(_LATEX) for title in self.titles), r"  \midrule"]
-        for row in self.rows:
-            texts = [(cell.text.translate(_LATEX), cell.best) for cell in row]
-            lines.append(line(rf"\textbf{{{text}}}" if best else text for text, best in texts))
-        return "\n".join([*lines, r"  \bottomrule", r"\end{tabular}"]) + "\n"
+    Args:
+        titles: the headings.
+        rows: the cells, as many in each row as there are headings.
+        layout: for each column ``l`` (text) or ``r`` (numbers); numbers but for the first column
+            when empty.
+    """
 
-    def to_csv(self) -> str:
-        """Comma-separated values in full precision: measures as fractions, counts as they are."""
-        file = io.StringIO()
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(self.titles)
-        for row in self.rows:
-            writer.writerow([cell.text if cell.value is None else cell.value for cell in row])
-        return file.getvalue()
+    def line(texts: Iterable[str]) -> str:
+        return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
+
+    ends = {"l": "---", "r": "---:"}
+    below = [ends[letter] for letter in layout or "l" + "r" * (len(titles) - 1)]
+    return "\n".join([line(titles), line(below), *map(line, rows)]) + "\n"
 
 
 def load_results(places: Sequence[str | Path]) -> list[dict[str, Any]]:
@@ -127,8 +91,6 @@ def results_table(
     metrics: Sequence[str] | None = None,
     *,
     describing: Sequence[str] | None = None,
-    marks: Sequence[Mapping[str, str]] | None = None,
-    caption: str = "",
 ) -> Table:
     """One row a run, one column a metric, and an expected column where a config states a number.
 
@@ -139,9 +101,6 @@ def results_table(
         metrics: the metrics to show, in order; all of the first run's when None.
         describing: which of ``benchmark``, ``method``, ``retriever`` and ``generator`` to show;
             the method and what differs between the runs when None.
-        marks: for each run, metric → a mark to print behind the number (see
-            :func:`significance_marks`).
-        caption: one line about the table.
 
     Raises:
         EmptyDataError: there is no run.
@@ -159,12 +118,12 @@ def results_table(
     ]
     for name in names:
         titles.append(metric(name).title)
-        columns.append(_metric_column(name, results, marks))
+        columns.append(_metric_column(name, results))
         if any(name in known for known in expected):
             titles.append(f"{metric(name).title} expected")
             columns.append([_expected_cell(known.get(name)) for known in expected])
     rows = tuple(zip(*columns, strict=True))
-    return Table(tuple(titles), rows, describing=len(telling), caption=caption)
+    return Table(tuple(titles), rows, describing=len(telling))
 
 
 def _tells(key: str, results: Sequence[Mapping[str, Any]]) -> bool:
@@ -173,17 +132,12 @@ def _tells(key: str, results: Sequence[Mapping[str, Any]]) -> bool:
     return key == "method" or len(values) > 1
 
 
-def _metric_column(
-    name: str,
-    results: Sequence[Mapping[str, Any]],
-    marks: Sequence[Mapping[str, str]] | None,
-) -> list[Cell]:
+def _metric_column(name: str, results: Sequence[Mapping[str, Any]]) -> list[Cell]:
     cells = []
-    for place, result in enumerate(results):
+    for result in results:
         value = result["metrics"].get(name)
-        mark = marks[place].get(name, "") if marks else ""
         text = format_value(name, value)
-        cells.append(Cell(text + mark, value, best=text in _best(name, result, results)))
+        cells.append(Cell(text, value, best=text in _best(name, result, results)))
     return cells
 
 
@@ -252,50 +206,3 @@ def expected_rows(result: Mapping[str, Any]) -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def significance_marks(
-    folders: Sequence[str | Path],
-    metrics: Sequence[str],
-    *,
-    baseline: int = 0,
-    level: float = 0.05,
-    seed: int = 0,
-) -> list[dict[str, str]]:
-    """Marks for the runs that differ from a baseline beyond chance: ``†``.
-
-    Paired randomization tests over the queries, adjusted by Holm for every run of a metric.
-
-    Args:
-        folders: the runs, all over the same queries, with their ``predictions.jsonl``.
-        metrics: the per-query metrics to test.
-        baseline: the place of the run to compare with.
-        level: how small the adjusted p-value must be.
-        seed: of the random swaps.
-
-    Raises:
-        DataError: a run has no predictions, or the runs are over different queries.
-    """
-    runs = [_values_by_query(Path(folder)) for folder in folders]
-    marks: list[dict[str, str]] = [{} for _ in runs]
-    queries = list(runs[baseline])
-    for folder, run in zip(folders, runs, strict=True):
-        if run.keys() != runs[baseline].keys():
-            raise DataError(
-                "is a run over other queries than the baseline",
-                path=folder,
-                hint="compare runs of one query set",
-            )
-    others = [place for place in range(len(runs)) if place != baseline]
-    for name in metrics:
-        base = [runs[baseline][query][name] for query in queries]
-        values = [[runs[place][query][name] for query in queries] for place in others]
-        p_values = [paired_randomization_test(base, column, seed=seed) for column in values]
-        for place, p_value in zip(others, holm(p_values), strict=True):
-            if p_value <= level:
-                marks[place][name] = "†"
-    return marks
-
-
-def _values_by_query(folder: Path) -> dict[str, dict[str, float]]:
-    return {row["query_id"]: row["metrics"] for row in read_jsonl(folder / "predictions.jsonl")}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rulerag.ruleqa.card import card_files, size_table, table_row
     from rulerag.ruleqa.ceilings import CEILINGS
     from rulerag.ruleqa.check import check_leakage
-    from rulerag.ruleqa.dataset import RuleQADataset
+    from rulerag.ruleqa.dataset import DatasetInfo, RuleQADataset
     from rulerag.ruleqa.questions import graph_labels, parse_question, queries_from_facts
     from rulerag.ruleqa.settings import (
         BENCHMARKS,
@@ -34,6 +34,7 @@ __all__ = [
     "GRAPHS",
     "PUBLISHED",
     "VARIANTS",
+    "DatasetInfo",
     "RuleQADataset",
     "RuleQASettings",
     "build",

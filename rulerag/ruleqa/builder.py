@@ -17,14 +17,12 @@ import numpy as np
 from rulerag.kg import KnowledgeGraph, Verbalizer
 from rulerag.ruleqa.ceilings import ceilings
 from rulerag.ruleqa.check import check_leakage
-from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.ruleqa.dataset import DatasetInfo, RuleQADataset
 from rulerag.ruleqa.oracle import Oracle
 from rulerag.ruleqa.queries import balanced, fine_tuning_halves
 from rulerag.ruleqa.questions import graph_labels, queries_from_facts
 from rulerag.ruleqa.settings import (
-    BENCHMARKS,
     PUBLISHED,
-    VARIANTS,
     RuleQASettings,
     check_settings,
     known_settings,
@@ -33,8 +31,6 @@ from rulerag.ruleqa.settings import (
 from rulerag.ruleqa.validation_split import joined, validation_graph, with_held_out, with_splits
 from rulerag.rules import Rule, RuleBank
 from rulerag.types import Query
-
-__all__ = ["BENCHMARKS", "VARIANTS", "RuleQASettings", "build", "mine"]
 
 
 def build(
@@ -119,10 +115,12 @@ def build(
         rules=rules,
         query_sets={"balanced": chosen},
         labels=graph_labels(graph),
-        calendar=asdict(graph.calendar) if graph.is_temporal else None,
-        name=base if variant == "test" else f"{base}-{variant}",
-        settings={**settings.stated(), **described},
-        seed=seed,
+        info=DatasetInfo(
+            name=base if variant == "test" else f"{base}-{variant}",
+            calendar=asdict(graph.calendar) if graph.is_temporal else None,
+            seed=seed,
+            settings={**settings.stated(), **described},
+        ),
     )
     dataset.statistics = _statistics(dataset, PUBLISHED[name] if name else {})
     return dataset

@@ -17,8 +17,6 @@ from rulerag.ruleqa.ceilings import CEILINGS
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.settings import GRAPHS, VARIANTS
 
-__all__ = ["card_files", "size_table", "table_row"]
-
 
 def card_files(dataset: RuleQADataset, command: str) -> dict[str, Iterable[str]]:
     """The files to save beside a built dataset, as lines by name.

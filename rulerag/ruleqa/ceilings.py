@@ -9,9 +9,7 @@ from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.text import normalize_answer
 from rulerag.types import Document, Query
 
-__all__ = ["CEILINGS", "ceilings"]
-
-#: Each ceiling and what it counts: the share of queries with an acceptable answer in …
+#: Each ceiling and what it counts: the fraction of queries with an acceptable answer in …
 CEILINGS = {
     "anywhere": "any document",
     "same_subject": "a document that shares an entity with the query",
@@ -53,7 +51,7 @@ def _answers(query: Query) -> set[str]:
 
 
 def _answers_found(dataset: RuleQADataset) -> tuple[set[str], dict[str, set[str]]]:
-    """The answers that stand in any document, and by entity those in the documents about it."""
+    """The answers that occur in any document, and by entity those in the documents about it."""
     queries = dataset.query_set("full")
     wanted = set().union(*map(_answers, queries))
     lengths = sorted({answer.count(" ") + 1 for answer in wanted})

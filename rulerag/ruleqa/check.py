@@ -8,8 +8,6 @@ from rulerag.errors import DataError
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Query
 
-__all__ = ["check_leakage"]
-
 
 def check_leakage(dataset: RuleQADataset) -> list[str]:
     """Check every way in which an answer could leak; return one line for each check passed.

@@ -19,7 +19,7 @@ import hashlib
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -46,13 +46,32 @@ from rulerag.output_folder import output_folder
 from rulerag.rules import RuleBank
 from rulerag.types import Document, Query
 
-__all__ = ["Qrels", "RuleQADataset"]
-
 Qrels = dict[str, dict[str, int]]
 
 _TEST = "test"
 _FORMAT = 1
 _REBUILD = "build the dataset again, or load it with verify=False to take it unchecked"
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """What a dataset is called, how its times read, and how it was made.
+
+    Args:
+        name: what the dataset is called.
+        calendar: how timestamps read: ``{"unit", "origin", "step"}``, the arguments of
+            :class:`rulerag.kg.Calendar`; None for static data. Part of the fingerprint.
+        seed: the builder's seed.
+        settings: the builder's settings, JSON-like.
+        statistics: what the builder measured, JSON-like; in the manifest, no part of the
+            fingerprint.
+    """
+
+    name: str = "ruleqa"
+    calendar: Mapping[str, Any] | None = None
+    seed: int = 0
+    settings: Mapping[str, Any] | None = None
+    statistics: Mapping[str, Any] | None = None
 
 
 class RuleQADataset:
@@ -66,13 +85,7 @@ class RuleQADataset:
         rules: the rule bank R.
         query_sets: named parts of the test queries, by ids (``balanced``); ``full`` is all of them.
         labels: ``{"entities": {raw name: label}, "relations": {…}}``.
-        calendar: how timestamps read: ``{"unit", "origin", "step"}``, the arguments of
-            :class:`rulerag.kg.Calendar`; empty for static data.
-        name: what the dataset is called.
-        settings: the builder's settings, JSON-like.
-        seed: the builder's seed.
-        statistics: what the builder measured, JSON-like; in the manifest, no part of the
-            fingerprint.
+        info: the dataset's name, calendar, and how it was made.
         prediction: whether the queries ask for what no document can state (forecasting and
             completion benchmarks, where known answers are filtered by protocol); as the queries
             themselves say when None. Stated in the manifest, no part of the fingerprint.
@@ -91,13 +104,10 @@ class RuleQADataset:
         rules: RuleBank | None = None,
         query_sets: Mapping[str, Collection[str]] | None = None,
         labels: Mapping[str, Mapping[str, str]] | None = None,
-        calendar: Mapping[str, Any] | None = None,
-        name: str = "ruleqa",
-        settings: Mapping[str, Any] | None = None,
-        seed: int = 0,
-        statistics: Mapping[str, Any] | None = None,
+        info: DatasetInfo | None = None,
         prediction: bool | None = None,
     ) -> None:
+        info = info or DatasetInfo()
         self.corpus = list(corpus)
         self.prediction = _are_predictions(queries) if prediction is None else prediction
         self.rules = rules if rules is not None else RuleBank()
@@ -105,11 +115,10 @@ class RuleQADataset:
         given = labels or {}
         self.labels = {kind: dict(given.get(kind, {})) for kind in ("entities", "relations")}
         self.queries = {split: list(self._asking(rows)) for split, rows in queries.items()}
-        self.calendar = dict(calendar or {})
-        self.name = name
-        self.settings = dict(settings or {})
-        self.seed = seed
-        self.statistics = dict(statistics or {})
+        self.name, self.seed = info.name, info.seed
+        self.calendar = dict(info.calendar or {})
+        self.settings = dict(info.settings or {})
+        self.statistics = dict(info.statistics or {})
         self._qrels: dict[str, Qrels] = {
             split: {query: dict(grades) for query, grades in rows.items()}
             for split, rows in (qrels or {}).items()
@@ -159,6 +168,11 @@ class RuleQADataset:
             f"RuleQADataset({self.name!r}, {len(self.corpus):,} documents, "
             f"queries: {sizes or 'none'}, {len(self.rules):,} rules)"
         )
+
+    @property
+    def info(self) -> DatasetInfo:
+        """The dataset's name, calendar, and how it was made."""
+        return DatasetInfo(self.name, self.calendar, self.seed, self.settings, self.statistics)
 
     @cached_property
     def documents(self) -> dict[str, Document]:
@@ -257,7 +271,7 @@ class RuleQADataset:
     def save(
         self, folder: str | Path, *, beside: Mapping[str, Iterable[str]] | None = None
     ) -> None:
-        """Write the folder; a dataset that stands there is replaced.
+        """Write the folder; a dataset that is there is replaced.
 
         The files are written aside and moved into place, the manifest last: a folder with a
         manifest is complete.
@@ -327,11 +341,13 @@ class RuleQADataset:
             rules=RuleBank.load(home / "rules.jsonl") if "rules.jsonl" in digests else None,
             query_sets=query_sets,
             labels=read_json(home / "labels.json") if "labels.json" in digests else None,
-            calendar=manifest.get("calendar"),
-            name=str(manifest.get("name", home.name)),
-            settings=manifest.get("settings"),
-            seed=int(manifest.get("seed", 0)),
-            statistics=manifest.get("statistics"),
+            info=DatasetInfo(
+                str(manifest.get("name", home.name)),
+                manifest.get("calendar"),
+                int(manifest.get("seed", 0)),
+                manifest.get("settings"),
+                manifest.get("statistics"),
+            ),
             prediction=_asks_predictions(manifest) if prediction is None else prediction,
         )
         # The files were hashed above; hashing the records would cost seconds.

@@ -14,8 +14,6 @@ from rulerag.ruleqa.dataset import Qrels
 from rulerag.rules import Rule, RuleBank
 from rulerag.types import Document, Query
 
-__all__ = ["Oracle"]
-
 
 class Oracle:
     """Finds oracle documents by entity and relation (RuleRAG, section 2), and by chains of them.
@@ -55,7 +53,7 @@ class Oracle:
         """Query id → document id → 1; queries without an oracle document are left out.
 
         Args:
-            queries: what is asked.
+            queries: in order.
             limit: documents of one query at most, the last ones of the corpus; all when None.
         """
         found = {}
@@ -135,7 +133,7 @@ class Oracle:
         return self._plans[relation]
 
     def _direct(self, query: Query) -> tuple[str, str, list[int]] | None:
-        """Subject and relation of a question whose answer stands in the rows."""
+        """Subject and relation of a question whose answer is in the rows."""
         guides = sorted(
             self.guides.get(query.relation, []),
             key=lambda r: any(atom.relation == query.relation for atom in r.body),

@@ -11,8 +11,6 @@ from rulerag.kg import KnowledgeGraph
 from rulerag.rules import RuleBank
 from rulerag.types import Query
 
-__all__ = ["balanced", "fine_tuning_halves"]
-
 
 def balanced(
     queries: Sequence[Query],

@@ -11,8 +11,6 @@ from rulerag.kg import Calendar, FactTable, KnowledgeGraph, Verbalizer, query_te
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Query
 
-__all__ = ["graph_labels", "parse_question", "queries_from_facts"]
-
 _Known = tuple[str, str]  # a raw name and its label
 
 _TIME = re.compile(r"^\s*Time\s+(\d+-\d+-\d+ \d+:\d+|\S+)(?:\s+|$)", re.IGNORECASE)
@@ -20,7 +18,7 @@ _ASK = re.compile(r"^\s*(?:what|who|whom|where|which)\s+(?:does|do|did|is|was)?\
 
 
 def queries_from_facts(facts: FactTable, words: Verbalizer, prefix: str) -> list[Query]:
-    """One query for every asked (subject, relation, time), with all its objects as answers.
+    """One query for every (subject, relation, time), with all its objects as answers.
 
     The facts are taken as held out: their queries are predictions, known answers do not count.
 
@@ -67,9 +65,9 @@ def parse_question(text: str, dataset: RuleQADataset) -> Query:
 
     The words after ``what does`` must be an entity and a relation of the dataset, by label or
     raw name, in any case; where they could be split in two ways, the longer entity counts.
-    ``Time …`` may be left out, then the question is asked after the last document. The query's
-    text is the question in the words of the dataset's own queries, and it is a prediction where
-    they are.
+    ``Time …`` may be left out, then the question is about the time after the last document. The
+    query's text is the question in the words of the dataset's own queries, and it is a prediction
+    where they are.
 
     Raises:
         DataFormatError: the date is none of this dataset.

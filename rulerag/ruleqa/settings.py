@@ -12,18 +12,6 @@ from rulerag.errors import ConfigError, did_you_mean
 if TYPE_CHECKING:
     from rulerag.kg import KnowledgeGraph
 
-__all__ = [
-    "BENCHMARKS",
-    "GRAPHS",
-    "PUBLISHED",
-    "VARIANTS",
-    "RuleQASettings",
-    "check_settings",
-    "known_settings",
-    "read_settings",
-    "settings_to_try",
-]
-
 
 @dataclass(frozen=True)
 class RuleQASettings:

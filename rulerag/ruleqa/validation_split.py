@@ -18,8 +18,6 @@ from rulerag.errors import EmptyDataError
 from rulerag.kg import FactTable, KnowledgeGraph
 from rulerag.kg.readers import cut_times
 
-__all__ = ["joined", "validation_graph", "with_held_out", "with_splits"]
-
 _SPLITS = ("train", "valid", "test")
 
 
@@ -83,7 +81,7 @@ def _parts(
 
 
 def validation_graph(graph: KnowledgeGraph, *, seed: int = 0) -> KnowledgeGraph:
-    """The same graph one step earlier: validation facts are asked, training facts are shortened.
+    """The same graph one step earlier: queries are of validation facts, training is shortened.
 
     Temporal: with ``gap = first test time - last training time``, the variant's training facts end
     ``gap`` before the first validation time; the facts in between are its validation split.

@@ -24,6 +24,7 @@ from rulerag.protocols import Generator, Retriever, RuleSelector
 from rulerag.retrieval.base.time_aware import TimeAwareRetriever
 from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
 from rulerag.retrieval.lexical.bm25 import BM25Retriever
+from rulerag.ruleqa import DatasetInfo
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.synthetic.world import World
 
@@ -104,7 +105,7 @@ def test_time_is_counted_in_the_steps_of_the_calendar(dataset: RuleQADataset) ->
         corpus=dataset.corpus,
         queries=dataset.queries,
         rules=dataset.rules,
-        calendar={"unit": "hour", "origin": "2014-01-01", "step": 24},
+        info=DatasetInfo(calendar={"unit": "hour", "origin": "2014-01-01", "step": 24}),
     )
     timed = {"type": "time_aware", "retriever": {"type": "bm25"}}
     wrapped = build(hours, BM25, {"retriever": timed}).retriever

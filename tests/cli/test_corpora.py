@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 
 import rulerag as rulerag_package
 from rulerag.cli import main
+from rulerag.ruleqa import DatasetInfo
 from rulerag.ruleqa.dataset import RuleQADataset
 
 Refused = Callable[..., str]
@@ -317,6 +318,8 @@ def test_a_dataset_that_is_missing_broken_or_changed(
 
 def test_an_empty_split(dated_dataset: RuleQADataset, refused: Refused, tmp_path: Path) -> None:
     folder = tmp_path / "copy"
-    RuleQADataset(corpus=dated_dataset.corpus, queries={"test": []}, name="hollow").save(folder)
+    RuleQADataset(
+        corpus=dated_dataset.corpus, queries={"test": []}, info=DatasetInfo("hollow")
+    ).save(folder)
     told = refused("retrieve", folder, "--out", tmp_path / "run", "--quiet")
     assert told == "error: the query set 'full' of 'hollow' holds no query"

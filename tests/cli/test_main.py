@@ -24,7 +24,17 @@ from rulerag.rules import Atom, Rule, RuleBank
 from rulerag.synthetic.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
-CONTRACT = {"demo", "mine", "rules", "index", "retrieve", "answer", "explain", "evaluate"}
+CONTRACT = {
+    "demo",
+    "mine",
+    "rules",
+    "index",
+    "retrieve",
+    "answer",
+    "explain",
+    "evaluate",
+    "link-prediction",
+}
 GROUPS = {"ruleqa": {"build", "check", "table"}, "data": {"fetch"}}
 
 
@@ -263,7 +273,7 @@ def test_ctrl_c_while_a_benchmark_is_built(
     command = ["build", "--name", "ruleqa-i", "--kg", str(graph_folder("icews14")), "--quiet"]
     command += ["--out", str(tmp_path / "out")]
     code, err = interrupt(
-        "import sys; from benchmarks.ruleqa import main", f"sys.exit(main({command!r}))"
+        "import sys; from benchmarks.ruleqa.__main__ import main", f"sys.exit(main({command!r}))"
     )
     assert code == 130, err
     assert err.splitlines()[-1].startswith("interrupted; ")

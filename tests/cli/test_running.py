@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from rulerag.ruleqa import DatasetInfo
 from rulerag.ruleqa.dataset import RuleQADataset
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,7 +75,10 @@ def test_ctrl_c_keeps_what_was_answered_and_a_rerun_goes_on(
     many = [replace(q, id=f"{q.id}-{n}") for n in range(copies) for q in asked]
     corpus, rules = dated_dataset.corpus, dated_dataset.rules
     RuleQADataset(
-        corpus=corpus, queries={"test": many}, rules=rules, calendar=dated_dataset.calendar
+        corpus=corpus,
+        queries={"test": many},
+        rules=rules,
+        info=DatasetInfo(calendar=dated_dataset.calendar),
     ).save(tmp_path / "many")
     file, out = experiment(dataset=tmp_path / "many"), tmp_path / "out"
     command = [sys.executable, "-m", "rulerag.cli", "evaluate", str(file), "--out", str(out)]

@@ -13,6 +13,7 @@ import pytest
 
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.mining.amie.miner import AmieMiner
+from rulerag.ruleqa import DatasetInfo
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Document, Fact, Query
 
@@ -56,7 +57,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ]
         },
         rules=AmieMiner(max_atoms=3, min_head_size=1).mine(graph.train),
-        name="people",
+        info=DatasetInfo("people"),
     ).save(folder)
     return folder
 

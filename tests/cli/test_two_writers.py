@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from rulerag.ruleqa import DatasetInfo
 from rulerag.ruleqa.dataset import RuleQADataset
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +33,7 @@ def many(dated_dataset: RuleQADataset, tmp_path_factory: pytest.TempPathFactory)
         corpus=dated_dataset.corpus,
         queries={"test": [replace(q, id=f"{q.id}-{n}") for n in range(copies) for q in asked]},
         rules=dated_dataset.rules,
-        calendar=dated_dataset.calendar,
+        info=DatasetInfo(calendar=dated_dataset.calendar),
     ).save(folder)
     return folder
 
@@ -67,7 +68,8 @@ def halted(file: Path, out: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def asked(out: Path) -> list[str]:
-    lines = (out / "predictions.jsonl").read_text().splitlines()
+    # Whole lines: a process may be killed in the midst of the last.
+    lines = (out / "predictions.jsonl").read_text().rpartition("\n")[0].splitlines()
     return [json.loads(line)["query_id"] for line in lines]
 
 
@@ -95,9 +97,9 @@ def test_after_kill_9_the_same_command_goes_on(
 ) -> None:
     file, out = experiment(dataset=many), tmp_path / "out"
     with halted(file, out) as first:
-        stood = len(asked(out))
         os.kill(first.pid, signal.SIGKILL)
         first.wait(timeout=30)
+        stood = len(asked(out))
         again = evaluate(file, out)
         _, err = again.communicate(timeout=240)
     assert again.returncode == 0, err

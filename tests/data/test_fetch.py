@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.data import main
+from benchmarks.data.__main__ import main
 from rulerag.data.download import ADDRESS, fetch, known_sources
 from rulerag.data.rebuild import REBUILT, wiki_train
 from rulerag.errors import (

@@ -9,6 +9,7 @@ import pytest
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.retrieval.lexical.bm25 import BM25Retriever
+from rulerag.ruleqa import DatasetInfo
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Document, Fact, Query
 
@@ -33,7 +34,7 @@ def dataset() -> RuleQADataset:
         queries={"test": queries},
         qrels={"test": qrels},
         query_sets={"balanced": {query.id for query in queries[:10]}},
-        name="people",
+        info=DatasetInfo("people"),
     )
 
 

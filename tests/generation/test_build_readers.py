@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import transformers
 
-from benchmarks.speed_generation import small_llama
+from benchmarks.speed.generation import small_llama
 from rulerag.assembly.build import make_pipeline
 from rulerag.assembly.demo import mine_world, world_dataset
 from rulerag.composition.config import Config

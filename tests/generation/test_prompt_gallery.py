@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.prompt_gallery import load_request, main, prompts, save_request
+from benchmarks.experiments.prompt_gallery import load_request, main, prompts, save_request
 from rulerag.ruleqa.settings import GRAPHS
 from rulerag.types import GenerationRequest
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.ruleqa import main
+from benchmarks.ruleqa.__main__ import main
 from rulerag.errors import ConfigError, DataError, EmptyDataError
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.kg.grounding.bindings import FactIndex, ground
-from rulerag.ruleqa.builder import BENCHMARKS, RuleQASettings, build
+from rulerag.ruleqa import BENCHMARKS, DatasetInfo, RuleQASettings, build
 from rulerag.ruleqa.check import check_leakage
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.synthetic.world import World
@@ -277,7 +277,7 @@ def changed(dataset: RuleQADataset, **parts: Any) -> RuleQADataset:
         "queries": dataset.queries,
         "rules": dataset.rules,
         "labels": dataset.labels,
-        "calendar": dataset.calendar,
+        "info": DatasetInfo(calendar=dataset.calendar),
     }
     return RuleQADataset(**{**kept, **parts})
 

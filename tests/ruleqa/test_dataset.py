@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,9 +18,17 @@ from rulerag.errors import (
     OutputError,
     UnknownNameError,
 )
+from rulerag.ruleqa import DatasetInfo
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.rules import Atom, Rule, RuleBank, RuleQuality
 from rulerag.types import Document, Fact, Query
+
+INFO = DatasetInfo(
+    name="ruleqa-toy",
+    calendar={"unit": "hour", "origin": "2014-01-01", "step": 24},
+    seed=4,
+    settings={"per_bucket": 2},
+)
 
 
 def make_dataset(**changes: object) -> RuleQADataset:
@@ -51,10 +60,7 @@ def make_dataset(**changes: object) -> RuleQADataset:
         "rules": RuleBank([rule]),
         "query_sets": {"balanced": {"t1", "t3"}},
         "labels": {"entities": {"Abbé": "Abbé (person)"}, "relations": {"Praise": "Praise"}},
-        "calendar": {"unit": "hour", "origin": "2014-01-01", "step": 24},
-        "name": "ruleqa-toy",
-        "settings": {"per_bucket": 2},
-        "seed": 4,
+        "info": INFO,
     }
     return RuleQADataset(**{**parts, **changes})  # type: ignore[arg-type]
 
@@ -148,7 +154,7 @@ def test_the_same_content_makes_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"calendar": {}},
+        {"info": replace(INFO, calendar={})},
         {"labels": {}},
         {"qrels": {}},
         {"rules": RuleBank()},
@@ -233,7 +239,7 @@ def test_wrong_parts_are_refused_when_made() -> None:
 
 
 def test_saving_again_replaces_what_stood_there(folder: Path) -> None:
-    smaller = make_dataset(qrels={"test": {"t1": {"d1": 1}}}, name="smaller")
+    smaller = make_dataset(qrels={"test": {"t1": {"d1": 1}}}, info=DatasetInfo("smaller"))
     smaller.save(folder)
     loaded = RuleQADataset.load(folder)
     assert loaded.name == "smaller"
@@ -241,20 +247,17 @@ def test_saving_again_replaces_what_stood_there(folder: Path) -> None:
     assert not list(folder.glob(".part-*"))
 
 
-def test_a_save_that_fails_leaves_no_folder_that_looks_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stop(folder: Path, files: object) -> dict[str, dict[str, str | int]]:
-        (folder / "corpus.jsonl").write_text("half")
+def test_a_save_that_fails_leaves_no_folder_that_looks_whole(tmp_path: Path) -> None:
+    def stopped() -> Iterator[str]:
+        yield "half"
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rulerag.ruleqa.dataset._write", stop)
     with pytest.raises(KeyboardInterrupt):
-        make_dataset().save(tmp_path / "toy")
+        make_dataset().save(tmp_path / "toy", beside={"README.md": stopped()})
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "toy").mkdir()
     with pytest.raises(KeyboardInterrupt):
-        make_dataset().save(tmp_path / "toy")
+        make_dataset().save(tmp_path / "toy", beside={"README.md": stopped()})
     assert list((tmp_path / "toy").iterdir()) == []
     with pytest.raises(DataFormatError, match="no complete dataset"):
         RuleQADataset.load(tmp_path / "toy")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from benchmarks.ruleqa import main
+from benchmarks.ruleqa.__main__ import main
 from rulerag.ruleqa.ceilings import CEILINGS, ceilings
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.settings import GRAPHS, PUBLISHED

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.ruleqa import main
+from benchmarks.ruleqa.__main__ import main
 from rulerag.assembly.build import Options, make_pipeline
 from rulerag.assembly.presets import preset
 from rulerag.errors import EmptyDataError

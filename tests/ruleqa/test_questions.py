@@ -7,6 +7,7 @@ import pytest
 from rulerag.errors import DataFormatError, UnknownNameError
 from rulerag.kg.graph import KnowledgeGraph, Vocabulary
 from rulerag.kg.verbalization import Verbalizer
+from rulerag.ruleqa import DatasetInfo
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.questions import graph_labels, parse_question, queries_from_facts
 from rulerag.types import Document, Fact, Query
@@ -79,7 +80,7 @@ def data(calendar: dict[str, object] | None = None, time: int | None = None) -> 
     corpus = [Document(f"d{n}", " ".join(fact[:3]), (fact,)) for n, fact in enumerate(facts)]
     query = Query("q", "what does York like ?", "York", "like")
     return RuleQADataset(
-        corpus=corpus, queries={"test": [query]}, labels=LABELS, calendar=calendar, name="data"
+        corpus=corpus, queries={"test": [query]}, labels=LABELS, info=DatasetInfo("data", calendar)
     )
 
 

@@ -1,17 +1,18 @@
-"""Variants and options of a benchmark: validation twin, degenerate queries, the open choices."""
+"""Variants and options of a benchmark: validation variant, degenerate queries, the open choices."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-import rulerag.ruleqa.builder as ruleqa
-from benchmarks.ruleqa import main
+from benchmarks.ruleqa.__main__ import main
 from rulerag.errors import ConfigError, DataError
 from rulerag.io import read_json
 from rulerag.kg.graph import KnowledgeGraph
+from rulerag.ruleqa import DatasetInfo
 from rulerag.ruleqa.builder import RuleQASettings, build
 from rulerag.ruleqa.check import check_leakage
 from rulerag.ruleqa.dataset import RuleQADataset
@@ -50,33 +51,37 @@ def make(
     return build(name, graphs[kind], settings=settings, variant=variant)
 
 
-# --- the validation twin -----------------------------------------------------------------------
+# --- the validation variant -----------------------------------------------------------------------
 
 
 @KINDS
-def test_a_twin_never_sees_a_test_fact(kind: str, graphs: dict[str, KnowledgeGraph]) -> None:
-    graph, twin = graphs[kind], make(graphs, kind, "validation")
-    assert twin.name == f"{SMALL[kind][0]}-validation"
+def test_a_validation_variant_never_sees_a_test_fact(
+    kind: str, graphs: dict[str, KnowledgeGraph]
+) -> None:
+    graph, variant = graphs[kind], make(graphs, kind, "validation")
+    assert variant.name == f"{SMALL[kind][0]}-validation"
     asked = {(f.subject, f.relation, f.timestamp) for f in graph.valid}
-    assert {(q.subject, q.relation, q.timestamp) for q in twin.query_set("full")} == asked
-    known = {fact for document in twin.corpus for fact in document.facts}
+    assert {(q.subject, q.relation, q.timestamp) for q in variant.query_set("full")} == asked
+    known = {fact for document in variant.corpus for fact in document.facts}
     assert known < set(graph.train)
     trained = {(f.subject, f.relation, f.timestamp) for f in graph.train}
     for split in ("f_r", "f_g"):
-        assert {(q.subject, q.relation, q.timestamp) for q in twin.query_set(split)} <= trained
-    assert any("before every query" in line for line in check_leakage(twin)) == (kind == "temporal")
+        assert {(q.subject, q.relation, q.timestamp) for q in variant.query_set(split)} <= trained
+    assert any("before every query" in line for line in check_leakage(variant)) == (
+        kind == "temporal"
+    )
 
 
-def test_pairs_that_no_fact_links_stay_unlinked_in_the_twin() -> None:
+def test_pairs_that_no_fact_links_stay_unlinked_in_the_validation_variant() -> None:
     """As in FB15K-237, whose validation and test pairs no training fact links."""
     train = [(f"e{n}", r, f"e{n + 1}") for n in range(300) for r in ("r", "s")]
     train += [(f"e{n + 1}", "t", f"e{n}") for n in range(300)]
     ends = [("e0", "r", "e9")], [("e1", "r", "e8")]
-    twin = validation_graph(KnowledgeGraph.from_facts(train, valid=ends[0], test=ends[1]))
-    linked = {frozenset((f.subject, f.object)) for f in twin.train}
-    held = {frozenset((f.subject, f.object)) for f in twin.valid}
+    variant = validation_graph(KnowledgeGraph.from_facts(train, valid=ends[0], test=ends[1]))
+    linked = {frozenset((f.subject, f.object)) for f in variant.train}
+    held = {frozenset((f.subject, f.object)) for f in variant.valid}
     assert held and not held & linked
-    assert len(twin.valid) == 3 * len(held)
+    assert len(variant.valid) == 3 * len(held)
 
 
 def test_held_out_facts_join_the_validation_facts(graphs: dict[str, KnowledgeGraph]) -> None:
@@ -159,7 +164,7 @@ def test_a_degenerate_query_without_its_document_is_refused(
         corpus=[other],
         queries={"test": [query]},
         qrels={"test": {query.id: {"other": 1}}},
-        settings=dataset.settings,
+        info=DatasetInfo(settings=dataset.settings),
     )
     with pytest.raises(DataError, match=f"answers the degenerate query {query.id} directly"):
         check_leakage(damaged)
@@ -274,31 +279,22 @@ def test_every_option_reaches_the_builder(world: Path, tmp_path: Path) -> None:
     assert set(chosen) | others == set(RuleQASettings.__dataclass_fields__)
 
 
-def test_an_interrupted_build_leaves_nothing_and_runs_again(
-    world: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_an_interrupted_save_keeps_the_dataset_that_was_there(
+    graphs: dict[str, KnowledgeGraph], tmp_path: Path
 ) -> None:
-    def stop(*parts: object) -> None:
+    def stopped() -> Iterator[str]:
+        yield "half"
         raise KeyboardInterrupt
 
+    first, other = make(graphs, "temporal"), make(graphs, "temporal", num_queries=20)
     out = tmp_path / "out"
-    with monkeypatch.context() as patch:
-        patch.setattr(ruleqa, "ceilings", stop)  # late: everything is computed, nothing written
-        assert main(command(world, out)) == 130
-        assert not out.exists()
-    with monkeypatch.context() as patch:
-        patch.setattr("rulerag.ruleqa.dataset._write", stop)
-        assert main(command(world, out)) == 130
-        assert not out.exists()
-    assert "run the same command again" in capsys.readouterr().err
-    assert main(command(world, out)) == 0
-    first = RuleQADataset.load(out)
-    with monkeypatch.context() as patch:
-        patch.setattr(ruleqa, "ceilings", stop)
-        assert main(command(world, out, "--seed", "1")) == 130
-    assert RuleQADataset.load(out).fingerprint == first.fingerprint  # the old one still stands
+    with pytest.raises(KeyboardInterrupt):
+        first.save(out, beside={"README.md": stopped()})
+    assert not out.exists()
+    first.save(out)
+    with pytest.raises(KeyboardInterrupt):
+        other.save(out, beside={"README.md": stopped()})
+    assert RuleQADataset.load(out).fingerprint == first.fingerprint != other.fingerprint
 
 
 def test_bad_input_is_refused_in_one_line(

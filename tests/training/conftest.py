@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.speed_generation import small_llama
+from benchmarks.speed.generation import small_llama
 from rulerag.composition.config import Config
 from rulerag.generation.prompts.template import PromptTemplate
 from rulerag.ruleqa.builder import RuleQASettings, build

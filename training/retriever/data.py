@@ -248,9 +248,7 @@ def with_latest_statements(dataset: RuleQADataset, split: str, *more: str) -> Ru
         qrels={split: qrels},
         rules=dataset.rules,
         labels=dataset.labels,
-        calendar=dataset.calendar,
-        name=dataset.name,
-        seed=dataset.seed,
+        info=dataset.info,
     )
 
 

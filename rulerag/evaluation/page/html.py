@@ -23,11 +23,9 @@ from rulerag.explanation.records import SUBSETS, RuleTrace, ShownRule, capital, 
 from rulerag.io import write_text
 from rulerag.rules import Rule
 
-__all__ = ["render_report", "rule_rows", "write_report"]
-
 _ATOM = re.compile(r"\[([^,\]]*), (.*?), ([^,\]]*)\]")
 _MANY = 10
-"""More rules than this are told apart from what they share; those beyond are folded away."""
+"""More rules than this are shown by what they share; those beyond are folded away."""
 
 _MINIMALITY = {
     "proven": "minimal",

@@ -16,8 +16,6 @@ from markupsafe import Markup, escape
 
 from rulerag.explanation.records import document_of
 
-__all__ = ["confidence_mark", "document_roles", "evidence_flow", "recall_curves"]
-
 # Columns of the evidence flow in pixels: left edge and width.
 _RULES, _DOCUMENTS, _ANSWER = (0, 318), (392, 428), (892, 148)
 _WIDTH, _HEIGHT, _GAP = 1040, 50, 10
@@ -47,10 +45,10 @@ def evidence_flow(explanation: Mapping[str, Any]) -> Markup:
         explanation: an object of ``explanations.jsonl``.
     """
     documents = explanation["documents"]
-    finders = _finders(explanation)
-    rows = max(len(documents), len(finders), 2)
+    rules = _boxed_rules(explanation)
+    rows = max(len(documents), len(rules), 2)
     height = rows * (_HEIGHT + _GAP) + 24
-    rule_boxes = dict(zip(finders, _stack(len(finders), _RULES, height), strict=True))
+    rule_boxes = dict(zip(rules, _stack(len(rules), _RULES, height), strict=True))
     document_boxes = _stack(len(documents), _DOCUMENTS, height)
     answer_box = _Box(_ANSWER[0], (height + 24) / 2 - 42, _ANSWER[1], 84)
     role_of = document_roles(explanation)
@@ -67,7 +65,7 @@ def evidence_flow(explanation: Mapping[str, Any]) -> Markup:
     parts += [_heading(_RULES, "found by"), _heading(_DOCUMENTS, "documents")]
     parts.append(_heading(_ANSWER, "answer"))
     for alias, box in rule_boxes.items():
-        lines = _rule_lines(finders[alias])
+        lines = _rule_lines(rules[alias])
         parts.append(_box(box, "rule" if alias else "question", alias or "Q", lines))
     for document, box, role in zip(documents, document_boxes, roles, strict=True):
         lines = _wrap(document["text"], box.width, 2)
@@ -85,22 +83,22 @@ _ROLE_TIPS = {
 }
 
 
-def _finders(explanation: Mapping[str, Any]) -> dict[str | None, str]:
+def _boxed_rules(explanation: Mapping[str, Any]) -> dict[str | None, str]:
     """What found documents: rules by their short name, then the question alone (None)."""
-    finders: dict[str | None, str] = {rule["alias"]: rule["text"] for rule in explanation["rules"]}
+    rules: dict[str | None, str] = {rule["alias"]: rule["text"] for rule in explanation["rules"]}
     hits = [hit["rule"] for document in explanation["documents"] for hit in document["found_by"]]
     for rule in hits:
         if rule is not None:
-            finders.setdefault(rule, "a rule that is not among the guiding rules")
+            rules.setdefault(rule, "a rule that is not among the guiding rules")
     if None in hits:
-        finders[None] = "the question alone"
-    return finders
+        rules[None] = "the question alone"
+    return rules
 
 
 def document_roles(explanation: Mapping[str, Any]) -> dict[str, str]:
     """What each document does, by its short name: ``supporting``, ``removable`` or ``unused``.
 
-    Sentences and words count for the document that they stand in; rules that were not shown to
+    Sentences and words count for the document that they are in; rules that were not shown to
     hold count for nothing.
 
     Args:

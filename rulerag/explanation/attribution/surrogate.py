@@ -3,7 +3,7 @@
 It works as ContextCite does (a LASSO on random ablations) and is not ContextCite's estimator: that
 one explains the logit of the response's probability, divided by its number of tokens, with a
 penalty of 0.01. Here the score is explained as it is given, be it a log-probability or a verdict,
-and the penalty goes by its spread. ``benchmarks/explanation_contextcite.py`` runs ContextCite's own
+and the penalty goes by its spread. ``benchmarks/explanation/contextcite.py`` runs ContextCite's own
 package beside it.
 
 References:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.speed_generation import requests, small_llama
+from benchmarks.speed.generation import requests, small_llama
 from rulerag.errors import CutCompletionError
 from rulerag.generation.huggingface.generator import HuggingFaceGenerator
 from rulerag.generation.openai_compatible import OpenAICompatibleGenerator

@@ -7,7 +7,7 @@ from math import exp
 
 import pytest
 
-from benchmarks.speed_generation import small_llama
+from benchmarks.speed.generation import small_llama
 from rulerag.errors import ConfigError
 from rulerag.generation.huggingface.generator import HuggingFaceGenerator
 from rulerag.generation.prompts.template import PromptTemplate

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.speed_generation import small_llama
+from benchmarks.speed.generation import small_llama
 from rulerag.composition.config import Config, load_config
 from rulerag.errors import ConfigError, EmptyDataError, GenerationError
 from rulerag.generation.huggingface.generator import HuggingFaceGenerator

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.speed_generation import small_llama
+from benchmarks.speed.generation import small_llama
 from training.generator.loss import IGNORED, LeftPadded, answer_loss
 from training.generator.model import adapter_config, restore_start
 from training.generator.settings import GeneratorSettings

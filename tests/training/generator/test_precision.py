@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.speed_generation import small_llama
+from benchmarks.speed.generation import small_llama
 from rulerag.errors import ConfigError
 from rulerag.generation.huggingface.load import Loading, open_model
 from rulerag.ruleqa.dataset import RuleQADataset

@@ -11,7 +11,7 @@ import pytest
 import torch
 import transformers
 
-from benchmarks.speed_generation import requests, small_llama
+from benchmarks.speed.generation import requests, small_llama
 from rulerag.errors import ConfigError, GenerationError
 from rulerag.generation.huggingface.decoding.prefix_tree import Trie, path
 from rulerag.generation.huggingface.generator import HuggingFaceGenerator

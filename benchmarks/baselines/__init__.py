@@ -1,0 +1,1 @@
+"""Answers by counts of the corpus's facts (``python -m benchmarks.baselines``)."""

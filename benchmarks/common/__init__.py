@@ -1,0 +1,1 @@
+"""What the benchmarks share: folders, plots, reports, the cost of a process."""

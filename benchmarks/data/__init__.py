@@ -1,0 +1,1 @@
+"""Public data sets (``python -m benchmarks.data``): the command of the installed library."""

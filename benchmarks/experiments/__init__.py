@@ -1,0 +1,1 @@
+"""RuleRAG's tables and figures (``python -m benchmarks.experiments run`` and ``report``)."""

@@ -1,0 +1,1 @@
+"""The retrieval half of the tables and figures."""

@@ -1,0 +1,237 @@
+"""Tables of the retrieval experiments from their records: ours beside the paper's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.common.paper_beside import NOT_PUBLIC, paper_note
+from benchmarks.common.results import TEN, UNION, Result, load_result
+from benchmarks.experiments.matrix.rows import (
+    CONTROLS,
+    FINE_TUNING,
+    FUSIONS,
+    LEARNED,
+    PAIRS,
+    PAPER_BEST,
+    ROWS,
+    Row,
+    paper_values,
+)
+from rulerag.evaluation import (
+    holm,
+    markdown_table,
+    paired_randomization_test,
+    verdict,
+)
+from rulerag.ruleqa import CEILINGS
+
+ENTITY = "entity_recall@10"
+COMPARED: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "What rules add at equal budget": tuple((*pair, TEN) for pair in PAIRS),
+    "What learned merging adds": tuple((f"{name}-learned", name, TEN) for name in LEARNED),
+    "What fine-tuning adds": FINE_TUNING,
+}
+"""What tables compare, by title: a row, what it is compared with, the measure. The pairs of the
+first share everything but the rules; the untrimmed unions of the last are longer with rules."""
+_PROTOCOLS = {UNION: "untrimmed union", TEN: "ten documents"}
+
+
+def results_of(folder: Path) -> dict[str, Result]:
+    """Every finished row, in the order of the tables, the fused ones last."""
+    titles = {row.name: row.title for row in (*ROWS, *CONTROLS)}
+    for members in FUSIONS:
+        titles["+".join(members)] = "fusion: " + " + ".join(titles[name] for name in members)
+    found = {name: load_result(folder, name, title) for name, title in titles.items()}
+    return {name: result for name, result in found.items() if result is not None}
+
+
+def benchmark_table(
+    name: str, results: Mapping[str, Result], saw: str, ceilings: Mapping[str, float]
+) -> str:
+    """Markdown: every row of one benchmark, ours beside the paper's.
+
+    Args:
+        name: the benchmark.
+        results: its rows.
+        saw: what the untrained encoder saw before.
+        ceilings: the fraction of queries that a retriever could answer at best, by the keys of
+            :data:`rulerag.ruleqa.CEILINGS`; empty where it was not measured.
+    """
+    known = {row.name: row for row in (*ROWS, *CONTROLS)}
+    queries = next(iter(results.values())).records[0]["num_queries"]
+    heading = f"## {name.replace('ruleqa', 'RuleQA').upper().replace('RULEQA', 'RuleQA')}"
+    titles = [
+        *("method", "R@1", "R@2", "R@5", "R@10", "R@10 entity", "paper", "R@10 union", "docs"),
+        *("qrels R@10", "best step", "CPU s", "MB"),
+    ]
+    rows = []
+    for result in results.values():
+        cells = [result.called]
+        cells += [_percent(result.mean(f"answer_recall@{k}")) for k in (1, 2, 5)]
+        cells += [
+            _with_interval(result, TEN),
+            _percent(result.mean(ENTITY)),
+            _published(known.get(result.name), name),
+            _with_interval(result, UNION),
+            f"{result.mean('documents@10_union'):.1f}",
+            _percent(result.mean("recall@10")),
+            result.steps(),
+            f"{result.cpu_seconds:.0f}",
+            f"{result.memory_mb:,}",
+        ]
+        rows.append(cells)
+    lines = [f"{heading}, {queries:,} queries\n", markdown_table(titles, rows)]
+    lines += [f"{_best(results)} Paper's best retriever: {_percent(PAPER_BEST[name])}."]
+    lines.append(paper_note(name, ceilings.get("same_subject"), answers=False))
+    if ceilings:
+        told = ", ".join(
+            f"{what} {_percent(ceilings[key])}" for key, what in CEILINGS.items() if key in ceilings
+        )
+        lines.append(f"Ceilings (share of queries with an answer in …): {told}.")
+    lines.append(f"The untrained encoder saw before: {saw}.")
+    return "\n".join(lines) + "\n"
+
+
+def comparison_table(
+    benchmarks: Mapping[str, Mapping[str, Result]], compared: Sequence[tuple[str, str, str]]
+) -> tuple[str, list[Any]]:
+    """Pairs of rows: differences and paired tests.
+
+    The p-values are of a paired randomization test over queries (each the mean over the seeds),
+    Holm-adjusted over the whole table.
+
+    Args:
+        benchmarks: the rows by benchmark.
+        compared: a row, the row it is compared with, and the measure.
+    """
+    rows: list[dict[str, Any]] = []
+    for name, results in benchmarks.items():
+        for ours, other, measure in compared:
+            if ours not in results or other not in results:
+                continue
+            rgft, against = results[ours], results[other]
+            left, right = rgft.column(measure).tolist(), against.column(measure).tolist()
+            rows.append(
+                {
+                    "benchmark": name,
+                    "ours": rgft.title,
+                    "against": against.title,
+                    "protocol": _PROTOCOLS[measure],
+                    "value": rgft.mean(measure),
+                    "other": against.mean(measure),
+                    "p": paired_randomization_test(left, right, samples=5000),
+                    "seeds_ahead": _ahead(rgft, against, measure),
+                }
+            )
+    for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
+        row["p_holm"] = adjusted
+        row["better"] = verdict(row["value"] - row["other"], adjusted)
+    described = ("benchmark", "ours", "against", "protocol")
+    titles = [*described, "ours", "other", "difference", "p (Holm)", "better", "seeds ahead"]
+    cells = [
+        [
+            *(r[key] for key in described),
+            _percent(r["value"]),
+            _percent(r["other"]),
+            f"{100 * (r['value'] - r['other']):+.1f}",
+            f"{r['p_holm']:.4f}",
+            r["better"],
+            r["seeds_ahead"],
+        ]
+        for r in rows
+    ]
+    return markdown_table(titles, cells, "llllrrrrlr"), rows
+
+
+def against_paper(benchmarks: Mapping[str, Mapping[str, Result]]) -> str:
+    """Markdown: the best of ours beside the paper's best, ten documents in all.
+
+    Args:
+        benchmarks: the rows by benchmark.
+    """
+    titles = ["benchmark", "paper's best", "best that searches vectors", "best of all"]
+    rows = []
+    for name, results in benchmarks.items():
+        told = []
+        for group in (_learned(results), results):
+            if not group:
+                told.append(("–", 0.0))
+                continue
+            best = max(group.values(), key=lambda result: result.mean(TEN))
+            told.append((f"{_percent(best.mean(TEN))} ({best.title})", best.mean(TEN)))
+        above = " and ".join(
+            what
+            for what, (_, value) in zip(("vectors", "all"), told, strict=True)
+            if value >= PAPER_BEST[name]
+        )
+        seen = "not comparable" if name in NOT_PUBLIC else above or "neither"
+        rows.append([name, _percent(PAPER_BEST[name]), told[0][0], told[1][0], seen])
+    return markdown_table([*titles, "above the paper"], rows, "lrlll")
+
+
+def _learned(results: Mapping[str, Result]) -> dict[str, Result]:
+    """The rows that search vectors, alone or fused with one another."""
+    return {
+        name: result
+        for name, result in results.items()
+        if all(part.startswith("dense") for part in name.split("+"))
+    }
+
+
+def summary(results: Mapping[str, Result]) -> dict[str, Any]:
+    """The rows of one benchmark as the results file keeps them."""
+    return {name: result.summary() for name, result in results.items()}
+
+
+def _ahead(one: Result, other: Result, measure: str) -> str:
+    mine = [record["metrics"][measure] for record in one.records]
+    theirs = [record["metrics"][measure] for record in other.records]
+    if len(theirs) != len(mine):
+        theirs = [float(np.mean(theirs))] * len(mine)
+    return f"{sum(a > b for a, b in zip(mine, theirs, strict=True))} of {len(mine)}"
+
+
+def _best(results: Mapping[str, Result]) -> str:
+    """Which row is best of all, and which of those that search vectors."""
+    parts = []
+    groups = (("Best of all with ten documents", results), ("best learned", _learned(results)))
+    for what, group in groups:
+        if group:
+            best = max(group.values(), key=lambda result: result.mean(TEN))
+            parts.append(f"{what}: {best.title}, {_percent(best.mean(TEN))}")
+    return "; ".join(parts) + "."
+
+
+def _with_interval(result: Result, measure: str) -> str:
+    low, high = result.interval(measure)
+    spread = f" ±{100 * result.spread(measure):.1f}" if len(result.records) > 1 else ""
+    return f"{_percent(result.mean(measure))}{spread} [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def _published(row: Row | None, benchmark: str) -> str:
+    if row is None or row.paper is None:
+        return "–"
+    value = paper_values(*row.paper).get(benchmark)
+    return "–" if value is None else _percent(value)
+
+
+def _percent(value: float) -> str:
+    return "–" if math.isnan(value) else f"{100 * value:.1f}"
+
+
+def recall_table(results: Sequence[Result], cutoffs: Sequence[int]) -> str:
+    """Markdown: answer recall by k, among the k best and in the union of every search's k best."""
+    within = [k for k in cutoffs if k <= 10]
+    columns = {f"R@{k}": f"answer_recall@{k}" for k in cutoffs}
+    columns |= {f"R@{k} entity": f"entity_recall@{k}" for k in within if k == 10}
+    columns |= {f"R@{k} union": f"answer_recall@{k}_union" for k in within}
+    rows = [
+        [result.called, *(_percent(result.mean(name)) for name in columns.values())]
+        for result in results
+    ]
+    return markdown_table(["method", *columns], rows)

@@ -1,0 +1,250 @@
+"""The page ``docs/what-rules-add.md``: one table and one picture from the committed tables.
+
+Every figure is a difference between two rows that share everything but what the line names; it is
+read from ``results.json`` of Table 2 and of its retrieval half, which hold the paired tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.common.plotting import COLORS, pyplot
+from benchmarks.experiments.matrix.rows import row
+from rulerag.console import guarded
+from rulerag.errors import DataError
+from rulerag.evaluation import LEVEL
+from rulerag.io import prepare_folder, read_json, write_text
+from rulerag.ruleqa import GRAPHS
+
+_ADD, _MERGE = "What rules add at equal budget", "What learned merging adds"
+_ICL, _FT = "dense-guided__llama-guided", "dense-guided-rgft-learned__llama-rgft"
+_BEST = "best row"
+BENCHMARKS = tuple(GRAPHS)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the table.
+
+    Args:
+        title: what is added.
+        measure: answer recall at ten (``R@10``) or exact match (``EM``).
+        table: where the comparison is.
+        ours: the row with it.
+        other: the row without it.
+    """
+
+    title: str
+    measure: str
+    table: str
+    ours: str
+    other: str
+
+
+LINES = (
+    Line("rules in BM25, nothing learned", "R@10", _ADD, "bm25-guided", "bm25-pooled"),
+    Line(
+        "rules in BM25, learned merging",
+        "R@10",
+        _ADD,
+        "bm25-guided-learned",
+        "bm25-pooled-learned",
+    ),
+    Line("rules in dense retrieval, nothing learned", "R@10", _ADD, "dense-guided", "dense-pooled"),
+    Line(
+        "rules in dense retrieval, fine-tuned",
+        "R@10",
+        _ADD,
+        "dense-guided-rgft-learned",
+        "dense-pooled-ssft-learned",
+    ),
+    Line("rules in the retriever (ICL)", "EM", "rules_add", _ICL, "dense-pooled__llama-guided"),
+    Line("rules in the reader (ICL)", "EM", "rules_add", _ICL, "dense-guided__llama"),
+    Line(
+        "rules in the retriever (fine-tuned)",
+        "EM",
+        "rules_add",
+        _FT,
+        "dense-pooled-ssft-learned__llama-rgft",
+    ),
+    Line(
+        "rules in the reader (fine-tuned)",
+        "EM",
+        "rules_add",
+        _FT,
+        "dense-guided-rgft-learned__llama-ssft",
+    ),
+    Line("the best row of all over the best baseline", "EM", "against_baselines", _BEST, ""),
+    Line(
+        "learned merging, rules in both (no rule added)",
+        "R@10",
+        _MERGE,
+        "dense-guided-rgft-learned",
+        "dense-guided-rgft",
+    ),
+)
+"""What the table shows: rules at equal budget first, then the baselines, then merging."""
+
+_HEAD = """# What rules add
+
+Written by
+`python -m benchmarks.experiments.what_rules_add --results benchmarks/results --out docs` from the
+committed tables ([retrieval](../benchmarks/results/table2-retrieval/table.md),
+[reading](../benchmarks/results/table2/table.md)), all balanced test queries.
+
+Each figure is a difference in percentage points between two rows that share everything else: how
+searches are merged, how many documents they look at, ten documents for the reader, the queries of
+fine-tuning, the learning rate and the seeds. **Bold**: beyond chance (paired randomization test
+over the queries, Holm-corrected over its table, p < 0.05). Plain: within chance.
+
+"""
+_TAIL = """
+![What rules add: differences by benchmark](what-rules-add.png)
+
+Filled marks are beyond chance.
+
+- R@10: an answer stands in the ten documents. EM: exact match of the answer. ICL: nothing is
+  fine-tuned and no merge weight is learned.
+- The baselines count the corpus's facts and need neither rules nor retrieval
+  ([table](../benchmarks/results/baselines/table.md)); the best row and the best baseline are picked
+  on these queries.
+- The reader is a small model made for this form of prompt; larger readers may need rules less, or
+  use them better.
+"""
+
+
+def page(retrieval: Mapping[str, Any], reading: Mapping[str, Any]) -> tuple[str, list[list[Any]]]:
+    """Markdown of the page, and its cells: for each line and benchmark difference and p, or None.
+
+    Args:
+        retrieval: ``results.json`` of ``table2-retrieval``.
+        reading: ``results.json`` of ``table2``.
+
+    Raises:
+        DataError: a file holds no comparison of the lines.
+    """
+    cells = [[_cell(line, name, retrieval, reading) for name in BENCHMARKS] for line in LINES]
+    if not any(cell for line in cells for cell in line):
+        raise DataError(
+            "the results hold none of the page's comparisons",
+            hint="python -m benchmarks.experiments report DIR --save benchmarks/results",
+        )
+    heads = " | ".join(name.rpartition("-")[2].upper() for name in BENCHMARKS)
+    lines = [
+        f"| what is added | measure | {heads} |",
+        "| --- | --- |" + " ---: |" * len(BENCHMARKS),
+    ]
+    for line, found in zip(LINES, cells, strict=True):
+        shown = " | ".join(_shown(cell) for cell in found)
+        lines.append(f"| {line.title} | {line.measure} | {shown} |")
+    return _HEAD + "\n".join(lines) + "\n" + _reading(cells) + _TAIL, cells
+
+
+def _cell(
+    line: Line, benchmark: str, retrieval: Mapping[str, Any], reading: Mapping[str, Any]
+) -> tuple[float, float] | None:
+    """Difference in points and corrected p-value; None where the rows were not run."""
+    if line.measure == "R@10":
+        found = [
+            one
+            for one in retrieval.get("comparisons", {}).get(line.table, ())
+            if (one["ours"], one["against"]) == (row(line.ours).title, row(line.other).title)
+        ]
+        ours = "value"
+    else:
+        ours = "ours"
+        rows = reading.get(line.table, ())
+        if line.ours == _BEST:
+            found = [one for one in rows if one["row"].startswith(_BEST)]
+        else:
+            found = [one for one in rows if one["names"] == [line.ours, line.other]]
+    for one in found:
+        if one["benchmark"] == benchmark:
+            return 100 * (one[ours] - one["other"]), float(one["p_holm"])
+    return None
+
+
+def _shown(cell: tuple[float, float] | None) -> str:
+    if cell is None:
+        return "–"
+    text = f"{cell[0]:+.1f}"
+    return f"**{text}**" if cell[1] < LEVEL else text
+
+
+def _reading(cells: Sequence[Sequence[tuple[float, float] | None]]) -> str:
+    """One sentence a line: on which benchmarks it is beyond chance, and which way."""
+    told = ["\nIn words:\n"]
+    for line, found in zip(LINES, cells, strict=True):
+        known = [(n.rpartition("-")[2].upper(), c) for n, c in zip(BENCHMARKS, found, strict=True)]
+        up = [n for n, c in known if c and c[1] < LEVEL and c[0] > 0]
+        down = [n for n, c in known if c and c[1] < LEVEL and c[0] < 0]
+        open_ = [n for n, c in known if c and n not in (*up, *down)]
+        parts = [
+            f"{what} on {', '.join(names)}"
+            for what, names in (("helps", up), ("hurts", down), ("within chance", open_))
+            if names
+        ]
+        told.append(f"- {line.title} ({line.measure}): {'; '.join(parts) or 'not run'}.")
+    return "\n".join(told) + "\n"
+
+
+def _plot(cells: Sequence[Sequence[tuple[float, float] | None]], path: Path) -> None:
+    plt = pyplot()
+    figure, axis = plt.subplots(figsize=(9, 5), layout="constrained")
+    for number, name in enumerate(BENCHMARKS):
+        color, label = COLORS[number], name.replace("ruleqa-", "RuleQA-").upper()
+        for place, line in enumerate(cells):
+            if (cell := line[number]) is not None:
+                axis.plot(
+                    cell[0],
+                    len(cells) - place + 0.24 - 0.12 * number,
+                    "o",
+                    color=color,
+                    markerfacecolor=color if cell[1] < LEVEL else "white",
+                    markersize=6,
+                )
+        axis.plot([], [], "o", color=color, label=label.replace("RULEQA", "RuleQA"))
+    axis.axvline(0, color="#444444", linewidth=0.8)
+    titles = [f"{line.title} ({line.measure})" for line in LINES]
+    axis.set_yticks(range(len(LINES), 0, -1), titles, fontsize=8)
+    axis.set_xlabel("difference in percentage points; filled: beyond chance")
+    axis.grid(axis="x", alpha=0.3)
+    axis.legend(fontsize=8, loc="best")
+    figure.savefig(path, dpi=120, metadata={"Software": None})
+    plt.close(figure)
+
+
+def _main(arguments: argparse.Namespace) -> None:
+    tables = [
+        read_json(arguments.results / name / "results.json")
+        for name in ("table2-retrieval", "table2")
+    ]
+    text, cells = page(*tables)
+    out = prepare_folder(arguments.out)
+    write_text(out / "what-rules-add.md", text)
+    _plot(cells, out / "what-rules-add.png")
+    sys.stdout.write(text)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.experiments.what_rules_add",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="example: python -m benchmarks.experiments.what_rules_add "
+        "--results benchmarks/results --out docs",
+    )
+    parser.add_argument("--results", required=True, type=Path, help="holds table2/results.json …")
+    parser.add_argument("--out", required=True, type=Path, help="where page and picture go")
+    arguments = parser.parse_args(argv)
+    return guarded(lambda: _main(arguments))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

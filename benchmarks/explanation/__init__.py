@@ -1,0 +1,1 @@
+"""Explainers against known truth, published figures and other packages."""

@@ -1,0 +1,1 @@
+"""Link prediction with rules (``python -m benchmarks.link_prediction``) and its tables."""

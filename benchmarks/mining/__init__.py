@@ -1,0 +1,1 @@
+"""Mined rules beside published ones: agreement, pruning scores, growth with the graph."""

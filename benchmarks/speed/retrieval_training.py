@@ -1,0 +1,99 @@
+"""Speed of a fine-tuning step against the bare model's forward and backward on the same tokens.
+
+Ours is everything that :class:`~training.retriever.trainer.RetrieverTrainer` does in a step:
+drawing the batch, finding what may not be a negative, cutting texts into tokens, forward, loss,
+backward, clipping and AdamW. The bare loop has its tokens padded beforehand, and neither loss nor
+optimizer.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rulerag.retrieval.dense.encoders import SentenceEncoder
+from rulerag.ruleqa import RuleQADataset, RuleQASettings, build
+from rulerag.synthetic import World
+from training.common.checkpoint import RunFolder
+from training.common.processes import Processes
+from training.common.validation import CorpusMatrix
+from training.retriever.data import prepare
+from training.retriever.settings import RetrieverSettings
+from training.retriever.trainer import RetrieverTrainer
+
+Comparison = Callable[[Callable[[], object], Callable[[], object], int], Any]
+
+
+def training_dataset(facts: int = 8000) -> RuleQADataset:
+    """A benchmark over a generated world, with queries to train on."""
+    settings = RuleQASettings(num_queries=100, miner="tlogic", min_support=5, min_confidence=0.1)
+    return build("ruleqa-i", World.generate(facts, seed=1).graph, settings=settings)
+
+
+def measure_training_step(
+    dataset: RuleQADataset,
+    encoder: SentenceEncoder,
+    compared: Comparison,
+    *,
+    batch_size: int = 32,
+    steps: int = 8,
+    repeats: int = 3,
+) -> dict[str, Any]:
+    """Fine-tune for a few steps, and run the bare model over the same batches.
+
+    Args:
+        dataset: where examples come from.
+        encoder: trained in place.
+        compared: gives the seconds of both, and their ratios.
+        batch_size: examples of a step.
+        steps: steps of one measurement.
+        repeats: measurements.
+    """
+    import torch
+
+    with tempfile.TemporaryDirectory() as folder:
+        settings = RetrieverSettings(
+            path="", query="", out=folder, batch_size=batch_size, epochs=1000, device="cpu"
+        )
+        trainer = RetrieverTrainer(
+            settings,
+            dataset,
+            encoder,
+            CorpusMatrix.encode(dataset.corpus, encoder.with_role("document"), cache=False),
+            prepare(dataset, settings),
+            Processes("cpu"),
+            RunFolder(Path(folder), settings.fingerprint),
+        )
+        first: Any = encoder.model[0]
+        texts = [[e.text for e in trainer.batch(step)[0]] for step in range(steps)]
+        batches = [encoder.model.preprocess(batch) for batch in texts]
+
+        def ours() -> None:
+            for step in range(steps):
+                trainer.step = step
+                trainer.train_step()
+
+        def bare() -> None:
+            encoder.model.train()
+            for batch in batches:
+                hidden = first.auto_model(
+                    input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]
+                ).last_hidden_state
+                torch.autograd.backward(hidden.mean())
+                encoder.model.zero_grad(set_to_none=True)
+
+        ours()
+        seconds, raw, ratios = compared(ours, bare, repeats)
+    config = first.auto_model.config
+    return {
+        "batch_size": batch_size,
+        "tokens_per_text": sum(int(b["attention_mask"].sum()) for b in batches)
+        / sum(len(batch) for batch in texts),
+        "layers": config.num_hidden_layers,
+        "width": config.hidden_size,
+        "steps_per_second": steps / seconds,
+        "forward_backward_per_second": steps / raw,
+        **ratios,
+    }

@@ -1,0 +1,1 @@
+"""Settings and merge weights chosen on the validation variant of a benchmark."""

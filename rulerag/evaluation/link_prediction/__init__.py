@@ -1,0 +1,31 @@
+"""Link prediction with rules: filtered ranks, MRR and Hits of a rule bank.
+
+:mod:`~rulerag.evaluation.link_prediction.protocol` runs an evaluation;
+:mod:`~rulerag.evaluation.link_prediction.ranks` says what a rank is.
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.evaluation.link_prediction.protocol import (
+        LinkPredictionSettings,
+        evaluate_links,
+        load_rules,
+        rank_all,
+    )
+    from rulerag.evaluation.link_prediction.ranks import Prior, Queries, measures, queries_of
+
+__all__ = [
+    "LinkPredictionSettings",
+    "Prior",
+    "Queries",
+    "evaluate_links",
+    "load_rules",
+    "measures",
+    "queries_of",
+    "rank_all",
+]
+
+__getattr__ = front_door(__name__)

@@ -1,0 +1,56 @@
+"""A run in a process of its own: it gives back all memory that it takes, and its peak is known."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import resource
+import sys
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+
+from rulerag.errors import RetrievalError, RuleRAGError
+
+# What the system counts resident memory in.
+_UNITS_OF_A_MB = 1024 * 1024 if sys.platform == "darwin" else 1024
+
+
+def peak_memory_mb() -> float:
+    """The largest resident size of this process so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _UNITS_OF_A_MB
+
+
+def in_own_process(work: Callable[[], None]) -> None:
+    """Do some work in a fork, which shares what is loaded; in this process where none can be made.
+
+    Raises:
+        RetrievalError: the work failed; says why.
+    """
+    if not hasattr(os, "fork"):
+        work()
+        return
+    gc.collect()
+    gc.freeze()  # or the collector would copy every page that the two share
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_send_errors, args=(work, sender))
+    process.start()
+    sender.close()
+    try:
+        failure = receiver.recv()
+    except EOFError:
+        failure = "it was killed"
+    process.join()
+    gc.unfreeze()
+    if failure is not None:
+        raise RetrievalError(f"a run failed: {failure}", hint="start again: finished runs are kept")
+
+
+def _send_errors(work: Callable[[], None], sender: Connection) -> None:
+    try:
+        work()
+        sender.send(None)
+    except (RuleRAGError, OSError, MemoryError) as error:
+        sender.send(str(error))
+    sender.close()
