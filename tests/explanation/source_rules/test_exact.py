@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rulerag.errors import ConfigError, ExplanationError, PredicateError, ProbeBudgetError
-from rulerag.explanation.lattice.subsets import subsets as lattice
+from rulerag.explanation.lattice import subsets as lattice
 from rulerag.explanation.probing.engine import ProbeEngine
 from rulerag.explanation.records.results import ExactRules, SourceRule
 from rulerag.explanation.source_rules.exact import DualMiner, MonoMiner
