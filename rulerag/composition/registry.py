@@ -66,6 +66,7 @@ FAMILIES: Mapping[str, str] = {
     "retriever": "",
     "generator": "",
     "prompt": "rule-guided",
+    "explainer": "",
 }
 """The kinds of components, and what a section without ``type`` means; empty where it must say."""
 

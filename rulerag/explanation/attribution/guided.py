@@ -23,6 +23,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from rulerag.composition import register
 from rulerag.errors import ConfigError, ProbeBudgetError
 from rulerag.explanation.attribution.surrogate import fit_ridge
 from rulerag.explanation.attribution.values import Attribution, LinearSurrogate, SplitSurrogate
@@ -43,6 +44,20 @@ display counts a source as one that matters."""
 
 _SEARCH, _REMOVALS = 0.5, 0.25  # of the probes
 _TRIED, _MAX_SIZE, _SAMPLES, _TRANSVERSALS = 4, 10, 512, 200
+
+
+@register("explainer", "guided")
+def explain_by_guided_surrogate(
+    engine: ProbeEngine | SetValue,
+    score: Score | None,
+    *,
+    samples: int | None = None,
+    seed: int = 0,
+) -> Attribution:
+    """:func:`guided_surrogate` of 64 subsets by default; numbers are taken as log-probabilities."""
+    margin = LOG_MARGIN if score is None else None
+    probes = max(8, samples or 64)
+    return guided_surrogate(engine, score, probes=probes, margin=margin, seed=seed)
 
 
 def guided_surrogate(

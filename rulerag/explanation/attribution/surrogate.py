@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from rulerag.composition import register
 from rulerag.errors import ConfigError
 from rulerag.explanation.attribution.values import (
     MAX_EXACT_VALUES,
@@ -66,6 +67,18 @@ def rule_surrogate(rules: Iterable[Iterable[int]], names: Sequence[str]) -> Attr
     full, empty = formula(full_mask(count)), formula(0)
     values = placed(inner.values)
     return Attribution("rules", tuple(names), values, errors, full, empty, 0, surrogate=formula)
+
+
+@register("explainer", "linear")
+def explain_by_linear_surrogate(
+    engine: ProbeEngine | SetValue,
+    score: Score | None,
+    *,
+    samples: int | None = None,
+    seed: int = 0,
+) -> Attribution:
+    """:func:`linear_surrogate` of 64 random subsets by default."""
+    return linear_surrogate(engine, score, ablations=samples or 64, seed=seed)
 
 
 def linear_surrogate(

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from tqdm import tqdm
 
 from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError, RuleRAGError
 from rulerag.explanation.lattice import Masks, kept_indices, mask_of
@@ -61,7 +60,7 @@ class ProbeEngine:
     Attributes:
         num_probes: how many distinct subsets the model was asked.
         seconds: seconds spent in the model, so far.
-        progress: show a progress bar while the model is asked.
+        on_batch: called with the number of probes and the seconds of each batch that was answered.
 
     Raises:
         ConfigError: an argument is out of range.
@@ -88,7 +87,7 @@ class ProbeEngine:
         self.max_probes = max_probes
         self.num_probes = 0
         self.seconds = 0.0
-        self.progress = False
+        self.on_batch: Callable[[int, float], object] | None = None
         self._answer = answer
         self._batch_size = batch_size
         self._store = _OutputStore(num_sources)
@@ -180,11 +179,12 @@ class ProbeEngine:
         allowed = len(wanted)
         if self.max_probes is not None:
             allowed = min(allowed, max(0, self.max_probes - self.num_probes))
-        with tqdm(total=allowed, desc="probing", disable=not self.progress, leave=False) as bar:
-            for start in range(0, allowed, self._batch_size):
-                batch = wanted[start : min(start + self._batch_size, allowed)]
-                self._learn_batch(batch)
-                bar.update(len(batch))
+        for start in range(0, allowed, self._batch_size):
+            batch = wanted[start : min(start + self._batch_size, allowed)]
+            before = self.seconds
+            self._learn_batch(batch)
+            if self.on_batch is not None:
+                self.on_batch(len(batch), self.seconds - before)
         if allowed < len(wanted):
             raise ProbeBudgetError(
                 f"the budget of {self.max_probes} probes is used up, "

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rulerag.explanation.lattice.subsets import indices_of, level
 from rulerag.explanation.lattice import truth_tables as tables
+from rulerag.explanation.lattice.subsets import indices_of, level
 from rulerag.explanation.lattice.truth_tables import SubsetFamily
 
 
