@@ -30,9 +30,6 @@ from rulerag.explanation.attribution.values import (
 from rulerag.explanation.lattice import full_mask, indices_of, mask_of
 from rulerag.explanation.probing import ProbeEngine, Score, SetValue, valued
 
-__all__ = ["fit_lasso", "fit_ridge", "linear_surrogate", "rule_surrogate"]
-
-
 _PENALTIES = np.geomspace(1e-3, 1e2, 21) / 4
 """For one row; a quarter is the variance of a source that is kept every other time."""
 
@@ -115,8 +112,8 @@ def linear_surrogate(
     found = value(masks)
     kept = np.array([[m >> i & 1 for i in range(value.num_sources)] for m in masks], dtype=float)
     fitted = fit_lasso(kept, found, penalty)
-    told = (fitted.weights, None, fitted(value.full), fitted(0), value.num_probes)
-    return Attribution("linear surrogate", value.names, *told)
+    numbers = (fitted.weights, None, fitted(value.full), fitted(0), value.num_probes)
+    return Attribution("linear surrogate", value.names, *numbers)
 
 
 def fit_lasso(

@@ -28,8 +28,6 @@ from rulerag.explanation.probing import ProbeEngine, Score, SetValue, Source, va
 from rulerag.explanation.records import Record
 from rulerag.protocols import Encoder
 
-__all__ = ["Attribution", "LinearSurrogate", "banzhaf_values", "leave_one_out", "shapley_values"]
-
 MAX_EXACT_VALUES = 20
 
 _EXACT_BY_DEFAULT = 10

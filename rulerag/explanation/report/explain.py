@@ -43,10 +43,9 @@ from rulerag.explanation.probing import (
 )
 from rulerag.explanation.records import (
     CertifiedRules,
+    NamedRule,
     RuleHook,
-    ShownRule,
     SourceRules,
-    shortened,
     trace_documents,
     trace_rules,
 )
@@ -61,12 +60,11 @@ from rulerag.explanation.source_rules import (
     check_duality,
     view_groups,
 )
+from rulerag.explanation.wording import shortened
 from rulerag.kg.grounding import statement_lines
 from rulerag.protocols import Generator
 from rulerag.text import contains_answer, normalize_answer
 from rulerag.types import Answer
-
-__all__ = ["AnswerExplanation", "ExplainSettings", "explain_answer"]
 
 T = TypeVar("T")
 
@@ -202,9 +200,9 @@ def explain_answer(
     check_value(settings.value, generator, settings.attribution)
     conditions = (predicate, omission_predicate)
     own = Progress(1, settings.most_probes()) if progress is True else None
-    shown = own if isinstance(progress, bool) else progress
+    counter = own if isinstance(progress, bool) else progress
     with own or nullcontext():
-        return _Explained(answer, generator, settings, conditions, cache, on_rule, shown).record()
+        return _Explained(answer, generator, settings, conditions, cache, on_rule, counter).record()
 
 
 @dataclass
@@ -325,7 +323,7 @@ class _Explained:
             group_views=views or (),
         )
 
-    def _mine(self) -> tuple[tuple[ShownRule, ...], tuple[ShownRule, ...], bool]:
+    def _mine(self) -> tuple[tuple[NamedRule, ...], tuple[NamedRule, ...], bool]:
         """The minimal rules of both kinds, as the generator speaks on each; whether all of them."""
         kinds = {"retention": self.retention, "omission": self.omission}
         validity, confidence = self.settings.validity, 1.0
@@ -335,15 +333,16 @@ class _Explained:
         else:
             confidence = self.settings.confidence
             parts = [_finished(partial(self._certified, *one)) for one in kinds.items()]
-        retained, omitted = (self._shown(part, confidence) for part in parts)
+        retained, omitted = (self._named(part, confidence) for part in parts)
         return retained, omitted, all(part.complete for part in parts)
 
     def _duality(
-        self, retained: tuple[ShownRule, ...], omitted: tuple[ShownRule, ...]
+        self, retained: tuple[NamedRule, ...], omitted: tuple[NamedRule, ...]
     ) -> Duality | None:
         """How both kinds fit, where each rule was shown and the conditions are opposites."""
-        shown = {rule.certificate.kind for rule in (*retained, *omitted)} <= {"exact", "certified"}
-        if not shown or describe(self.omission) != describe(negate(self.retention)):
+        kinds = {rule.certificate.kind for rule in (*retained, *omitted)}
+        opposite = describe(self.omission) == describe(negate(self.retention))
+        if not opposite or not kinds <= {"exact", "certified"}:
             return None
         kept, removed = ([rule.names for rule in part] for part in (retained, omitted))
         return check_duality(kept, removed, self.engine.names)
@@ -360,10 +359,10 @@ class _Explained:
         )
         return miner.mine(self.engine, predicate, on_rule=self.on_rule)
 
-    def _shown(self, rules: SourceRules, confidence: float) -> tuple[ShownRule, ...]:
+    def _named(self, rules: SourceRules, confidence: float) -> tuple[NamedRule, ...]:
         """The rules with what the generator says on each; omissions not asked yet are asked now."""
         full = full_mask(self.engine.num_sources)
-        told = []
+        named = []
         for rule in rules.rules:
             mask = mask_of(rule.sources)
             if rule.kind == "omission":
@@ -371,8 +370,8 @@ class _Explained:
                 with suppress(ProbeBudgetError):
                     self.engine.probe_codes([mask])
             certificate = replace(rule.certificate, confidence=confidence)
-            told.append(ShownRule(rule.names, certificate, _known(self.engine, mask)))
-        return tuple(told)
+            named.append(NamedRule(rule.names, certificate, _known(self.engine, mask)))
+        return tuple(named)
 
     def _attributions(self) -> tuple[tuple[Attribution, ...], bool]:
         """The values of the sources, and whether the probe budget sufficed."""
