@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import typer
-from tqdm import tqdm
 
+from rulerag.assembly import make_retriever, make_selector
 from rulerag.cli.answering import (
     DatasetOption,
     IdsOption,
@@ -36,76 +41,138 @@ from rulerag.cli.common import (
     command_line,
     say,
 )
+from rulerag.composition import names
 from rulerag.errors import ConfigError
+from rulerag.explanation import report
+from rulerag.explanation.faithfulness import mean_rule_faithfulness
+from rulerag.explanation.probing import (
+    AnswerCache,
+    Predicate,
+    VotingGenerator,
+    check_value,
+    predicate_pair,
+    refuse_another_answer,
+)
+from rulerag.explanation.report import AnswerExplanation, ExplainSettings, Progress, explain_answer
 from rulerag.io import write_jsonl
 from rulerag.pipeline import RuleRAGPipeline
+from rulerag.protocols import Generator
 from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Answer, Document, Query
 
-if TYPE_CHECKING:
-    from rulerag.explanation.probing import Predicate
-    from rulerag.explanation.report import AnswerExplanation
-    from rulerag.protocols import Generator
 
-__all__ = ["explain"]
+@dataclass(frozen=True)
+class PipelineOptions:
+    """The options of the commands that open a pipeline, as :class:`~rulerag.cli.common.Target`."""
+
+    retriever: RetrieverOption = None
+    rules: RulesOption = None
+    top_k: TopKOption = None
+    query_set: QuerySetOption = None
+    index: IndexOption = None
+    encoder: EncoderOption = None
+    fusion: FusionOption = None
+    generator: GeneratorOption = None
 
 
+@dataclass(frozen=True)
+class AskOptions:
+    """How the generator is asked, and what of it."""
+
+    predicate: Annotated[
+        str,
+        typer.Option(help="what must hold: answer, exact, correct, contains:TEXT, regex:PATTERN"),
+    ] = "answer"
+    votes: Annotated[
+        int, typer.Option(help="ask each probe so many times and take the most frequent answer")
+    ] = 1
+    cache: Annotated[
+        Path | None, typer.Option(help="a file that keeps answers; nothing in it is asked again")
+    ] = None
+
+
+def by_flags(**options: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command a flag for each field of its parameters that are settings.
+
+    Such a parameter is a dataclass, whose fields are annotated as parameters are, or a
+    :class:`~rulerag.composition.Settings`, the description of whose fields is the help. The
+    command line, the help and the errors are those of a command with one parameter a flag.
+
+    Args:
+        options: the typer option of single fields, by name, in place of their description.
+    """
+
+    def decorate(work: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(work, include_extras=True)
+        groups: dict[str, tuple[Any, list[Parameter]]] = {}
+        flags: list[Parameter] = []
+        for name, parameter in signature(work).parameters.items():
+            kind = hints[name]
+            if is_dataclass(kind) or hasattr(kind, "model_fields"):
+                groups[name] = (kind, list(_flags_of(kind, options)))
+                flags += groups[name][1]
+            else:
+                flags.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=kind))
+
+        @functools.wraps(work)
+        def command(**values: Any) -> None:
+            for name, (kind, own) in groups.items():
+                given = {flag.name: values.pop(flag.name, flag.default) for flag in own}
+                values[name] = kind(**{key: one for key, one in given.items() if one is not None})
+            work(**values)
+
+        command.__signature__ = Signature(flags)  # type: ignore[attr-defined]
+        command.__annotations__ = {flag.name: flag.annotation for flag in flags}
+        return command
+
+    return decorate
+
+
+def _flags_of(kind: Any, options: Mapping[str, Any]) -> Iterator[Parameter]:
+    """A keyword parameter for each field of a settings class."""
+    hints = get_type_hints(kind, include_extras=True)
+    for name in [field.name for field in fields(kind)] if is_dataclass(kind) else kind.model_fields:
+        default, annotation = getattr(kind, name, Parameter.empty), hints[name]
+        if not is_dataclass(kind):
+            field = kind.model_fields[name]
+            default = field.default
+            option = options.get(name) or typer.Option(help=field.description)
+            annotation = Annotated[_flag_type(field.annotation), option]
+        if default == ():
+            default = None
+        yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _flag_type(kind: Any) -> Any:
+    """A field's type as a flag states it: one of some words is a text, several values a list."""
+    if get_origin(kind) is Literal:
+        return str
+    if get_origin(kind) is tuple:
+        return list[get_args(kind)[0]] | None  # type: ignore[misc]
+    if get_origin(kind) in (Union, UnionType):
+        return functools.reduce(operator.or_, map(_flag_type, get_args(kind)))
+    return kind
+
+
+@by_flags(
+    attribution=typer.Option(
+        help=f"what each source counts: {', '.join(names('explainer'))}; repeatable"
+    ),
+    group_by=typer.Option(
+        "--group",
+        "--group-by",
+        help="explain groups first, then inside: rule (what it found), or document",
+    ),
+)
 def explain(
     target: TargetArgument,
+    *,
     dataset: DatasetOption = None,
     query: IdsOption = None,
     out: Annotated[Path | None, typer.Option(help="explanations.jsonl to write")] = None,
     html: Annotated[Path | None, typer.Option(help="a page to write")] = None,
-    unit: Annotated[
-        str, typer.Option(help="what is kept or removed: document, sentence or word")
-    ] = "document",
-    max_sources: Annotated[
-        int, typer.Option(help="sources told apart; up to two to this power probes")
-    ] = 10,
-    predicate: Annotated[
-        str,
-        typer.Option(help="what must hold: answer, exact, correct, contains:TEXT, regex:PATTERN"),
-    ] = "answer",
-    attribution: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="what each source counts: leave-one-out, shapley, banzhaf, linear or guided; "
-            "repeatable"
-        ),
-    ] = None,
-    samples: Annotated[
-        int | None, typer.Option(help="random orders or subsets that attribution asks")
-    ] = None,
-    value: Annotated[
-        str,
-        typer.Option(help="what attribution explains: verdict, or log-probability of the response"),
-    ] = "verdict",
-    group: Annotated[
-        str | None,
-        typer.Option(
-            "--group",
-            "--group-by",
-            help="explain groups first, then inside: rule (what it found), or document",
-        ),
-    ] = None,
-    counterfactuals: Annotated[
-        bool, typer.Option(help="the smallest removals that change the answer, too")
-    ] = False,
-    votes: Annotated[
-        int, typer.Option(help="ask each probe so many times and take the most frequent answer")
-    ] = 1,
-    validity: Annotated[
-        float | None,
-        typer.Option(help="certify rules on random subsets to this share, for many sources"),
-    ] = None,
-    subsets: Annotated[
-        str,
-        typer.Option(
-            help="with --validity, random subsets: uniform (nearly all keep half of the "
-            "documents), or by-size (how many are kept is drawn first)"
-        ),
-    ] = "uniform",
-    seed: Annotated[int, typer.Option(help="of random subsets and orders")] = 0,
+    how: ExplainSettings,
+    ask: AskOptions,
     rerun_retrieval: Annotated[
         bool,
         typer.Option(
@@ -114,98 +181,48 @@ def explain(
             "answer again; indexes the corpus anew for each answer",
         ),
     ] = False,
-    max_probes: Annotated[
-        int | None, typer.Option(help="stop after so many probes with what is certain")
-    ] = None,
-    cache: Annotated[
-        Path | None, typer.Option(help="a file that keeps answers; nothing in it is asked again")
-    ] = None,
-    retriever: RetrieverOption = None,
-    rules: RulesOption = None,
-    top_k: TopKOption = None,
-    query_set: QuerySetOption = None,
-    index: IndexOption = None,
-    encoder: EncoderOption = None,
-    fusion: FusionOption = None,
-    generator: GeneratorOption = None,
+    options: PipelineOptions,
     limit: Annotated[
         int | None, typer.Option(help=f"only the first N queries (default {SHOWN})")
     ] = None,
     quiet: QuietOption = False,
 ) -> None:
     """Explain answers: guiding rules, documents, minimal retention and omission rules."""
-    from rulerag.explanation.faithfulness import mean_rule_faithfulness
-    from rulerag.explanation.probing import (
-        AnswerCache,
-        VotingGenerator,
-        check_value,
-        predicate_pair,
-        refuse_another_answer,
-    )
-    from rulerag.explanation.report import ExplainSettings, explain_answer
-
     check_outputs(out, html)
-    settings = ExplainSettings.read(
-        {
-            "unit": unit,
-            "max_sources": max_sources,
-            "validity": validity,
-            "seed": seed,
-            "subsets": subsets,
-            "max_probes": max_probes,
-            "attribution": tuple(attribution or ()),
-            "samples": samples,
-            "value": value,
-            "counterfactuals": counterfactuals,
-            "group_by": group,
-        }
-    )
-    if rerun_retrieval and index is not None:
+    if rerun_retrieval and options.index is not None:
         raise ConfigError(
             "holds the documents that shall be taken out",
             key="index",
             hint="leave --index or --rerun-retrieval out",
         )
+    query_set = options.query_set
     place = place_of(target, dataset, ids=query, query_set=query_set, limit=limit)
-    chosen = Target(place, retriever, rules, top_k, query_set, index, encoder, fusion, generator)
+    chosen = Target(place, **vars(options))
     opened = open_target(chosen, target, dataset, ids=query, limit=limit, quiet=quiet)
     queries = opened.queries[:SHOWN] if limit is None and not query else opened.queries
     reader = opened.pipeline.generator
-    asked = reader if votes == 1 else VotingGenerator(reader, votes)
-    check_value(value, asked, settings.attribution)
-    answers = opened.pipeline.answer(queries)
-    told = [item for item in answers if item.text and item.documents]
-    bar = tqdm(told, "explaining", disable=quiet or len(told) <= SHOWN, unit="answer")
-    kept = AnswerCache(cache) if cache is not None else None
+    asked = reader if ask.votes == 1 else VotingGenerator(reader, ask.votes)
+    check_value(how.value, asked, how.attribution)
+    kept = AnswerCache(ask.cache) if ask.cache is not None else None
+    again = functools.partial(_again, chosen, opened, asked) if rerun_retrieval else None
     explanations: list[AnswerExplanation] = []
-    try:
-        for item in bar:
-            holds, fails = predicate_pair(predicate, answer=item.text, answers=item.query.answers)
-            explanation = explain_answer(
-                item,
-                asked,
-                settings,
-                # By default the explainer words the condition itself.
-                predicate=None if predicate == "answer" else holds,
-                omission_predicate=None if predicate == "answer" else fails,
-                cache=kept,
-            )
-            if votes == 1:  # the probe that keeps every document asked what the pipeline had asked
-                refuse_another_answer(item.text, explanation.full_output)
-            if rerun_retrieval:
-                explanation = _rerun(explanation, item, chosen, opened, asked, holds)
-            explanations.append(explanation)
-    except KeyboardInterrupt:
-        if explanations:
-            _write(chosen, opened, explanations, out, html)
-            how_many = f"{len(explanations)} of {len(told)} answers were explained"
-            sys.stderr.write(f"\n{how_many}{_written(out, html)}\n")
-        raise
+    with Progress(len(queries), how.most_probes(), quiet=quiet) as progress:
+        answers = opened.pipeline.answer(queries)
+        explained = [item for item in answers if item.text and item.documents]
+        try:
+            for item in explained:
+                explanations.append(_explained(item, asked, how, ask, kept, progress, again))
+        except KeyboardInterrupt:
+            if explanations:
+                _write(chosen, opened, explanations, out, html)
+                how_many = f"{len(explanations)} of {len(explained)} answers were explained"
+                sys.stderr.write(f"\n{how_many}{_written(out, html)}\n")
+            raise
     _write(chosen, opened, explanations, out, html)
     for explanation in explanations[:SHOWN]:
         say(f"{explanation}\n")
     tell_rest(len(explanations), "explanation", out)
-    faithful = mean_rule_faithfulness(zip(told, explanations, strict=True))
+    faithful = mean_rule_faithfulness(zip(explained, explanations, strict=True))
     if faithful.compared:
         say(str(faithful))
     _tell_unanswered([item.query for item in answers if not (item.text and item.documents)])
@@ -239,21 +256,45 @@ def _written(out: Path | None, html: Path | None) -> str:
     return f", written to {' and '.join(files)}" if files else ""
 
 
-def _rerun(
-    explanation: AnswerExplanation,
-    answer: Answer,
+def _explained(
+    item: Answer,
+    generator: Generator,
+    how: ExplainSettings,
+    ask: AskOptions,
+    cache: AnswerCache | None,
+    progress: Progress,
+    again: Callable[[AnswerExplanation, Answer, Predicate], AnswerExplanation] | None,
+) -> AnswerExplanation:
+    """The explanation of one answer."""
+    holds, fails = predicate_pair(ask.predicate, answer=item.text, answers=item.query.answers)
+    by_default = ask.predicate == "answer"  # then the explainer words the condition itself
+    explanation = explain_answer(
+        item,
+        generator,
+        how,
+        predicate=None if by_default else holds,
+        omission_predicate=None if by_default else fails,
+        cache=cache,
+        progress=progress,
+    )
+    progress.next_answer()
+    if ask.votes == 1:  # the probe that keeps every document asked what the pipeline had asked
+        refuse_another_answer(item.text, explanation.full_output)
+    return explanation if again is None else again(explanation, item, holds)
+
+
+def _again(
     chosen: Target,
     opened: Opened,
     generator: Generator,
+    explanation: AnswerExplanation,
+    answer: Answer,
     predicate: Predicate,
 ) -> AnswerExplanation:
     """The explanation with what is answered from the corpus without an omission rule's documents.
 
     Retrieval is put together anew, so that nothing of them is left; the reader stays.
     """
-    from rulerag.assembly import make_retriever, make_selector
-    from rulerag.explanation.report import rerun_retrieval
-
     config, whole, pipeline = chosen.config(), opened.dataset, opened.pipeline
 
     def over(documents: list[Document]) -> RuleRAGPipeline:
@@ -274,7 +315,7 @@ def _rerun(
             keep_union=False,
         )
 
-    return rerun_retrieval(explanation, answer, whole.corpus, over, predicate=predicate)
+    return report.rerun_retrieval(explanation, answer, whole.corpus, over, predicate=predicate)
 
 
 def _about(

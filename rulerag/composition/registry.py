@@ -70,6 +70,7 @@ FAMILIES: Mapping[str, str] = {
     "merge": "",
     "generator": "",
     "prompt": "rule-guided",
+    "explainer": "",
 }
 """The kinds of components, and what a section without ``type`` means; empty where it must say."""
 

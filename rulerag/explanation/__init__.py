@@ -1,7 +1,8 @@
 """Why an answer came out: its evidence is cut into sources and the generator asked without some.
 
-From the ground up: ``lattice`` (sets of sources), ``records`` (what is returned, in words),
-``probing`` (the only way to a model), ``source_rules`` (minimal retention and omission rules),
-``attribution`` (a number for each source), ``faithfulness`` (how good an explanation is) and
-``report`` (everything about one answer). Start with :func:`rulerag.explain_answer`.
+From the ground up: ``lattice`` (sets of sources), ``wording`` (English for them), ``records`` (what
+is returned, in words), ``probing`` (the only way to a model), ``source_rules`` (minimal retention
+and omission rules), ``attribution`` (a number for each source), ``faithfulness`` (how good an
+explanation is) and ``report`` (everything about one answer). Start with
+:func:`rulerag.explain_answer`.
 """

@@ -15,6 +15,8 @@ import pytest
 from markupsafe import escape
 
 from rulerag.cli.common import SHOWN
+from rulerag.composition import names
+from rulerag.explanation.report import ExplainSettings
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Query
@@ -134,6 +136,21 @@ def test_one_question_is_explained(asked: Query, dated: Path, rulerag: Any) -> N
     assert "With this document as the only evidence, it goes whenever D1 is removed" in result.out
     assert re.search(r"With D\d.* removed the generator says", result.out)
     assert re.search(r"  R1  .*  \(confidence 0\.\d\d, support \d+\)$", result.out, re.MULTILINE)
+
+
+def test_the_cost_is_said_before_it_is_paid(dated: Path, rulerag: Any) -> None:
+    command = ("explain", dated, "--query-set", "supported", "--limit", 2, "--max-sources", 5)
+    result = rulerag(*command, *SYMBOLIC[:-1])
+    assert "explaining 2 answers: at most 2 × 32 = 64 probes\n" in result.err
+    assert "probing" not in result.err  # no terminal, no bar
+    assert rulerag(*command, *SYMBOLIC).err == ""
+
+
+def test_every_setting_is_a_flag_and_the_explainers_are_named(rulerag: Any) -> None:
+    told = rulerag("explain", "--help").out
+    for name in ExplainSettings.model_fields:
+        assert f"--{name.replace('_', '-')}" in told
+    assert all(name in told for name in names("explainer"))
 
 
 def test_many_documents_are_certified_and_a_stop_is_told(
@@ -340,7 +357,7 @@ def test_bad_input_of_explain(dated: Path, refused: Refused, blocked: Path) -> N
         told = refused("explain", dated, "--max-sources", number, "--limit", 1, *SYMBOLIC)
         assert f"key 'max_sources': {number} is out of range — should be {limit}" in told
     told = refused("explain", dated, "--attribution", "shapely", "--limit", 1, *SYMBOLIC)
-    assert "key 'attribution': unknown attribution 'shapely' — did you mean 'shapley'" in told
+    assert "key 'attribution': no explainer is called 'shapely' — did you mean 'shapley'" in told
     told = refused("explain", dated, "--value", "log-probability", "--limit", 1, *SYMBOLIC)
     assert "key 'value': SymbolicReader gives no log-probability of a text" in told
     told = refused("explain", dated, "--value", "odds", "--limit", 1, *SYMBOLIC)

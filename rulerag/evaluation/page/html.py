@@ -19,7 +19,7 @@ from rulerag.evaluation.page.svg import (
     recall_curves,
 )
 from rulerag.evaluation.tables import expected_rows, format_value, results_table
-from rulerag.explanation.records import SUBSETS, RuleTrace, ShownRule, capital, factored, percent
+from rulerag.explanation.records import SUBSETS, NamedRule, RuleTrace, capital, factored, percent
 from rulerag.io import write_text
 from rulerag.rules import Rule
 
@@ -305,7 +305,7 @@ def _family(explanation: Mapping[str, Any], kind: str) -> dict[str, Any]:
     """
     done, claim = ("kept", "claim") if kind == "retention" else ("removed", "counterclaim")
     rows = sorted(explanation["certificates"][kind], key=lambda row: len(row["names"]))
-    rules = [ShownRule.from_json(row) for row in rows]
+    rules = [NamedRule.from_json(row) for row in rows]
     always = all(rule.certificate.always for rule in rules)
     when = " whenever" if always else ", as far as shown, when"
     joint = [rule.names for rule in rules if len(rule.names) > 1]
@@ -335,7 +335,7 @@ def _family(explanation: Mapping[str, Any], kind: str) -> dict[str, Any]:
     }
 
 
-def _whole(rule: ShownRule) -> bool:
+def _whole(rule: NamedRule) -> bool:
     return rule.certificate.subsets not in SUBSETS
 
 

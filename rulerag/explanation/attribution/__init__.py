@@ -1,7 +1,8 @@
 """How much each source counts, and the smallest changes that change the answer.
 
-Every method of :mod:`~rulerag.explanation.attribution.registry` explains the same numbers: those
-of :class:`~rulerag.explanation.probing.SetValue`.
+Explainers are registered functions, called by name
+(:mod:`~rulerag.explanation.attribution.by_name`); all of them explain the same numbers, those of
+:class:`~rulerag.explanation.probing.SetValue`.
 """
 
 from typing import TYPE_CHECKING
@@ -9,9 +10,9 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
+    from rulerag.explanation.attribution.by_name import attributions, check_methods
     from rulerag.explanation.attribution.counterfactual import Counterfactuals, counterfactual_sets
     from rulerag.explanation.attribution.guided import LOG_MARGIN
-    from rulerag.explanation.attribution.registry import attributions, check_methods
     from rulerag.explanation.attribution.surrogate import linear_surrogate, rule_surrogate
     from rulerag.explanation.attribution.values import (
         Attribution,

@@ -19,10 +19,9 @@ from dataclasses import dataclass
 from rulerag.errors import ExplanationError, ProbeBudgetError
 from rulerag.explanation.lattice import indices_of, level
 from rulerag.explanation.probing import Predicate, ProbeEngine, stopped
-from rulerag.explanation.records import Record, listing
+from rulerag.explanation.records import Record
 from rulerag.explanation.source_rules import MAX_EXACT_SOURCES, RuleChanges, RuleOracle
-
-__all__ = ["Counterfactuals", "counterfactual_sets"]
+from rulerag.explanation.wording import listing
 
 _BATCH, _MOST_LINES = 256, 20
 
@@ -159,11 +158,11 @@ def _smallest(oracle: RuleOracle, names: tuple[str, ...], change: str) -> Counte
         masks = level(most, size)
         while batch := list(itertools.islice(masks, _BATCH)):
             try:
-                verdicts = oracle.hold(batch)
+                values = oracle.hold(batch)
             except ProbeBudgetError as error:
-                told = f"every set of fewer than {size} sources was looked at"
-                raise stopped(error, told, result(found, size - 1, complete=False)) from None
-            found += [m for m, verdict in zip(batch, verdicts, strict=True) if verdict == wanted]
+                reached = f"every set of fewer than {size} sources was looked at"
+                raise stopped(error, reached, result(found, size - 1, complete=False)) from None
+            found += [m for m, value in zip(batch, values, strict=True) if value == wanted]
         if found:
             return result(found, size, complete=True)
     return result([], most, complete=True)
@@ -181,6 +180,6 @@ def _from_rules(oracle: RuleOracle, names: tuple[str, ...], change: str) -> Coun
     try:
         changes.removals() if change == "removed" else changes.subsets()
     except ProbeBudgetError as error:
-        told = f"{len(changes.found)} sets found until then"
-        raise stopped(error, told, result()) from None
+        reached = f"{len(changes.found)} sets found until then"
+        raise stopped(error, reached, result()) from None
     return result()

@@ -23,6 +23,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from rulerag.composition import register
 from rulerag.errors import ConfigError, ProbeBudgetError
 from rulerag.explanation.attribution.surrogate import fit_ridge
 from rulerag.explanation.attribution.values import Attribution, LinearSurrogate, SplitSurrogate
@@ -35,14 +36,26 @@ from rulerag.explanation.lattice import (
 from rulerag.explanation.probing import ProbeEngine, Score, SetValue, valued
 from rulerag.explanation.source_rules import BorderSearch, RuleOracle
 
-__all__ = ["LOG_MARGIN", "guided_surrogate"]
-
 LOG_MARGIN = math.log(10)
 """The margin for log-probabilities: a tenth of the full set's probability, from where ContextCite's
 display counts a source as one that matters."""
 
 _SEARCH, _REMOVALS = 0.5, 0.25  # of the probes
 _TRIED, _MAX_SIZE, _SAMPLES, _TRANSVERSALS = 4, 10, 512, 200
+
+
+@register("explainer", "guided")
+def explain_by_guided_surrogate(
+    engine: ProbeEngine | SetValue,
+    score: Score | None,
+    *,
+    samples: int | None = None,
+    seed: int = 0,
+) -> Attribution:
+    """:func:`guided_surrogate` of 64 subsets by default; numbers are taken as log-probabilities."""
+    margin = LOG_MARGIN if score is None else None
+    probes = max(8, samples or 64)
+    return guided_surrogate(engine, score, probes=probes, margin=margin, seed=seed)
 
 
 def guided_surrogate(
@@ -79,10 +92,10 @@ def guided_surrogate(
         raise ConfigError(f"expected 8 or more, found {probes}", key="probes")
     if margin is not None and not margin > 0:
         raise ConfigError(f"expected a number above 0, found {margin}", key="margin")
-    return _Run(valued(engine, score), probes, random.Random(seed)).result(margin)
+    return _GuidedFit(valued(engine, score), probes, random.Random(seed)).result(margin)
 
 
-class _Run:
+class _GuidedFit:
     """The probes of one surrogate, and what is fitted to them."""
 
     def __init__(self, value: SetValue, probes: int, chance: random.Random) -> None:
@@ -102,8 +115,8 @@ class _Run:
         self._draw(self._limit)
         predict = self._fitted(rules, complete)
         names, effects, probes = self._value.names, self._effects(predict), len(self._known)
-        told = (effects, None, predict(self._value.full), predict(0), probes, removals, predict)
-        return Attribution("guided surrogate", names, *told)
+        numbers = (effects, None, predict(self._value.full), predict(0), probes, removals, predict)
+        return Attribution("guided surrogate", names, *numbers)
 
     def _search(self, threshold: float) -> tuple[list[int], bool]:
         """The minimal sets whose score reaches the threshold, and whether they are all."""

@@ -17,13 +17,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rulerag.errors import ConfigError, ExplanationError
-from rulerag.explanation.probing import Judge, Piece, Predicate
-from rulerag.explanation.records import Record, shortened
+from rulerag.explanation.probing import Piece, Predicate, PredicateValues
+from rulerag.explanation.records import Record
+from rulerag.explanation.wording import shortened
 from rulerag.protocols import Generator
 from rulerag.text import contains_answer, word_spans
 from rulerag.types import Document, GenerationRequest
-
-__all__ = ["explain_regions"]
 
 _MASK = "_"
 
@@ -126,17 +125,17 @@ def explain_regions(
     for name, value in (("parts", parts), ("groups", groups)):
         if value < 1:
             raise ConfigError(f"expected a number from 1, found {value}", key=name)
-    search = _Search(generator, request, predicate)
+    search = _RegionSearch(generator, request, predicate)
     if not search.words:
         raise ExplanationError("the documents hold no word to keep or to mask")
     regions = search.sufficient(parts)
     found = zip(regions, search.necessary(regions, groups), strict=True)
-    told = tuple(Region(*search.place(region), keywords) for region, keywords in found)
-    return RegionExplanation(told, parts, groups, search.num_probes)
+    described = tuple(Region(*search.place(region), keywords) for region, keywords in found)
+    return RegionExplanation(described, parts, groups, search.num_probes)
 
 
 @dataclass
-class _Search:
+class _RegionSearch:
     """The words of the documents as pieces, and the questions about ranges of them."""
 
     generator: Generator
@@ -154,17 +153,17 @@ class _Search:
     def sufficient(self, parts: int) -> list[list[Piece]]:
         """The parts of the text that are enough alone."""
         candidates = _cut(self.words, parts)
-        verdicts = self._ask([self._alone(part) for part in candidates])
-        return [part for part, holds in zip(candidates, verdicts, strict=True) if holds]
+        values = self._ask([self._alone(part) for part in candidates])
+        return [part for part, holds in zip(candidates, values, strict=True) if holds]
 
     def necessary(self, regions: Sequence[list[Piece]], groups: int) -> list[tuple[Keywords, ...]]:
         """For each region, the groups of words whose masking makes it fail."""
         cuts = [_cut(region, groups) for region in regions]
         pairs = zip(regions, cuts, strict=True)
-        verdicts = iter(
+        values = iter(
             self._ask([self._alone(region, masked=group) for region, cut in pairs for group in cut])
         )
-        needed = [[group for group in cut if not next(verdicts)] for cut in cuts]
+        needed = [[group for group in cut if not next(values)] for cut in cuts]
         return [tuple(Keywords(*self.place(group)) for group in one) for one in needed]
 
     def place(self, words: Sequence[Piece]) -> tuple[str, tuple[Piece, ...]]:
@@ -192,9 +191,9 @@ class _Search:
     def _ask(self, requests: Sequence[GenerationRequest]) -> list[bool]:
         outputs = [one.text for one in self.generator.generate(requests)] if requests else []
         self.num_probes += len(requests)
-        judge = Judge(self.predicate, distinct := list(dict.fromkeys(outputs)))
+        evaluate = PredicateValues(self.predicate, distinct := list(dict.fromkeys(outputs)))
         codes = [distinct.index(output) for output in outputs]
-        return list(judge(np.array(codes, dtype=np.int32)))
+        return list(evaluate(np.array(codes, dtype=np.int32)))
 
 
 def _cut(words: list[Piece], parts: int) -> list[list[Piece]]:

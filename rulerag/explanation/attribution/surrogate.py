@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from rulerag.composition import register
 from rulerag.errors import ConfigError
 from rulerag.explanation.attribution.values import (
     MAX_EXACT_VALUES,
@@ -28,9 +29,6 @@ from rulerag.explanation.attribution.values import (
 )
 from rulerag.explanation.lattice import full_mask, indices_of, mask_of
 from rulerag.explanation.probing import ProbeEngine, Score, SetValue, valued
-
-__all__ = ["fit_lasso", "fit_ridge", "linear_surrogate", "rule_surrogate"]
-
 
 _PENALTIES = np.geomspace(1e-3, 1e2, 21) / 4
 """For one row; a quarter is the variance of a source that is kept every other time."""
@@ -68,6 +66,18 @@ def rule_surrogate(rules: Iterable[Iterable[int]], names: Sequence[str]) -> Attr
     return Attribution("rules", tuple(names), values, errors, full, empty, 0, surrogate=formula)
 
 
+@register("explainer", "linear")
+def explain_by_linear_surrogate(
+    engine: ProbeEngine | SetValue,
+    score: Score | None,
+    *,
+    samples: int | None = None,
+    seed: int = 0,
+) -> Attribution:
+    """:func:`linear_surrogate` of 64 random subsets by default."""
+    return linear_surrogate(engine, score, ablations=samples or 64, seed=seed)
+
+
 def linear_surrogate(
     engine: ProbeEngine | SetValue,
     score: Score | None = None,
@@ -102,8 +112,8 @@ def linear_surrogate(
     found = value(masks)
     kept = np.array([[m >> i & 1 for i in range(value.num_sources)] for m in masks], dtype=float)
     fitted = fit_lasso(kept, found, penalty)
-    told = (fitted.weights, None, fitted(value.full), fitted(0), value.num_probes)
-    return Attribution("linear surrogate", value.names, *told)
+    numbers = (fitted.weights, None, fitted(value.full), fitted(0), value.num_probes)
+    return Attribution("linear surrogate", value.names, *numbers)
 
 
 def fit_lasso(

@@ -21,15 +21,17 @@ from functools import cached_property
 import numpy as np
 
 from rulerag.arrays import Doubles
+from rulerag.composition import register
 from rulerag.errors import ConfigError
 from rulerag.explanation.lattice import indices_of, mask_of
 from rulerag.explanation.probing import ProbeEngine, Score, SetValue, Source, valued
 from rulerag.explanation.records import Record
 from rulerag.protocols import Encoder
 
-__all__ = ["Attribution", "LinearSurrogate", "banzhaf_values", "leave_one_out", "shapley_values"]
-
 MAX_EXACT_VALUES = 20
+
+_EXACT_BY_DEFAULT = 10
+"""Up to so many sources Shapley and Banzhaf values are exact when no sample size is given."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,18 @@ class Attribution(Record):
         return "\n".join(lines)
 
 
+@register("explainer", "leave-one-out")
+def explain_by_leave_one_out(
+    engine: ProbeEngine | SetValue,
+    score: Score | None,
+    *,
+    samples: int | None = None,
+    seed: int = 0,
+) -> Attribution:
+    """:func:`leave_one_out`, which takes no sample."""
+    return leave_one_out(engine, score)
+
+
 def leave_one_out(engine: ProbeEngine | SetValue, score: Score | None = None) -> Attribution:
     """What the score loses when a source alone is removed: ``v(all) - v(all without i)``.
 
@@ -154,6 +168,20 @@ def leave_one_out(engine: ProbeEngine | SetValue, score: Score | None = None) ->
     values = tuple((found[0] - found[1:]).tolist())
     full, probes = float(found[0]), value.num_probes
     return Attribution("leave-one-out", value.names, values, None, full, None, probes)
+
+
+@register("explainer", "shapley")
+def explain_by_shapley_values(
+    engine: ProbeEngine | SetValue,
+    score: Score | None,
+    *,
+    samples: int | None = None,
+    seed: int = 0,
+) -> Attribution:
+    """:func:`shapley_values` from random orders: by default exact up to 10 sources, else 200."""
+    if samples is None and engine.num_sources > _EXACT_BY_DEFAULT:
+        samples = 200
+    return shapley_values(engine, score, permutations=samples, seed=seed)
 
 
 def shapley_values(
@@ -200,6 +228,20 @@ def shapley_values(
     pairs = (gains[0::2] + gains[1::2]) / 2
     errors = pairs.std(axis=0, ddof=1) / math.sqrt(len(pairs)) if len(pairs) > 1 else None
     return _of("Shapley (sampled)", value, pairs.mean(axis=0), errors)
+
+
+@register("explainer", "banzhaf")
+def explain_by_banzhaf_values(
+    engine: ProbeEngine | SetValue,
+    score: Score | None,
+    *,
+    samples: int | None = None,
+    seed: int = 0,
+) -> Attribution:
+    """:func:`banzhaf_values` from random subsets: by default exact up to 10 sources, else 400."""
+    if samples is None and engine.num_sources > _EXACT_BY_DEFAULT:
+        samples = 400
+    return banzhaf_values(engine, score, samples=samples, seed=seed)
 
 
 def banzhaf_values(

@@ -21,16 +21,6 @@ from rulerag.explanation.attribution import Attribution
 from rulerag.explanation.lattice import mask_of, random_masks
 from rulerag.explanation.probing import SetValue
 
-__all__ = [
-    "comprehensiveness",
-    "deletion_curve",
-    "insertion_curve",
-    "linear_datamodeling_score",
-    "rule_scores",
-    "sufficiency",
-    "unasked_subsets",
-]
-
 
 class SetScores(NamedTuple):
     """Precision, recall and F1 of what was found against what is true."""

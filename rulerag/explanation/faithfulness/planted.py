@@ -21,8 +21,6 @@ from rulerag.explanation.lattice import (
 )
 from rulerag.explanation.probing import ProbeEngine
 
-__all__ = ["PlantedAnswer"]
-
 Clause = tuple[Iterable[int], Iterable[int]]
 
 

@@ -10,8 +10,6 @@ from rulerag.explanation.records import document_of, strongest
 from rulerag.explanation.report import REST, AnswerExplanation
 from rulerag.types import Answer
 
-__all__ = ["claimed_rules", "mean_rule_faithfulness", "rule_faithfulness"]
-
 
 @dataclass(frozen=True, slots=True)
 class RuleFaithfulness:
@@ -52,10 +50,10 @@ class FaithfulnessSummary:
         unknown = self.compared - self.right - self.wrong
         words = ("right", "wrong", "without an accepted answer to compare with")
         numbers = zip((self.right, self.wrong, unknown), words, strict=True)
-        verdicts = ", ".join(f"{number} {word}" for number, word in numbers if number)
+        parts = ", ".join(f"{number} {word}" for number, word in numbers if number)
         answers = f"{self.compared} answer{'' if self.compared == 1 else 's'}"
         return (
-            f"rule faithfulness {100 * self.mean:.1f} % of {answers} ({verdicts}): how often the "
+            f"rule faithfulness {100 * self.mean:.1f} % of {answers} ({parts}): how often the "
             "rule that an answer claims found what it needs, whether or not the answer is right"
         )
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
         response_engine,
     )
     from rulerag.explanation.probing.predicates import (
-        Judge,
         OutputPredicate,
         Predicate,
+        PredicateValues,
         describe,
         is_correct,
         matches_answer,
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 __all__ = [
     "AnswerCache",
     "CachedGenerator",
-    "Judge",
     "OutputPredicate",
     "Piece",
     "Predicate",
+    "PredicateValues",
     "ProbeEngine",
     "ResponseScorer",
     "Score",

@@ -24,10 +24,8 @@ from rulerag.protocols import Arrival, Generator
 from rulerag.text import normalize_answer
 from rulerag.types import Candidate, Completion, GenerationRequest, Query
 
-__all__ = ["VotingGenerator", "refuse_another_answer"]
-
 _UNREAD = ("id", "answers")  # of a query
-_KEY_DIGITS, _SHOWN, _HELD = 40, 5, 4096
+_KEY_DIGITS, _MOST_NAMED, _HELD = 40, 5, 4096
 # Where readers hold the readers that they are made of.
 _PARTS = ("generator", "reader", "model", "symbolic")
 
@@ -54,12 +52,12 @@ def _whole_request(request: GenerationRequest) -> object:
     That is every field of query, rules (with their counts, atoms and words) and documents (with
     their facts and titles), but for the id and the gold answers of the query.
     """
-    told: dict[str, object] = {}
+    parts: dict[str, object] = {}
     for field in fields(request):
         value = getattr(request, field.name)
         many = isinstance(value, list | tuple)
-        told[field.name] = list(map(_digest, value)) if many else _digest(value)
-    return told
+        parts[field.name] = list(map(_digest, value)) if many else _digest(value)
+    return parts
 
 
 # Digests of records, which cannot change and recur from probe to probe. As long as a record is held
@@ -160,8 +158,8 @@ def refuse_dropped_documents(generator: Generator, request: GenerationRequest) -
     prompts = getattr(generator, "prompts", None)
     (prompt,) = prompts([request]) if callable(prompts) else (None,)
     if prompt is not None and prompt.dropped:
-        names = ", ".join(map(repr, prompt.dropped[:_SHOWN]))
-        more = len(prompt.dropped) - _SHOWN
+        names = ", ".join(map(repr, prompt.dropped[:_MOST_NAMED]))
+        more = len(prompt.dropped) - _MOST_NAMED
         raise DroppedDocumentsError(
             f"the prompt of query {request.query.id!r} holds {len(prompt.kept)} of "
             f"{len(request.documents)} documents: {names}{f' and {more} more' if more > 0 else ''} "

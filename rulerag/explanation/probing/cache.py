@@ -31,8 +31,6 @@ from rulerag.io import to_json
 from rulerag.protocols import Generator
 from rulerag.types import Candidate, Completion, GenerationRequest, GroundedAtom
 
-__all__ = ["FORMAT", "AnswerCache", "CachedGenerator"]
-
 FORMAT = 2
 """The version of the file's layout; a file of another version is refused.
 

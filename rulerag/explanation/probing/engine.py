@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from tqdm import tqdm
 
 from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError, RuleRAGError
 from rulerag.explanation.lattice import Masks, kept_indices, mask_of
@@ -28,11 +27,9 @@ from rulerag.explanation.probing.asking import (
     refuse_dropped_documents,
     refuse_sampling_generator,
 )
-from rulerag.explanation.probing.sources import Evidence, Source, partition
+from rulerag.explanation.probing.sources import PartitionedDocuments, Source, partition
 from rulerag.protocols import Generator
 from rulerag.types import GenerationRequest
-
-__all__ = ["ProbeEngine"]
 
 Kept = tuple[int, ...]
 AnswerFunction = Callable[[list[Kept]], Sequence[str]]
@@ -61,7 +58,7 @@ class ProbeEngine:
     Attributes:
         num_probes: how many distinct subsets the model was asked.
         seconds: seconds spent in the model, so far.
-        progress: show a progress bar while the model is asked.
+        on_batch: called with the number of probes and the seconds of each batch that was answered.
 
     Raises:
         ConfigError: an argument is out of range.
@@ -88,7 +85,7 @@ class ProbeEngine:
         self.max_probes = max_probes
         self.num_probes = 0
         self.seconds = 0.0
-        self.progress = False
+        self.on_batch: Callable[[int, float], object] | None = None
         self._answer = answer
         self._batch_size = batch_size
         self._store = _OutputStore(num_sources)
@@ -136,12 +133,12 @@ class ProbeEngine:
         if not sources:
             hint = "give at least one document"
             raise ExplanationError("there is no source to keep or remove", hint=hint)
-        evidence = Evidence(request.documents, sources)
+        cut = PartitionedDocuments(request.documents, sources)
         refuse_sampling_generator(generator)
         refuse_dropped_documents(generator, request)
-        asked = _Asked(generator, lambda kept: replace(request, documents=evidence.keep(kept)))
+        answer = _GeneratorAnswers(generator, request, cut)
         names = [source.name for source in sources]
-        return cls(asked, len(sources), names=names, max_probes=max_probes, batch_size=1024)
+        return cls(answer, len(sources), names=names, max_probes=max_probes, batch_size=1024)
 
     @property
     def outputs(self) -> Sequence[str]:
@@ -180,11 +177,12 @@ class ProbeEngine:
         allowed = len(wanted)
         if self.max_probes is not None:
             allowed = min(allowed, max(0, self.max_probes - self.num_probes))
-        with tqdm(total=allowed, desc="probing", disable=not self.progress, leave=False) as bar:
-            for start in range(0, allowed, self._batch_size):
-                batch = wanted[start : min(start + self._batch_size, allowed)]
-                self._learn_batch(batch)
-                bar.update(len(batch))
+        for start in range(0, allowed, self._batch_size):
+            batch = wanted[start : min(start + self._batch_size, allowed)]
+            before = self.seconds
+            self._learn_batch(batch)
+            if self.on_batch is not None:
+                self.on_batch(len(batch), self.seconds - before)
         if allowed < len(wanted):
             raise ProbeBudgetError(
                 f"the budget of {self.max_probes} probes is used up, "
@@ -198,7 +196,7 @@ class ProbeEngine:
             outputs = self._ask(kept)
         except BaseException:
             # What a generator had answered when it failed, or was interrupted, is kept.
-            arrived = self._answer.arrived if isinstance(self._answer, _Asked) else {}
+            arrived = self._answer.arrived if isinstance(self._answer, _GeneratorAnswers) else {}
             pairs = zip(map(int, batch), kept, strict=True)
             known = {mask: arrived[one] for mask, one in pairs if one in arrived}
             self._store.record(list(known), list(known.values()))
@@ -217,8 +215,8 @@ class ProbeEngine:
 
     def _ask(self, kept: list[Kept]) -> Sequence[str]:
         """One output for each subset."""
-        shown = f"sources {', '.join(map(str, kept[0]))}" if kept[0] else "no source"
-        about = f"({len(kept)} subsets asked, the first keeps {shown})"
+        first = f"sources {', '.join(map(str, kept[0]))}" if kept[0] else "no source"
+        about = f"({len(kept)} subsets asked, the first keeps {first})"
         start = time.perf_counter()
         try:
             outputs = self._answer(kept)
@@ -261,20 +259,24 @@ def stopped(error: ProbeBudgetError, found: str, partial: object) -> ProbeBudget
     return ProbeBudgetError(f"{error.message}; {found}", partial=partial, hint=error.hint)
 
 
-class _Asked:
+class _GeneratorAnswers:
     """A generator as the answer function of an engine.
 
     Args:
         generator: what is asked.
-        reduced: the request that keeps some sources, given by their indices.
+        request: the whole request.
+        evidence: its documents, cut into the sources.
 
     Attributes:
         arrived: what the last batch got so far, by kept indices.
     """
 
-    def __init__(self, generator: Generator, reduced: Callable[[Kept], GenerationRequest]) -> None:
+    def __init__(
+        self, generator: Generator, request: GenerationRequest, evidence: PartitionedDocuments
+    ) -> None:
         self._generator = generator
-        self._reduced = reduced
+        self._request = request
+        self._evidence = evidence
         self._system: str | None = None
         self.arrived: dict[Kept, str] = {}
 
@@ -286,7 +288,7 @@ class _Asked:
             ExplanationError: the generator returned too few or too many completions.
         """
         self.arrived = {}
-        requests = [self._reduced(kept) for kept in batch]
+        requests = [replace(self._request, documents=self._evidence.keep(k)) for k in batch]
         for place, completion, system in chain.from_iterable(arrivals(self._generator, requests)):
             if self._system not in (None, system):
                 raise endpoint_changed(self._system or "", system)

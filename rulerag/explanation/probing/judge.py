@@ -14,12 +14,10 @@ from collections.abc import Iterable, Sequence
 from rulerag.errors import ConfigError, EmptyCompletionError, PredicateError
 from rulerag.explanation.probing.asking import refuse_sampling_generator
 from rulerag.explanation.probing.predicates import OutputPredicate, is_correct
-from rulerag.explanation.records import shortened
+from rulerag.explanation.wording import shortened
 from rulerag.protocols import Generator
 from rulerag.text import normalize_answer
 from rulerag.types import GenerationRequest, Query
-
-__all__ = ["judged", "judged_correct"]
 
 _CORRECTNESS = (
     "Question: {question}\nAccepted answers: {answers}\nGiven answer: {output}\n"

@@ -21,8 +21,6 @@ from rulerag.io import fingerprint_object
 from rulerag.protocols import Generator
 from rulerag.types import Completion, GenerationRequest
 
-__all__ = ["ResponseScorer", "check_value", "response_engine"]
-
 
 def check_value(value: str, generator: object, attribution: Sequence[str]) -> None:
     """Refuse, before any work is done, a value that attribution could not explain.

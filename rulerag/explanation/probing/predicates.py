@@ -18,17 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.errors import ConfigError, GenerationError, PredicateError, did_you_mean
-from rulerag.explanation.records import shortened
+from rulerag.explanation.wording import shortened
 from rulerag.text import contains_answer, exact_match, normalize_answer
-
-__all__ = [
-    "OutputPredicate",
-    "Predicate",
-    "is_correct",
-    "matches_answer",
-    "negate",
-    "predicate_pair",
-]
 
 Predicate = Callable[[str], bool]
 """A question with the answer yes or no about one output."""
@@ -62,7 +53,7 @@ class OutputPredicate:
         """The opposite condition."""
 
         def fail(outputs: Sequence[str]) -> list[bool]:
-            return [not verdict for verdict in self.many(outputs)]
+            return [not value for value in self.many(outputs)]
 
         return OutputPredicate(lambda output: not self.test(output), self.fails, self.holds, fail)
 
@@ -185,8 +176,8 @@ def predicate_pair(
     return (~predicate, predicate) if word.startswith("not ") else (predicate, ~predicate)
 
 
-class Judge:
-    """A predicate over output codes; each distinct output is judged once.
+class PredicateValues:
+    """A predicate over output codes; it is called once for each distinct output.
 
     Args:
         predicate: what is asked of an output; one with a method ``many`` (outputs to verdicts)
@@ -201,39 +192,39 @@ class Judge:
     def __init__(self, predicate: Predicate, outputs: Sequence[str]) -> None:
         self._predicate = predicate
         self._outputs = outputs
-        self._verdicts = np.zeros(0, dtype=np.int8)  # -1 not judged, 0 fails, 1 holds
+        self._values = np.zeros(0, dtype=np.int8)  # -1 not known, 0 fails, 1 holds
 
     def __call__(self, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
         """Whether the predicate holds, for each code."""
-        fresh = len(self._outputs) - self._verdicts.size
+        fresh = len(self._outputs) - self._values.size
         if fresh:
-            self._verdicts = np.append(self._verdicts, np.full(fresh, -1, dtype=np.int8))
-        verdicts = self._verdicts[codes]
-        waiting = codes[verdicts < 0]
+            self._values = np.append(self._values, np.full(fresh, -1, dtype=np.int8))
+        values = self._values[codes]
+        waiting = codes[values < 0]
         if waiting.size:
             fresh_codes = np.unique(waiting)
-            self._verdicts[fresh_codes] = self._ask([self._outputs[c] for c in fresh_codes])
-            verdicts = self._verdicts[codes]
-        holds: npt.NDArray[np.bool_] = verdicts == 1
+            self._values[fresh_codes] = self._ask([self._outputs[c] for c in fresh_codes])
+            values = self._values[codes]
+        holds: npt.NDArray[np.bool_] = values == 1
         return holds
 
     def _ask(self, outputs: list[str]) -> list[bool]:
         many = getattr(self._predicate, "many", None)
-        verdicts: list[object]
+        values: list[object]
         if many is None:
-            verdicts = [evaluated("predicate", self._predicate, output) for output in outputs]
+            values = [evaluated("predicate", self._predicate, output) for output in outputs]
         else:
-            verdicts = evaluated("predicate", lambda all_of_them: list(many(all_of_them)), outputs)
-        if len(verdicts) != len(outputs):
-            found = f"{len(verdicts)} verdicts on {len(outputs)} outputs"
+            values = evaluated("predicate", lambda all_of_them: list(many(all_of_them)), outputs)
+        if len(values) != len(outputs):
+            found = f"{len(values)} verdicts on {len(outputs)} outputs"
             raise PredicateError(f"the predicate gave {found}")
-        for verdict, output in zip(verdicts, outputs, strict=True):
-            if not isinstance(verdict, bool | np.bool_ | int):
+        for value, output in zip(values, outputs, strict=True):
+            if not isinstance(value, bool | np.bool_ | int):
                 raise PredicateError(
-                    f"the predicate returned {verdict!r} on the output {_cut(output)}",
+                    f"the predicate returned {value!r} on the output {_cut(output)}",
                     hint="return True or False",
                 )
-        return list(map(bool, verdicts))
+        return list(map(bool, values))
 
 
 def evaluated(what: str, function: Callable[[Any], Any], said: Any) -> Any:

@@ -20,8 +20,6 @@ from rulerag.errors import ConfigError, ExplanationError, did_you_mean
 from rulerag.text import sentence_spans, word_spans
 from rulerag.types import Document
 
-__all__ = ["Evidence", "Piece", "Source", "group", "partition"]
-
 _UNITS: dict[str, Callable[[str], list[tuple[int, int]]]] = {
     "document": lambda text: [(0, len(text))],
     "sentence": lambda text: list(sentence_spans(text)),
@@ -82,7 +80,7 @@ def group(sources: Iterable[Source], name: str) -> Source:
     return Source(name, "\n".join(member.text for member in members), pieces)
 
 
-class Evidence:
+class PartitionedDocuments:
     """Documents and the sources they are cut into; gives the documents that a subset leaves.
 
     Args:

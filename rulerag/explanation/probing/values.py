@@ -14,8 +14,6 @@ from rulerag.explanation.lattice import full_mask
 from rulerag.explanation.probing.engine import ProbeEngine
 from rulerag.explanation.probing.predicates import evaluated
 
-__all__ = ["Score", "SetValue", "valued"]
-
 Score = Callable[[str], float]
 """A number for an output; a predicate counts as 1.0 and 0.0."""
 

@@ -5,6 +5,21 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
+    from rulerag.explanation.records.certificates import (
+        SUBSETS,
+        Certificate,
+        Minimality,
+        NamedRule,
+        Smaller,
+        among,
+        becomes,
+        certificates_of,
+        correctness,
+        evidence,
+        holding,
+        percent,
+        strongest,
+    )
     from rulerag.explanation.records.record import Record
     from rulerag.explanation.records.results import (
         CertifiedRules,
@@ -14,21 +29,6 @@ if TYPE_CHECKING:
         SourceRules,
         check_kind,
     )
-    from rulerag.explanation.records.shown import (
-        SUBSETS,
-        Certificate,
-        Minimality,
-        ShownRule,
-        Smaller,
-        among,
-        becomes,
-        certificates_of,
-        evidence,
-        holding,
-        percent,
-        strongest,
-        verdict,
-    )
     from rulerag.explanation.records.trace import (
         DocumentTrace,
         RuleTrace,
@@ -36,17 +36,7 @@ if TYPE_CHECKING:
         trace_documents,
         trace_rules,
     )
-    from rulerag.explanation.records.wording import (
-        capital,
-        factored,
-        finding,
-        in_words,
-        listing,
-        quoted,
-        runs,
-        shortened,
-        told_sets,
-    )
+    from rulerag.explanation.wording import capital, factored
 
 __all__ = [
     "SUBSETS",
@@ -55,10 +45,10 @@ __all__ = [
     "DocumentTrace",
     "ExactRules",
     "Minimality",
+    "NamedRule",
     "Record",
     "RuleHook",
     "RuleTrace",
-    "ShownRule",
     "Smaller",
     "SourceRule",
     "SourceRules",
@@ -67,22 +57,15 @@ __all__ = [
     "capital",
     "certificates_of",
     "check_kind",
+    "correctness",
     "document_of",
     "evidence",
     "factored",
-    "finding",
     "holding",
-    "in_words",
-    "listing",
     "percent",
-    "quoted",
-    "runs",
-    "shortened",
     "strongest",
-    "told_sets",
     "trace_documents",
     "trace_rules",
-    "verdict",
 ]
 
 __getattr__ = front_door(__name__)

@@ -10,8 +10,6 @@ from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from rulerag.errors import DataFormatError
 
-__all__ = ["Record"]
-
 _hints: Callable[[type], dict[str, Any]] = cache(get_type_hints)
 _NOTHING: tuple[Any, ...] = (None, False, ())
 

@@ -13,10 +13,8 @@ from functools import cached_property
 
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.explanation.lattice import Masks, SubsetFamily, indices_of
-from rulerag.explanation.records.shown import SUBSETS, Certificate, ShownRule, percent
-from rulerag.explanation.records.wording import condition
-
-__all__ = ["CertifiedRules", "ExactRules", "RuleHook", "SourceRule", "SourceRules", "check_kind"]
+from rulerag.explanation.records.certificates import SUBSETS, Certificate, NamedRule, percent
+from rulerag.explanation.wording import condition
 
 _DONE = {"retention": "kept", "omission": "removed"}
 _WHICHEVER = "holds whichever sources are kept or removed"
@@ -72,26 +70,26 @@ class SourceRule:
         return tested and self.bound >= self.certificate.validity
 
     @property
-    def shown(self) -> ShownRule:
+    def named(self) -> NamedRule:
         """The rule by its names."""
-        return ShownRule(self.names, self.certificate)
+        return NamedRule(self.names, self.certificate)
 
     def __str__(self) -> str:
         """The rule in words, and what was shown where that is not every subset."""
-        told = self.certificate
+        certificate = self.certificate
         named = condition([self.names], _DONE[self.kind]) if self.names else ""
         always = f"holds whenever {named}" if named else _WHICHEVER
-        if told.minimality == "proven":
+        if certificate.minimality == "proven":
             return always
-        if told.always:
-            words = [f"{always} (all {told.samples:,} subsets tried"]
+        if certificate.always:
+            words = [f"{always} (all {certificate.samples:,} subsets tried"]
         else:
-            words = [f"{f'when {named}' if named else always} ({told}"]
-        if told.kind in ("certified", "exact") and not self.certified:
-            words.append(f"below {percent(told.validity)}")
-        if told.minimality == "not shown":
+            words = [f"{f'when {named}' if named else always} ({certificate}"]
+        if certificate.kind in ("certified", "exact") and not self.certified:
+            words.append(f"below {percent(certificate.validity)}")
+        if certificate.minimality == "not shown":
             words.append("not shown to be minimal")
-        elif told.minimality == "untested" and self.certified:
+        elif certificate.minimality == "untested" and self.certified:
             words.append("no smaller one was looked for")
         return f"{'; '.join(words)})"
 
@@ -136,9 +134,9 @@ class SourceRules:
         )
 
     @property
-    def shown(self) -> tuple[ShownRule, ...]:
+    def named(self) -> tuple[NamedRule, ...]:
         """The minimal rules by the names of their sources."""
-        return tuple(rule.shown for rule in self.rules)
+        return tuple(rule.named for rule in self.rules)
 
     def __len__(self) -> int:
         """How many minimal rules there are."""
@@ -201,14 +199,14 @@ class CertifiedRules(SourceRules):
     """
 
     certificates: Mapping[int, Certificate]
-    asked: Certificate
+    untested: Certificate
     isolated: int
     num_search_probes: int
     finished: bool = True
 
     def certificate(self, mask: int) -> Certificate:
         """What was shown about one of the rules."""
-        return self.certificates.get(mask, self.asked)
+        return self.certificates.get(mask, self.untested)
 
     @cached_property
     def certified(self) -> frozenset[frozenset[int]]:
@@ -217,12 +215,13 @@ class CertifiedRules(SourceRules):
 
     def __str__(self) -> str:
         """The rules in words, one a line, behind a line of what was shown."""
-        count, shown, asked = len(self), len(self.certified), self.asked
+        count, reached, untested = len(self), len(self.certified), self.untested
         head = f"{count} {self.kind} rule{'' if count == 1 else 's'}"
         if count:
-            some = "all" if shown == count else f"{shown}"
-            head += f", {some} shown to hold for at least {percent(asked.validity)} of the subsets"
-            head += f" ({SUBSETS[asked.subsets]}) with {percent(asked.confidence)} confidence"
+            some = "all" if reached == count else f"{reached}"
+            least = percent(untested.validity)
+            head += f", {some} shown to hold for at least {least} of the subsets"
+            head += f" ({SUBSETS[untested.subsets]}) with {percent(untested.confidence)} confidence"
         found_by = f"{self.num_search_probes:,} of them to find the rules"
         head += f" ({self.num_probes:,} probe{'' if self.num_probes == 1 else 's'}, {found_by})"
         if not self.finished:

@@ -9,8 +9,6 @@ from rulerag.explanation.records.record import Record
 from rulerag.rules import Rule
 from rulerag.types import Answer
 
-__all__ = ["DocumentTrace", "RuleTrace", "document_of", "trace_documents", "trace_rules"]
-
 
 @dataclass(frozen=True)
 class RuleTrace(Record):
@@ -107,6 +105,6 @@ def trace_documents(answer: Answer, rules: Sequence[RuleTrace]) -> tuple[Documen
             HitTrace(aliases.get(hit.rule_id or "", hit.rule_id), hit.rank, hit.score, hit.atom)
             for hit in scored.found_by
         )
-        told = (scored.document.id, scored.document.text, scored.rank, scored.score)
-        traces.append(DocumentTrace(f"D{number}", *told, hits))
+        found = (scored.document.id, scored.document.text, scored.rank, scored.score)
+        traces.append(DocumentTrace(f"D{number}", *found, hits))
     return tuple(traces)

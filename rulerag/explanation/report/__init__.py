@@ -7,8 +7,16 @@ from rulerag.lazy import front_door
 if TYPE_CHECKING:
     from rulerag.explanation.report.explain import ExplainSettings, explain_answer
     from rulerag.explanation.report.narrative import REST, AnswerExplanation
+    from rulerag.explanation.report.progress import Progress
     from rulerag.explanation.report.rerun import rerun_retrieval
 
-__all__ = ["REST", "AnswerExplanation", "ExplainSettings", "explain_answer", "rerun_retrieval"]
+__all__ = [
+    "REST",
+    "AnswerExplanation",
+    "ExplainSettings",
+    "Progress",
+    "explain_answer",
+    "rerun_retrieval",
+]
 
 __getattr__ = front_door(__name__)

@@ -8,7 +8,7 @@ guiding rules did.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypeVar, cast
@@ -43,14 +43,14 @@ from rulerag.explanation.probing import (
 )
 from rulerag.explanation.records import (
     CertifiedRules,
+    NamedRule,
     RuleHook,
-    ShownRule,
     SourceRules,
-    shortened,
     trace_documents,
     trace_rules,
 )
 from rulerag.explanation.report.narrative import REST, AnswerExplanation
+from rulerag.explanation.report.progress import Progress
 from rulerag.explanation.source_rules import (
     MAX_EXACT_SOURCES,
     CertifiedMiner,
@@ -60,58 +60,74 @@ from rulerag.explanation.source_rules import (
     check_duality,
     view_groups,
 )
+from rulerag.explanation.wording import shortened
 from rulerag.kg.grounding import statement_lines
 from rulerag.protocols import Generator
 from rulerag.text import contains_answer, normalize_answer
 from rulerag.types import Answer
 
-__all__ = ["AnswerExplanation", "ExplainSettings", "explain_answer"]
-
 T = TypeVar("T")
 
 
 class ExplainSettings(Settings):  # type: ignore[metaclass]
-    """How an answer is explained.
+    """How an answer is explained; the description of a field says what it is.
 
-    Args:
-        unit: what is kept or removed: ``document``, ``sentence`` or ``word``. A document that
-            loses a part loses its facts, so that parts are for generators that read the text.
-        max_sources: the most sources, from 2 to 20; up to two to this power probes.
-        validity: the share of subsets for which a rule has to hold, below 1; exact rules, from
-            every subset, when None.
-        confidence: with a validity, the probability that every bound stated is true, at least.
-        seed: of the random subsets, with a validity or in attribution.
-        subsets: with a validity, how random subsets are drawn: ``uniform`` or ``by-size``, as
-            :class:`~rulerag.explanation.source_rules.CertifiedMiner` explains.
-        max_probes: stop after so many probes with what is certain by then.
-        attribution: methods that say what each source counts; see
-            :data:`~rulerag.explanation.attribution.registry.ATTRIBUTIONS`.
-        samples: how many random orders or subsets these ask, from 4; see
-            :func:`~rulerag.explanation.attribution.attributions`.
-        value: what these explain: the ``verdict`` of the predicate, 1 or 0, or the
-            ``log-probability`` of what the generator wrote, from one that scores texts.
-        counterfactuals: find the smallest removals that make the predicate fail too, and the
-            smallest subsets that keep it.
-        group_by: find the rules over groups too, and inside the groups that matter: ``rule`` takes
-            what one mined rule found together, ``document`` the parts of a document. No source
-            is left in ``the rest`` there.
+    A document that loses a part loses its facts, so that the units ``sentence`` and ``word`` are
+    for generators that read the text. Rules are exact, from every subset, unless there is a
+    ``validity`` below 1, the fraction of subsets for which a rule has to hold; then ``confidence``
+    is the probability that every bound stated is true, at least, and ``subsets`` says how random
+    subsets are drawn (:class:`~rulerag.explanation.source_rules.CertifiedMiner`). With
+    ``group_by`` rules are found over groups too, and inside the groups that matter; no source is
+    left in ``the rest`` there.
 
     Raises:
         ConfigError: a setting is unknown, out of range, or does not go with another one.
     """
 
-    unit: Literal["document", "sentence", "word"] = "document"
-    max_sources: int = Field(10, ge=2, le=MAX_EXACT_SOURCES)
-    validity: float | None = Field(None, gt=0, lt=1)
-    confidence: float = Field(0.95, gt=0, lt=1)
-    seed: int = 0
-    subsets: Literal["uniform", "by-size"] = "uniform"
-    max_probes: int | None = Field(None, ge=0)
-    attribution: tuple[str, ...] = ()
-    samples: int | None = Field(None, ge=4)
-    value: Literal["verdict", "log-probability"] = "verdict"
-    counterfactuals: bool = False
-    group_by: Literal["document", "rule"] | None = None
+    unit: Literal["document", "sentence", "word"] = Field(
+        "document", description="what is kept or removed: document, sentence or word"
+    )
+    max_sources: int = Field(
+        10,
+        ge=2,
+        le=MAX_EXACT_SOURCES,
+        description="sources told apart; up to two to this power probes",
+    )
+    validity: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        description="certify rules on random subsets to this share, for many sources",
+    )
+    confidence: float = Field(
+        0.95,
+        gt=0,
+        lt=1,
+        description="with a validity, the probability that all bounds stated are true, at least",
+    )
+    subsets: Literal["uniform", "by-size"] = Field(
+        "uniform",
+        description="with a validity, random subsets: uniform (nearly all keep half of the "
+        "documents), or by-size (how many are kept is drawn first)",
+    )
+    seed: int = Field(0, description="of random subsets and orders")
+    max_probes: int | None = Field(
+        None, ge=0, description="stop after so many probes with what is certain"
+    )
+    attribution: tuple[str, ...] = Field((), description="what each source counts, by name")
+    samples: int | None = Field(
+        None, ge=4, description="random orders or subsets that attribution asks"
+    )
+    value: Literal["verdict", "log-probability"] = Field(
+        "verdict",
+        description="what attribution explains: verdict, or log-probability of the response",
+    )
+    counterfactuals: bool = Field(
+        False, description="the smallest removals that change the answer, too"
+    )
+    group_by: Literal["document", "rule"] | None = Field(
+        None, description="explain groups first, then inside: rule (what it found), or document"
+    )
 
     @model_validator(mode="after")
     def _fit_each_other(self) -> ExplainSettings:
@@ -123,6 +139,13 @@ class ExplainSettings(Settings):  # type: ignore[metaclass]
             hint = "cut them up with the unit sentence or word, or group by rule"
             raise ConfigError("each document is a source already", key="group_by", hint=hint)
         return self
+
+    def most_probes(self) -> int | None:
+        """How many subsets one answer takes at most; None where no number of them is certain."""
+        if self.validity is not None or self.group_by is not None:
+            return self.max_probes
+        every = (1 << self.max_sources) * (1 if self.value == "verdict" else 2)
+        return every if self.max_probes is None else min(every, self.max_probes)
 
     def recorded(self) -> dict[str, Any]:
         """What the record of an explanation says about how its rules were found."""
@@ -142,7 +165,7 @@ def explain_answer(
     omission_predicate: Predicate | None = None,
     cache: AnswerCache | None = None,
     on_rule: RuleHook | None = None,
-    progress: bool = False,
+    progress: Progress | bool = False,
     **options: Any,
 ) -> AnswerExplanation:
     """Explain one answer by asking its generator again with parts of the evidence removed.
@@ -162,7 +185,7 @@ def explain_answer(
         cache: where answers are kept; what stands there is not asked again.
         on_rule: called with each minimal rule as soon as it is certain, or with its certificate
             as soon as it is tested; whether smaller ones fall below is tested after that.
-        progress: show a progress bar.
+        progress: what counts the probes and says their cost; True for one of this answer alone.
         options: single settings by name, instead of ``settings``.
 
     Raises:
@@ -176,7 +199,10 @@ def explain_answer(
     settings = ExplainSettings(**{**dict(settings or ()), **options})
     check_value(settings.value, generator, settings.attribution)
     conditions = (predicate, omission_predicate)
-    return _Explained(answer, generator, settings, conditions, cache, on_rule, progress).record()
+    own = Progress(1, settings.most_probes()) if progress is True else None
+    counter = own if isinstance(progress, bool) else progress
+    with own or nullcontext():
+        return _Explained(answer, generator, settings, conditions, cache, on_rule, counter).record()
 
 
 @dataclass
@@ -189,7 +215,7 @@ class _Explained:
     conditions: tuple[Predicate | None, Predicate | None]
     cache: AnswerCache | None
     on_rule: RuleHook | None
-    progress: bool
+    progress: Progress | None
 
     def __post_init__(self) -> None:
         answer, generator, cache = self.answer, self.generator, self.cache
@@ -215,7 +241,8 @@ class _Explained:
         most = self.settings.max_probes
         left = None if most is None else max(0, most - sum(e.num_probes for e in self.engines))
         engine = make(generator, self.answer.request(), sources, max_probes=left)
-        engine.progress = self.progress
+        if self.progress is not None:
+            engine.on_batch = self.progress.add
         self.engines.append(engine)
         return engine
 
@@ -296,7 +323,7 @@ class _Explained:
             group_views=views or (),
         )
 
-    def _mine(self) -> tuple[tuple[ShownRule, ...], tuple[ShownRule, ...], bool]:
+    def _mine(self) -> tuple[tuple[NamedRule, ...], tuple[NamedRule, ...], bool]:
         """The minimal rules of both kinds, as the generator speaks on each; whether all of them."""
         kinds = {"retention": self.retention, "omission": self.omission}
         validity, confidence = self.settings.validity, 1.0
@@ -306,15 +333,16 @@ class _Explained:
         else:
             confidence = self.settings.confidence
             parts = [_finished(partial(self._certified, *one)) for one in kinds.items()]
-        retained, omitted = (self._shown(part, confidence) for part in parts)
+        retained, omitted = (self._named(part, confidence) for part in parts)
         return retained, omitted, all(part.complete for part in parts)
 
     def _duality(
-        self, retained: tuple[ShownRule, ...], omitted: tuple[ShownRule, ...]
+        self, retained: tuple[NamedRule, ...], omitted: tuple[NamedRule, ...]
     ) -> Duality | None:
         """How both kinds fit, where each rule was shown and the conditions are opposites."""
-        shown = {rule.certificate.kind for rule in (*retained, *omitted)} <= {"exact", "certified"}
-        if not shown or describe(self.omission) != describe(negate(self.retention)):
+        kinds = {rule.certificate.kind for rule in (*retained, *omitted)}
+        opposite = describe(self.omission) == describe(negate(self.retention))
+        if not opposite or not kinds <= {"exact", "certified"}:
             return None
         kept, removed = ([rule.names for rule in part] for part in (retained, omitted))
         return check_duality(kept, removed, self.engine.names)
@@ -331,10 +359,10 @@ class _Explained:
         )
         return miner.mine(self.engine, predicate, on_rule=self.on_rule)
 
-    def _shown(self, rules: SourceRules, confidence: float) -> tuple[ShownRule, ...]:
+    def _named(self, rules: SourceRules, confidence: float) -> tuple[NamedRule, ...]:
         """The rules with what the generator says on each; omissions not asked yet are asked now."""
         full = full_mask(self.engine.num_sources)
-        told = []
+        named = []
         for rule in rules.rules:
             mask = mask_of(rule.sources)
             if rule.kind == "omission":
@@ -342,8 +370,8 @@ class _Explained:
                 with suppress(ProbeBudgetError):
                     self.engine.probe_codes([mask])
             certificate = replace(rule.certificate, confidence=confidence)
-            told.append(ShownRule(rule.names, certificate, _known(self.engine, mask)))
-        return tuple(told)
+            named.append(NamedRule(rule.names, certificate, _known(self.engine, mask)))
+        return tuple(named)
 
     def _attributions(self) -> tuple[tuple[Attribution, ...], bool]:
         """The values of the sources, and whether the probe budget sufficed."""

@@ -13,29 +13,29 @@ from typing import Any
 from rulerag.explanation.attribution import Attribution, Counterfactuals
 from rulerag.explanation.records import (
     DocumentTrace,
+    NamedRule,
     Record,
     RuleTrace,
-    ShownRule,
     among,
     becomes,
-    capital,
     certificates_of,
+    correctness,
     document_of,
     evidence,
-    finding,
     holding,
+    strongest,
+)
+from rulerag.explanation.source_rules import Duality, GroupView
+from rulerag.explanation.wording import (
+    capital,
+    finding,
     in_words,
     listing,
     quoted,
     runs,
     shortened,
-    strongest,
-    told_sets,
-    verdict,
+    spelt_sets,
 )
-from rulerag.explanation.source_rules import Duality, GroupView
-
-__all__ = ["REST", "AnswerExplanation", "Rerun"]
 
 REST = "the rest"
 """The name of the source that holds every document without a source of its own."""
@@ -138,8 +138,8 @@ class AnswerExplanation(Record):
     documents: tuple[DocumentTrace, ...]
     sources: tuple[str, ...]
     together: tuple[str, ...]
-    retained: tuple[ShownRule, ...]
-    omitted: tuple[ShownRule, ...]
+    retained: tuple[NamedRule, ...]
+    omitted: tuple[NamedRule, ...]
     full_output: str | None
     empty_output: str | None
     num_probes: int
@@ -167,7 +167,7 @@ class AnswerExplanation(Record):
     @property
     def right(self) -> bool | None:
         """Whether the answer is an accepted one (exact match); None where none is known."""
-        return verdict(self.answer, self.answers) == "right" if self.answers else None
+        return correctness(self.answer, self.answers) == "right" if self.answers else None
 
     @property
     def supporting(self) -> tuple[DocumentTrace, ...]:
@@ -186,15 +186,15 @@ class AnswerExplanation(Record):
         """When the answer stands, and which rules found the documents that it needs."""
         words = self._holding(self.retained, "kept", "set of documents", self.claim)
         sets = [rule.names for rule in strongest(self.retained)]
-        told_rules = told_sets(sets)
-        told = {name for rule in told_rules for name in rule}
+        spelt_rules = spelt_sets(sets)
+        spelt = {name for rule in spelt_rules for name in rule}
         rules_of = {document.alias: document.rules for document in self.documents}
-        ordered = [name for name in self.sources if name in told]
+        ordered = [name for name in self.sources if name in spelt]
         found = {n: rules_of[document_of(n)] for n in ordered if document_of(n) in rules_of}
         if not found:
             return f"{words}."
         texts = {rule.alias: rule.text for rule in self.rules}
-        pronoun = len(told_rules) == len(sets) and len(found) == len(told)
+        pronoun = len(spelt_rules) == len(sets) and len(found) == len(spelt)
         return f"{words}; {finding(found, texts, pronoun=pronoun)}."
 
     @property
@@ -203,7 +203,7 @@ class AnswerExplanation(Record):
         words = self._holding(self.omitted, "removed", "removal", self.counterclaim)
         return f"{words}. {becomes(self.omitted, self.answers)}".rstrip()
 
-    def _holding(self, rules: tuple[ShownRule, ...], done: str, what: str, claim: str) -> str:
+    def _holding(self, rules: tuple[NamedRule, ...], done: str, what: str, claim: str) -> str:
         """When a claim holds, without a full stop."""
         if not rules and not self.complete:
             return f"No {what} is certain yet to guarantee that {claim}"
@@ -240,9 +240,9 @@ class AnswerExplanation(Record):
         return " ".join(parts)
 
     @property
-    def verdict(self) -> str:
+    def correctness(self) -> str:
         """Whether the answer is right, with the accepted answers where it is wrong."""
-        word = verdict(self.answer, self.answers)
+        word = correctness(self.answer, self.answers)
         if word != "wrong":
             return word
         more = len(self.answers) - _MOST_ANSWERS
@@ -251,7 +251,7 @@ class AnswerExplanation(Record):
 
     def __str__(self) -> str:
         """The explanation for a terminal."""
-        right = f"  ({self.verdict})" if self.verdict else ""
+        right = f"  ({self.correctness})" if self.correctness else ""
         lines = [f"Question  {self.query}", f"Answer    {self.answer or '(none)'}{right}"]
         supporting = {document.alias for document in self.supporting}
         documents = []
@@ -272,9 +272,9 @@ class AnswerExplanation(Record):
             "In groups": _indented(self.group_views),
             "In numbers": _indented((*self.counterfactuals, *self.attributions)),
         }
-        for heading, told in sections.items():
-            if told:
-                lines += ["", heading, *told]
+        for heading, spelt in sections.items():
+            if spelt:
+                lines += ["", heading, *spelt]
         return "\n".join(lines)
 
     def _rule_lines(self) -> list[str]:
@@ -320,8 +320,11 @@ class AnswerExplanation(Record):
         Raises:
             DataFormatError: a key is missing or has the wrong type.
         """
-        shown = certificates_of(row)
-        rules = {"retained": shown.get("retention"), "omitted": shown.get("omission")}
+        rules_of_kinds = certificates_of(row)
+        rules = {
+            "retained": rules_of_kinds.get("retention"),
+            "omitted": rules_of_kinds.get("omission"),
+        }
         return super().from_json({**row, **rules})
 
 

@@ -12,12 +12,10 @@ from typing import Protocol
 
 from rulerag.errors import ExplanationError
 from rulerag.explanation.probing import Predicate, matches_answer
-from rulerag.explanation.records import document_of, verdict
+from rulerag.explanation.records import correctness, document_of
 from rulerag.explanation.report.narrative import AnswerExplanation, Rerun
 from rulerag.text import normalize_answer
 from rulerag.types import Answer, Document, Query
-
-__all__ = ["Answerer", "rerun_retrieval"]
 
 
 class Answerer(Protocol):
@@ -75,7 +73,7 @@ def rerun_retrieval(
     before = {document.id for document in explanation.documents}
     newcomers = [one.document for one in again.documents if one.document.id not in before]
     stated = {_statement(document) for document in corpus if document.id in ids}
-    right = verdict(again.text, answer.query.answers)
+    right = correctness(again.text, answer.query.answers)
     found = Rerun(
         removed=tuple(document.alias for document in removed),
         removed_ids=tuple(document.id for document in removed),

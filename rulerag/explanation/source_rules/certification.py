@@ -21,13 +21,11 @@ from rulerag.errors import ConfigError
 from rulerag.explanation.lattice import indices_of, mask_of
 from rulerag.explanation.source_rules.monotone_search import RuleOracle, shrink
 
-__all__ = ["Certifier", "Evidence", "check_level", "lower_bound"]
-
 _STAGES = 4
 """A rule with a failure among its first draws is tested on so many times as many in all."""
 
-_CURES = 6
-"""A counterexample that more than so many sources would cure is a hole, not a missing source."""
+_MOST_REPAIRS = 6
+"""A counterexample that more than so many sources would repair is an outlier."""
 
 _TRIES, _HALVINGS = 3, 60
 _DROP_BATCH, _DROP_RISK = 5, 0.02
@@ -97,7 +95,7 @@ def staged_lower_bound(first: int, total: int, failures: int, risk: float) -> fl
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class RuleTest:
     """What the test of one rule showed.
 
     Args:
@@ -149,13 +147,13 @@ class Certifier:
         self._drawn: dict[int, list[int]] = {}
         # A source may go when the rest holds for so many sets without it, but for a few.
         self._enough = math.ceil(1 / (1 - validity))
-        self._forgiven = next(
+        self._tolerated = next(
             count
             for count in range(self._enough + 1)
             if bdtr(count, self._enough, 1 - validity) >= 1 - _DROP_RISK
         )
 
-    def first_stage(self, masks: Sequence[int], risk: float) -> list[Evidence]:
+    def first_stage(self, masks: Sequence[int], risk: float) -> list[RuleTest]:
         """Test rules on as many sets as a rule without a failure needs, all in one batch.
 
         Args:
@@ -165,18 +163,18 @@ class Certifier:
         count = samples_needed(self._validity, risk)
         self._drawn |= {mask: self._supersets(mask, count, count) for mask in masks}
         self._oracle.hold([drawn for mask in masks for drawn in self._drawn[mask]])
-        return [self._evidence(mask, count, risk) for mask in masks]
+        return [self._tested(mask, count, risk) for mask in masks]
 
-    def second_stage(self, mask: int, risk: float) -> Evidence:
+    def second_stage(self, mask: int, risk: float) -> RuleTest:
         """Go on with a rule that failed in the first stage, up to the planned total."""
         count = samples_needed(self._validity, risk)
         drawn = self._drawn[mask]
         if not self._is_whole(mask, count):
             drawn += [self._superset(mask) for _ in range(_STAGES * count - len(drawn))]
             self._oracle.hold(drawn)
-        return self._evidence(mask, count, risk)
+        return self._tested(mask, count, risk)
 
-    def smaller(self, masks: Sequence[int], risk: float) -> dict[int, Evidence]:
+    def smaller(self, masks: Sequence[int], risk: float) -> dict[int, RuleTest]:
         """What holds for rules that lack a source of one that was certified.
 
         A few draws show that nearly any of them falls below the validity. The others are drawn on,
@@ -194,11 +192,11 @@ class Certifier:
         enough = (n for n in few if upper_bound(math.ceil(2 * n / 3), n, risk) < self._validity)
         size = next(enough, _STAGES * count)
         drawn = {mask: self._supersets(mask, count, size) for mask in dict.fromkeys(masks)}
-        found: dict[int, Evidence] = {}
+        found: dict[int, RuleTest] = {}
         waiting = list(drawn)
         while waiting:
             self._oracle.hold([one for mask in waiting for one in drawn[mask]])
-            found |= {mask: self._judged(mask, drawn[mask], count, risk) for mask in waiting}
+            found |= {mask: self._evaluated(mask, drawn[mask], count, risk) for mask in waiting}
             size, risk = 2 * size, risk / 2
             unclear = (m for m in waiting if found[m].unclear(self._validity))
             waiting = list(unclear) if size <= _STAGES * count else []
@@ -206,8 +204,8 @@ class Certifier:
                 drawn[mask] += [self._superset(mask) for _ in range(size - len(drawn[mask]))]
         return found
 
-    def without_needless(self, mask: int) -> int:
-        """The rule without sources that only a stray failure brought into it.
+    def without_redundant(self, mask: int) -> int:
+        """The rule without sources that only an outlier brought into it.
 
         A source goes when the rest of the rule holds for nearly all of some random sets without
         that source. A source that is needed shows itself within a few sets.
@@ -215,54 +213,54 @@ class Certifier:
         for index in indices_of(mask):
             source = 1 << index
             failures, drawn = 0, 0
-            while failures <= self._forgiven and drawn < self._enough:
+            while failures <= self._tolerated and drawn < self._enough:
                 sets = [self._superset(mask ^ source) & ~source for _ in range(_DROP_BATCH)]
                 failures += self._oracle.hold(sets).count(False)
                 drawn += _DROP_BATCH
-            if failures <= self._forgiven:
+            if failures <= self._tolerated:
                 mask ^= source
         return mask
 
-    def explain_failures(self, evidence: Evidence) -> bool:
+    def explain_failures(self, evidence: RuleTest) -> bool:
         """Grow counterexamples as far as they fail; whether one then lacks a few sources only.
 
         The condition fails for the grown set, so that any larger rule needs one of the sources
         that the set lacks: the search knows where to go on. A counterexample that nearly any
-        further source would cure is a hole that no larger rule can avoid.
+        further source would repair is an outlier that no larger rule can avoid.
         """
-        cures = []
+        repairs = []
         for failing in dict.fromkeys(evidence.failing[:_TRIES]):
             lacking = list(indices_of(self._oracle.full ^ failing))
             self._chance.shuffle(lacking)
-            cures.append(shrink(lacking, self._fails_without, max_size=_CURES))
-        return any(cure is not None for cure in cures)
+            repairs.append(shrink(lacking, self._fails_without, max_size=_MOST_REPAIRS))
+        return any(repair is not None for repair in repairs)
 
     def _fails_without(self, removed: int) -> bool:
         return not self._oracle.holds(self._oracle.full ^ removed)
 
-    def _evidence(self, mask: int, count: int, risk: float) -> Evidence:
-        judged = self._judged(mask, self._drawn[mask], count, risk)
-        if judged.exact:
-            return judged
-        failures = len(judged.failing)
-        if failures and judged.samples == count:
+    def _tested(self, mask: int, count: int, risk: float) -> RuleTest:
+        evaluated = self._evaluated(mask, self._drawn[mask], count, risk)
+        if evaluated.exact:
+            return evaluated
+        failures = len(evaluated.failing)
+        if failures and evaluated.samples == count:
             bound = lower_bound(count - failures, _STAGES * count, risk)
         elif failures:
             bound = staged_lower_bound(count, _STAGES * count, failures, risk)
         else:
             bound = self._validity  # the draws are as many as this takes, rounded up
-        return replace(judged, bound=bound)
+        return replace(evaluated, bound=bound)
 
-    def _judged(self, mask: int, drawn: Sequence[int], count: int, risk: float) -> Evidence:
+    def _evaluated(self, mask: int, drawn: Sequence[int], count: int, risk: float) -> RuleTest:
         """The evidence of some draws with a ceiling, and no bound yet unless it is exact."""
-        verdicts = self._oracle.hold(drawn)
-        failing = tuple(one for one, ok in zip(drawn, verdicts, strict=True) if not ok)
+        values = self._oracle.hold(drawn)
+        failing = tuple(one for one, ok in zip(drawn, values, strict=True) if not ok)
         samples = len(drawn)
         if self._is_whole(mask, count):
-            share = self._weight(mask, [one for one, ok in zip(drawn, verdicts, strict=True) if ok])
-            return Evidence(mask, samples, failing, share, share, True)
+            share = self._weight(mask, [one for one, ok in zip(drawn, values, strict=True) if ok])
+            return RuleTest(mask, samples, failing, share, share, True)
         ceiling = upper_bound(samples - len(failing), samples, risk)
-        return Evidence(mask, samples, failing, 0.0, ceiling, False)
+        return RuleTest(mask, samples, failing, 0.0, ceiling, False)
 
     def _weight(self, mask: int, sets: Sequence[int]) -> float:
         """The probability to draw one of some distinct sets with the sources of ``mask``."""

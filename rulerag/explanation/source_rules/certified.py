@@ -23,10 +23,8 @@ from rulerag.explanation.records import (
     SourceRule,
     check_kind,
 )
-from rulerag.explanation.source_rules.certification import Certifier, Evidence, check_level
+from rulerag.explanation.source_rules.certification import Certifier, RuleTest, check_level
 from rulerag.explanation.source_rules.monotone_search import BorderSearch, RuleOracle
-
-__all__ = ["CertifiedMiner"]
 
 _MAX_SIZE, _MAX_SEARCH_PROBES, _MAX_ROUNDS = 10, 1000, 5
 """Larger rules are not looked for; further ones not after so many probes, nor refuted ones searched
@@ -38,7 +36,7 @@ _RESERVE = 0.015
 _MINIMALITY = 0.01
 """The part of the risk that the ceilings of smaller rules share."""
 
-_SHOWN = 3
+_MOST_EXAMPLES = 3
 
 
 class CertifiedMiner:
@@ -108,18 +106,20 @@ class CertifiedMiner:
             ProbeBudgetError: the engine's budget ran out; ``partial`` holds the rules found, those
                 tested with what was shown.
         """
-        run = _Run(self, RuleOracle(self.kind, engine, predicate), engine.names, on_rule)
+        run = _CertifiedSearch(
+            self, RuleOracle(self.kind, engine, predicate), engine.names, on_rule
+        )
         try:
             run.search_and_test()
         except ProbeBudgetError as error:
             found = run.result(finished=False)
-            told = f"{len(found)} rules found, {len(found.certificates)} of them tested"
-            raise stopped(error, told, found) from None
+            state = f"{len(found)} rules found, {len(found.certificates)} of them tested"
+            raise stopped(error, state, found) from None
         return run.result(finished=True)
 
 
 @dataclass
-class _Run:
+class _CertifiedSearch:
     """One call of ``mine``: the rules found, and the evidence for each."""
 
     miner: CertifiedMiner
@@ -129,24 +129,24 @@ class _Run:
 
     def __post_init__(self) -> None:
         miner, oracle = self.miner, self.oracle
-        self._asked = Certificate("untested", miner.validity, miner.confidence, miner.subsets)
+        self._untested = Certificate("untested", miner.validity, miner.confidence, miner.subsets)
         chance = random.Random(miner.seed)
         self._certifier = Certifier(oracle, miner.validity, chance, miner.subsets)
         self._search = BorderSearch(
             oracle,
-            review=self._certifier.without_needless,
+            review=self._certifier.without_redundant,
             max_size=_MAX_SIZE,
             max_probes=_MAX_SEARCH_PROBES,
             seed=chance.getrandbits(32),
         )
-        self._evidence: dict[int, Evidence] = {}
-        self._smaller: dict[int, Evidence] = {}
+        self._tests: dict[int, RuleTest] = {}
+        self._smaller: dict[int, RuleTest] = {}
 
     def search_and_test(self) -> None:
         """Search, test what was found, and search again where a test refuted a rule."""
         for number in range(_MAX_ROUNDS):
             self._search.run()
-            waiting = [mask for mask in self._search.found if mask not in self._evidence]
+            waiting = [mask for mask in self._search.found if mask not in self._tests]
             if not waiting:
                 break
             risk = (1 - self.miner.confidence) * (
@@ -156,44 +156,44 @@ class _Run:
         self._look_at_smaller()
 
     def _test(self, masks: list[int], risk: float, *, last: bool) -> None:
-        for evidence in self._certifier.first_stage(masks, risk):
-            mask = evidence.mask
+        for test in self._certifier.first_stage(masks, risk):
+            mask = test.mask
             if mask not in self._search.found:
                 continue  # a simpler rule took its place
-            if evidence.failing:
-                if not last and (self._simplify(mask) or self._refute(evidence)):
+            if test.failing:
+                if not last and (self._simplify(mask) or self._refute(test)):
                     continue
-                evidence = self._certifier.second_stage(mask, risk)
-                if not last and self._refute(evidence):
+                test = self._certifier.second_stage(mask, risk)
+                if not last and self._refute(test):
                     continue
-            self._evidence[mask] = evidence
+            self._tests[mask] = test
             if self.on_rule is not None:
                 certificate = self._certificate(mask)
                 self.on_rule(SourceRule.of(self.miner.kind, mask, self.names, certificate))
 
-    def _refute(self, evidence: Evidence) -> bool:
+    def _refute(self, test: RuleTest) -> bool:
         """Take out a rule that holds too seldom, when the search can go on from its failures."""
-        seldom = evidence.ceiling < self.miner.validity
-        if seldom and self._certifier.explain_failures(evidence):
-            self._search.found.remove(evidence.mask)
+        seldom = test.ceiling < self.miner.validity
+        if seldom and self._certifier.explain_failures(test):
+            self._search.found.remove(test.mask)
             return True
         return False
 
     def _simplify(self, mask: int) -> bool:
-        """Put a simpler rule in the place of one that a stray output made too large."""
-        simpler = self._certifier.without_needless(mask)
+        """Put a simpler rule in the place of one that an outlier made too large."""
+        simpler = self._certifier.without_redundant(mask)
         if simpler == mask:
             return False
         self._search.replace(mask, simpler)
-        self._evidence = {m: e for m, e in self._evidence.items() if m in self._search.found}
+        self._tests = {m: e for m, e in self._tests.items() if m in self._search.found}
         return True
 
     def _look_at_smaller(self) -> None:
         """Try the rules that lack one source of a certified one."""
         masks = {
             mask ^ 1 << index
-            for mask, evidence in self._evidence.items()
-            if evidence.bound >= self.miner.validity
+            for mask, test in self._tests.items()
+            if test.bound >= self.miner.validity
             for index in indices_of(mask)
         }
         if masks:
@@ -209,8 +209,8 @@ class _Run:
             tuple(found),
             self.oracle.num_probes,
             complete=finished and self._search.complete,
-            certificates={m: self._certificate(m) for m in found if m in self._evidence},
-            asked=self._asked,
+            certificates={m: self._certificate(m) for m in found if m in self._tests},
+            untested=self._untested,
             isolated=len(self._search.isolated),
             num_search_probes=self._search.num_probes,
             finished=finished,
@@ -218,8 +218,8 @@ class _Run:
 
     def _certificate(self, mask: int) -> Certificate:
         """What was shown about a rule that was tested."""
-        evidence = self._evidence[mask]
-        reaches = evidence.bound >= self.miner.validity
+        test = self._tests[mask]
+        reaches = test.bound >= self.miner.validity
         smaller = {
             index: self._smaller[mask ^ 1 << index]
             for index in indices_of(mask)
@@ -230,21 +230,23 @@ class _Run:
             below = all(one.ceiling < self.miner.validity for one in smaller.values())
             minimality = "shown" if below else "not shown"
         return replace(
-            self._asked,
-            kind="exact" if evidence.exact else "certified" if reaches else "tested",
-            samples=evidence.samples,
-            successes=evidence.successes,
-            bound=evidence.bound,
+            self._untested,
+            kind="exact" if test.exact else "certified" if reaches else "tested",
+            samples=test.samples,
+            successes=test.successes,
+            bound=test.bound,
             minimality=minimality,
             smaller=tuple(
                 Smaller(self.names[index], one.samples, one.successes, one.ceiling)
                 for index, one in smaller.items()
             ),
-            counterexamples=self._counterexamples(mask) if evidence.failing else (),
+            counterexamples=self._counterexamples(mask) if test.failing else (),
         )
 
     def _counterexamples(self, mask: int) -> tuple[tuple[str, ...], ...]:
         """Some subsets seen on which a rule failed, by the sources removed, the fewest first."""
         kept = [self.oracle.kept(one) for one in self.oracle.failing if mask & ~one == 0]
-        removed = sorted((self.oracle.full ^ one for one in kept), key=int.bit_count)[:_SHOWN]
+        removed = sorted((self.oracle.full ^ one for one in kept), key=int.bit_count)[
+            :_MOST_EXAMPLES
+        ]
         return tuple(tuple(self.names[index] for index in indices_of(one)) for one in removed)

@@ -25,10 +25,8 @@ from rulerag.explanation.lattice import (
     table_of,
     without_child,
 )
-from rulerag.explanation.probing import Judge, Predicate, ProbeEngine, stopped
+from rulerag.explanation.probing import Predicate, PredicateValues, ProbeEngine, stopped
 from rulerag.explanation.records import Certificate, ExactRules, RuleHook, SourceRule, check_kind
-
-__all__ = ["MAX_EXACT_SOURCES", "DualMiner", "MonoMiner"]
 
 T = TypeVar("T")
 
@@ -64,7 +62,7 @@ class MonoMiner:
             PredicateError: the predicate raised or did not return a Boolean.
             ProbeBudgetError: the engine's budget ran out; ``partial`` holds what is certain.
         """
-        search = _Search(self.kind, engine, predicate, on_rule)
+        search = _LevelSearch(self.kind, engine, predicate, on_rule)
         return _mine(engine, [search], search.result)
 
 
@@ -98,19 +96,19 @@ class DualMiner:
             ProbeBudgetError: the engine's budget ran out; ``partial`` holds what is certain, as
                 a pair like the result.
         """
-        kept = _Search("retention", engine, retention, on_rule)
-        removed = _Search("omission", engine, omission, on_rule)
+        kept = _LevelSearch("retention", engine, retention, on_rule)
+        removed = _LevelSearch("omission", engine, omission, on_rule)
         return _mine(engine, [kept, removed], lambda: (kept.result(), removed.result()))
 
 
-def _mine(engine: ProbeEngine, searches: Sequence[_Search], result: Callable[[], T]) -> T:
+def _mine(engine: ProbeEngine, searches: Sequence[_LevelSearch], result: Callable[[], T]) -> T:
     """Walk the searches down the lattice in step, one batch of probes for each level."""
     while any(search.candidates.size for search in searches):
-        asked = [search.asked() for search in searches]
+        kept = [search.kept() for search in searches]
         try:
-            codes = engine.probe_codes(np.concatenate(asked))
+            codes = engine.probe_codes(np.concatenate(kept))
         except ProbeBudgetError as error:
-            for search, masks in zip(searches, asked, strict=True):
+            for search, masks in zip(searches, kept, strict=True):
                 search.stop(engine.known_codes(masks))
             certain = " and ".join(
                 f"{len(part)} minimal and {part.valid_masks.size} valid {part.kind} rules"
@@ -118,13 +116,13 @@ def _mine(engine: ProbeEngine, searches: Sequence[_Search], result: Callable[[],
             )
             raise stopped(error, f"certain so far: {certain}", result()) from None
         start = 0
-        for search, masks in zip(searches, asked, strict=True):
+        for search, masks in zip(searches, kept, strict=True):
             search.advance(codes[start : start + masks.size])
             start += masks.size
     return result()
 
 
-class _Search:
+class _LevelSearch:
     """One kind of rule on its way down: the candidates of a level, and what is decided above."""
 
     def __init__(
@@ -143,7 +141,7 @@ class _Search:
         self._kind = kind
         self._names = engine.names
         self._on_rule = on_rule
-        self._judge = Judge(predicate, engine.outputs)
+        self._values = PredicateValues(predicate, engine.outputs)
         self._full = full_mask(self._num_sources)
         self.candidates: Masks = np.array([self._full], dtype=np.int64)
         self._candidate_table = 1 << self._full
@@ -153,7 +151,7 @@ class _Search:
         self._num_probes = 0
         self._complete = True
 
-    def asked(self) -> Masks:
+    def kept(self) -> Masks:
         """The subsets to keep for the candidates, in their order."""
         if self._kind == "retention":
             return self.candidates
@@ -164,7 +162,7 @@ class _Search:
         if not self.candidates.size:
             return
         self._num_probes += int(self.candidates.size)
-        valid = self._keep(self._judge(self._aligned(codes)))
+        valid = self._keep(self._values(self._aligned(codes)))
         self._report(without_child(self._above, valid, self._num_sources))
         below = children(valid, self._num_sources)
         self._above = valid
@@ -181,7 +179,7 @@ class _Search:
         known = codes >= 0
         self._num_probes += int(np.count_nonzero(known))
         holds = np.zeros(codes.size, dtype=np.bool_)
-        holds[known] = self._judge(codes[known])
+        holds[known] = self._values(codes[known])
         possible = table_of(self.candidates[holds | ~known], self._num_sources)
         self._report(without_child(self._above, possible, self._num_sources))
         below = children(possible, self._num_sources)

@@ -14,23 +14,20 @@ from rulerag.errors import ExplanationError
 from rulerag.explanation.lattice import mask_of
 from rulerag.explanation.probing import Predicate, ProbeEngine, Source
 from rulerag.explanation.records import (
+    NamedRule,
     Record,
-    ShownRule,
     SourceRules,
     certificates_of,
     document_of,
     evidence,
     holding,
-    listing,
-    runs,
     trace_documents,
     trace_rules,
 )
 from rulerag.explanation.source_rules.certified import CertifiedMiner
 from rulerag.explanation.source_rules.exact import MAX_EXACT_SOURCES, MonoMiner
+from rulerag.explanation.wording import listing, runs
 from rulerag.types import Answer
-
-__all__ = ["GroupView", "grouped", "mine_in_groups", "view_groups"]
 
 Groups = Mapping[str, Sequence[int]]
 """What the groups are called, and the indices of their sources."""
@@ -71,9 +68,9 @@ class GroupView(Record):
     by: str
     kind: str
     groups: tuple[tuple[str, Names], ...]
-    outer_rules: tuple[ShownRule, ...]
+    outer_rules: tuple[NamedRule, ...]
     opened: Names
-    inner_rules: tuple[ShownRule, ...]
+    inner_rules: tuple[NamedRule, ...]
 
     @property
     def outer(self) -> tuple[Names, ...]:
@@ -94,7 +91,7 @@ class GroupView(Record):
             lines.append(f"  inside {inside}: {self.sentence(self.inner_rules)}")
         return "\n".join(lines)
 
-    def sentence(self, rules: tuple[ShownRule, ...]) -> str:
+    def sentence(self, rules: tuple[NamedRule, ...]) -> str:
         """One level in words."""
         kept = self.kind == "retention"
         holds, done = ("it stands", "kept") if kept else ("it goes", "removed")
@@ -249,6 +246,6 @@ def view_groups(
     views = []
     for kind, predicate in zip(("retention", "omission"), conditions, strict=True):
         found = mine_in_groups(engine, groups, predicate, kind=kind, seed=seed)
-        shown = found.outer.shown, found.opened, found.inner.shown
-        views.append(GroupView(by, kind, held, *shown))
+        named = found.outer.named, found.opened, found.inner.named
+        views.append(GroupView(by, kind, held, *named))
     return tuple(views)

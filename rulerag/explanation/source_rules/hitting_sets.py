@@ -31,10 +31,9 @@ from rulerag.explanation.lattice import (
     minimal_elements,
     minimal_transversals,
 )
-from rulerag.explanation.records import Record, listing, runs
+from rulerag.explanation.records import Record
 from rulerag.explanation.source_rules.monotone_search import BorderSearch, RuleOracle, shrink
-
-__all__ = ["Duality", "RuleChanges", "check_duality", "smallest_hitting_sets"]
+from rulerag.explanation.wording import listing, runs
 
 Names = tuple[str, ...]
 
@@ -115,8 +114,8 @@ class RuleChanges:
     def _single_sources(self) -> None:
         """Try each source alone: where no rule leads, an answer may still hang on what misleads."""
         alone = [1 << index for index in range(self.oracle.num_sources)]
-        verdicts = self.oracle.hold([self.oracle.full ^ mask for mask in alone])
-        self.found = [mask for mask, holds in zip(alone, verdicts, strict=True) if not holds]
+        values = self.oracle.hold([self.oracle.full ^ mask for mask in alone])
+        self.found = [mask for mask, holds in zip(alone, values, strict=True) if not holds]
         self.complete = bool(self.found)
 
 

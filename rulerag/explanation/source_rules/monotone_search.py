@@ -27,10 +27,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rulerag.explanation.lattice import full_mask, indices_of, mask_of, minimal_transversals
-from rulerag.explanation.probing import Judge, Predicate, ProbeEngine
+from rulerag.explanation.probing import Predicate, PredicateValues, ProbeEngine
 from rulerag.explanation.records import check_kind
-
-__all__ = ["BorderSearch", "RuleOracle", "shrink"]
 
 _RETRIES, _LARGEST_BATCH = 2, 256
 _NEIGHBOURS, _AWAY = 12, 0.1
@@ -54,9 +52,9 @@ class RuleOracle:
         self.full = full_mask(engine.num_sources)
         self.failing: list[int] = []
         self.holding: list[int] = []
-        self.orderly = True  # no set was seen to hold inside one that was seen to fail
+        self.monotone = True  # no set was seen to hold inside one that was seen to fail
         self._engine = engine
-        self._judge = Judge(predicate, engine.outputs)
+        self._values = PredicateValues(predicate, engine.outputs)
         self._seen: dict[int, bool] = {}
 
     @property
@@ -82,11 +80,11 @@ class RuleOracle:
         """
         new = [mask for mask in dict.fromkeys(masks) if mask not in self._seen]
         if new:
-            asked = [self.kept(mask) for mask in new]
+            subsets = [self.kept(mask) for mask in new]
             try:
-                self._engine.probe_codes(asked)
+                self._engine.probe_codes(subsets)
             finally:
-                self._remember(new, asked)
+                self._remember(new, subsets)
         return [self._seen[mask] for mask in masks]
 
     def refuted(self, mask: int) -> bool:
@@ -96,16 +94,16 @@ class RuleOracle:
         """
         return any(mask & ~larger == 0 for larger in self.failing)
 
-    def _remember(self, masks: Sequence[int], asked: Sequence[int]) -> None:
-        codes = self._engine.known_codes(asked)
+    def _remember(self, masks: Sequence[int], subsets: Sequence[int]) -> None:
+        codes = self._engine.known_codes(subsets)
         known = codes >= 0
         answered = [mask for mask, one in zip(masks, known.tolist(), strict=True) if one]
-        for mask, verdict in zip(answered, self._judge(codes[known]).tolist(), strict=True):
-            self._seen[mask] = verdict
-            if self.orderly:
+        for mask, value in zip(answered, self._values(codes[known]).tolist(), strict=True):
+            self._seen[mask] = value
+            if self.monotone:
                 inside = (smaller & ~mask == 0 for smaller in self.holding)
-                self.orderly = not (self.refuted(mask) if verdict else any(inside))
-            (self.holding if verdict else self.failing).append(mask)
+                self.monotone = not (self.refuted(mask) if value else any(inside))
+            (self.holding if value else self.failing).append(mask)
 
 
 @dataclass(eq=False)
@@ -113,14 +111,16 @@ class BorderSearch:
     """Finds the minimal sets that hold, and failing sets that leave no room for another.
 
     While the outputs fit the assumption nothing is asked twice over. Once one does not, as happens
-    with stray outputs, every set found is reviewed and seeds that hold by themselves are left.
+    with outliers, every set found is reviewed and seeds that hold by themselves are left.
 
     Args:
         oracle: the condition.
         max_size: sets with more sources are not looked for.
         max_probes: stop looking after so many subsets in all.
         seed: of the order in which a search that went astray is tried again.
-        review: takes from a set the sources that only a stray output brought into it.
+        review: takes from a set the sources that only an outlier brought into it.
+
+    Attributes:
         found: the minimal sets.
         isolated: sets that hold, with no small one inside.
         exhausted: whether nothing is left to explore.
@@ -132,10 +132,10 @@ class BorderSearch:
     max_probes: int
     seed: int
     review: Callable[[int], int] = lambda mask: mask
-    found: list[int] = field(default_factory=list)
-    isolated: list[int] = field(default_factory=list)
-    exhausted: bool = False
-    num_probes: int = 0
+    found: list[int] = field(default_factory=list, init=False)
+    isolated: list[int] = field(default_factory=list, init=False)
+    exhausted: bool = field(default=False, init=False)
+    num_probes: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self._reviewed: set[int] = set()
@@ -160,8 +160,8 @@ class BorderSearch:
             while self.oracle.num_probes < before + self.max_probes and not self.exhausted:
                 seeds = self._unexplored(batch)
                 self.exhausted = not seeds
-                verdicts = self.oracle.hold(seeds)
-                held = [seed for seed, holds in zip(seeds, verdicts, strict=True) if holds]
+                values = self.oracle.hold(seeds)
+                held = [seed for seed, holds in zip(seeds, values, strict=True) if holds]
                 if held:
                     self._minimise(held[0])
                 # Seeds that fail come in long rows at the end, when every rule is known.
@@ -170,7 +170,7 @@ class BorderSearch:
             self.num_probes = self.oracle.num_probes - before
 
     def replace(self, mask: int, simpler: int) -> None:
-        """Put a smaller set in the place of one, and of all others that it makes needless."""
+        """Put a smaller set in the place of one, and of all others that it makes redundant."""
         self.found.remove(mask)
         if not any(other & ~simpler == 0 for other in self.found):
             self.found = [other for other in self.found if simpler & ~other]
@@ -186,7 +186,7 @@ class BorderSearch:
         """Add a minimal set inside ``seed``, which holds."""
         elements = list(indices_of(seed))
         for _ in range(1 + _RETRIES):
-            if not self.oracle.orderly and self._is_isolated(seed):
+            if not self.oracle.monotone and self._is_isolated(seed):
                 break
             oracle = self.oracle
             found = shrink(elements, oracle.holds, oracle.refuted, max_size=self.max_size)
@@ -204,7 +204,7 @@ class BorderSearch:
             if shared and (mask ^ shared).bit_count() == 1 == (other ^ shared).bit_count():
                 self.oracle.holds(shared)  # fails, as known already, or the outputs do not fit
         self.found.append(mask)
-        if not self.oracle.orderly:
+        if not self.oracle.monotone:
             for member in [found for found in self.found if found not in self._reviewed]:
                 simpler = self.review(member) if member in self.found else member
                 self._reviewed |= {member, simpler}

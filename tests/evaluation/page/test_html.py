@@ -22,7 +22,7 @@ from rulerag.evaluation.page.svg import (
     evidence_flow,
     recall_curves,
 )
-from rulerag.explanation.records.shown import Certificate, ShownRule
+from rulerag.explanation.records.certificates import Certificate, NamedRule
 from rulerag.explanation.report.explain import explain_answer
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.rules import Atom, Rule, RuleQuality
@@ -259,7 +259,7 @@ def test_the_flow_copes_with_strange_explanations(explanation: dict[str, Any]) -
 def shown_rule(names: list[str], **more: object) -> dict[str, Any]:
     """A certified rule as it stands in a record."""
     certificate = Certificate("certified", 0.95, 0.95, "uniform", 73, 73, 0.95, "shown")
-    return {**ShownRule(tuple(names), certificate).to_json(), **more}
+    return {**NamedRule(tuple(names), certificate).to_json(), **more}
 
 
 def rows_of(page: str, heading: str) -> list[list[str]]:

@@ -13,7 +13,7 @@ from rulerag.explanation.attribution.counterfactual import (
     smallest_subsets,
 )
 from rulerag.explanation.faithfulness.planted import PlantedAnswer
-from rulerag.explanation.lattice.subsets import indices_of, mask_of, minimal_transversals
+from rulerag.explanation.lattice import indices_of, mask_of, minimal_transversals
 from rulerag.explanation.probing.engine import ProbeEngine
 from rulerag.explanation.source_rules.certified import CertifiedMiner
 from rulerag.explanation.source_rules.hitting_sets import RuleChanges, smallest_hitting_sets

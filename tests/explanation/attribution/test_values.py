@@ -16,7 +16,7 @@ from rulerag.explanation.attribution.values import (
     shapley_values,
 )
 from rulerag.explanation.faithfulness.planted import PlantedAnswer
-from rulerag.explanation.lattice.subsets import indices_of
+from rulerag.explanation.lattice import indices_of
 from rulerag.explanation.probing.engine import ProbeEngine
 from rulerag.explanation.probing.values import SetValue
 from rulerag.types import Completion, Document, GenerationRequest, Query

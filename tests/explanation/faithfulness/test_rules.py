@@ -10,7 +10,7 @@ from rulerag.explanation.faithfulness.rules import (
     mean_rule_faithfulness,
     rule_faithfulness,
 )
-from rulerag.explanation.report.explain import AnswerExplanation, explain_answer
+from rulerag.explanation.report import AnswerExplanation, explain_answer
 from rulerag.rules import Rule
 from rulerag.types import Answer, Candidate, Completion, GenerationRequest
 from tests.fakes import PlantedGenerator, planted_answer, planted_rule

@@ -166,10 +166,11 @@ def test_a_generator_without_sources_is_refused() -> None:
         ProbeEngine.from_generator(PlantedGenerator.dnf([[]]), GenerationRequest(Query("q", "?")))
 
 
-def test_progress_shows_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
+def test_batches_are_told_as_they_are_answered() -> None:
     engine = ProbeEngine.from_function(numbered(2), num_sources=2)
+    batches: list[tuple[int, float]] = []
+    engine.on_batch = lambda probes, seconds: batches.append((probes, seconds))
     engine.probe([0])
-    assert "probing" not in capsys.readouterr().err
-    engine.progress = True
-    engine.probe([1, 2])
-    assert "probing" in capsys.readouterr().err
+    engine.probe([0, 1, 2])
+    assert [probes for probes, _ in batches] == [1, 2]
+    assert sum(seconds for _, seconds in batches) == pytest.approx(engine.seconds)

@@ -3,7 +3,13 @@ from __future__ import annotations
 import pytest
 
 from rulerag.errors import ConfigError, ExplanationError
-from rulerag.explanation.probing.sources import Evidence, Piece, Source, group, partition
+from rulerag.explanation.probing.sources import (
+    PartitionedDocuments,
+    Piece,
+    Source,
+    group,
+    partition,
+)
 from rulerag.types import Document, Fact
 
 FACT = Fact("a", "r", "b", 3)
@@ -31,33 +37,33 @@ def test_sentences_and_words() -> None:
 
 
 def test_kept_documents_stay_whole_and_in_their_order() -> None:
-    evidence = Evidence(DOCUMENTS, partition(DOCUMENTS)[::-1])
+    evidence = PartitionedDocuments(DOCUMENTS, partition(DOCUMENTS)[::-1])
     assert evidence.keep([0, 2]) == (DOCUMENTS[0], DOCUMENTS[2])
     assert evidence.keep([]) == ()
     assert evidence.keep([0, 1, 2]) == DOCUMENTS
 
 
 def test_a_part_of_a_document_keeps_order_and_drops_facts() -> None:
-    evidence = Evidence(DOCUMENTS, partition(DOCUMENTS, "sentence"))
+    evidence = PartitionedDocuments(DOCUMENTS, partition(DOCUMENTS, "sentence"))
     assert evidence.keep([0, 1, 2, 3]) == DOCUMENTS
     kept = evidence.keep([2, 0])  # the caller's order does not matter
     assert kept[0] == Document("x", "Ann was born in Bath. Did she return?", (), "Ann")
     assert [d.id for d in kept] == ["x", "z"]
     assert evidence.keep([1])[0].text == "She moved to York!"
-    words = Evidence(DOCUMENTS[1:2], partition(DOCUMENTS[1:2], "word"))
+    words = PartitionedDocuments(DOCUMENTS[1:2], partition(DOCUMENTS[1:2], "word"))
     assert words.keep([1])[0].text == "stayed." and words.keep([]) == ()
 
 
 def test_text_without_a_source_is_kept_in_every_probe() -> None:
-    evidence = Evidence(DOCUMENTS, partition(DOCUMENTS)[:1])
+    evidence = PartitionedDocuments(DOCUMENTS, partition(DOCUMENTS)[:1])
     assert evidence.keep([]) == DOCUMENTS[1:]
-    first_sentence = Evidence(DOCUMENTS, partition(DOCUMENTS, "sentence")[:1])
+    first_sentence = PartitionedDocuments(DOCUMENTS, partition(DOCUMENTS, "sentence")[:1])
     assert first_sentence.keep([])[0].text == "She moved to York! Did she return?"
 
 
 def test_a_group_is_kept_or_removed_as_one() -> None:
     one, two, three = partition(DOCUMENTS)
-    evidence = Evidence(DOCUMENTS, [group([one, three], "ends"), two])
+    evidence = PartitionedDocuments(DOCUMENTS, [group([one, three], "ends"), two])
     assert evidence.keep([0]) == (DOCUMENTS[0], DOCUMENTS[2])
     assert evidence.keep([1]) == (DOCUMENTS[1],)
 
@@ -69,10 +75,10 @@ def test_bad_sources_are_refused_by_name() -> None:
         partition([DOCUMENTS[0], DOCUMENTS[0]])
     units = partition(DOCUMENTS)
     with pytest.raises(ExplanationError, match="source 'D1' is given twice"):
-        Evidence(DOCUMENTS, [units[0], units[0]])
+        PartitionedDocuments(DOCUMENTS, [units[0], units[0]])
     with pytest.raises(ExplanationError, match="again and D1 cover the same text"):
-        Evidence(DOCUMENTS, [units[0], Source("again", "Ann", (Piece(0, 0, 3),))])
+        PartitionedDocuments(DOCUMENTS, [units[0], Source("again", "Ann", (Piece(0, 0, 3),))])
     with pytest.raises(ExplanationError, match="names document 7 of 3"):
-        Evidence(DOCUMENTS, [Source("far", "", (Piece(7, 0, 0),))])
+        PartitionedDocuments(DOCUMENTS, [Source("far", "", (Piece(7, 0, 0),))])
     with pytest.raises(ExplanationError, match="outside its document"):
-        Evidence(DOCUMENTS, [Source("long", "", (Piece(1, 0, 99),))])
+        PartitionedDocuments(DOCUMENTS, [Source("long", "", (Piece(1, 0, 99),))])

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from rulerag.explanation.faithfulness.planted import PlantedAnswer
-from rulerag.explanation.records.shown import Certificate, ShownRule, Smaller, percent
-from rulerag.explanation.records.wording import condition, factored, told_sets
-from rulerag.explanation.report.explain import AnswerExplanation, explain_answer
+from rulerag.explanation.records.certificates import Certificate, NamedRule, Smaller, percent
+from rulerag.explanation.report import AnswerExplanation, explain_answer
 from rulerag.explanation.source_rules.groups import GroupView
+from rulerag.explanation.wording import condition, factored, spelt_sets
 from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.types import Answer, Completion, GenerationRequest, Query
 from tests.fakes import PlantedGenerator, planted_answer, planted_rule
@@ -102,7 +102,7 @@ def test_rules_below_the_validity_are_said_to_be() -> None:
         "tested", 0.95, 0.95, "uniform", 292, 275, 0.89, counterexamples=(("D3",),)
     )
     told = certified(PlantedAnswer(40, [{6}]))
-    told = replace(told, retained=(ShownRule(("D7",), certificate),))
+    told = replace(told, retained=(NamedRule(("D7",), certificate),))
     assert "no rule is shown under which the answer yes stands" in told.sentence
     assert (
         "With D7 kept it failed in 17 of 292 subsets, for example with D3 removed: "
@@ -148,14 +148,14 @@ def test_a_share_of_a_whole_lattice_is_no_whenever() -> None:
     planted = PlantedAnswer(9, [{0, i} for i in range(1, 9)])
     told = certified(planted)
     only = Certificate("exact", 0.95, 0.95, "uniform", 256, 255, 255 / 256, "shown")
-    told = replace(told, retained=(ShownRule(("D1",), only),))
+    told = replace(told, retained=(NamedRule(("D1",), only),))
     assert "in 99.6 % of subsets in which D1 is kept (all of them tried)" in told.sentence
     assert "whenever" not in told.sentence
 
 
 def test_groups_say_no_more_than_was_shown() -> None:
     shown = Certificate("certified", 0.95, 0.95, "uniform", 59, 59, 0.95, "shown")
-    view = GroupView("rule", "retention", (("R1", ("D1",)),), (ShownRule(("R1",), shown),), (), ())
+    view = GroupView("rule", "retention", (("R1", ("D1",)),), (NamedRule(("R1",), shown),), (), ())
     assert "it stands in at least 95 % of random subsets in which R1 is kept (59" in str(view)
     assert "whenever" not in str(view)
     assert GroupView.from_json(json.loads(json.dumps(view.to_json()))) == view
@@ -246,14 +246,14 @@ def test_what_many_sets_share_is_said_once() -> None:
     sets = [("D1", f"D{n}") for n in range(2, 13)]
     assert factored(sets) == (["D1"], [(f"D{n}",) for n in range(2, 13)])
     assert condition(sets, "kept") == "D1 is kept together with any one of D2 to D12"
-    assert told_sets(sets) == sets
+    assert spelt_sets(sets) == sets
     pairs = [("D1", "D9", f"D{a}", f"D{b}") for a in (2, 4, 6) for b in (3, 5, 7, 8)]
     text = condition(pairs, "removed")
     assert text == (
         "D1 and D9 are removed together with all of one of these sets: "
         "D2 + D3; D2 + D5; D2 + D7; D2 + D8, or of 8 further ones"
     )
-    assert len(told_sets(pairs)) == 4
+    assert len(spelt_sets(pairs)) == 4
     threes = [("D1", f"D{a}", f"D{b}") for a in range(2, 6) for b in range(a + 1, 6)]
     assert condition(threes, "kept") == "D1 is kept together with any two of D2 to D5"
 

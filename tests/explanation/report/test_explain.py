@@ -9,7 +9,7 @@ import pytest
 from rulerag.errors import ConfigError, DataFormatError, ExplanationError
 from rulerag.explanation.probing.cache import AnswerCache
 from rulerag.explanation.probing.predicates import abstains, contains
-from rulerag.explanation.report.explain import AnswerExplanation, ExplainSettings, explain_answer
+from rulerag.explanation.report import AnswerExplanation, ExplainSettings, explain_answer
 from rulerag.rules import Rule
 from rulerag.types import Answer, Completion, Query
 from tests.fakes import PlantedGenerator, planted_answer, planted_rule

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rulerag.errors import ExplanationError
-from rulerag.explanation.report.explain import AnswerExplanation, explain_answer
+from rulerag.explanation.report import AnswerExplanation, explain_answer
 from rulerag.explanation.report.narrative import Rerun
 from rulerag.explanation.report.rerun import rerun_retrieval
 from rulerag.pipeline import RuleRAGPipeline

@@ -7,10 +7,10 @@ import pytest
 
 from rulerag.errors import ConfigError, PredicateError, ProbeBudgetError
 from rulerag.explanation.faithfulness.planted import PlantedAnswer
-from rulerag.explanation.lattice.subsets import mask_of
+from rulerag.explanation.lattice import mask_of
 from rulerag.explanation.probing.engine import ProbeEngine
+from rulerag.explanation.records.certificates import Certificate
 from rulerag.explanation.records.results import CertifiedRules, SourceRule
-from rulerag.explanation.records.shown import Certificate
 from rulerag.explanation.source_rules.certified import CertifiedMiner
 from rulerag.explanation.source_rules.monotone_search import BorderSearch, RuleOracle, shrink
 from tests.fakes import brute_force, random_function
@@ -81,7 +81,7 @@ def test_the_risk_is_divided_among_the_rules() -> None:
 
 @pytest.mark.parametrize("sizes", [[1], [2, 2], [2, 2, 3]])
 def test_bounds_hold_with_noise(sizes: list[int]) -> None:
-    runs, wrong, recalled, precise = 60, 0, 0.0, 0.0
+    runs, wrong, recalled, precise = 30, 0, 0.0, 0.0
     for seed in range(runs):
         answer = planted(sizes, seed, noise=0.05)
         rules = mine(answer, seed=seed)
@@ -89,7 +89,7 @@ def test_bounds_hold_with_noise(sizes: list[int]) -> None:
         hits = len(rules.minimal & answer.minimal())
         recalled += hits / len(sizes)
         precise += hits / max(1, len(rules))
-    assert wrong <= 7  # 3 expected at most; more than 7 has a probability of 0.01
+    assert wrong <= 5  # 1.5 expected at most; more than 5 has a probability of 0.003
     assert recalled / runs > 0.8  # the full set itself is stray in 1 of 20 runs
     assert precise / runs > 0.8
 

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from rulerag.explanation.probing.cache import AnswerCache
-from rulerag.explanation.records.shown import Certificate, ShownRule
-from rulerag.explanation.report.explain import AnswerExplanation, explain_answer
+from rulerag.explanation.records.certificates import Certificate, NamedRule
+from rulerag.explanation.report import AnswerExplanation, explain_answer
 from rulerag.explanation.source_rules.groups import GroupView
 from rulerag.types import Answer, Completion, Document, GenerationRequest, Query, ScoredDocument
 from tests.fakes import PlantedGenerator, planted_answer, planted_rule
@@ -74,6 +74,6 @@ def test_sentences_are_grouped_by_document_or_rule() -> None:
 def test_nothing_to_say_is_said() -> None:
     view = GroupView("rule", "retention", (("R1", ("D1",)),), (), (), ())
     assert "no retention rule" in str(view)
-    nothing = (ShownRule((), Certificate.exact(1)),)
+    nothing = (NamedRule((), Certificate.exact(1)),)
     always = GroupView("rule", "omission", (("R1", ("D1",)),), nothing, (), nothing)
     assert "it goes whatever is kept or removed" in str(always)

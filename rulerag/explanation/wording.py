@@ -7,8 +7,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["capital", "factored"]
-
 _MOST_SETS = 4
 """More joint sets than this are counted, not spelt out."""
 
@@ -59,7 +57,7 @@ def shortened(text: str, width: int = 100) -> str:
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
 
 
-def told_sets(sets: Sequence[Names]) -> list[Names]:
+def spelt_sets(sets: Sequence[Names]) -> list[Names]:
     """The sets that :func:`condition` spells out: all single ones, and joint ones up to a limit."""
     single, joint = _split(sets)
     common, rest = factored(joint)
@@ -143,9 +141,9 @@ def _one_of(single: Sequence[Names]) -> str:
 
 def _spelt(joint: Sequence[Names]) -> str:
     """Sets one by one up to a limit, and how many there are besides."""
-    told = "; ".join(" + ".join(names) for names in joint[:_MOST_SETS])
+    sets = "; ".join(" + ".join(names) for names in joint[:_MOST_SETS])
     more = len(joint) - _MOST_SETS
-    return f"{told}, or of {more} further {'one' if more == 1 else 'ones'}" if more > 0 else told
+    return f"{sets}, or of {more} further {'one' if more == 1 else 'ones'}" if more > 0 else sets
 
 
 def _any_so_many(sets: Sequence[Names]) -> str:
@@ -191,13 +189,13 @@ def finding(
 
 def _searches(rules: tuple[str | None, ...], texts: Mapping[str, str], mentioned: set[str]) -> str:
     named = [rule for rule in rules if rule is not None]
-    told = named if len(named) <= _MOST_RULES else named[: _MOST_RULES - 1]
+    mentioned_now = named if len(named) <= _MOST_RULES else named[: _MOST_RULES - 1]
     words = [
         f"{rule} ({texts[rule]})" if rule in texts and rule not in mentioned else rule
-        for rule in told
+        for rule in mentioned_now
     ]
-    mentioned.update(told)
-    if len(named) > len(told):
-        words.append(f"{len(named) - len(told)} others")
+    mentioned.update(mentioned_now)
+    if len(named) > len(mentioned_now):
+        words.append(f"{len(named) - len(mentioned_now)} others")
     ways = [f"by rule{'s' if len(words) > 1 else ''} {listing(words)}"] if words else []
     return " and ".join([*ways, *(["by the plain query"] if None in rules else [])])

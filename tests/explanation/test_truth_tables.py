@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rulerag.explanation.lattice.subsets import indices_of, level
-from rulerag.explanation.lattice.subsets import truth_tables as tables
-from rulerag.explanation.lattice.truth_tables import SubsetFamily
+from rulerag.explanation import lattice as tables
+from rulerag.explanation.lattice import SubsetFamily, indices_of, level
 
 
 def as_masks(members: set[int]) -> np.ndarray:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rulerag.explanation.lattice.subsets import subsets as lattice
+from rulerag.explanation import lattice
 
 
 @given(st.sets(st.integers(0, 200)))

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from rulerag.errors import DataFormatError
 from rulerag.explanation.records.record import Record
-from rulerag.explanation.records.wording import (
+from rulerag.explanation.wording import (
     capital,
     condition,
     in_words,
@@ -30,8 +30,6 @@ from rulerag.explanation.records.wording import (
     shortened,
 )
 from rulerag.text import exact_match
-
-__all__ = ["SUBSETS", "Certificate", "ShownRule", "Smaller", "percent"]
 
 SUBSETS = {
     "uniform": "uniform over the subsets of the other sources",
@@ -132,7 +130,7 @@ class Certificate(Record):
 
 
 @dataclass(frozen=True)
-class ShownRule(Record):
+class NamedRule(Record):
     """A rule by the names of its sources, with its certificate.
 
     Args:
@@ -154,10 +152,10 @@ class ShownRule(Record):
         removed = [n for n in self.certificate.counterexamples[0] if n not in self.names]
         if not removed:
             return "with nothing else removed"
-        told = runs(removed)
-        if len(told) > _MOST_NAMES:
-            told = [*removed[:_MOST_NAMES], f"{len(removed) - _MOST_NAMES} others"]
-        return f"with {listing(told)} removed"
+        words = runs(removed)
+        if len(words) > _MOST_NAMES:
+            words = [*removed[:_MOST_NAMES], f"{len(removed) - _MOST_NAMES} others"]
+        return f"with {listing(words)} removed"
 
     def to_json(self) -> dict[str, Any]:
         """The rule with its certificate's keys among its own."""
@@ -165,7 +163,7 @@ class ShownRule(Record):
         return {**own, **self.certificate.to_json()}
 
     @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> ShownRule:
+    def from_json(cls, row: Mapping[str, Any]) -> NamedRule:
         """Read the object that ``to_json`` makes.
 
         Raises:
@@ -200,14 +198,14 @@ def among(count: int, rest: str) -> str:
     return f"Among these {in_words(count)} documents {rest}"
 
 
-def verdict(text: str, answers: Sequence[str]) -> str:
+def correctness(text: str, answers: Sequence[str]) -> str:
     """``right`` or ``wrong`` by exact match; empty where no accepted answer is known."""
     if not answers:
         return ""
     return "right" if exact_match(text, answers) else "wrong"
 
 
-def holding(rules: Sequence[ShownRule], claim: str, done: str) -> str:
+def holding(rules: Sequence[NamedRule], claim: str, done: str) -> str:
     """When a claim holds, each kind of certificate in its own words.
 
     Args:
@@ -225,9 +223,10 @@ def holding(rules: Sequence[ShownRule], claim: str, done: str) -> str:
     if always:
         parts.append(f"whenever {condition([rule.names for rule in always], done)}")
     if certified:
-        shown = [rule.certificate for rule in certified]
-        share = percent(min(one.bound for one in shown))
-        parts.append(f"in at least {share} of random {_subsets(certified, done)} ({_tried(shown)})")
+        certificates = [rule.certificate for rule in certified]
+        share = percent(min(one.bound for one in certificates))
+        random = f"random {_subsets(certified, done)} ({_tried(certificates)})"
+        parts.append(f"in at least {share} of {random}")
     if whole:
         share = percent(min(rule.certificate.bound for rule in whole))
         least = "" if len(whole) == 1 else "at least "
@@ -237,7 +236,7 @@ def holding(rules: Sequence[ShownRule], claim: str, done: str) -> str:
     return f"{claim} {', and '.join(parts)}"
 
 
-def _same_test(rules: Sequence[ShownRule], kind: str) -> list[ShownRule]:
+def _same_test(rules: Sequence[NamedRule], kind: str) -> list[NamedRule]:
     """The rules with one kind of certificate; of ``exact``, those that fail now and then."""
     if kind == "always":
         return [rule for rule in rules if rule.certificate.always]
@@ -253,12 +252,12 @@ def _tried(certificates: Sequence[Certificate]) -> str:
     return f"{number} tried{each}, {SUBSETS[first.subsets]}, confidence {percent(first.confidence)}"
 
 
-def _subsets(rules: Sequence[ShownRule], done: str) -> str:
+def _subsets(rules: Sequence[NamedRule], done: str) -> str:
     sets = [rule.names for rule in rules if rule.names]
     return f"subsets in which {condition(sets, done)}" if sets else "subsets"
 
 
-def strongest(rules: Sequence[ShownRule]) -> list[ShownRule]:
+def strongest(rules: Sequence[NamedRule]) -> list[NamedRule]:
     """The rules that :func:`holding` tells: those that were shown to hold."""
     return [
         rule
@@ -268,7 +267,7 @@ def strongest(rules: Sequence[ShownRule]) -> list[ShownRule]:
     ]
 
 
-def becomes(rules: Sequence[ShownRule], answers: Sequence[str]) -> str:
+def becomes(rules: Sequence[NamedRule], answers: Sequence[str]) -> str:
     """What the generator says when exactly the sources of an omission rule are removed.
 
     Args:
@@ -284,15 +283,15 @@ def becomes(rules: Sequence[ShownRule], answers: Sequence[str]) -> str:
         gone = [listing(runs(names)) for names in sets[:_MOST]]
         gone += [f"{len(sets) - _MOST} more"] if len(sets) > _MOST else []
         who = "it" if parts else "the generator"
-        right = verdict(output, answers) if output.strip() else ""
-        told = f"with {listing(gone, 'or')} alone removed {who} {quoted(output)}"
-        parts.append(f"{told}, which is {right}" if right else told)
+        right = correctness(output, answers) if output.strip() else ""
+        clause = f"with {listing(gone, 'or')} alone removed {who} {quoted(output)}"
+        parts.append(f"{clause}, which is {right}" if right else clause)
     if len(said) > _MOST:
         parts.append(f"{len(said) - _MOST} further answers come with the others")
     return f"{capital('; '.join(parts))}." if parts else ""
 
 
-def evidence(kept: Sequence[ShownRule], removed: Sequence[ShownRule]) -> list[str]:
+def evidence(kept: Sequence[NamedRule], removed: Sequence[NamedRule]) -> list[str]:
     """What the sentences about rules leave open: failures, tests missed, and minimality.
 
     Args:
@@ -305,18 +304,18 @@ def evidence(kept: Sequence[ShownRule], removed: Sequence[ShownRule]) -> list[st
     return [*_failures(kept, "kept"), *_failures(removed, "removed"), *_minimality(kept, removed)]
 
 
-def _failures(rules: Sequence[ShownRule], done: str) -> list[str]:
+def _failures(rules: Sequence[NamedRule], done: str) -> list[str]:
     """Counterexamples, rules below the validity, and rules that were not tested."""
     sentences = []
     failing = [rule for rule in rules if rule.certificate.failures]
     for rule in failing[:_MOST]:
-        told = rule.certificate
+        certificate = rule.certificate
         text = f"With {listing(runs(rule.names))} {done}" if rule.names else "Whatever is kept,"
-        text += f" it failed in {told.failures:,} of {told.samples:,} subsets"
+        text += f" it failed in {certificate.failures:,} of {certificate.samples:,} subsets"
         if rule.counterexample:
             text += f", for example {rule.counterexample}"
-        if told.kind == "tested":
-            text += f": {percent(told.validity)} is not shown"
+        if certificate.kind == "tested":
+            text += f": {percent(certificate.validity)} is not shown"
         sentences.append(f"{text}.")
     if len(failing) > _MOST:
         sentences.append(f"{len(failing) - _MOST} further rules failed in some subsets.")
@@ -325,32 +324,32 @@ def _failures(rules: Sequence[ShownRule], done: str) -> list[str]:
     return sentences
 
 
-def _minimality(kept: Sequence[ShownRule], removed: Sequence[ShownRule]) -> list[str]:
-    told: dict[str, list[str]] = {}
-    shown: list[ShownRule] = []
+def _minimality(kept: Sequence[NamedRule], removed: Sequence[NamedRule]) -> list[str]:
+    sets_of: dict[str, list[str]] = {}
+    minimal: list[NamedRule] = []
     for rules, done in ((kept, "kept"), (removed, "removed")):
         tested = [r for r in rules if r.names and r.certificate.kind in ("certified", "exact")]
         for status in ("untested", "not shown", "shown"):
             found = [rule for rule in tested if rule.certificate.minimality == status]
             if found:
-                told.setdefault(status, []).append(f"{_sets(found)} ({done})")
-            shown += found if status == "shown" else []
-    share = percent(max((rule.certificate.validity for rule in shown), default=0.0))
+                sets_of.setdefault(status, []).append(f"{_sets(found)} ({done})")
+            minimal += found if status == "shown" else []
+    share = percent(max((rule.certificate.validity for rule in minimal), default=0.0))
     words = {
         "untested": "No smaller one was looked for",
         "not shown": "Not shown to be minimal",
         "shown": f"Minimal, since shown to hold for less than {share} with one source fewer",
     }
-    sentences = [f"{words[one]}: {'; '.join(told[one])}." for one in words if one in told]
-    if shown and len(shown) == sum(bool(rule.names) for rule in (*kept, *removed)):
+    sentences = [f"{words[one]}: {'; '.join(sets_of[one])}." for one in words if one in sets_of]
+    if minimal and len(minimal) == sum(bool(rule.names) for rule in (*kept, *removed)):
         below = f"with one source fewer it was shown to hold for less than {share}"
         return [f"Each set is minimal: {below}."]
     return sentences
 
 
-def _sets(rules: Sequence[ShownRule]) -> str:
+def _sets(rules: Sequence[NamedRule]) -> str:
     """Sets one by one up to a few, and how many there are besides."""
-    told: list[str] = [" + ".join(rule.names) or "no source" for rule in rules[:_MOST]]
+    sets: list[str] = [" + ".join(rule.names) or "no source" for rule in rules[:_MOST]]
     if len(rules) > _MOST:
-        told.append(f"{len(rules) - _MOST} more")
-    return shortened("; ".join(told), 200)
+        sets.append(f"{len(rules) - _MOST} more")
+    return shortened("; ".join(sets), 200)
