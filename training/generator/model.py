@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -50,7 +49,11 @@ def open_reader(
         if importlib.util.find_spec(package) is None:
             raise MissingDependencyError(package, "train")
     quantization = settings.quantization or None
-    loading = Loading(device or settings.device or "auto", opened_in(settings), quantization)
+    loading = Loading(
+        device=device or settings.device or "auto",
+        dtype=opened_in(settings),
+        quantization=quantization,
+    )
     if quantization == "4bit":
         _check_four_bit(loading.place())
     model = open_model(shipped(settings.base), loading)
@@ -58,10 +61,11 @@ def open_reader(
         # On some CPUs validation would pack 4-bit weights into a form that gives no gradient.
         if hasattr(layer, "support_avx512bf16_for_cpu"):
             layer.support_avx512bf16_for_cpu = False
+    prompts = settings.prompts
     return HuggingFaceGenerator(
         model,
         tokenizer=settings.tokenizer or shipped(settings.base),
-        template=replace(settings.prompts, cases=cases) if cases else settings.prompts,
+        template=prompts.model_copy(update={"cases": cases}) if cases else prompts,
         max_new_tokens=settings.max_new_tokens,
         max_input_tokens=max(1, settings.max_length - settings.max_new_tokens),
         device=loading.device,

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -210,7 +209,7 @@ def _stated(settings: GeneratorSettings, data: Instructions) -> Any:
         return stated
     named = stated or ("standard" if settings.method == "ssft" else "rule-guided")
     options = dict(named) if isinstance(named, Mapping) else {"type": named}
-    return {**options, "cases": [asdict(case) for case in data.cases]}
+    return {**options, "cases": [case.model_dump() for case in data.cases]}
 
 
 def generator_card(settings: GeneratorSettings, metrics: dict[str, Any]) -> str:

@@ -64,7 +64,7 @@ def test_fp16_trains_an_adapter_of_float16_weights_by_a_scaled_loss(base_folder:
     settings = GeneratorSettings(
         path="none", base=str(base_folder), out="none", rank=2, precision="fp16"
     )
-    base = open_model(base_folder, Loading("cpu", opened_in(settings)))
+    base = open_model(base_folder, Loading(device="cpu", dtype=opened_in(settings)))
     model = peft.get_peft_model(base, adapter_config(settings))
     seen: set[torch.dtype] = set()
     for name, module in model.named_modules():

@@ -55,7 +55,7 @@ def episode_figures(reader: HuggingFaceGenerator, *, episodes: int = 200) -> dic
             said = reader.write([episode.request for episode in made])
             told = [
                 (
-                    template.read(s, e.request) == e.answer,
+                    template.parse(s, e.request) == e.answer,
                     template.cited(s)
                     == template.cited(template.completion(e.answer, e.fact, inverse=e.inverse)),
                 )
@@ -93,7 +93,7 @@ def dataset_figures(
     count = dict.fromkeys(("exact_match", "symbolic", "same", "citation"), 0.0)
     answered = 0
     for answer, request, text in zip(answers, requests, said, strict=True):
-        given = template.read(text, request)
+        given = template.parse(text, request)
         truth = answer.query.answers
         count["exact_match"] += exact_match(given, truth)
         count["symbolic"] += exact_match(answer.text, truth)
