@@ -82,6 +82,11 @@ COMMANDS: dict[str, Command] = {
         "rulerag evaluate symbolic__symbolic --dataset runs/ruleqa-i query_set=full "
         "--out runs/symbolic",
     ),
+    "learn-merging": Command(
+        "rulerag.cli.learn_merging:learn_merging",
+        "Learn how the searches of rule-guided retrieval are merged.",
+        "rulerag learn-merging bm25-guided__symbolic --dataset runs/validation --out weights.json",
+    ),
     "ruleqa build": Command(
         "rulerag.cli.ruleqa:build",
         "Make questions, corpus, rules and judgements from a knowledge graph.",

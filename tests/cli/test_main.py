@@ -25,6 +25,7 @@ from rulerag.synthetic.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTRACT = {"demo", "mine", "rules", "index", "retrieve", "answer", "explain", "evaluate"}
+CONTRACT |= {"learn-merging"}
 GROUPS = {"ruleqa": {"build", "check", "table"}, "data": {"fetch"}}
 
 

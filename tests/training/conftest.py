@@ -8,27 +8,36 @@ import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 import torch
 
 from benchmarks.speed_generation import small_llama
-from rulerag.composition.config import Config
 from rulerag.generation.prompts.template import PromptTemplate
 from rulerag.ruleqa.builder import RuleQASettings, build
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.synthetic.world import World
 from rulerag.types import GenerationRequest, Query
+from training.common.settings import TrainingSettings
 from training.common.tiny import make_encoder, train_tokenizer
 from training.generator.settings import GeneratorSettings
 from training.retriever.settings import RetrieverSettings
 
-RETRIEVAL = Config(
-    {
-        "selector": {"type": "head", "max_rules": 2},
-        "retriever": {"type": "guided", "compose": "substitute", "retriever": {"type": "bm25"}},
-    }
-)
+RETRIEVAL: dict[str, dict[str, Any]] = {
+    "selector": {"type": "head", "max_rules": 2},
+    "retriever": {"type": "guided", "compose": "substitute", "retriever": {"type": "bm25"}},
+}
+S = TypeVar("S", bound=TrainingSettings)
+
+
+def changed(settings: S, **changes: object) -> S:
+    """Settings with some changed: each by its own name, in the section that has it."""
+    sections = settings.model_dump()
+    for name, value in changes.items():
+        owners = [s for s in sections.values() if isinstance(s, dict) and name in s]
+        (sections if name in sections else owners[0])[name] = value
+    return type(settings)(**sections)
 
 
 @pytest.fixture(autouse=True)
@@ -69,18 +78,16 @@ def settings(
     """A function from changes to settings of a short run."""
 
     def make(**changes: object) -> RetrieverSettings:
-        values: dict[str, object] = {
-            "path": str(world_folder),
-            "query": str(encoder_folder),
-            "out": str(tmp_path / "out"),
-            "learning_rate": 1e-3,
-            "batch_size": 8,
-            "max_steps": 6,
-            "every": 2,
-            "tuning_share": 0.2,
-            "device": "cpu",
-        }
-        return RetrieverSettings(**{**values, **changes})  # type: ignore[arg-type]
+        short = RetrieverSettings(
+            dataset={"path": str(world_folder)},
+            model={"query": str(encoder_folder)},
+            data={"tuning_share": 0.2},
+            training={"learning_rate": 1e-3, "batch_size": 8, "max_steps": 6},
+            validation={"every": 2},
+            out=str(tmp_path / "out"),
+            device="cpu",
+        )
+        return changed(short, **changes)
 
     return make
 
@@ -120,23 +127,24 @@ def make(world_folder: Path, base_folder: Path, tmp_path: Path) -> Callable[...,
     """A function from changes to settings of a short run of the generator."""
 
     def made(**changes: object) -> GeneratorSettings:
-        values: dict[str, object] = {
-            "path": str(world_folder),
-            "base": str(base_folder),
-            "out": str(tmp_path / "out"),
-            "retrieval": RETRIEVAL,
-            "top_k": 2,
-            "samples": 16,
-            "epochs": 4,
-            "every_epochs": 1,
-            "max_queries": 4,
-            "max_new_tokens": 12,
-            "max_length": 400,
-            "learning_rate": 1e-2,
-            "warmup_steps": 1,
-            "device": "cpu",
-        }
-        return GeneratorSettings(**{**values, **changes})  # type: ignore[arg-type]
+        short = GeneratorSettings(
+            dataset={"path": str(world_folder)},
+            model={"base": str(base_folder)},
+            lora={"rank": 8},
+            data={"samples": 16},
+            **RETRIEVAL,
+            top_k=2,
+            training={
+                "epochs": 4,
+                "max_length": 400,
+                "learning_rate": 1e-2,
+                "warmup_steps": 1,
+            },
+            validation={"every_epochs": 1, "max_queries": 4, "max_new_tokens": 12},
+            out=str(tmp_path / "out"),
+            device="cpu",
+        )
+        return changed(short, **changes)
 
     return made
 

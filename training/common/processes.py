@@ -17,12 +17,7 @@ import torch
 
 from rulerag.errors import ConfigError, MissingDependencyError, RuleRAGError
 
-__all__ = ["PRECISIONS", "Processes", "check_precision", "first_process", "own_device"]
-
 T = TypeVar("T")
-
-PRECISIONS = ("fp32", "bf16")
-"""Those of the retriever; the generator's trainer knows ``fp16`` too."""
 
 _PATIENCE = timedelta(hours=12)
 """How long a process waits for the others: the first one may have a corpus to encode."""

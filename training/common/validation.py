@@ -13,9 +13,9 @@ import torch
 from rulerag.arrays import Floats
 from rulerag.evaluation import AnswerMatcher
 from rulerag.protocols import Encoder, RuleSelector
-from rulerag.retrieval.base import Rows, scored_documents
+from rulerag.retrieval.base import Rows, scored_documents, stated_first
 from rulerag.retrieval.dense import embed_corpus
-from rulerag.retrieval.guided import RuleGuidedRetriever, stated_first
+from rulerag.retrieval.guided import RuleGuidedRetriever
 from rulerag.retrieval.symbolic import with_whole_chains
 from rulerag.types import Document, Query, ScoredDocument
 

@@ -79,7 +79,7 @@ def make_instructions(
 
     Args:
         settings: what to draw, and how documents are found.
-        dataset: with queries in ``settings.split``.
+        dataset: with queries in ``settings.dataset.split``.
         cited: keep only pairs whose answer a retrieved document holds.
 
     Raises:
@@ -91,8 +91,8 @@ def make_instructions(
     shown = _reserved(settings, trained, cited=cited)
     trained = np.setdiff1d(trained, shown)
     pairs = [(n, answer) for n in trained for answer in asked[n].answers]
-    if settings.samples and len(pairs) > settings.samples:
-        kept = np.sort(chance.permutation(len(pairs))[: settings.samples])
+    if settings.data.samples and len(pairs) > settings.data.samples:
+        kept = np.sort(chance.permutation(len(pairs))[: settings.data.samples])
         pairs = [pairs[n] for n in kept]
     needed = sorted({n for n, _ in pairs} | set(held.tolist()) | set(shown))
     found = _requests(settings, dataset, [asked[n] for n in needed])
@@ -105,7 +105,7 @@ def make_instructions(
     examples = [one for one in made if one.fact is not None] if cited else made
     if not examples:
         raise EmptyDataError(
-            f"{settings.split!r} of {dataset.name!r} leaves nothing to train on",
+            f"{settings.dataset.split!r} of {dataset.name!r} leaves nothing to train on",
             hint="take a dataset with more queries, or a smaller data.tuning_share",
         )
     solved = [(request[n], asked[n].answers[0]) for n in shown]
@@ -120,10 +120,10 @@ def _reserved(
 
     More than are shown where a case must cite: not every answer stands in a document.
     """
-    if not settings.shots:
+    if not settings.data.shots:
         return []
     order = np.random.default_rng([settings.seed, 9]).permutation(trained)
-    return [int(n) for n in order[: settings.shots * (8 if cited else 1)]]
+    return [int(n) for n in order[: settings.data.shots * (8 if cited else 1)]]
 
 
 def _cases(
@@ -139,12 +139,13 @@ def _cases(
         fact = supporting_fact(request, answer, labels)
         if fact is not None or not cited:
             found.append(Case.from_request(request, answer, fact and (fact[0], fact[1])))
-    if len(found) < settings.shots:
+    if len(found) < settings.data.shots:
         raise EmptyDataError(
-            f"{settings.split!r} has {len(found)} queries to make {settings.shots} cases of",
+            f"{settings.dataset.split!r} has {len(found)} queries to make "
+            f"{settings.data.shots} cases of",
             hint="take a dataset with more queries, or a smaller data.shots",
         )
-    return tuple(found[: settings.shots])
+    return tuple(found[: settings.data.shots])
 
 
 def tuning_queries(settings: GeneratorSettings, dataset: RuleQADataset) -> list[Query]:
@@ -157,11 +158,11 @@ def _shares(
     settings: GeneratorSettings, dataset: RuleQADataset, chance: np.random.Generator
 ) -> tuple[list[Query], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The queries of the split, and the places of those for tuning and for training."""
-    asked = [query for query in dataset.query_set(settings.split) if query.answers]
+    asked = [query for query in dataset.query_set(settings.dataset.split) if query.answers]
     order = chance.permutation(len(asked))
-    cut = max(1, round(settings.tuning_share * len(asked)))
+    cut = max(1, round(settings.data.tuning_share * len(asked)))
     # Drawn before they are put in order: the first ones would be the earliest of a dated graph.
-    held = order[:cut][: settings.max_queries or None]
+    held = order[:cut][: settings.validation.max_queries or None]
     return asked, np.sort(held), np.sort(order[cut:])
 
 

@@ -91,19 +91,19 @@ def prepare(dataset: RuleQADataset, settings: RetrieverSettings) -> TrainingData
     Raises:
         EmptyDataError: no judged query, or no query has evidence for a rule.
     """
-    split, seed, method = settings.split, settings.seed, settings.method
+    split, seed, method = settings.dataset.split, settings.seed, settings.data.method
     judged = [query for query in dataset.query_set(split) if dataset.qrels(split).get(query.id)]
     kept = np.random.default_rng([seed, 7]).permutation(len(judged))
-    size = 0 if settings.validation_split else round(settings.tuning_share * len(judged))
+    size = 0 if settings.validation.split else round(settings.data.tuning_share * len(judged))
     tuned = set(kept[:size].tolist())
-    few = set(kept[size:][: settings.num_queries or None].tolist())
+    few = set(kept[size:][: settings.data.num_queries or None].tolist())
     training = [query for n, query in enumerate(judged) if n in few]
     if not training:
         raise EmptyDataError(f"the split {split!r} of {dataset.name!r} has no query to train on")
     selector = None
     if method != "ssft":
         selector = HeadRelationSelector(
-            dataset.rules, max_rules=settings.max_rules, rank_by=settings.rank_by
+            dataset.rules, max_rules=settings.data.max_rules, rank_by=settings.data.rank_by
         )
     examples, oracle = _examples(dataset, split, training, selector, plain=method != "rgft")
     if not examples:
@@ -112,13 +112,13 @@ def prepare(dataset: RuleQADataset, settings: RetrieverSettings) -> TrainingData
             hint="raise max_rules, or train without rules: method=ssft",
         )
     tuning = [judged[n] for n in sorted(tuned)]
-    if settings.validation_split:
-        others = dataset.query_set(settings.validation_split)
+    if settings.validation.split:
+        others = dataset.query_set(settings.validation.split)
         order = np.random.default_rng([seed, 8]).permutation(len(others))
         tuning = [others[n] for n in order.tolist()]
     data = TrainingData(examples, training, oracle, tuning, selector)
-    if settings.hard_negatives:
-        return mine_hard_negatives(data, dataset, per_example=settings.hard_negatives)
+    if settings.data.hard_negatives:
+        return mine_hard_negatives(data, dataset, per_example=settings.data.hard_negatives)
     return data
 
 

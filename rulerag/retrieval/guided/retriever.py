@@ -95,7 +95,7 @@ class RuleGuidedRetriever:
             union and gives each of the k places to another pair of entities
             (:mod:`~rulerag.retrieval.guided.merging.evidence`); or ``learned``, which gives them to
             candidate answers by learned weights (:mod:`~rulerag.retrieval.guided.merging.learned`).
-        weights: those of ``merge="learned"``, or their file, as ``python -m training.merging``
+        weights: those of ``merge="learned"``, or their file, as ``rulerag learn-merging``
             writes it.
         per_rule_k: documents kept of each search; as many as the whole list has when None.
         skip_stated: leave out documents that lead only to answers which the corpus states as they
@@ -147,7 +147,7 @@ class RuleGuidedRetriever:
             raise ConfigError(
                 "learned merging and learned weights go together",
                 key="weights",
-                hint="merge: learned, weights: FILE (python -m training.merging makes it)",
+                hint="merge: learned, weights: FILE (rulerag learn-merging makes it)",
             )
         check_pool(self.pool, self.power)
         if self.merge != _RANK:

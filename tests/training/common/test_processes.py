@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import torch
 
 from rulerag.errors import ConfigError
 from rulerag.io import read_json
+from tests.training.conftest import changed
 from training.common.processes import Processes, check_precision, own_device
 from training.generator.run import train_generator
 from training.generator.settings import GeneratorSettings
@@ -101,7 +101,7 @@ def test_torchrun_trains_what_one_process_does_with_the_doubled_batch(
     train_generator(one)
     (tmp_path / "spy.py").write_text(_SPY, encoding="utf-8")
     (tmp_path / "run.yaml").write_text(
-        f"dataset: {{path: {one.path}}}\nmodel: {{base: {one.base}}}\n"
+        f"dataset: {{path: {one.dataset.path}}}\nmodel: {{base: {one.model.base}}}\n"
         "lora: {dropout: 0.0}\ndata: {samples: 16}\n"
         "selector: {type: head, max_rules: 2}\n"
         "retriever: {type: guided, compose: substitute, retriever: {type: bm25}}\n"
@@ -135,7 +135,7 @@ def test_two_processes_train_every_weight_and_save_memory(
     changes: dict[str, object], short: Make, tmp_path: Path, two_processes: Two
 ) -> None:
     one = short(batch_size=8, out=str(tmp_path / "one"), learning_rate=1e-3, **changes)
-    both = dataclasses.replace(one, batch_size=4, out=str(tmp_path / "two"))
+    both = changed(one, batch_size=4, out=str(tmp_path / "two"))
     assert two_processes(lambda: train_generator(both)) == [0, 0]
     train_generator(one)
     alike(tmp_path / "one", tmp_path / "two")

@@ -65,7 +65,7 @@ class PooledRetriever:
         retriever: the retriever to wrap; it must answer in rows.
         pool: documents looked at.
         power: how fast evidence falls with the fraction of the best score.
-        weights: of learned merging, or their file, as ``python -m training.merging`` writes it.
+        weights: of learned merging, or their file, as ``rulerag learn-merging`` writes it.
 
     Raises:
         ConfigError: an option is out of range, or the retriever cannot answer in rows.

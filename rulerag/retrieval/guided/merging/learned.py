@@ -3,7 +3,7 @@
 Lists of several rules compete for k places, and what a reader needs of them is the answer. So the
 places go to candidate answers: what the documents tell of each is weighed and summed, and the k
 best candidates give one document each. How much a hit tells (its rule's confidence, its share of
-the search's best score, its rank, ...) is learned by :mod:`training.merging`.
+the search's best score, its rank, ...) is learned by :mod:`rulerag.assembly.merging_weights`.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class MergeWeights:
             raise ConfigError(
                 f"{path} holds no merge weights",
                 key="weights",
-                hint="python -m training.merging writes such a file",
+                hint="rulerag learn-merging writes such a file",
             )
         return cls(weights, told.get("about") or {})
 
