@@ -12,8 +12,6 @@ from rulerag.io import fingerprint_object
 from rulerag.kg.grounding import Statements
 from rulerag.types import Candidate, Completion, Document, GenerationRequest, GroundedAtom
 
-__all__ = ["CandidateReader", "answers_by_relation"]
-
 Counts = Mapping[str, Mapping[str, int]]
 
 

@@ -18,8 +18,6 @@ from rulerag.protocols import Generator
 from rulerag.text import exact_match
 from rulerag.types import Candidate, Completion, GenerationRequest
 
-__all__ = ["HybridReader", "Scorer", "cited_fact"]
-
 WEIGHTS = tuple(round(0.05 * n, 2) for n in range(21))
 """The weights of the model that tuning tries: 0, 0.05 … 1."""
 

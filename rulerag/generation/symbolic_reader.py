@@ -13,8 +13,6 @@ from rulerag.kg.grounding import EvidenceModel, FactIndex, Statements, evidence_
 from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.types import Candidate, Completion, Fact, GenerationRequest, GroundedAtom
 
-__all__ = ["SymbolicReader"]
-
 
 class _Support:
     """What speaks for one candidate answer."""

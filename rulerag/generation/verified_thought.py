@@ -23,8 +23,6 @@ from rulerag.protocols import Retriever, SamplingGenerator
 from rulerag.text import normalize_answer
 from rulerag.types import Candidate, Completion, GenerationRequest, Query
 
-__all__ = ["ChainOfKnowledge", "VerifyAndEdit", "answer_prompt", "sentences", "think_prompt"]
-
 # A full stop that ends a sentence: not one after an initial, as in J. R.
 _END = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)\s+")
 

@@ -14,19 +14,6 @@ from typing import Any, TypeVar
 
 from rulerag.errors import ConfigError, RuleRAGError
 
-__all__ = [
-    "AHEAD",
-    "Initializer",
-    "chunks_of",
-    "in_order",
-    "initialize",
-    "name_item",
-    "results",
-    "run_chunk",
-    "short",
-    "start_worker",
-]
-
 T = TypeVar("T")
 
 Initializer = Callable[..., object]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import faulthandler
 import importlib
 import multiprocessing
 import os
 import socket
+import sys
+import time
+import traceback
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -149,10 +154,14 @@ def make(world_folder: Path, base_folder: Path, tmp_path: Path) -> Callable[...,
     return made
 
 
+SECONDS = 120
+"""How long processes that wait for each other may take; they are killed then."""
+
+
 @pytest.fixture
-def two_processes() -> Callable[[Callable[[], object]], list[int | None]]:
-    """A function that runs another one in two processes, as a launcher would, and tells how each
-    ended."""
+def two_processes(tmp_path: Path) -> Callable[[Callable[[], object]], list[int | None]]:
+    """A function that runs another one in two processes, as a launcher would, and says how each
+    ended; a test whose processes hang fails with what they wrote, and where they stood."""
     importlib.import_module("accelerate")  # once, before the fork
 
     def run(work: Callable[[], object]) -> list[int | None]:
@@ -160,19 +169,30 @@ def two_processes() -> Callable[[Callable[[], object]], list[int | None]]:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         fork = multiprocessing.get_context("fork")
-        pair = [fork.Process(target=_one_of_two, args=(rank, port, work)) for rank in range(2)]
+        outputs = [tmp_path / f"rank-{rank}.txt" for rank in range(2)]
+        pair = [
+            fork.Process(target=_one_of_two, args=(rank, port, work, output))
+            for rank, output in enumerate(outputs)
+        ]
+        end = time.monotonic() + SECONDS
         for process in pair:
             process.start()
         for process in pair:
-            process.join(timeout=180)
-            process.kill()  # no trace of a process that hangs
+            process.join(timeout=max(0.0, end - time.monotonic()))
+        hang = [process.is_alive() for process in pair]
+        for process in pair:
+            process.kill()
             process.join()
+        written = "\n".join(output.read_text(errors="replace") for output in outputs)
+        if any(hang):
+            pytest.fail(f"still alive after {SECONDS} seconds, by rank: {hang}\n{written}")
+        sys.stderr.write(written)
         return [process.exitcode for process in pair]
 
     return run
 
 
-def _one_of_two(rank: int, port: int, work: Callable[[], object]) -> None:
+def _one_of_two(rank: int, port: int, work: Callable[[], object], output: Path) -> None:
     """What ``accelerate launch`` and ``torchrun`` set up, in a fork: nothing is imported again."""
     os.environ.update(
         MASTER_ADDR="127.0.0.1",
@@ -187,4 +207,12 @@ def _one_of_two(rank: int, port: int, work: Callable[[], object]) -> None:
     # What earlier tests of this process told accelerate (one process) would be inherited.
     state = importlib.import_module("accelerate.state")
     state.AcceleratorState._reset_state(reset_partial_state=True)
-    work()
+    with open(output, "w", buffering=1) as file, redirect_stdout(file), redirect_stderr(file):
+        for stream in (1, 2):
+            os.dup2(file.fileno(), stream)
+        faulthandler.dump_traceback_later(SECONDS - 5, file=file)
+        try:
+            work()
+        except BaseException:
+            traceback.print_exc()
+            raise

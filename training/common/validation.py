@@ -22,7 +22,6 @@ from rulerag.types import Document, Query, ScoredDocument
 if TYPE_CHECKING:
     from rulerag.retrieval.dense.encoders import SentenceEncoder
 
-__all__ = ["CorpusMatrix", "MatrixRetriever", "answer_recall"]
 
 Places = npt.NDArray[np.int64]
 _BLOCK = 2**25

@@ -22,14 +22,6 @@ from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Completion, GenerationRequest, Query
 from training.generator.settings import GeneratorSettings
 
-__all__ = [
-    "Instruction",
-    "Instructions",
-    "make_instructions",
-    "supporting_fact",
-    "tuning_queries",
-]
-
 
 @dataclass(frozen=True)
 class Instruction:

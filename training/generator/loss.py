@@ -13,8 +13,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["LeftPadded", "answer_loss"]
-
 IGNORED = -100
 """The label of a token that carries no loss."""
 

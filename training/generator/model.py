@@ -16,8 +16,6 @@ from training.generator.data import Instruction
 from training.generator.loss import IGNORED
 from training.generator.settings import GeneratorSettings
 
-__all__ = ["adapter_config", "open_reader", "opened_in", "restore_start", "tokenized"]
-
 _DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 

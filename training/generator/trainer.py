@@ -24,8 +24,6 @@ from training.generator.loss import LeftPadded, answer_loss
 from training.generator.model import adapter_config
 from training.generator.settings import GeneratorSettings
 
-__all__ = ["Validation", "last_checkpoint", "make_trainer", "trainer_arguments"]
-
 _COMPLETE = "complete"  # written last: a checkpoint without it was cut off
 _METRICS = ("exact_match", "token_f1")
 

@@ -21,14 +21,6 @@ from rulerag.rules import Rule
 from rulerag.types import Document, Query
 from training.retriever.settings import RetrieverSettings
 
-__all__ = [
-    "Example",
-    "TrainingData",
-    "mine_hard_negatives",
-    "prepare",
-    "with_latest_statements",
-]
-
 Rows = npt.NDArray[np.int64]
 _NONE: Rows = np.empty(0, dtype=np.int64)
 _BRIDGES = 3

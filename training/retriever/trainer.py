@@ -24,8 +24,6 @@ from training.common.validation import CorpusMatrix, answer_recall
 from training.retriever.data import Example, TrainingData
 from training.retriever.settings import RetrieverSettings
 
-__all__ = ["RetrieverTrainer"]
-
 Rows = npt.NDArray[np.int64]
 
 

@@ -15,14 +15,6 @@ from typing import Any
 from rulerag.errors import GenerationError
 from rulerag.io import fingerprint_object, remembered_fingerprint
 
-__all__ = [
-    "Weights",
-    "adapter_identity",
-    "folder_identity",
-    "model_identity",
-    "tokenizer_identity",
-]
-
 _READ = frozenset({"config.json", "generation_config.json", "adapter_config.json"})
 _WEIGHTS = (".safetensors", ".safetensors.index.json")
 _OLD_WEIGHTS = ("pytorch_model", "adapter_model")  # .bin, read where there is no safetensors

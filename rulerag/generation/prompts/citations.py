@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from rulerag.types import Fact
 
-__all__ = ["Citation", "citation_of"]
-
 
 class Citation(NamedTuple):
     """A fact in words, seen from the end that is not the answer.

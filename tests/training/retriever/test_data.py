@@ -133,11 +133,11 @@ def test_a_tenth_is_kept_by_seed(world_dataset: RuleQADataset) -> None:
 
 
 def test_other_queries_may_be_tuned_on(world_dataset: RuleQADataset) -> None:
-    data = prepare(world_dataset, validation_split="f_g")
+    data = prepare(world_dataset, validation={"split": "f_g"})
     assert {q.id for q in data.tuning} == {q.id for q in world_dataset.query_set("f_g")}
     assert len(data.queries) == len(world_dataset.qrels("f_r")), "none of F_R is held back"
-    assert data.tuning == prepare(world_dataset, validation_split="f_g").tuning
-    assert data.tuning != prepare(world_dataset, validation_split="f_g", seed=1).tuning
+    assert data.tuning == prepare(world_dataset, validation={"split": "f_g"}).tuning
+    assert data.tuning != prepare(world_dataset, validation={"split": "f_g"}, seed=1).tuning
 
 
 def test_the_latest_statement_is_judged_for_those_it_repeats() -> None:

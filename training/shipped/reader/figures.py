@@ -23,8 +23,6 @@ from rulerag.types import Document, GenerationRequest
 from training.shipped.reader.episodes import Stage, make_episode
 from training.shipped.reader.names import NameSource, Random
 
-__all__ = ["HELD_OUT", "dataset_figures", "episode_figures", "figures", "main"]
-
 HELD_OUT = 10_000
 """Worlds from this seed on are never trained on; nor are episodes of ``held-out``."""
 

@@ -17,8 +17,6 @@ from rulerag.generation.huggingface.decoding.batches import (
 from rulerag.generation.huggingface.decoding.packed_model import PackedModel, Pass, Rows
 from rulerag.generation.huggingface.decoding.prefix_tree import Node, Trie, path
 
-__all__ = ["PackedDecoder"]
-
 # The most tokens of one pass: more would leave the processor's cache.
 _CHUNK = 2048
 

@@ -22,8 +22,6 @@ import numpy as np
 from rulerag.generation.huggingface.decoding.batches import Tokens
 from rulerag.generation.huggingface.decoding.prefix_tree import Node
 
-__all__ = ["Block", "PackedModel", "Pass", "Rows"]
-
 # Blocks grow to this many tokens before a new one is begun.
 _BLOCK = 256
 _NAME = "rulerag_packed"
