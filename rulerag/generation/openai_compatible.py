@@ -1,4 +1,4 @@
-"""A reader behind any OpenAI-compatible endpoint: OpenAI, vLLM, Ollama, llama.cpp, transformers.
+"""A generator behind any OpenAI-compatible endpoint: OpenAI, vLLM, Ollama, llama.cpp, transformers.
 
 The openai client makes the calls and tries failed ones again. A completion that is empty, null,
 cut or refused says nothing about the evidence in its prompt: each is an error of its own kind, so
@@ -419,11 +419,11 @@ class OpenAICompatibleGenerator:
 
     def _score(self, answer: Any) -> float | None:
         """The sum of the tokens' log-probabilities, where the endpoint gives them."""
-        given = _at(answer, "choices", 0, "logprobs")
+        found = _at(answer, "choices", 0, "logprobs")
         if self.settings.api == "chat":
-            values = [_at(token, "logprob") for token in _at(given, "content") or ()]
+            values = [_at(token, "logprob") for token in _at(found, "content") or ()]
         else:
-            values = list(_at(given, "token_logprobs") or ())
+            values = list(_at(found, "token_logprobs") or ())
         numbers = [value for value in values if isinstance(value, int | float)]
         return float(sum(numbers)) if numbers else None
 

@@ -1,4 +1,4 @@
-"""The model that is fine-tuned: opened, quantized where asked, with its tokens of every example."""
+"""The model that is fine-tuned: opened, perhaps quantized, with its tokens of every example."""
 
 from __future__ import annotations
 

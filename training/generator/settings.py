@@ -120,7 +120,7 @@ class ValidationSection(Section):
     Args:
         every_epochs: epochs between two validations, which are checkpoints too.
         parts: validate after each of so many equal parts of the run instead; 0 for by epochs.
-        max_queries: tuning queries asked at most; 0 for all.
+        max_queries: tuning queries used at most; 0 for all.
         max_new_tokens: how long a validation answer may get.
     """
 

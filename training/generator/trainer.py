@@ -34,7 +34,7 @@ class Validation:
     Args:
         reader: how prompts are made and answers are read; its settings, not its weights, count.
         settings: of the run.
-        requests: what is asked.
+        requests: of the tuning queries.
         processes: which share the requests; one by default.
     """
 

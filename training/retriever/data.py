@@ -73,7 +73,7 @@ def prepare(dataset: RuleQADataset, settings: RetrieverSettings) -> TrainingData
 
     A rule with several body atoms is searched hop by hop when it guides retrieval
     (:mod:`rulerag.retrieval.guided.chains`), and makes one example for each of these searches: the
-    first atom asked about the query's subject, the next about an entity in between that lies on a
+    first atom searched for the query's subject, the next about an entity in between that lies on a
     proof.
 
     Args:
@@ -135,8 +135,8 @@ def _examples(
         answers = frozenset(query.answers)
         evidence = [(row, dataset.corpus[row]) for row in rows.tolist()]
         for rule in rules:
-            told = [pair for pair in evidence if _states(pair[1], query, rule, answers, labels)]
-            for text, fits in _asked(query, rule, told, answers, labels):
+            stating = [pair for pair in evidence if _states(pair[1], query, rule, answers, labels)]
+            for text, fits in _asked(query, rule, stating, answers, labels):
                 positives = np.array(fits, dtype=np.int64)
                 examples.append(Example(text, number, positives, _NONE))
     return examples, oracle

@@ -99,7 +99,7 @@ class ValidationSection(Section):
         every: steps between two validations, which are checkpoints too; 0 for once an epoch.
         metric: what chooses the best checkpoint.
         top_k: documents of a search.
-        max_queries: tuning queries asked at most; 0 for all.
+        max_queries: tuning queries used at most; 0 for all.
     """
 
     split: str = ""

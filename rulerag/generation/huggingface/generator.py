@@ -1,4 +1,4 @@
-"""A reader on any causal language model of transformers, batched, with shared beginnings."""
+"""A generator on any causal language model of transformers, batched, with shared beginnings."""
 
 from __future__ import annotations
 
@@ -305,13 +305,13 @@ class HuggingFaceGenerator:
         facts: Sequence[Citation | tuple[str, str] | None] | None = None,
         literal: bool = False,
     ) -> npt.NDArray[np.float64]:
-        """The log-probability that the model writes a given answer to a request, and ends there.
+        """The log-probability that the model writes an answer to a request, and ends there.
 
         What attribution by log-probability and hybrid reading need. Prompts that begin alike, and
         different answers to one prompt, share the work on what they have in common.
 
         Args:
-            requests: what is asked.
+            requests: what is read.
             answers: one answer for each request, in words.
             facts: for citing templates, subject and relation of the supporting fact.
             literal: the answers are the text behind the prompt, not what the template makes of
@@ -327,9 +327,9 @@ class HuggingFaceGenerator:
         if len(requests) != len(answers):
             raise failure(f"{len(answers)} answers for {len(requests)} requests")
         sequences, starts = [], []
-        given = facts if facts is not None else [None] * len(requests)
+        cited = facts if facts is not None else [None] * len(requests)
         encoded = self.encode(requests)
-        for (prompt, tokens), answer, fact in zip(encoded, answers, given, strict=True):
+        for (prompt, tokens), answer, fact in zip(encoded, answers, cited, strict=True):
             text = answer if literal else self.template.completion(answer, fact)
             end = self.encode_completion(prompt.text, text)
             sequences.append(np.concatenate([tokens, end]))

@@ -4,8 +4,8 @@ A small model pays for every token and every step of thought. So ``@`` stands fo
 subject wherever a line begins or ends with it (entity markers, as in Hermann et al.,
 arXiv:1506.03340), and each guiding rule is shown as the words that a supporting document holds:
 ``>`` before words that the answer follows, ``<`` before words that the answer precedes. Without
-rules the asked relation itself is the pattern. Dates are left out: documents come in order of
-merit, from before the question. The completion is the document that a pattern was found in, with a
+rules the relation of the question itself is the pattern. Dates are left out: documents come best
+first, from before the question. The completion is the document that a pattern was found in, with a
 bar between pattern and answer::
 
     > @ Make a visit
@@ -134,7 +134,7 @@ def _undated(text: str) -> str:
 
 
 def _patterns(request: GenerationRequest) -> list[str]:
-    """What to look for: the rules from the question's subject, else the asked relation.
+    """What to look for: the rules from the question's subject, else the relation of the question.
 
     A question whose subject or relation is not known is shown in its own words.
     """

@@ -115,7 +115,7 @@ class PromptTemplate(Settings):  # type: ignore[metaclass]
 
     @classmethod
     def few_shot(cls, cases: Sequence[Case] = CASES, **changes: Any) -> PromptTemplate:
-        """Solved cases before the query (Table 10); three invented ones unless others are given.
+        """Solved cases before the query (Table 10); three invented ones by default.
 
         Cases of the data at hand, from its fine-tuning examples, teach its form better.
         """
@@ -123,7 +123,7 @@ class PromptTemplate(Settings):  # type: ignore[metaclass]
 
     @classmethod
     def citation(cls, **changes: Any) -> PromptTemplate:
-        """For readers that cite the supporting fact before they answer."""
+        """For generators that cite the supporting fact before they answer."""
         return cls(**{"target": "citation", **changes})
 
     @classmethod
@@ -242,7 +242,7 @@ class PromptTemplate(Settings):  # type: ignore[metaclass]
                 subject; needed where the target is a citation.
 
         Raises:
-            ConfigError: the target is a citation and no fact is given.
+            ConfigError: the target is a citation and there is no fact.
         """
         if self.target == "citation":
             if fact is None:

@@ -43,7 +43,7 @@ class PackedDecoder:
         Args:
             prompts: token ids, at least one each.
             limits: how much is computed at once.
-            done: told how many prompts were finished.
+            done: called with the number of prompts that were finished.
 
         Raises:
             GenerationError: the model's scores are not numbers.
