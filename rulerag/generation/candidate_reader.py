@@ -30,8 +30,8 @@ class CandidateReader:
 
     The candidate of a document is the entity in it, other than the query's subject, that the
     corpus has most often as an object of the question's relation; of equal ones the first. The
-    document at rank p (from 1) gives its candidate ``1 / p ** rank_discount``; the candidate with most
-    wins, of equal ones the one that comes first. This is how
+    document at rank p (from 1) gives its candidate ``1 / p ** rank_discount``; the candidate with
+    most wins, of equal ones the one that comes first. This is how
     :class:`~rulerag.retrieval.guided.merging.LearnedMerger` sees documents, whose lists it reads
     best. It abstains, with an empty answer, where no document names another entity.
 
