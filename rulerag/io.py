@@ -83,17 +83,20 @@ def fingerprint_file(path: str | Path) -> str:
     return digest.hexdigest()
 
 
-# A file that changed this recently may change again within the same tick of the clock.
-_SETTLED_SECONDS = 2.0
 _WORTH_REMEMBERING = 16 << 20
 
 
-def remembered_fingerprint(path: str | Path) -> str:
+def remembered_fingerprint(path: str | Path, *, settled: float = 2.0) -> str:
     """The SHA-256 of a file's bytes, in full, read once for each state of a large file.
 
     Files over 16 MiB are remembered under the user's cache folder by path, device, inode, size and
     both times of change (a copy that sets the time of modification cannot set that of the inode).
     Where the cache folder cannot be written the file is read every time.
+
+    Args:
+        path: the file.
+        settled: seconds for which it must have stayed the same to be remembered: it may change
+            again within the same tick of the clock.
 
     Raises:
         DataError: the file cannot be read.
@@ -110,7 +113,7 @@ def remembered_fingerprint(path: str | Path) -> str:
     if len(known) == 64:
         return known
     found = fingerprint_file(source)
-    if _state(source) == before and time.time() - max(before[4:]) / 1e9 > _SETTLED_SECONDS:
+    if _state(source) == before and time.time() - max(before[4:]) / 1e9 > settled:
         with suppress(OutputError):
             write_text(note, found)
     return found

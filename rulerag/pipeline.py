@@ -111,7 +111,7 @@ class RuleRAGPipeline:
         """Answer queries in order.
 
         Args:
-            queries: what is asked.
+            queries: the questions.
             retrieved: documents from a saved run, one list a query, to start at the generator.
 
         Raises:

@@ -109,7 +109,7 @@ class Arrival(NamedTuple):
     Args:
         place: of its request in the batch, from 0.
         completion: the answer.
-        system: which build of the model gave it, as an endpoint tells; empty where none is told.
+        system: which build of the model gave it, as an endpoint says; empty where it does not.
     """
 
     place: int

@@ -4,6 +4,7 @@ import sys
 from importlib.abc import MetaPathFinder
 
 _MOVED = {
+    "training.merging": "rulerag.assembly.merging_weights, its command rulerag learn-merging",
     "training.nano_encoder": "training.shipped.encoder",
     "training.nano_llama": "training.shipped.reader",
     "training.nano_llama_figures": "training.shipped.reader.figures",

@@ -221,7 +221,10 @@ class ContextCite:
             self._tokenizer,
             partitioner.context,
             "",
-            generate_kwargs={"max_new_tokens": self._reader.max_new_tokens, "do_sample": False},
+            generate_kwargs={
+                "max_new_tokens": self._reader.settings.max_new_tokens,
+                "do_sample": False,
+            },
             num_ablations=calls,
             batch_size=batch_size,
             prompt_template="{context}",

@@ -58,10 +58,10 @@ class _OneByOne:
                 prompt,
                 attention_mask=torch.ones_like(prompt),
                 do_sample=False,
-                max_new_tokens=reader.max_new_tokens,
+                max_new_tokens=reader.settings.max_new_tokens,
             )
         text = reader.tokenizer.decode(output[0, prompt.shape[1] :], skip_special_tokens=True)
-        return reader.template.read(text, request)
+        return reader.template.parse(text, request)
 
 
 def requests(

@@ -211,7 +211,7 @@ def measure(
     answers = [completion.text for completion in reader.generate(asked)]
     ended = time.process_time()
     expected = [
-        template.read(tokenizer.decode(tokens, skip_special_tokens=True), asked[n])
+        template.parse(tokenizer.decode(tokens, skip_special_tokens=True), asked[n])
         for n, tokens in zip(chosen, written, strict=True)
     ]
     check_equal([answers[n] for n in chosen], expected)

@@ -54,9 +54,12 @@ def measure_training_step(
     import torch
 
     with tempfile.TemporaryDirectory() as folder:
-        settings = RetrieverSettings(
-            path="", query="", out=folder, batch_size=batch_size, epochs=1000, device="cpu"
-        )
+        values = {
+            "dataset": {"path": ""},
+            "model": {"query": ""},
+            "training": {"batch_size": batch_size, "epochs": 1000},
+        }
+        settings = RetrieverSettings(**values, out=folder, device="cpu")
         trainer = RetrieverTrainer(
             settings,
             dataset,

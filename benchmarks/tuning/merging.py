@@ -37,7 +37,7 @@ def learn(plan: Plan, benchmark: str, name: str) -> MergeWeights:
     Raises:
         DataError: there is no validation variant.
     """
-    from training.merging import learn_weights
+    from rulerag.assembly import learn_merge_weights
 
     bench, one = plan.bench(benchmark), row(f"{name}-learned")
     folder = plan.datasets / f"{benchmark}-validation"
@@ -51,7 +51,7 @@ def learn(plan: Plan, benchmark: str, name: str) -> MergeWeights:
     if one.training:
         train(bench, one.training, 0)
     config = row_config(bench, one, 0, [f"dataset.path={folder}"])
-    return learn_weights(config, RuleQADataset.load(folder), max_queries=plan.sample)
+    return learn_merge_weights(config, RuleQADataset.load(folder), max_queries=plan.sample)
 
 
 def _main(arguments: argparse.Namespace) -> None:

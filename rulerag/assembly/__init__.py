@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         open_dataset,
     )
     from rulerag.assembly.demo import run_demo
+    from rulerag.assembly.merging_weights import learn_merge_weights
     from rulerag.assembly.presets import CONFIGS, experiment, fragments, method, preset
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Options",
     "experiment",
     "fragments",
+    "learn_merge_weights",
     "make_generator",
     "make_miner",
     "make_pipeline",

@@ -87,6 +87,11 @@ COMMANDS: dict[str, Command] = {
         "Filtered MRR and Hits@1, 3 and 10 of a rule bank, both directions of every test fact.",
         "rulerag link-prediction ../shared/data/icews14_forecasting --miner tlogic --out links",
     ),
+    "learn-merging": Command(
+        "rulerag.cli.learn_merging:learn_merging",
+        "Learn how the searches of rule-guided retrieval are merged.",
+        "rulerag learn-merging bm25-guided__symbolic --dataset runs/validation --out weights.json",
+    ),
     "ruleqa build": Command(
         "rulerag.cli.ruleqa:build",
         "Make questions, corpus, rules and judgements from a knowledge graph.",

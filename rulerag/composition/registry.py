@@ -381,8 +381,9 @@ def _group(annotation: Any, scope: Mapping[str, Any]) -> type[Settings] | None:
     """The settings model that a parameter takes; None where it takes something else."""
     from rulerag.composition.settings import Settings
 
-    kinds = [kind for kind in _alternatives(annotation, scope) if isinstance(kind, type)]
-    return next((kind for kind in kinds if issubclass(kind, Settings)), None)
+    kinds = [k for k in _alternatives(annotation, scope) if k not in (None, type(None))]
+    alone = kinds[0] if len(kinds) == 1 else None
+    return alone if isinstance(alone, type) and issubclass(alone, Settings) else None
 
 
 def _setting(annotation: Any, scope: Mapping[str, Any]) -> Any:

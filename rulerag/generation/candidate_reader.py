@@ -1,4 +1,4 @@
-"""A reader without a model: takes each document's likeliest entity, and the best-placed one."""
+"""A generator without a model: takes each document's likeliest entity, and the best-placed one."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
 from rulerag.kg.grounding import Statements
 from rulerag.types import Candidate, Completion, Document, GenerationRequest, GroundedAtom
-
-__all__ = ["CandidateReader", "answers_by_relation"]
 
 Counts = Mapping[str, Mapping[str, int]]
 
@@ -31,9 +29,9 @@ class CandidateReader:
     """Answers with entities of the documents, as far as the order of the documents is trusted.
 
     The candidate of a document is the entity in it, other than the query's subject, that the
-    corpus has most often as an object of the asked relation; of equal ones the first. A document
-    at place p (from 1) gives its candidate ``1 / p ** rank_discount``; the candidate with most
-    wins, of equal ones the one that comes first. This is how
+    corpus has most often as an object of the question's relation; of equal ones the first. The
+    document at rank p (from 1) gives its candidate ``1 / p ** rank_discount``; the candidate with
+    most wins, of equal ones the one that comes first. This is how
     :class:`~rulerag.retrieval.guided.merging.LearnedMerger` sees documents, whose lists it reads
     best. It abstains, with an empty answer, where no document names another entity.
 

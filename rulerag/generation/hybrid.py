@@ -1,4 +1,4 @@
-"""A reader that joins two: the symbolic reader's candidates, weighed by a language model too."""
+"""A generator that joins two: the symbolic one's candidates, weighed by a language model too."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from rulerag.io import fingerprint_object
 from rulerag.protocols import Generator
 from rulerag.text import exact_match
 from rulerag.types import Candidate, Completion, GenerationRequest
-
-__all__ = ["HybridReader", "Scorer", "cited_fact"]
 
 WEIGHTS = tuple(round(0.05 * n, 2) for n in range(21))
 """The weights of the model that tuning tries: 0, 0.05 … 1."""
@@ -56,11 +54,11 @@ class _Weighed(NamedTuple):
     shared={"labels": "all_labels"},
 )
 class HybridReader:
-    """Ranks the symbolic reader's candidates by both readers.
+    """Ranks the symbolic generator's candidates by both generators.
 
     A candidate's score is ``(1 - weight) * log p_symbolic + weight * log p_model``, where each
-    reader's scores are first made a distribution over the candidates. What documents state comes
-    before what only rules lead to, here too, but in predictions. Where the symbolic reader
+    generator's scores are first made a distribution over the candidates. What documents state comes
+    before what only rules lead to, here too, but in predictions. Where the symbolic generator
     abstains, the model answers alone.
 
     Args:
@@ -88,17 +86,17 @@ class HybridReader:
 
     @property
     def fingerprint(self) -> str:
-        """Names both readers and how they are joined."""
+        """Names both generators and how they are joined."""
         parts = [self.symbolic.fingerprint, self.model.fingerprint, self.weight]
         # True: that the model answers where there is no candidate was an option once.
         return fingerprint_object(["hybrid", *parts, True, self._names])
 
     @cached_property
     def _names(self) -> str:
-        """A name for the labels, which only models that cite are told."""
+        """A name for the labels, which only models that cite see."""
         cites = self.model.template.target == "citation"
-        told = {kind: dict(names) for kind, names in self.labels.items()} if cites else {}
-        return fingerprint_object(told)
+        shown = {kind: dict(names) for kind, names in self.labels.items()} if cites else {}
+        return fingerprint_object(shown)
 
     @property
     def prompts(self) -> Any:

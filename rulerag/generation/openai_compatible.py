@@ -1,4 +1,4 @@
-"""A reader behind any OpenAI-compatible endpoint: OpenAI, vLLM, Ollama, llama.cpp, transformers.
+"""A generator behind any OpenAI-compatible endpoint: OpenAI, vLLM, Ollama, llama.cpp, transformers.
 
 The openai client makes the calls and tries failed ones again. A completion that is empty, null,
 cut or refused says nothing about the evidence in its prompt: each is an error of its own kind, so
@@ -18,7 +18,9 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
-from rulerag.composition import register
+import pydantic
+
+from rulerag.composition import Settings, register
 from rulerag.errors import (
     ConfigError,
     CutCompletionError,
@@ -31,8 +33,6 @@ from rulerag.generation.prompts import Prompt, PromptTemplate
 from rulerag.io import fingerprint_object
 from rulerag.protocols import Arrival
 from rulerag.types import Completion, GenerationRequest
-
-__all__ = ["OpenAICompatibleGenerator", "Usage"]
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -68,6 +68,35 @@ class Usage:
     completion_tokens: int = 0
 
 
+class EndpointSettings(Settings):  # type: ignore[metaclass]
+    """How an endpoint is called and what it may write.
+
+    Args:
+        api_key_env: the environment variable that holds the key.
+        api: ``chat`` (``/chat/completions``) or ``completions`` (``/completions``, for models
+            without a chat template).
+        max_new_tokens: how long an answer may get.
+        max_prompt_tokens: pack documents under this many tokens, each of three characters; None
+            for no limit.
+        concurrency: the most calls at a time.
+        timeout: seconds that the endpoint may be silent.
+        max_retries: how often one call is tried again.
+        log_probability: request token log-probabilities; their sum is the completion's score.
+        options: further keys of the body; None as a value leaves a key out, as in
+            ``{"max_tokens": None, "max_completion_tokens": 32}``.
+    """
+
+    api_key_env: str = "OPENAI_API_KEY"
+    api: Literal["chat", "completions"] = "chat"
+    max_new_tokens: int = pydantic.Field(default=32, ge=1)
+    max_prompt_tokens: int | None = None
+    concurrency: int = pydantic.Field(default=8, ge=1)
+    timeout: float = pydantic.Field(default=60.0, gt=0)
+    max_retries: int = pydantic.Field(default=4, ge=0)
+    log_probability: bool = False
+    options: Mapping[str, Any] = {}
+
+
 @register("generator", "openai")
 class OpenAICompatibleGenerator:
     """Answers through an HTTP endpoint that speaks OpenAI's language.
@@ -82,23 +111,13 @@ class OpenAICompatibleGenerator:
         base_url: the address, for example ``http://localhost:8000/v1``.
         model: the model's name at the endpoint.
         api_key: the key; by default the value of the variable ``api_key_env``, or none.
-        api_key_env: the environment variable that holds the key.
-        api: ``chat`` (``/chat/completions``) or ``completions`` (``/completions``, for models
-            without a chat template).
         template: the prompts (see :meth:`~rulerag.generation.prompts.PromptTemplate.of`).
-        max_new_tokens: how long an answer may get.
-        max_prompt_tokens: pack documents under this many tokens, each of three characters; None
-            for no limit.
-        concurrency: the most calls at a time.
-        timeout: seconds that the endpoint may be silent.
-        max_retries: how often one call is tried again.
-        log_probability: request token log-probabilities; their sum is the completion's score.
-        options: further keys of the body; None as a value leaves a key out, as in
-            ``{"max_tokens": None, "max_completion_tokens": 32}``.
         progress: show a progress bar.
+        settings: how it is called (:class:`EndpointSettings`).
+        changes: settings one by one, which overrule.
 
     Raises:
-        ConfigError: a wrong address, key, api or number.
+        ConfigError: a wrong address, key or setting.
         MissingDependencyError: the openai package is not installed.
     """
 
@@ -108,44 +127,25 @@ class OpenAICompatibleGenerator:
         model: str,
         *,
         api_key: str | None = None,
-        api_key_env: str = "OPENAI_API_KEY",
-        api: Literal["chat", "completions"] = "chat",
         template: PromptTemplate | str | Mapping[str, Any] | None = None,
-        max_new_tokens: int = 32,
-        max_prompt_tokens: int | None = None,
-        concurrency: int = 8,
-        timeout: float = 60.0,
-        max_retries: int = 4,
-        log_probability: bool = False,
-        options: Mapping[str, Any] | None = None,
         progress: bool = False,
+        settings: EndpointSettings | None = None,
+        **changes: Any,
     ) -> None:
-        if api not in _PATHS:
-            raise ConfigError(f"no such api: {api!r}", key="api", hint="'chat' or 'completions'")
-        for key, value, least in (
-            ("concurrency", concurrency, 1),
-            ("max_new_tokens", max_new_tokens, 1),
-            ("max_retries", max_retries, 0),
-        ):
-            if value < least:
-                raise ConfigError(f"{value} is below {least}", key=key)
-        if timeout <= 0:
-            raise ConfigError(f"{timeout} is not above 0", key="timeout")
-        self.model, self.api = model, api
+        self.settings = EndpointSettings.joined(settings, changes)
+        self.model, self.progress = model, progress
         self.template = PromptTemplate.of(template)
-        self.max_new_tokens, self.max_prompt_tokens = max_new_tokens, max_prompt_tokens
-        self.concurrency, self.progress, self.timeout = concurrency, progress, timeout
-        self.log_probability, self.options = log_probability, dict(options or {})
-        self._key = (api_key if api_key is not None else os.environ.get(api_key_env, "")).strip()
+        stated = os.environ.get(self.settings.api_key_env, "") if api_key is None else api_key
+        self._key = stated.strip()
         if not (self._key.isascii() and self._key.isprintable()):
             raise ConfigError("the API key holds characters that cannot be sent", key="api_key")
         self.address = _public_address(base_url)
         self._counts: Counter[str] = Counter()
         self._system = ""
         self._lock = threading.Lock()
-        self._client = self._open(base_url, max_retries)
+        self._client = self._open(base_url)
 
-    def _open(self, base_url: str, max_retries: int) -> Any:
+    def _open(self, base_url: str) -> Any:
         """The client; hooks count its retries and say which failures it should try again."""
         try:
             import openai
@@ -163,8 +163,8 @@ class OpenAICompatibleGenerator:
         client = openai.OpenAI(
             base_url=base_url,
             api_key=self._key or "none",
-            timeout=self.timeout,
-            max_retries=max_retries,
+            timeout=self.settings.timeout,
+            max_retries=self.settings.max_retries,
             http_client=openai.DefaultHttpxClient(event_hooks=hooks),
         )
         weakref.finalize(self, client.close)
@@ -179,10 +179,11 @@ class OpenAICompatibleGenerator:
 
         Which build of the model answers only its answers say: see :attr:`system_fingerprint`.
         """
-        packing = [self.max_prompt_tokens, "_about" if self.max_prompt_tokens else None]
-        settings = [self.max_new_tokens, *packing, self.log_probability, self.options]
+        own = self.settings
+        packing = [own.max_prompt_tokens, "_about" if own.max_prompt_tokens else None]
+        limits = [own.max_new_tokens, *packing, own.log_probability, dict(own.options)]
         template = [type(self.template).__name__, self.template.fingerprint]
-        parts = [self.address, self.model, self.api, *template, *settings]
+        parts = [self.address, self.model, own.api, *template, *limits]
         return fingerprint_object(["openai-compatible", *parts])
 
     @property
@@ -193,7 +194,7 @@ class OpenAICompatibleGenerator:
     @property
     def sampling(self) -> str:
         """How the endpoint samples answers; empty at temperature 0, the default."""
-        temperature = self.options.get("temperature", 0)
+        temperature = self.settings.options.get("temperature", 0)
         if temperature is None:
             return "the endpoint's own temperature"
         return "" if temperature == 0 else f"temperature {temperature}"
@@ -209,7 +210,7 @@ class OpenAICompatibleGenerator:
         Raises:
             GenerationError: a prompt does not fit even without documents.
         """
-        budget = self.max_prompt_tokens
+        budget = self.settings.max_prompt_tokens
         return [self.template.render(r, budget=budget, count=_about) for r in requests]
 
     def reading(self, request: GenerationRequest) -> object:
@@ -237,7 +238,7 @@ class OpenAICompatibleGenerator:
         Raises:
             GenerationError: as :meth:`generate`.
         """
-        return self._stream(requests, self.options)
+        return self._stream(requests, self.settings.options)
 
     def sample(
         self, requests: Sequence[GenerationRequest], count: int, *, temperature: float, seed: int
@@ -262,7 +263,7 @@ class OpenAICompatibleGenerator:
             raise ConfigError(f"{temperature} draws nothing", key="temperature", hint="0.7")
         drawn: list[list[Completion]] = [[Completion("")] * count for _ in requests]
         for number in range(count):
-            options = {**self.options, "temperature": temperature, "seed": seed + number}
+            options = {**self.settings.options, "temperature": temperature, "seed": seed + number}
             for arrival in self._stream(requests, options):
                 drawn[arrival.place][number] = arrival.completion
         return drawn
@@ -278,7 +279,7 @@ class OpenAICompatibleGenerator:
         first = [(text, requests[where[0]]) for text, where in places.items()]
         complete = partial(self._complete, options)
         with tqdm(total=len(first), desc="generate", disable=not self.progress) as bar:
-            for (text, _), found in _in_parallel(first, complete, self.concurrency):
+            for (text, _), found in _in_parallel(first, complete, self.settings.concurrency):
                 bar.update()
                 for place in places[text]:
                     yield Arrival(place, *found)
@@ -291,24 +292,24 @@ class OpenAICompatibleGenerator:
         answer = self._call(self._payload(text, options))
         tokens = {key: _at(answer, "usage", key) for key in ("prompt_tokens", "completion_tokens")}
         self._count(calls=1, **{k: n for k, n in tokens.items() if isinstance(n, int)})
-        read = self.template.read(self._written(answer, request), request)
+        read = self.template.parse(self._written(answer, request), request)
         system = _at(answer, "system_fingerprint")
         self._system = system if isinstance(system, str) else ""
-        score = self._score(answer) if self.log_probability else None
+        score = self._score(answer) if self.settings.log_probability else None
         return Completion(read, score), self._system
 
     def _payload(self, text: str, options: Mapping[str, Any]) -> dict[str, Any]:
         payload: dict[str, Any] = {
             "model": self.model,
             "temperature": 0,
-            "max_tokens": self.max_new_tokens,
+            "max_tokens": self.settings.max_new_tokens,
         }
-        if self.api == "chat":
+        if self.settings.api == "chat":
             payload["messages"] = [{"role": "user", "content": text}]
         else:
             payload |= {"prompt": text, "stop": ["\n"]}
-        if self.log_probability:
-            payload["logprobs"] = True if self.api == "chat" else 1
+        if self.settings.log_probability:
+            payload["logprobs"] = True if self.settings.api == "chat" else 1
         return {key: value for key, value in (payload | dict(options)).items() if value is not None}
 
     def _count(self, **numbers: int) -> None:
@@ -320,7 +321,7 @@ class OpenAICompatibleGenerator:
         import openai
 
         try:
-            answer = self._client.post(_PATHS[self.api], cast_to=object, body=payload)
+            answer = self._client.post(_PATHS[self.settings.api], cast_to=object, body=payload)
         except openai.APIError as error:
             raise self._failure(error) from None
         except ValueError as error:  # no JSON
@@ -338,7 +339,7 @@ class OpenAICompatibleGenerator:
         import openai
 
         if isinstance(error, openai.APITimeoutError):
-            message = f"no answer within {self.timeout:g} seconds"
+            message = f"no answer within {self.settings.timeout:g} seconds"
             return self._error(message, "raise timeout=, or lower concurrency=", retryable=True)
         if isinstance(error, openai.APIConnectionError):
             cause = str(error.__cause__ or error) or "no connection"
@@ -377,7 +378,7 @@ class OpenAICompatibleGenerator:
             EmptyCompletionError: the text is null or empty, or holds no answer.
             GenerationError: the answer has no place for a text.
         """
-        chat, query = self.api == "chat", f"query {request.query.id!r}"
+        chat, query = self.settings.api == "chat", f"query {request.query.id!r}"
         choice = _at(answer, "choices", 0)
         holder = _at(choice, "message") if chat else choice
         content = _at(holder, "content" if chat else "text")
@@ -399,14 +400,14 @@ class OpenAICompatibleGenerator:
                 "question out",
                 RefusedCompletionError,
             )
-        if reason in _CUT and not self.template.read(text.rpartition("\n")[0], request):
+        if reason in _CUT and not self.template.parse(text.rpartition("\n")[0], request):
             shown = f" after {text!r:.100}" if text else " before it wrote a text"
             raise self._error(
                 f"the answer to {query} was cut{shown} (finish_reason {reason!r})",
                 "allow longer answers (max_new_tokens); models that think first need much more",
                 CutCompletionError,
             )
-        if not self.template.read(text, request):
+        if not self.template.parse(text, request):
             empty = "null" if content is None else "an empty text"
             what = f"{text!r:.100}, in which no answer stands" if text.strip() else empty
             raise self._error(
@@ -418,11 +419,11 @@ class OpenAICompatibleGenerator:
 
     def _score(self, answer: Any) -> float | None:
         """The sum of the tokens' log-probabilities, where the endpoint gives them."""
-        given = _at(answer, "choices", 0, "logprobs")
-        if self.api == "chat":
-            values = [_at(token, "logprob") for token in _at(given, "content") or ()]
+        found = _at(answer, "choices", 0, "logprobs")
+        if self.settings.api == "chat":
+            values = [_at(token, "logprob") for token in _at(found, "content") or ()]
         else:
-            values = list(_at(given, "token_logprobs") or ())
+            values = list(_at(found, "token_logprobs") or ())
         numbers = [value for value in values if isinstance(value, int | float)]
         return float(sum(numbers)) if numbers else None
 

@@ -1,4 +1,4 @@
-"""A reader without a model: fires the guiding rules on the facts inside the documents."""
+"""A generator without a model: fires the guiding rules on the facts inside the documents."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from rulerag.io import fingerprint_object
 from rulerag.kg.grounding import EvidenceModel, FactIndex, Statements, evidence_sum, ground
 from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.types import Candidate, Completion, Fact, GenerationRequest, GroundedAtom
-
-__all__ = ["SymbolicReader"]
 
 
 class _Support:
@@ -49,17 +47,17 @@ class SymbolicReader:
     every one of its atoms; a candidate tells which document grounds which. Where nothing fires it
     abstains with an empty answer.
 
-    What a document states of the question (:class:`~rulerag.kg.grounding.Statements`) is taken as
-    it stands, with the greatest weight, and comes before what only rules lead to. In a prediction
+    What a document states of the question (:class:`~rulerag.kg.grounding.Statements`) is taken
+    unchanged, with the greatest weight, and comes before what only rules lead to. In a prediction
     it has no such precedence: the guiding rules decide alone, and without rules the facts of the
-    asked relation from before the query's time are read as one more rule.
+    question's relation from before the query's time are read as one more rule.
 
     Args:
         labels: the readable form of entity names; names themselves where one is missing.
         evidence: how groundings are weighted.
         rank_discount: how much the order of the documents counts; 0 ignores it.
-        direct_confidence: the confidence of reading a fact of the asked relation without a rule,
-            in a prediction.
+        direct_confidence: the confidence of reading a fact of the question's relation without a
+            rule, in a prediction.
         max_candidates: how many ranked candidates a completion carries.
 
     Raises:
@@ -87,7 +85,7 @@ class SymbolicReader:
 
     @property
     def fingerprint(self) -> str:
-        """Names the reader and every setting that changes answers."""
+        """Names the generator and every setting that changes answers."""
         settings = [self.evidence.settings(), self.rank_discount, self.direct_confidence]
         return fingerprint_object(["symbolic-reader", *settings, self.max_candidates, self._names])
 
@@ -163,7 +161,7 @@ class SymbolicReader:
         return Completion(candidates[0].text, candidates[0].score, candidates)
 
     def _direct(self, relation: str) -> Rule:
-        """Reading a stated fact of the asked relation, written as a rule of that relation."""
+        """Reading a stated fact of the question's relation, written as a rule of that relation."""
         quality = RuleQuality(confidence=self.direct_confidence)
         head = Atom(relation, "?x", "?y")
         return Rule(head, (head,), quality=quality, text=relation or "?", miner="direct")

@@ -23,8 +23,6 @@ from rulerag.protocols import Retriever, SamplingGenerator
 from rulerag.text import normalize_answer
 from rulerag.types import Candidate, Completion, GenerationRequest, Query
 
-__all__ = ["ChainOfKnowledge", "VerifyAndEdit", "answer_prompt", "sentences", "think_prompt"]
-
 # A full stop that ends a sentence: not one after an initial, as in J. R.
 _END = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)\s+")
 
@@ -41,7 +39,7 @@ class _Chain:
     """One query on its way.
 
     Args:
-        query: what is asked.
+        query: the question.
         thought: its sentences, corrected as far as the method has come.
         answer: what they led to.
         evidence: ids of the documents that corrected it, in order.
@@ -73,8 +71,8 @@ class _ThoughtReader(ABC):
         max_thoughts: how many sentences of a thought are checked.
         samples: thoughts of each query; both papers draw five.
         temperature: they are drawn at; both papers take 0.7.
-        consistency: an answer that this share of the thoughts or more leads to is kept as it
-            stands. Half of them, as in both papers, is three of five.
+        consistency: an answer that this share of the thoughts or more leads to is kept.
+            Half of them, as in both papers, is three of five.
         seed: of the draws.
 
     Raises:
@@ -153,8 +151,8 @@ class _ThoughtReader(ABC):
 
     def _votes(self, queries: Sequence[Query]) -> list[tuple[_Chain, float]]:
         """What the sampled thoughts of each query agree on (see :func:`_vote`)."""
-        asked = [think_prompt(query.text) for query in queries]
-        drawn = self._drawn(asked, self.samples, self.seed)
+        prompts = [think_prompt(query.text) for query in queries]
+        drawn = self._drawn(prompts, self.samples, self.seed)
         chains = [
             [_Chain(query, sentences(thought.text)) for thought in thoughts]
             for query, thoughts in zip(queries, drawn, strict=True)

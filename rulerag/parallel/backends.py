@@ -38,16 +38,6 @@ from rulerag.parallel.chunks import (
     start_worker,
 )
 
-__all__ = [
-    "Backend",
-    "ProcessBackend",
-    "RayBackend",
-    "SerialBackend",
-    "ThreadBackend",
-    "backend",
-    "in_this_process",
-]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

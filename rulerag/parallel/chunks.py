@@ -14,33 +14,20 @@ from typing import Any, TypeVar
 
 from rulerag.errors import ConfigError, RuleRAGError
 
-__all__ = [
-    "AHEAD",
-    "Initializer",
-    "chunks_of",
-    "in_order",
-    "initialize",
-    "name_item",
-    "results",
-    "run_chunk",
-    "short",
-    "start_worker",
-]
-
 T = TypeVar("T")
 
 Initializer = Callable[..., object]
 AHEAD = 4
 """Chunks in flight for each worker: enough to keep all busy, few enough to hold memory down."""
 
-# What the initializer of this worker raised. It is told with the first item: an error here would
+# What the initializer of this worker raised. It is raised with the first item: an error here would
 # only break the pool, without a word on why.
 _failed_start: Exception | None = None
 
 
 def start_worker(initializer: Initializer | None, initargs: tuple[Any, ...]) -> None:
     """Begin a worker process."""
-    # Ctrl-C reaches the whole process group; only the parent shall speak.
+    # Ctrl-C reaches the whole process group; only the parent reports it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     initialize(initializer, initargs)
 
@@ -63,7 +50,7 @@ def in_order(
     items: Iterable[Any],
     chunk_size: int,
 ) -> Iterator[Any]:
-    """Results in the order of the items, with a few chunks ahead of what is asked for."""
+    """Results in the order of the items, with a few chunks ahead of what is consumed."""
     waiting: deque[tuple[int, list[Any], Future[Any]]] = deque()
     chunks = chunks_of(items, chunk_size)
     try:

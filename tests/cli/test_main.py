@@ -33,6 +33,7 @@ CONTRACT = {
     "answer",
     "explain",
     "evaluate",
+    "learn-merging",
     "link-prediction",
 }
 GROUPS = {"ruleqa": {"build", "check", "table"}, "data": {"fetch"}}

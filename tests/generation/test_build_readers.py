@@ -14,6 +14,7 @@ from rulerag.assembly.demo import mine_world, world_dataset
 from rulerag.composition.config import Config
 from rulerag.errors import ConfigError
 from rulerag.generation.hybrid import HybridReader
+from rulerag.generation.openai_compatible import EndpointSettings, OpenAICompatibleGenerator
 from rulerag.generation.verified_thought import ChainOfKnowledge, VerifyAndEdit
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.synthetic.world import World
@@ -88,3 +89,23 @@ def test_standard_prompting_has_no_documents(dataset: RuleQADataset, folder: Pat
     assert [answer.documents for answer in answers] == [(), ()]
     (prompt, _) = made.generator.prompts([answer.request() for answer in answers])
     assert "Retrieved documents" not in prompt.text and "rule" not in prompt.text.lower()
+
+
+def test_settings_of_an_endpoint_are_keys_one_by_one(dataset: RuleQADataset) -> None:
+    endpoint = {"type": "openai", "base_url": "http://127.0.0.1:1/v1", "model": "m"}
+    options = {"max_tokens": None, "stop": ["."]}
+    made = pipeline(dataset, {**endpoint, "concurrency": 2, "options": options}).generator
+    assert made.settings.concurrency == 2 and made.settings.timeout == 60
+    same = OpenAICompatibleGenerator(
+        "http://127.0.0.1:1/v1",
+        "m",
+        settings=EndpointSettings(concurrency=3, options=options),
+        concurrency=2,
+    )
+    assert same.settings.concurrency == 2 and same.fingerprint == made.fingerprint
+    with pytest.raises(ConfigError, match=r"generator.concurency': unknown key .* 'concurrency'"):
+        pipeline(dataset, {**endpoint, "concurency": 2})
+    with pytest.raises(ConfigError, match=r"generator.concurrency': 0 is out of range"):
+        pipeline(dataset, {**endpoint, "concurrency": 0})
+    with pytest.raises(ConfigError, match=r"generator.template.colour': unknown key"):
+        pipeline(dataset, {**endpoint, "template": {"type": "standard", "colour": "red"}})

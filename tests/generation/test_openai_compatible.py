@@ -323,7 +323,7 @@ def test_draws_ask_once_each_at_a_temperature_and_with_a_seed(server: Server) ->
     assert [[one.text for one in each] for each in drawn] == [["5", "6", "7"]] * 2
     assert {body["temperature"] for body in server.bodies} == {0.7}
     assert {body["top_p"] for body in server.bodies} == {0.9} and len(server.bodies) == 6
-    assert generator.usage.calls == 6 and generator.options == {"top_p": 0.9}
+    assert generator.usage.calls == 6 and generator.settings.options == {"top_p": 0.9}
 
 
 def test_prompts_are_packed_under_a_budget(server: Server) -> None:

@@ -2,33 +2,47 @@
 
 from __future__ import annotations
 
+import faulthandler
 import importlib
 import multiprocessing
 import os
 import socket
+import sys
+import time
+import traceback
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 import torch
 
 from benchmarks.speed.generation import small_llama
-from rulerag.composition.config import Config
 from rulerag.generation.prompts.template import PromptTemplate
 from rulerag.ruleqa.builder import RuleQASettings, build
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.synthetic.world import World
 from rulerag.types import GenerationRequest, Query
+from training.common.settings import TrainingSettings
 from training.common.tiny import make_encoder, train_tokenizer
 from training.generator.settings import GeneratorSettings
 from training.retriever.settings import RetrieverSettings
 
-RETRIEVAL = Config(
-    {
-        "selector": {"type": "head", "max_rules": 2},
-        "retriever": {"type": "guided", "compose": "substitute", "retriever": {"type": "bm25"}},
-    }
-)
+RETRIEVAL: dict[str, dict[str, Any]] = {
+    "selector": {"type": "head", "max_rules": 2},
+    "retriever": {"type": "guided", "compose": "substitute", "retriever": {"type": "bm25"}},
+}
+S = TypeVar("S", bound=TrainingSettings)
+
+
+def changed(settings: S, **changes: object) -> S:
+    """Settings with some changed: each by its own name, in the section that has it."""
+    sections = settings.model_dump()
+    for name, value in changes.items():
+        owners = [s for s in sections.values() if isinstance(s, dict) and name in s]
+        (sections if name in sections else owners[0])[name] = value
+    return type(settings)(**sections)
 
 
 @pytest.fixture(autouse=True)
@@ -69,18 +83,16 @@ def settings(
     """A function from changes to settings of a short run."""
 
     def make(**changes: object) -> RetrieverSettings:
-        values: dict[str, object] = {
-            "path": str(world_folder),
-            "query": str(encoder_folder),
-            "out": str(tmp_path / "out"),
-            "learning_rate": 1e-3,
-            "batch_size": 8,
-            "max_steps": 6,
-            "every": 2,
-            "tuning_share": 0.2,
-            "device": "cpu",
-        }
-        return RetrieverSettings(**{**values, **changes})  # type: ignore[arg-type]
+        short = RetrieverSettings(
+            dataset={"path": str(world_folder)},
+            model={"query": str(encoder_folder)},
+            data={"tuning_share": 0.2},
+            training={"learning_rate": 1e-3, "batch_size": 8, "max_steps": 6},
+            validation={"every": 2},
+            out=str(tmp_path / "out"),
+            device="cpu",
+        )
+        return changed(short, **changes)
 
     return make
 
@@ -120,31 +132,36 @@ def make(world_folder: Path, base_folder: Path, tmp_path: Path) -> Callable[...,
     """A function from changes to settings of a short run of the generator."""
 
     def made(**changes: object) -> GeneratorSettings:
-        values: dict[str, object] = {
-            "path": str(world_folder),
-            "base": str(base_folder),
-            "out": str(tmp_path / "out"),
-            "retrieval": RETRIEVAL,
-            "top_k": 2,
-            "samples": 16,
-            "epochs": 4,
-            "every_epochs": 1,
-            "max_queries": 4,
-            "max_new_tokens": 12,
-            "max_length": 400,
-            "learning_rate": 1e-2,
-            "warmup_steps": 1,
-            "device": "cpu",
-        }
-        return GeneratorSettings(**{**values, **changes})  # type: ignore[arg-type]
+        short = GeneratorSettings(
+            dataset={"path": str(world_folder)},
+            model={"base": str(base_folder)},
+            lora={"rank": 8},
+            data={"samples": 16},
+            **RETRIEVAL,
+            top_k=2,
+            training={
+                "epochs": 4,
+                "max_length": 400,
+                "learning_rate": 1e-2,
+                "warmup_steps": 1,
+            },
+            validation={"every_epochs": 1, "max_queries": 4, "max_new_tokens": 12},
+            out=str(tmp_path / "out"),
+            device="cpu",
+        )
+        return changed(short, **changes)
 
     return made
 
 
+SECONDS = 120
+"""How long processes that wait for each other may take; they are killed then."""
+
+
 @pytest.fixture
-def two_processes() -> Callable[[Callable[[], object]], list[int | None]]:
-    """A function that runs another one in two processes, as a launcher would, and tells how each
-    ended."""
+def two_processes(tmp_path: Path) -> Callable[[Callable[[], object]], list[int | None]]:
+    """A function that runs another one in two processes, as a launcher would, and says how each
+    ended; a test whose processes hang fails with what they wrote, and where they stood."""
     importlib.import_module("accelerate")  # once, before the fork
 
     def run(work: Callable[[], object]) -> list[int | None]:
@@ -152,19 +169,30 @@ def two_processes() -> Callable[[Callable[[], object]], list[int | None]]:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         fork = multiprocessing.get_context("fork")
-        pair = [fork.Process(target=_one_of_two, args=(rank, port, work)) for rank in range(2)]
+        outputs = [tmp_path / f"rank-{rank}.txt" for rank in range(2)]
+        pair = [
+            fork.Process(target=_one_of_two, args=(rank, port, work, output))
+            for rank, output in enumerate(outputs)
+        ]
+        end = time.monotonic() + SECONDS
         for process in pair:
             process.start()
         for process in pair:
-            process.join(timeout=180)
-            process.kill()  # no trace of a process that hangs
+            process.join(timeout=max(0.0, end - time.monotonic()))
+        hang = [process.is_alive() for process in pair]
+        for process in pair:
+            process.kill()
             process.join()
+        written = "\n".join(output.read_text(errors="replace") for output in outputs)
+        if any(hang):
+            pytest.fail(f"still alive after {SECONDS} seconds, by rank: {hang}\n{written}")
+        sys.stderr.write(written)
         return [process.exitcode for process in pair]
 
     return run
 
 
-def _one_of_two(rank: int, port: int, work: Callable[[], object]) -> None:
+def _one_of_two(rank: int, port: int, work: Callable[[], object], output: Path) -> None:
     """What ``accelerate launch`` and ``torchrun`` set up, in a fork: nothing is imported again."""
     os.environ.update(
         MASTER_ADDR="127.0.0.1",
@@ -179,4 +207,12 @@ def _one_of_two(rank: int, port: int, work: Callable[[], object]) -> None:
     # What earlier tests of this process told accelerate (one process) would be inherited.
     state = importlib.import_module("accelerate.state")
     state.AcceleratorState._reset_state(reset_partial_state=True)
-    work()
+    with open(output, "w", buffering=1) as file, redirect_stdout(file), redirect_stderr(file):
+        for stream in (1, 2):
+            os.dup2(file.fileno(), stream)
+        faulthandler.dump_traceback_later(SECONDS - 5, file=file)
+        try:
+            work()
+        except BaseException:
+            traceback.print_exc()
+            raise

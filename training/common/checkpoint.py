@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,7 @@ from rulerag.io import atomic_write, prepare_folder, read_json, write_json, writ
 from rulerag.output_folder import hold_folder
 
 if TYPE_CHECKING:
-    from rulerag.retrieval.dense.encoders import SentenceEncoder
-
-__all__ = ["RunFolder", "TrainingError", "load_state", "save_state"]
+    from training.common.settings import TrainingSettings
 
 _FINISHED = "metrics.json"
 
@@ -51,6 +50,32 @@ class RunFolder:
                 key="out",
                 hint="choose another folder with out=…, or remove that one",
             )
+
+    @classmethod
+    def begun(cls, settings: TrainingSettings, world: int | None = None) -> RunFolder:
+        """The folder of some settings, finished or held until this process ends.
+
+        Args:
+            settings: of the run.
+            world: how many processes train, where an interrupted run needs as many as it began in.
+
+        Raises:
+            ConfigError: it holds a run with other settings, or of another number of processes.
+            OutputError: it cannot be written, or another process trains in it.
+        """
+        folder = cls(settings.out, settings.fingerprint)
+        if folder.finished is not None:
+            return folder
+        stated = folder.work / "settings.json"
+        begun = read_json(stated).get("processes", 1) if world and stated.exists() else world
+        if begun != world:
+            raise ConfigError(
+                f"{folder.home} holds a run that {begun} processes began, and here are {world}",
+                key="out",
+                hint=f"start {begun} processes again, or choose another folder with out=…",
+            )
+        folder.begin({**settings.to_json(), **({"processes": world} if world else {})})
+        return folder
 
     def begin(self, settings: dict[str, Any]) -> None:
         """Say which settings this folder is for; one run alone may, until it ends."""
@@ -96,23 +121,14 @@ class RunFolder:
     def _best(self, step: int) -> Path:
         return self.work / f"best-{step:07d}.pt"
 
-    def finish(
-        self,
-        query: SentenceEncoder,
-        document: SentenceEncoder,
-        card: str,
-        metrics: dict[str, Any],
-    ) -> None:
-        """Write the encoders as sentence-transformers folders, the card, and at last the metrics.
-
-        The query encoder stands in the folder itself, the frozen one in ``document_encoder``.
-        """
-        document.save(self.home / "document_encoder")
-        query.save(self.home)
+    def finish(self, card: str, metrics: dict[str, Any]) -> None:
+        """Write the card and at last the metrics, beside models that are written already."""
         write_text(self.home / "README.md", card)
         write_json(self.home / _FINISHED, metrics)
         for heavy in (*self.work.glob("best-*.pt"), self.work / "state.pt"):
             heavy.unlink(missing_ok=True)
+        for checkpoint in self.work.glob("checkpoint-*"):
+            shutil.rmtree(checkpoint)
 
 
 def save_state(place: Path, value: dict[str, Any]) -> None:

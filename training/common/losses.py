@@ -8,8 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-__all__ = ["contrastive_loss", "negatives_mask"]
-
 
 def negatives_mask(
     documents: npt.NDArray[np.int64],

@@ -17,12 +17,7 @@ import torch
 
 from rulerag.errors import ConfigError, MissingDependencyError, RuleRAGError
 
-__all__ = ["PRECISIONS", "Processes", "check_precision", "first_process", "own_device"]
-
 T = TypeVar("T")
-
-PRECISIONS = ("fp32", "bf16")
-"""Those of the retriever; the generator's trainer knows ``fp16`` too."""
 
 _PATIENCE = timedelta(hours=12)
 """How long a process waits for the others: the first one may have a corpus to encode."""
@@ -37,12 +32,12 @@ def own_device(device: str, *, gpus: int, local_world: int) -> None:
     """Refuse a device that the processes of one machine cannot have each for itself.
 
     Args:
-        device: as asked for; empty for a GPU where there is one.
+        device: as configured; empty for a GPU where there is one.
         gpus: how many this machine has.
         local_world: processes on this machine.
 
     Raises:
-        ConfigError: one GPU for several processes, or no GPU where one is asked for.
+        ConfigError: one GPU for several processes, or no GPU where one is configured.
     """
     if device.startswith("cuda") and not gpus:
         raise ConfigError("there is no GPU here", key="device", hint="device=cpu")
@@ -138,7 +133,7 @@ class Processes:
         )
 
     def autocast(self) -> AbstractContextManager[Any]:
-        """Mixed precision, where it is asked for."""
+        """Mixed precision, where it is configured."""
         return torch.autocast(
             self.device.type, dtype=torch.bfloat16, enabled=self.precision == "bf16"
         )
@@ -158,16 +153,16 @@ class Processes:
         """
         if self.world == 1:
             return work()
-        told: list[Any] = [None, None]
+        outcome: list[Any] = [None, None]
         if self.is_main:
             try:
-                told[0] = work()
+                outcome[0] = work()
             except RuleRAGError as error:
-                told[1] = error
-        torch.distributed.broadcast_object_list(told, src=0)
-        if told[1] is not None:
-            raise told[1]
-        found: T = told[0]
+                outcome[1] = error
+        torch.distributed.broadcast_object_list(outcome, src=0)
+        if outcome[1] is not None:
+            raise outcome[1]
+        found: T = outcome[0]
         return found
 
     def share(self, items: Sequence[T]) -> list[T]:

@@ -1,128 +1,84 @@
-"""Settings of a training run: each is declared once, with its place in the file and what fits."""
+"""Settings of a training run: sections as in its file, each setting declared once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, Self
 
-from rulerag.composition import Config
+import pydantic
+
+from rulerag.composition import Config, Settings, known_keys
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
 
-__all__ = ["Settings", "setting"]
-
-Made = TypeVar("Made", bound="Settings")
-
-_KINDS: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
 _PLACES = ("path", "base", "query", "document", "encoder", "query_encoder", "tokenizer", "weights")
 """Settings that may name a file or folder."""
 
 
-def setting(
-    section: str,
-    default: Any = MISSING,
-    *,
-    key: str = "",
-    least: float | None = None,
-    above: float | None = None,
-    below: float | None = None,
-    known: Sequence[str] = (),
-    say: str = "",
-) -> Any:
-    """A field of settings.
+class Section(Settings):  # type: ignore[metaclass]
+    """A section of the file; a null in it means the default."""
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _null_is_the_default(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        return {key: value for key, value in values.items() if value is not None}
+
+
+class TrainingSettings(Section):
+    """The base of a training's settings: its sections, and what every training has.
 
     Args:
-        section: where it stands in the file; empty for the top.
-        default: its value where the file is silent; it must be there without one.
-        key: its name in the file, where the field's own is another.
-        least: the smallest value that fits.
-        above: values up to this one do not fit.
-        below: values from this one on do not fit.
-        known: the values that fit.
-        say: a value that works, or why others do not.
+        out: the folder to write.
+        device: ``cpu``, ``cuda``; a GPU where there is one when empty. Several processes take one
+            GPU each.
+        seed: of everything that is drawn.
+        metadata: what the file says about itself; changes nothing.
+        expected: figures to compare with; changes nothing.
     """
-    words = [f"one of {', '.join(known)}"] if known else []
-    words += [f"{least:g} or more"] if least is not None else []
-    words += [f"above {above:g}"] if above is not None else []
-    words += [f"below {below:g}"] if below is not None else []
-    hint = ", ".join([" and ".join(words), *([say] if say else [])])
 
-    def fits(value: Any) -> bool:
-        return (
-            (not known or value in known)
-            and (least is None or value >= least)
-            and (above is None or value > above)
-            and (below is None or value < below)
-        )
-
-    metadata = {"section": section, "key": key, "fits": fits, "hint": hint}
-    return field(default=default, metadata=metadata)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The base of a training's settings; fields are made by :func:`setting`."""
-
-    TOP: ClassVar[tuple[str, ...]] = ("metadata", "expected")
-    """Keys of the file beside those of the settings."""
+    out: str
+    device: str = ""
+    seed: int = pydantic.Field(default=0, ge=0)
+    metadata: Mapping[str, Any] = pydantic.Field(default={}, exclude=True)
+    expected: Mapping[str, Any] = pydantic.Field(default={}, exclude=True)
+    _source: Path | None = None
 
     @classmethod
-    def from_config(cls: type[Made], config: Config) -> Made:
+    def from_config(cls, config: Config) -> Self:
         """Read and check a configuration.
 
         Raises:
-            ConfigError: an unknown key, a missing one, or a value out of range; names it.
+            ConfigError: an unknown key, a missing one, or a value that does not fit; names it.
         """
-        made = cls(**cls.read(config))
-        made.check(config)
+        try:
+            made = cls.read(config.to_dict(), source=config.source)
+        except ConfigError as error:  # of values that do not fit each other
+            if error.path is not None or error.key is None:
+                raise
+            raise config.error(error.message, error.key, hint=error.hint) from error
+        made._source = config.source  # for what is read later
         return made
 
     @classmethod
-    def read(cls, config: Config) -> dict[str, Any]:
-        """The values that a configuration states, by field."""
-        declared = [one for one in fields(cls) if one.metadata]
-        sections = dict.fromkeys(one.metadata["section"] for one in declared)
-        values: dict[str, Any] = {}
-        for section in sorted(sections):  # the top, which has no name, comes first
-            own = {_key(one): one for one in declared if one.metadata["section"] == section}
-            required = [key for key, one in own.items() if one.default is MISSING]
-            part = config.section(section) if section else config
-            part.check((*own, *(() if section else (*cls.TOP, *sections))), required=required)
-            for key, one in own.items():
-                value, kind = part.get(key), str(one.type).removesuffix(" | None")
-                if kind == "Any":
-                    values[one.name] = value.to_dict() if isinstance(value, Config) else value
-                elif value is not None:
-                    values[one.name] = part.read(key, _KINDS.get(kind, tuple))
-        return values
-
-    def check(self, config: Config | None = None) -> None:
-        """Refuse values that do not fit.
-
-        Args:
-            config: the file that they come from, to be named in the error.
-
-        Raises:
-            ConfigError: names the first key that does not fit, its value and what would work.
-        """
-        for one in fields(self):
-            if one.metadata and not one.metadata["fits"](getattr(self, one.name)):
-                raise self.misfit(one.name, one.metadata["hint"], config)
-
-    def misfit(self, name: str, hint: str, config: Config | None) -> ConfigError:
-        """The error about a field whose value does not fit."""
-        one = next(one for one in fields(self) if one.name == name)
-        path = ".".join(filter(None, (one.metadata["section"], _key(one))))
-        message = f"{getattr(self, name)!r} does not fit"
-        if config is not None:
-            return config.error(message, path, hint=hint)
-        return ConfigError(message, key=path, hint=hint)
+    def keys(cls, config: Mapping[str, Any]) -> Iterator[str]:
+        """Every dotted key that may be set, those of the components in a configuration included."""
+        yield from known_keys(config)
+        for name, field in cls.model_fields.items():
+            yield name
+            if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
+                yield from (f"{name}.{key}" for key in field.annotation.model_fields)
 
     def to_json(self) -> dict[str, Any]:
-        """Every setting as JSON."""
-        return asdict(self)
+        """Every setting by its own name; by section and name where two sections share one."""
+        found: dict[str, Any] = {}
+        for name, value in self.model_dump(mode="json").items():
+            inside = value.items() if isinstance(getattr(self, name), Section) else [("", value)]
+            for key, one in inside:
+                found[f"{name}_{key}" if key in found else key or name] = one
+        return found
 
     @property
     def fingerprint(self) -> str:
@@ -140,8 +96,3 @@ class Settings:
 
         kept = {k: settled(k, v) for k, v in self.to_json().items() if k not in ("out", "device")}
         return fingerprint_object(kept)
-
-
-def _key(one: Field[Any]) -> str:
-    """The field's name in the file."""
-    return one.metadata["key"] or one.name

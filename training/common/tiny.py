@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from transformers import PreTrainedTokenizerFast
 
-__all__ = ["make_encoder", "save_half", "train_tokenizer"]
 
 _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 

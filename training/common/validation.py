@@ -22,7 +22,6 @@ from rulerag.types import Document, Query, ScoredDocument
 if TYPE_CHECKING:
     from rulerag.retrieval.dense.encoders import SentenceEncoder
 
-__all__ = ["CorpusMatrix", "MatrixRetriever", "answer_recall"]
 
 Places = npt.NDArray[np.int64]
 _BLOCK = 2**25
@@ -160,7 +159,7 @@ def answer_recall(
 
     With rules, each query∘rule is one search, a chain one search a hop; ``answer_recall@k`` looks
     at the k best of all searches by score, ``answer_recall@k_union`` at the whole union (RuleRAG,
-    arXiv:2410.22353, section 4.3). A query without a guiding rule is searched as it stands.
+    arXiv:2410.22353, section 4.3). A query without a guiding rule is searched alone.
 
     Args:
         encoder: of queries.

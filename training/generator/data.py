@@ -22,14 +22,6 @@ from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Completion, GenerationRequest, Query
 from training.generator.settings import GeneratorSettings
 
-__all__ = [
-    "Instruction",
-    "Instructions",
-    "make_instructions",
-    "supporting_fact",
-    "tuning_queries",
-]
-
 
 @dataclass(frozen=True)
 class Instruction:
@@ -64,7 +56,7 @@ class Instructions:
 
 
 class _Silent:
-    """A reader that says nothing: the pipeline is asked for its requests alone."""
+    """A reader that says nothing: the pipeline makes its requests alone."""
 
     fingerprint = "silent"
 
@@ -79,23 +71,23 @@ def make_instructions(
 
     Args:
         settings: what to draw, and how documents are found.
-        dataset: with queries in ``settings.split``.
+        dataset: with queries in ``settings.dataset.split``.
         cited: keep only pairs whose answer a retrieved document holds.
 
     Raises:
         ConfigError: the retrieval settings are wrong.
         EmptyDataError: no pair is left to train on.
     """
-    chance = np.random.default_rng([settings.seed, 8])
-    asked, held, trained = _shares(settings, dataset, chance)
+    rng = np.random.default_rng([settings.seed, 8])
+    queries, held, trained = _shares(settings, dataset, rng)
     shown = _reserved(settings, trained, cited=cited)
     trained = np.setdiff1d(trained, shown)
-    pairs = [(n, answer) for n in trained for answer in asked[n].answers]
-    if settings.samples and len(pairs) > settings.samples:
-        kept = np.sort(chance.permutation(len(pairs))[: settings.samples])
+    pairs = [(n, answer) for n in trained for answer in queries[n].answers]
+    if settings.data.samples and len(pairs) > settings.data.samples:
+        kept = np.sort(rng.permutation(len(pairs))[: settings.data.samples])
         pairs = [pairs[n] for n in kept]
     needed = sorted({n for n, _ in pairs} | set(held.tolist()) | set(shown))
-    found = _requests(settings, dataset, [asked[n] for n in needed])
+    found = _requests(settings, dataset, [queries[n] for n in needed])
     request = dict(zip(needed, found, strict=True))
     labels = dataset.labels
     made = [
@@ -105,10 +97,10 @@ def make_instructions(
     examples = [one for one in made if one.fact is not None] if cited else made
     if not examples:
         raise EmptyDataError(
-            f"{settings.split!r} of {dataset.name!r} leaves nothing to train on",
+            f"{settings.dataset.split!r} of {dataset.name!r} leaves nothing to train on",
             hint="take a dataset with more queries, or a smaller data.tuning_share",
         )
-    solved = [(request[n], asked[n].answers[0]) for n in shown]
+    solved = [(request[n], queries[n].answers[0]) for n in shown]
     cases = _cases(settings, solved, labels, cited=cited)
     return Instructions(examples, [request[n] for n in held], len(made) - len(examples), cases)
 
@@ -120,10 +112,10 @@ def _reserved(
 
     More than are shown where a case must cite: not every answer stands in a document.
     """
-    if not settings.shots:
+    if not settings.data.shots:
         return []
     order = np.random.default_rng([settings.seed, 9]).permutation(trained)
-    return [int(n) for n in order[: settings.shots * (8 if cited else 1)]]
+    return [int(n) for n in order[: settings.data.shots * (8 if cited else 1)]]
 
 
 def _cases(
@@ -139,30 +131,31 @@ def _cases(
         fact = supporting_fact(request, answer, labels)
         if fact is not None or not cited:
             found.append(Case.from_request(request, answer, fact and (fact[0], fact[1])))
-    if len(found) < settings.shots:
+    if len(found) < settings.data.shots:
         raise EmptyDataError(
-            f"{settings.split!r} has {len(found)} queries to make {settings.shots} cases of",
+            f"{settings.dataset.split!r} has {len(found)} queries to make "
+            f"{settings.data.shots} cases of",
             hint="take a dataset with more queries, or a smaller data.shots",
         )
-    return tuple(found[: settings.shots])
+    return tuple(found[: settings.data.shots])
 
 
 def tuning_queries(settings: GeneratorSettings, dataset: RuleQADataset) -> list[Query]:
     """The queries that a run keeps for tuning and never trains on."""
-    asked, held, _ = _shares(settings, dataset, np.random.default_rng([settings.seed, 8]))
-    return [asked[n] for n in held]
+    queries, held, _ = _shares(settings, dataset, np.random.default_rng([settings.seed, 8]))
+    return [queries[n] for n in held]
 
 
 def _shares(
-    settings: GeneratorSettings, dataset: RuleQADataset, chance: np.random.Generator
+    settings: GeneratorSettings, dataset: RuleQADataset, rng: np.random.Generator
 ) -> tuple[list[Query], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The queries of the split, and the places of those for tuning and for training."""
-    asked = [query for query in dataset.query_set(settings.split) if query.answers]
-    order = chance.permutation(len(asked))
-    cut = max(1, round(settings.tuning_share * len(asked)))
+    queries = [query for query in dataset.query_set(settings.dataset.split) if query.answers]
+    order = rng.permutation(len(queries))
+    cut = max(1, round(settings.data.tuning_share * len(queries)))
     # Drawn before they are put in order: the first ones would be the earliest of a dated graph.
-    held = order[:cut][: settings.max_queries or None]
-    return asked, np.sort(held), np.sort(order[cut:])
+    held = order[:cut][: settings.validation.max_queries or None]
+    return queries, np.sort(held), np.sort(order[cut:])
 
 
 def _requests(
@@ -196,7 +189,7 @@ def supporting_fact(
     """
     facts = [fact for document in request.documents for fact in document.facts]
     query = request.query
-    told = [citation_of(fact, answer, query.subject, labels) for fact in facts]
+    citations = [citation_of(fact, answer, query.subject, labels) for fact in facts]
     index = FactIndex(facts)
     entities = labels.get("entities", {})
     led = {
@@ -207,5 +200,7 @@ def supporting_fact(
         for row in grounding.rows
     }
     # Grounded first, then the subject's own, then the earliest.
-    found = [(row not in led, one.bridge, row) for row, one in enumerate(told) if one is not None]
-    return told[min(found)[2]] if found else None
+    found = [
+        (row not in led, one.bridge, row) for row, one in enumerate(citations) if one is not None
+    ]
+    return citations[min(found)[2]] if found else None

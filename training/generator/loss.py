@@ -13,8 +13,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["LeftPadded", "answer_loss"]
-
 IGNORED = -100
 """The label of a token that carries no loss."""
 
@@ -61,15 +59,15 @@ def answer_loss(model: Any, batch: Mapping[str, torch.Tensor], items: Any = None
     labels = batch["labels"]
     first = int((labels != IGNORED).any(0).nonzero()[0])
     kept = labels.shape[1] - first + 1  # the place before a token tells its score
-    given = {key: value for key, value in batch.items() if key != "labels"}
+    inputs = {key: value for key, value in batch.items() if key != "labels"}
     inner = getattr(model, "module", model)  # what several processes wrap, takes anything
     inner = inner.get_base_model() if hasattr(inner, "get_base_model") else inner
     accepted = inspect.signature(inner.forward).parameters
     if "position_ids" not in accepted:
-        given.pop("position_ids", None)
+        inputs.pop("position_ids", None)
     if "logits_to_keep" in accepted:
-        given["logits_to_keep"] = kept  # type: ignore[assignment]
-    logits = model(**given, use_cache=False).logits[:, -kept:][:, :-1].float()
+        inputs["logits_to_keep"] = kept  # type: ignore[assignment]
+    logits = model(**inputs, use_cache=False).logits[:, -kept:][:, :-1].float()
     total = torch.nn.functional.cross_entropy(
         logits.reshape(-1, logits.shape[-1]),
         labels[:, first:].reshape(-1),

@@ -1,11 +1,10 @@
-"""The model that is fine-tuned: opened, quantized where asked, with its tokens of every example."""
+"""The model that is fine-tuned: opened, perhaps quantized, with its tokens of every example."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -17,8 +16,6 @@ from training.generator.data import Instruction
 from training.generator.loss import IGNORED
 from training.generator.settings import GeneratorSettings
 
-__all__ = ["adapter_config", "open_reader", "opened_in", "restore_start", "tokenized"]
-
 _DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
@@ -28,7 +25,7 @@ def opened_in(settings: GeneratorSettings) -> str:
     Frozen weights have the precision of the run; weights that are trained have float32, and are
     multiplied in that precision by autocast.
     """
-    return _DTYPES[settings.precision] if settings.rank else "float32"
+    return _DTYPES[settings.training.precision] if settings.lora.rank else "float32"
 
 
 def open_reader(
@@ -49,23 +46,28 @@ def open_reader(
     for package in ("trl", "peft", "accelerate"):
         if importlib.util.find_spec(package) is None:
             raise MissingDependencyError(package, "train")
-    quantization = settings.quantization or None
-    loading = Loading(device or settings.device or "auto", opened_in(settings), quantization)
+    quantization = settings.model.quantization or None
+    loading = Loading(
+        device=device or settings.device or "auto",
+        dtype=opened_in(settings),
+        quantization=quantization,
+    )
     if quantization == "4bit":
         _check_four_bit(loading.place())
-    model = open_model(shipped(settings.base), loading)
+    model = open_model(shipped(settings.model.base), loading)
     for layer in model.modules():
         # On some CPUs validation would pack 4-bit weights into a form that gives no gradient.
         if hasattr(layer, "support_avx512bf16_for_cpu"):
             layer.support_avx512bf16_for_cpu = False
+    prompts = settings.prompts
     return HuggingFaceGenerator(
         model,
-        tokenizer=settings.tokenizer or shipped(settings.base),
-        template=replace(settings.prompts, cases=cases) if cases else settings.prompts,
-        max_new_tokens=settings.max_new_tokens,
-        max_input_tokens=max(1, settings.max_length - settings.max_new_tokens),
+        tokenizer=settings.model.tokenizer or shipped(settings.model.base),
+        template=prompts.model_copy(update={"cases": cases}) if cases else prompts,
+        max_new_tokens=settings.validation.max_new_tokens,
+        max_input_tokens=max(1, settings.training.max_length - settings.validation.max_new_tokens),
         device=loading.device,
-        chat=settings.chat,
+        chat=settings.model.chat,
     )
 
 
@@ -99,7 +101,7 @@ def restore_start(model: Any, settings: GeneratorSettings) -> None:
         model: trained, with its adapter where it has one.
         settings: of the run.
     """
-    if settings.rank:  # an adapter changes nothing while one of its two matrices is zero
+    if settings.lora.rank:  # an adapter changes nothing while one of its two matrices is zero
         with torch.no_grad():
             for name, weight in model.named_parameters():
                 if "lora_B" in name:
@@ -110,15 +112,15 @@ def restore_start(model: Any, settings: GeneratorSettings) -> None:
 
 def adapter_config(settings: GeneratorSettings) -> Any:
     """PEFT's LoRA configuration; None for full fine-tuning."""
-    if not settings.rank:
+    if not settings.lora.rank:
         return None
     peft: Any = importlib.import_module("peft")
     return peft.LoraConfig(
         task_type="CAUSAL_LM",
-        r=settings.rank,
-        lora_alpha=settings.alpha,
-        lora_dropout=settings.dropout,
-        target_modules=list(settings.targets) or "all-linear",
+        r=settings.lora.rank,
+        lora_alpha=settings.lora.alpha,
+        lora_dropout=settings.lora.dropout,
+        target_modules=list(settings.lora.targets) or "all-linear",
     )
 
 

@@ -13,26 +13,20 @@ References:
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rulerag.composition import Config
-from rulerag.errors import ConfigError
 from rulerag.generation.huggingface import NANO_LLAMA, stated_template
-from rulerag.io import read_json, write_json, write_text
+from rulerag.io import read_json, write_json
 from rulerag.ruleqa import RuleQADataset
 from training.common.checkpoint import RunFolder
-from training.common.command import run_training, write_card
-from training.common.processes import Processes, first_process
+from training.common.processes import Processes
+from training.common.runner import run_training, train_in_folder, write_card
 from training.generator.data import Instructions, make_instructions
 from training.generator.model import open_reader, restore_start, tokenized
-from training.generator.settings import METHODS, GeneratorSettings
+from training.generator.settings import GeneratorSettings
 from training.generator.trainer import Validation, last_checkpoint, make_trainer
-
-__all__ = ["generator_card", "main", "train_generator"]
 
 _TRAINED_ON = {
     "rgft": "documents found by rules, the rules, the query, and its answer (RGFT)",
@@ -65,19 +59,30 @@ def train_generator(
         GenerationError: the base model cannot be opened, or an example does not fit it.
         TrainingError: the loss is no number; the last good checkpoint is kept.
     """
-    settings.check()
-    processes = Processes(settings.device or None, settings.precision, otherwise="fp16")
-    progress = progress and processes.is_main
-    folder = processes.first(lambda: _begun(settings, processes.world))
-    done = processes.first(lambda: folder.finished)
-    if done is not None:
-        processes.end()
-        return done
-    dataset = RuleQADataset.load(settings.path)
+    precision = settings.training.precision
+    processes = Processes(settings.device or None, precision, otherwise="fp16")
+
+    def work(processes: Processes, folder: RunFolder) -> dict[str, Any]:
+        shown = progress and processes.is_main
+        return _trained(settings, processes, folder, shown, after_step)
+
+    # The batches of another number of processes are other ones.
+    return train_in_folder(settings, work, processes, fixed_processes=True)
+
+
+def _trained(
+    settings: GeneratorSettings,
+    processes: Processes,
+    folder: RunFolder,
+    progress: bool,
+    after_step: Callable[[int], None] | None,
+) -> dict[str, Any]:
+    """Train in the folder, write the model there, and return the metrics."""
+    dataset = RuleQADataset.load(settings.dataset.path)
     cited = settings.prompts.target == "citation"
     data = processes.first(lambda: make_instructions(settings, dataset, cited=cited))
     reader = open_reader(settings, str(processes.device), data.cases)
-    rows = tokenized(reader, data.examples, settings.max_length)
+    rows = tokenized(reader, data.examples, settings.training.max_length)
     validation = Validation(reader, settings, data.tuning, processes)
     before = _before(folder.work, validation, reader.model, processes)
     trainer = make_trainer(
@@ -99,24 +104,7 @@ def train_generator(
             restore_start(trainer.model, settings)
         _write(settings, folder, trainer, reader.tokenizer, metrics, data)
     processes.wait()
-    processes.end()
     return metrics
-
-
-def _begun(settings: GeneratorSettings, world: int) -> RunFolder:
-    """The folder of the run, which says for how many processes it is: their batches differ."""
-    folder = RunFolder(settings.out, settings.fingerprint)
-    if folder.finished is None:
-        stated = folder.work / "settings.json"
-        begun = read_json(stated).get("processes", 1) if stated.exists() else world
-        if begun != world:
-            raise ConfigError(
-                f"{folder.home} holds a run that {begun} processes began, and here are {world}",
-                key="out",
-                hint=f"start {begun} processes again, or choose another folder with out=…",
-            )
-        folder.begin({**settings.to_json(), "processes": world})
-    return folder
 
 
 def _before(
@@ -154,12 +142,14 @@ def _metrics(
     best = next(row for row in history if row["step"] == best_step)
     if before["merit"] > best["exact_match"] + 1e-3 * best["token_f1"]:
         best_step, best = 0, before  # the start is one of the candidates
-    template: Any = settings.template or ("standard" if settings.method == "ssft" else None)
+    template: Any = settings.model.template or (
+        "standard" if settings.data.method == "ssft" else None
+    )
     return {
         "dataset": dataset.name,
         "dataset_fingerprint": dataset.fingerprint,
-        "method": settings.method,
-        "base": settings.base,
+        "method": settings.data.method,
+        "base": settings.model.base,
         "template": template or "rule-guided",
         "examples": len(data.examples),
         "uncited": data.uncited,
@@ -185,32 +175,33 @@ def _write(
 ) -> None:
     """The finished folder; the metrics come last and say that it is one."""
     model = trainer.model
-    if settings.rank and settings.merged:
+    if settings.lora.rank and settings.lora.merged:
         model = model.merge_and_unload()
     model.save_pretrained(folder.home)
     stated_base = folder.home / "adapter_config.json"
-    if settings.base == NANO_LLAMA and stated_base.exists():
+    if settings.model.base == NANO_LLAMA and stated_base.exists():
         # By name, not by where it happens to be installed.
         write_json(stated_base, {**read_json(stated_base), "base_model_name_or_path": NANO_LLAMA})
     tokenizer.save_pretrained(folder.home)
     stated = _stated(settings, data)
     if stated is not None:  # whoever opens the folder asks in the same words
         write_json(folder.home / "prompt.json", stated)
-    write_text(folder.home / "README.md", generator_card(settings, metrics))
-    write_json(folder.home / "metrics.json", metrics)
     trainer.state.save_to_json(str(folder.work / "trainer_state.json"))
-    for heavy in folder.work.glob("checkpoint-*"):
-        shutil.rmtree(heavy)
+    folder.finish(generator_card(settings, metrics), metrics)
 
 
 def _stated(settings: GeneratorSettings, data: Instructions) -> Any:
     """The template of the run as an experiment file has it, with its cases."""
-    stated = stated_template(settings.base) if settings.template is None else settings.template
+    stated = (
+        stated_template(settings.model.base)
+        if settings.model.template is None
+        else settings.model.template
+    )
     if not data.cases:
         return stated
-    named = stated or ("standard" if settings.method == "ssft" else "rule-guided")
+    named = stated or ("standard" if settings.data.method == "ssft" else "rule-guided")
     options = dict(named) if isinstance(named, Mapping) else {"type": named}
-    return {**options, "cases": [asdict(case) for case in data.cases]}
+    return {**options, "cases": [case.model_dump() for case in data.cases]}
 
 
 def generator_card(settings: GeneratorSettings, metrics: dict[str, Any]) -> str:
@@ -220,35 +211,27 @@ def generator_card(settings: GeneratorSettings, metrics: dict[str, Any]) -> str:
         settings: of the run.
         metrics: of the run: before, best, numbers of examples.
     """
-    adapter = bool(settings.rank) and not settings.merged
-    named = "/" in settings.base[1:] and adapter
+    adapter = bool(settings.lora.rank) and not settings.lora.merged
+    named = "/" in settings.model.base[1:] and adapter
     many = metrics["processes"]
     return write_card(
         Path(__file__).with_name("card.md"),
         metrics,
-        settings=settings,
-        method=settings.method.upper(),
-        read=_TRAINED_ON[settings.method],
+        model=settings.model,
+        training=settings.training,
+        seed=settings.seed,
+        method=settings.data.method.upper(),
+        read=_TRAINED_ON[settings.data.method],
         library="peft" if adapter else "transformers",
-        head=f"base_model: {settings.base}\n" if named else "",
-        kind=f"LoRA (rank {settings.rank}, alpha {settings.alpha})" if settings.rank else "full",
-        quantized=f", base in {settings.quantization}" if settings.quantization else "",
+        head=f"base_model: {settings.model.base}\n" if named else "",
+        kind=f"LoRA (rank {settings.lora.rank}, alpha {settings.lora.alpha})"
+        if settings.lora.rank
+        else "full",
+        quantized=f", base in {settings.model.quantization}" if settings.model.quantization else "",
         # With cases the template stands in the folder: one that is named would show none.
-        template="" if settings.shots else f", template={metrics['template']!r}",
-        shown=f", behind {settings.shots} solved ones of F_G" if settings.shots else "",
+        template="" if settings.data.shots else f", template={metrics['template']!r}",
+        shown=f", behind {settings.data.shots} solved ones of F_G" if settings.data.shots else "",
         processes=f" on {many} processes" if many > 1 else "",
-    )
-
-
-def _train(config: Config, progress: bool) -> str:
-    settings = GeneratorSettings.from_config(config)
-    metrics = train_generator(settings, progress=progress)
-    if not first_process():
-        return ""
-    return (
-        f"exact_match: {metrics['before']['exact_match']:.4f} before, "
-        f"{metrics['best']['exact_match']:.4f} at step {metrics['best_step']} of "
-        f"{metrics['steps']}; written to {settings.out}"
     )
 
 
@@ -256,11 +239,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command line."""
     return run_training(
         argv,
-        _train,
+        GeneratorSettings,
+        train_generator,
+        measure=lambda settings: "exact_match",
         program="training.generator",
         description="Fine-tune a generator with rules (RGFT) or without (method=ssft) by TRL and "
         "LoRA; resumes, and writes an adapter or a whole model with a model card.",
         example="python -m training.generator configs/training/generator-llama2-7b.yaml "
-        f"method={METHODS[1]} out=runs/generator-ssft; on two GPUs: "
+        "method=ssft out=runs/generator-ssft; on two GPUs: "
         "torchrun --standalone --nproc_per_node 2 -m training.generator CONFIG",
     )

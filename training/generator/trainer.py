@@ -24,8 +24,6 @@ from training.generator.loss import LeftPadded, answer_loss
 from training.generator.model import adapter_config
 from training.generator.settings import GeneratorSettings
 
-__all__ = ["Validation", "last_checkpoint", "make_trainer", "trainer_arguments"]
-
 _COMPLETE = "complete"  # written last: a checkpoint without it was cut off
 _METRICS = ("exact_match", "token_f1")
 
@@ -36,7 +34,7 @@ class Validation:
     Args:
         reader: how prompts are made and answers are read; its settings, not its weights, count.
         settings: of the run.
-        requests: what is asked.
+        requests: of the tuning queries.
         processes: which share the requests; one by default.
     """
 
@@ -58,7 +56,7 @@ class Validation:
             base,
             tokenizer=self.reader.tokenizer,
             template=self.reader.template,
-            max_new_tokens=self.settings.max_new_tokens,
+            max_new_tokens=self.settings.validation.max_new_tokens,
             max_input_tokens=self.reader.max_input_tokens,
             chat=self.reader.chat,
         )
@@ -138,11 +136,14 @@ def make_trainer(
 
 def _between_validations(settings: GeneratorSettings, rows: int, world: int) -> int:
     """How many steps lie between two validations."""
-    batches = math.ceil(rows / (settings.batch_size * world))
-    per_epoch = math.ceil(batches / settings.accumulation)
-    if settings.parts:
-        return math.ceil((settings.max_steps or per_epoch * settings.epochs) / settings.parts)
-    return per_epoch * settings.every_epochs
+    batches = math.ceil(rows / (settings.training.batch_size * world))
+    per_epoch = math.ceil(batches / settings.training.accumulation)
+    if settings.validation.parts:
+        return math.ceil(
+            (settings.training.max_steps or per_epoch * settings.training.epochs)
+            / settings.validation.parts
+        )
+    return per_epoch * settings.validation.every_epochs
 
 
 def trainer_arguments(
@@ -168,21 +169,21 @@ def trainer_arguments(
     warnings.filterwarnings("ignore", message=".*gradient_checkpointing.*", category=FutureWarning)
     arguments = trl.SFTConfig(
         output_dir=str(work),
-        learning_rate=settings.learning_rate,
-        per_device_train_batch_size=settings.batch_size,
-        gradient_accumulation_steps=settings.accumulation,
-        num_train_epochs=settings.epochs,
-        max_steps=settings.max_steps or -1,
-        warmup_steps=settings.warmup_steps,
-        lr_scheduler_type=settings.schedule,
-        weight_decay=settings.weight_decay,
-        max_grad_norm=settings.max_grad_norm,
+        learning_rate=settings.training.learning_rate,
+        per_device_train_batch_size=settings.training.batch_size,
+        gradient_accumulation_steps=settings.training.accumulation,
+        num_train_epochs=settings.training.epochs,
+        max_steps=settings.training.max_steps or -1,
+        warmup_steps=settings.training.warmup_steps,
+        lr_scheduler_type=settings.training.schedule,
+        weight_decay=settings.training.weight_decay,
+        max_grad_norm=settings.training.max_grad_norm,
         max_length=None,  # nothing is cut: documents were left out where a prompt was too long
         packing=False,
         dataset_kwargs={"skip_prepare_dataset": True},
-        gradient_checkpointing=settings.gradient_checkpointing,
-        bf16=settings.precision == "bf16",
-        fp16=settings.precision == "fp16",
+        gradient_checkpointing=settings.training.gradient_checkpointing,
+        bf16=settings.training.precision == "bf16",
+        fp16=settings.training.precision == "fp16",
         use_cpu=cpu,
         dataloader_pin_memory=not cpu,
         ddp_find_unused_parameters=False,  # every adapter is used, and looking costs
@@ -202,7 +203,9 @@ def trainer_arguments(
         data_seed=settings.seed,
     )
     # A launcher's configuration may ask for another one behind the settings' back.
-    arguments.mixed_precision = "no" if settings.precision == "fp32" else settings.precision
+    arguments.mixed_precision = (
+        "no" if settings.training.precision == "fp32" else settings.training.precision
+    )
     # One process would spread each batch over every GPU that it sees, another batch than was set.
     arguments._n_gpu = min(1, arguments.n_gpu)
     return arguments

@@ -27,14 +27,6 @@ from rulerag.rules import Rule
 from rulerag.types import Document, Query
 from training.retriever.settings import RetrieverSettings
 
-__all__ = [
-    "Example",
-    "TrainingData",
-    "mine_hard_negatives",
-    "prepare",
-    "with_latest_statements",
-]
-
 Rows = npt.NDArray[np.int64]
 _NONE: Rows = np.empty(0, dtype=np.int64)
 _BRIDGES = 3
@@ -87,7 +79,7 @@ def prepare(dataset: RuleQADataset, settings: RetrieverSettings) -> TrainingData
 
     A rule with several body atoms is searched hop by hop when it guides retrieval
     (:mod:`rulerag.retrieval.guided.chains`), and makes one example for each of these searches: the
-    first atom asked about the query's subject, the next about an entity in between that lies on a
+    first atom searched for the query's subject, the next about an entity in between that lies on a
     proof.
 
     Args:
@@ -97,19 +89,19 @@ def prepare(dataset: RuleQADataset, settings: RetrieverSettings) -> TrainingData
     Raises:
         EmptyDataError: no judged query, or no query has evidence for a rule.
     """
-    split, seed, method = settings.split, settings.seed, settings.method
+    split, seed, method = settings.dataset.split, settings.seed, settings.data.method
     judged = [query for query in dataset.query_set(split) if dataset.qrels(split).get(query.id)]
     kept = np.random.default_rng([seed, 7]).permutation(len(judged))
-    size = 0 if settings.validation_split else round(settings.tuning_share * len(judged))
+    size = 0 if settings.validation.split else round(settings.data.tuning_share * len(judged))
     tuned = set(kept[:size].tolist())
-    few = set(kept[size:][: settings.num_queries or None].tolist())
+    few = set(kept[size:][: settings.data.num_queries or None].tolist())
     training = [query for n, query in enumerate(judged) if n in few]
     if not training:
         raise EmptyDataError(f"the split {split!r} of {dataset.name!r} has no query to train on")
     selector = None
     if method != "ssft":
         selector = HeadRelationSelector(
-            dataset.rules, max_rules=settings.max_rules, rank_by=settings.rank_by
+            dataset.rules, max_rules=settings.data.max_rules, rank_by=settings.data.rank_by
         )
     examples, oracle = _examples(dataset, split, training, selector, plain=method != "rgft")
     if not examples:
@@ -118,13 +110,13 @@ def prepare(dataset: RuleQADataset, settings: RetrieverSettings) -> TrainingData
             hint="raise max_rules, or train without rules: method=ssft",
         )
     tuning = [judged[n] for n in sorted(tuned)]
-    if settings.validation_split:
-        others = dataset.query_set(settings.validation_split)
+    if settings.validation.split:
+        others = dataset.query_set(settings.validation.split)
         order = np.random.default_rng([seed, 8]).permutation(len(others))
         tuning = [others[n] for n in order.tolist()]
     data = TrainingData(examples, training, oracle, tuning, selector)
-    if settings.hard_negatives:
-        return mine_hard_negatives(data, dataset, per_example=settings.hard_negatives)
+    if settings.data.hard_negatives:
+        return mine_hard_negatives(data, dataset, per_example=settings.data.hard_negatives)
     return data
 
 
@@ -149,8 +141,8 @@ def _examples(
         answers = frozenset(query.answers)
         evidence = [(row, dataset.corpus[row]) for row in rows.tolist()]
         for rule in rules:
-            told = [pair for pair in evidence if _states(pair[1], query, rule, answers, labels)]
-            for text, fits in _asked(query, rule, told, answers, labels):
+            stating = [pair for pair in evidence if _states(pair[1], query, rule, answers, labels)]
+            for text, fits in _asked(query, rule, stating, answers, labels):
                 positives = np.array(fits, dtype=np.int64)
                 examples.append(Example(text, number, positives, _NONE))
     return examples, oracle

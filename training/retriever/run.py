@@ -10,25 +10,20 @@ References:
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rulerag.composition import Config
 from rulerag.errors import ConfigError
 from rulerag.retrieval.dense.encoders import SentenceEncoder, load_encoder
 from rulerag.ruleqa import RuleQADataset
 from training.common.checkpoint import RunFolder
-from training.common.command import run_training, write_card
-from training.common.processes import Processes, first_process
+from training.common.processes import Processes
+from training.common.runner import run_training, train_in_folder, write_card
 from training.common.validation import CorpusMatrix
 from training.retriever.data import prepare, with_latest_statements
 from training.retriever.settings import RetrieverSettings
 from training.retriever.trainer import RetrieverTrainer
-
-__all__ = ["main", "retriever_card", "train_retriever"]
 
 _TRAINED_ON = {
     "rgft": "query∘rule with the rule's oracle documents (RGFT)",
@@ -50,7 +45,7 @@ def train_retriever(
 
     Args:
         settings: what to do.
-        dataset: what ``settings.path`` holds, where it is loaded already.
+        dataset: what ``settings.dataset.path`` holds, where it is loaded already.
         progress: show progress bars and the measures of every validation.
         after_step: called with the number of every finished step.
 
@@ -63,25 +58,31 @@ def train_retriever(
         RetrievalError: a checkpoint is no encoder.
         TrainingError: the loss is no number.
     """
-    settings.check()
-    processes = Processes(settings.device or None, settings.precision)
-    progress = progress and processes.is_main
-    folder = processes.first(lambda: RunFolder(settings.out, settings.fingerprint))
-    done = processes.first(lambda: folder.finished)
-    if done is not None:
-        processes.end()
-        return done
-    if processes.is_main:
-        folder.begin(asdict(settings))
-    dataset = dataset or RuleQADataset.load(settings.path)
-    if settings.latest:
-        more = (settings.validation_split,) if settings.validation_split else ()
-        dataset = with_latest_statements(dataset, settings.split, *more)
+    processes = Processes(settings.device or None, settings.training.precision)
+
+    def work(processes: Processes, folder: RunFolder) -> dict[str, Any]:
+        shown = progress and processes.is_main
+        return _trained(settings, dataset, processes, folder, shown, after_step)
+
+    return train_in_folder(settings, work, processes)
+
+
+def _trained(
+    settings: RetrieverSettings,
+    dataset: RuleQADataset | None,
+    processes: Processes,
+    folder: RunFolder,
+    progress: bool,
+    after_step: Callable[[int], None] | None,
+) -> dict[str, Any]:
+    """Train in the folder, write the encoders there, and return the metrics."""
+    dataset = dataset or RuleQADataset.load(settings.dataset.path)
+    other_split = settings.validation.split
+    if settings.data.latest:
+        more = (other_split,) if other_split else ()
+        dataset = with_latest_statements(dataset, settings.dataset.split, *more)
     data = prepare(dataset, settings)
-    query, document = (
-        _encoder(settings, "query", processes),
-        _encoder(settings, "document", processes),
-    )
+    query, document = (_encoder(settings, role, processes) for role in ("query", "document"))
     # One process encodes what all of them then read.
     if not processes.is_main:
         processes.wait()
@@ -100,23 +101,26 @@ def train_retriever(
     metrics = trainer.run(after_step)
     if processes.is_main:
         query.model.load_state_dict(folder.best(trainer.best_step))
-        folder.finish(query, document, retriever_card(settings, metrics), metrics)
-    metrics = processes.first(lambda: metrics)
-    del trainer, query  # a wrapped model that outlives its group of processes can hang at its end
-    gc.collect()
-    processes.end()
-    return metrics
+        # sentence-transformers folders: the query encoder in the folder itself.
+        document.save(folder.home / "document_encoder")
+        query.save(folder.home)
+        folder.finish(retriever_card(settings, metrics), metrics)
+    return processes.first(lambda: metrics)
 
 
 def _encoder(settings: RetrieverSettings, role: str, processes: Processes) -> SentenceEncoder:
-    name = settings.document if role == "document" and settings.document else settings.query
+    name = (
+        settings.model.document
+        if role == "document" and settings.model.document
+        else settings.model.query
+    )
     return load_encoder(
         name,
         role=role,
-        pooling=settings.pooling or None,
+        pooling=settings.model.pooling or None,
         # Raw products divided by 0.01 explode; both sides are trained and saved as cosine.
         similarity="cosine",
-        max_length=settings.max_length or None,
+        max_length=settings.model.max_length or None,
         device=str(processes.device),
         batch_size=128,
     )
@@ -132,21 +136,12 @@ def retriever_card(settings: RetrieverSettings, metrics: dict[str, Any]) -> str:
     return write_card(
         Path(__file__).with_name("card.md"),
         metrics,
-        settings=settings,
-        method=settings.method.upper(),
-        read=_TRAINED_ON[settings.method],
-    )
-
-
-def _train(config: Config, progress: bool) -> str:
-    settings = RetrieverSettings.from_config(config)
-    metrics = train_retriever(settings, progress=progress)
-    if not first_process():
-        return ""
-    name = settings.metric
-    return (
-        f"{name}: {metrics['before'][name]:.4f} before, {metrics['best'][name]:.4f} at step "
-        f"{metrics['best_step']} of {metrics['steps']}; written to {settings.out}"
+        model=settings.model,
+        data=settings.data,
+        training=settings.training,
+        seed=settings.seed,
+        method=settings.data.method.upper(),
+        read=_TRAINED_ON[settings.data.method],
     )
 
 
@@ -154,7 +149,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command line."""
     return run_training(
         argv,
-        _train,
+        RetrieverSettings,
+        train_retriever,
+        measure=lambda settings: settings.validation.metric,
         program="training.retriever",
         description="Fine-tune a query encoder with rules (RGFT) or without (method=ssft); "
         "resumes, and writes a sentence-transformers folder with a model card.",

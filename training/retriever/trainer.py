@@ -24,8 +24,6 @@ from training.common.validation import CorpusMatrix, answer_recall
 from training.retriever.data import Example, TrainingData
 from training.retriever.settings import RetrieverSettings
 
-__all__ = ["RetrieverTrainer"]
-
 Rows = npt.NDArray[np.int64]
 
 
@@ -63,10 +61,12 @@ class RetrieverTrainer:
         self.processes = processes
         self.folder = folder
         self.progress = progress
-        self.per_epoch = math.ceil(len(data.examples) / settings.batch_size)
-        total = self.per_epoch * settings.epochs
-        self.steps = min(total, settings.max_steps) if settings.max_steps else total
-        self.every = settings.every or self.per_epoch
+        self.per_epoch = math.ceil(len(data.examples) / settings.training.batch_size)
+        total = self.per_epoch * settings.training.epochs
+        self.steps = (
+            min(total, settings.training.max_steps) if settings.training.max_steps else total
+        )
+        self.every = settings.validation.every or self.per_epoch
         self.step = 0
         self.best_step = 0
         self.history: list[dict[str, float]] = []
@@ -74,8 +74,8 @@ class RetrieverTrainer:
         self.model = processes.prepare(query.model)
         self.optimizer = torch.optim.AdamW(
             query.model.parameters(),
-            lr=settings.learning_rate,
-            weight_decay=settings.weight_decay,
+            lr=settings.training.learning_rate,
+            weight_decay=settings.training.weight_decay,
         )
 
     def run(self, after_step: Callable[[int], None] | None = None) -> dict[str, Any]:
@@ -113,12 +113,14 @@ class RetrieverTrainer:
         order = np.random.default_rng([settings.seed, 1, epoch]).permutation(
             len(self.data.examples)
         )
-        chosen = order[place * settings.batch_size : (place + 1) * settings.batch_size]
+        chosen = order[
+            place * settings.training.batch_size : (place + 1) * settings.training.batch_size
+        ]
         examples = [self.data.examples[n] for n in chosen.tolist()]
         random = np.random.default_rng([settings.seed, 2, step])
         positives = np.array([random.choice(example.positives) for example in examples])
         hard = [example.hard for example in examples]
-        extra = random.integers(0, len(self.matrix), settings.extra_negatives)
+        extra = random.integers(0, len(self.matrix), settings.training.extra_negatives)
         return examples, np.concatenate([positives, *hard, extra]).astype(np.int64)
 
     def train_step(self) -> float:
@@ -146,7 +148,7 @@ class RetrieverTrainer:
                 self.matrix.take(documents, processes.device),
                 torch.from_numpy(mine).to(processes.device),
                 torch.from_numpy(excluded).to(processes.device),
-                temperature=settings.temperature,
+                temperature=settings.training.temperature,
                 reduction="sum",
             )
         # Gradients are averaged over the processes: this makes them those of the batch's mean.
@@ -154,7 +156,9 @@ class RetrieverTrainer:
         self.optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss * processes.world)
         value = processes.total(loss)
-        norm = torch.nn.utils.clip_grad_norm_(self.query.model.parameters(), settings.max_grad_norm)
+        norm = torch.nn.utils.clip_grad_norm_(
+            self.query.model.parameters(), settings.training.max_grad_norm
+        )
         if not (math.isfinite(value) and math.isfinite(float(norm))):
             raise self._diverged(f"the loss is {value} and the gradient's norm {float(norm)}")
         self.optimizer.step()
@@ -171,10 +175,12 @@ class RetrieverTrainer:
 
     def rate(self, step: int) -> float:
         """The learning rate of a step: it rises, then falls to zero."""
-        warm = self.settings.warmup_share * self.steps
+        warm = self.settings.training.warmup_share * self.steps
         if step < warm:
-            return self.settings.learning_rate * (step + 1) / (warm + 1)
-        return self.settings.learning_rate * (self.steps - step) / max(1.0, self.steps - warm)
+            return self.settings.training.learning_rate * (step + 1) / (warm + 1)
+        return (
+            self.settings.training.learning_rate * (self.steps - step) / max(1.0, self.steps - warm)
+        )
 
     @contextmanager
     def _seeded(self) -> Iterator[None]:
@@ -214,8 +220,8 @@ class RetrieverTrainer:
 
     def _merit(self, row: dict[str, float]) -> tuple[float, ...]:
         """The chosen metric, then the other one, then the later step: it has learned more."""
-        chosen = self.settings.metric
-        other = next(name for name in self.settings.metrics if name != chosen)
+        chosen = self.settings.validation.metric
+        other = next(name for name in self.settings.validation.metrics if name != chosen)
         return row[chosen], row[other], row["step"]
 
     def _figures(self) -> dict[str, float]:
@@ -224,9 +230,9 @@ class RetrieverTrainer:
                 self.query,
                 self.matrix,
                 self.dataset.corpus,
-                self.data.tuning[: self.settings.max_queries or None],
+                self.data.tuning[: self.settings.validation.max_queries or None],
                 self.data.selector,
-                top_k=self.settings.top_k,
+                top_k=self.settings.validation.top_k,
                 device=self.processes.device,
                 matcher=self.matcher,
                 entity_label=lambda name: self.dataset.labels["entities"].get(name, name),
@@ -254,11 +260,11 @@ class RetrieverTrainer:
         self.optimizer.load_state_dict(state["optimizer"])
 
     def _metrics(self, seconds: float, steps: int) -> dict[str, Any]:
-        names = (*self.settings.metrics, "documents_per_query_union")
+        names = (*self.settings.validation.metrics, "documents_per_query_union")
         first = self.history[0]
         best = next((row for row in self.history if row["step"] == self.best_step), first)
         return {
-            "method": self.settings.method,
+            "method": self.settings.data.method,
             "dataset": self.dataset.name,
             "dataset_fingerprint": self.dataset.fingerprint,
             "examples": len(self.data.examples),

@@ -91,7 +91,7 @@ def train(bench: Bench, training: str, seed: int, overrides: Sequence[str] = ())
             "memory_mb": round(peak_memory_mb()),
         }
         write_json(out / "cost.json", cost)
-        name = settings.metric
+        name = settings.validation.metric
         tell(f"  {name} {metrics['before'][name]:.3f} -> {metrics['best'][name]:.3f}, {cost}")
 
     tell(f"training {bench.name} {training} {seed}")

@@ -1,4 +1,4 @@
-"""A reader on any causal language model of transformers, batched, with shared beginnings."""
+"""A generator on any causal language model of transformers, batched, with shared beginnings."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
+import pydantic
 
 from rulerag.composition import register
 from rulerag.errors import ConfigError, MissingDependencyError
@@ -48,9 +49,27 @@ from rulerag.generation.prompts import Citation, Prompt, PromptTemplate
 from rulerag.io import fingerprint_object
 from rulerag.types import Completion, GenerationRequest
 
-__all__ = ["HuggingFaceGenerator"]
-
 logger = logging.getLogger(__name__)
+
+
+class DecodingSettings(Loading):
+    """How a model is opened (see :class:`Loading`), what it reads and how long it writes.
+
+    Args:
+        max_new_tokens: how long an answer may get.
+        max_input_tokens: how long a prompt may get; what the model's positions allow by default.
+        batch_size: the most prompts read together.
+        max_batch_tokens: the most tokens of a batch, which bounds memory.
+        chat: use the tokenizer's chat template; None where it has one.
+        chat_options: further arguments of the chat template, for example ``enable_thinking``.
+    """
+
+    max_new_tokens: int = pydantic.Field(default=32, ge=1)
+    max_input_tokens: int | None = None
+    batch_size: int = pydantic.Field(default=128, ge=1)
+    max_batch_tokens: int = pydantic.Field(default=32768, ge=1)
+    chat: bool | None = None
+    chat_options: Mapping[str, Any] = {}
 
 
 @register("generator", "huggingface")
@@ -72,23 +91,15 @@ class HuggingFaceGenerator:
         adapter: the folder or hub id of a PEFT (LoRA) adapter.
         template: the prompts (see :meth:`~rulerag.generation.prompts.PromptTemplate.of`); those
             named in ``prompt.json`` of the model folder by default.
-        max_new_tokens: how long an answer may get.
-        max_input_tokens: how long a prompt may get; what the model's positions allow by default.
-        batch_size: the most prompts read together.
-        max_batch_tokens: the most tokens of a batch, which bounds memory.
-        device: ``auto``, ``cpu``, ``cuda`` and so on.
-        dtype: ``auto`` (float32 on a CPU, else as stored), ``float32``, ``bfloat16``, ``float16``.
-        quantization: None, ``4bit`` or ``8bit`` (bitsandbytes).
-        chat: use the tokenizer's chat template; None where it has one.
-        chat_options: further arguments of the chat template, for example ``enable_thinking``.
-        local_files_only: never ask the hub.
         progress: show a progress bar.
+        settings: how it is opened and how it decodes (:class:`DecodingSettings`).
+        changes: settings one by one, which overrule.
 
     Raises:
         GenerationError: the model, its tokenizer or the adapter cannot be opened, or they do not
             fit each other.
         MissingDependencyError: an adapter without PEFT, or quantization without bitsandbytes.
-        ConfigError: a number below one, or an unknown dtype, device or quantization.
+        ConfigError: a setting that does not fit, or a device that is not here.
     """
 
     def __init__(
@@ -98,47 +109,34 @@ class HuggingFaceGenerator:
         tokenizer: Any = None,
         adapter: str | Path | None = None,
         template: PromptTemplate | str | Mapping[str, Any] | None = None,
-        max_new_tokens: int = 32,
-        max_input_tokens: int | None = None,
-        batch_size: int = 128,
-        max_batch_tokens: int = 32768,
-        device: str = "auto",
-        dtype: str = "auto",
-        quantization: str | None = None,
-        chat: bool | None = None,
-        chat_options: Mapping[str, Any] | None = None,
-        local_files_only: bool = False,
         progress: bool = False,
+        settings: DecodingSettings | None = None,
+        **changes: Any,
     ) -> None:
         for package in ("torch", "transformers"):
             if importlib.util.find_spec(package) is None:
                 raise MissingDependencyError(package, "hf")
-        numbers = {"max_new_tokens": max_new_tokens, "batch_size": batch_size}
-        for key, value in {**numbers, "max_batch_tokens": max_batch_tokens}.items():
-            if value < 1:
-                raise ConfigError(f"{value} is below 1", key=key)
+        self.settings = own = DecodingSettings.joined(settings, changes)
+        self.progress = progress
         self.template = PromptTemplate.of(stated_template(model) if template is None else template)
-        model = shipped(model)
-        self.max_new_tokens = max_new_tokens
-        self._limits = Limits(batch_size, max_batch_tokens, max_new_tokens)
-        self.chat_options, self.progress = dict(chat_options or {}), progress
-        loading = Loading(device, dtype, quantization, local_files_only)
-        self._open(model, tokenizer, adapter, loading)
+        self._limits = Limits(own.batch_size, own.max_batch_tokens, own.max_new_tokens)
+        self._open(shipped(model), tokenizer, adapter)
         self._context = getattr(
             self.model.config.get_text_config(), "max_position_embeddings", None
         )
-        self.chat = self.tokenizer.chat_template is not None if chat is None else chat
-        if self.chat and self.tokenizer.chat_template is None:
+        templated = self.tokenizer.chat_template is not None
+        self.chat = templated if own.chat is None else own.chat
+        if self.chat and not templated:
             raise ConfigError("the tokenizer has no chat template", key="chat", hint="chat=False")
-        self.max_input_tokens = self._room(max_input_tokens)
+        self.max_input_tokens = self._room()
         self._prompts = PromptEncoder(
-            self.tokenizer, self.template, self.max_input_tokens, self.chat, self.chat_options
+            self.tokenizer, self.template, self.max_input_tokens, self.chat, own.chat_options
         )
         self._decoders = self._make_decoder()
 
-    def _open(self, model: Any, tokenizer: Any, adapter: Any, loading: Loading) -> None:
+    def _open(self, model: Any, tokenizer: Any, adapter: Any) -> None:
         """Open model, tokenizer and adapter, and check that they fit each other."""
-        names: list[str] = []
+        loading, names = self.settings, list[str]()
         if isinstance(model, str | Path):
             folder = Path(model)
             if (folder / "adapter_config.json").is_file() and not (folder / "config.json").exists():
@@ -195,9 +193,13 @@ class HuggingFaceGenerator:
         """
         template = [type(self.template).__name__, self.template.fingerprint]
         loaded = [str(self.model.dtype), str(getattr(self.model.config, "quantization_config", ""))]
-        chat = [self.chat, self.tokenizer.chat_template if self.chat else None, self.chat_options]
+        chat = [
+            self.chat,
+            self.tokenizer.chat_template if self.chat else None,
+            dict(self.settings.chat_options),
+        ]
         ends = sorted(self._decoders[1].ending.tokens)
-        limits = [self.max_new_tokens, self.max_input_tokens, ends]
+        limits = [self.settings.max_new_tokens, self.max_input_tokens, ends]
         names = [self._weights.name, self._words, *template]
         # The last stands for scores, which an earlier option could leave out.
         return fingerprint_object(["huggingface", *names, *loaded, *chat, *limits, True])
@@ -303,13 +305,13 @@ class HuggingFaceGenerator:
         facts: Sequence[Citation | tuple[str, str] | None] | None = None,
         literal: bool = False,
     ) -> npt.NDArray[np.float64]:
-        """The log-probability that the model writes a given answer to a request, and ends there.
+        """The log-probability that the model writes an answer to a request, and ends there.
 
         What attribution by log-probability and hybrid reading need. Prompts that begin alike, and
         different answers to one prompt, share the work on what they have in common.
 
         Args:
-            requests: what is asked.
+            requests: what is read.
             answers: one answer for each request, in words.
             facts: for citing templates, subject and relation of the supporting fact.
             literal: the answers are the text behind the prompt, not what the template makes of
@@ -325,9 +327,9 @@ class HuggingFaceGenerator:
         if len(requests) != len(answers):
             raise failure(f"{len(answers)} answers for {len(requests)} requests")
         sequences, starts = [], []
-        given = facts if facts is not None else [None] * len(requests)
+        cited = facts if facts is not None else [None] * len(requests)
         encoded = self.encode(requests)
-        for (prompt, tokens), answer, fact in zip(encoded, answers, given, strict=True):
+        for (prompt, tokens), answer, fact in zip(encoded, answers, cited, strict=True):
             text = answer if literal else self.template.completion(answer, fact)
             end = self.encode_completion(prompt.text, text)
             sequences.append(np.concatenate([tokens, end]))
@@ -345,26 +347,27 @@ class HuggingFaceGenerator:
     def _decode(self, prompts: Sequence[Tokens]) -> list[Decoded]:
         from tqdm import tqdm
 
-        longest = max(map(len, prompts), default=0) + self.max_new_tokens
+        longest = max(map(len, prompts), default=0) + self.settings.max_new_tokens
         with tqdm(total=len(prompts), desc="generate", disable=not self.progress) as bar:
             return self._decoder(longest).generate(prompts, self._limits, bar.update)
 
     def _completion(self, decoded: Decoded, request: GenerationRequest) -> Completion:
-        answer = self.template.read(self._text(decoded), request)
+        answer = self.template.parse(self._text(decoded), request)
         return Completion(answer, decoded.log_probability)
 
     def _text(self, decoded: Decoded) -> str:
         return cast(str, self.tokenizer.decode(decoded.tokens, skip_special_tokens=True))
 
-    def _room(self, asked: int | None) -> int | None:
+    def _room(self) -> int | None:
         """How many tokens a prompt may have; None without a limit."""
-        room = None if self._context is None else int(self._context) - self.max_new_tokens
+        new, most = self.settings.max_new_tokens, self.settings.max_input_tokens
+        room = None if self._context is None else int(self._context) - new
         if room is not None and room < 1:
             raise ConfigError(
-                f"{self.max_new_tokens} new tokens leave no room in the model's {self._context}",
+                f"{new} new tokens leave no room in the model's {self._context}",
                 key="max_new_tokens",
             )
-        return min((n for n in (asked, room) if n is not None), default=None)
+        return min((n for n in (most, room) if n is not None), default=None)
 
     def encode_completion(self, prompt: str, text: str) -> Tokens:
         """The tokens by which a prompt is continued with a text, the end of text included.

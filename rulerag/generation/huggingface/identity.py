@@ -15,14 +15,6 @@ from typing import Any
 from rulerag.errors import GenerationError
 from rulerag.io import fingerprint_object, remembered_fingerprint
 
-__all__ = [
-    "Weights",
-    "adapter_identity",
-    "folder_identity",
-    "model_identity",
-    "tokenizer_identity",
-]
-
 _READ = frozenset({"config.json", "generation_config.json", "adapter_config.json"})
 _WEIGHTS = (".safetensors", ".safetensors.index.json")
 _OLD_WEIGHTS = ("pytorch_model", "adapter_model")  # .bin, read where there is no safetensors
@@ -85,12 +77,12 @@ def tokenizer_identity(tokenizer: Any) -> str:
     else:
         state = sorted(tokenizer.get_vocab().items())
     extras = ("chat_template", "eos_token_id", "bos_token_id", "clean_up_tokenization_spaces")
-    told = [str(getattr(tokenizer, name, None)) for name in extras]
-    return fingerprint_object([type(tokenizer).__name__, state, told])
+    settings = [str(getattr(tokenizer, name, None)) for name in extras]
+    return fingerprint_object([type(tokenizer).__name__, state, settings])
 
 
 class Weights:
-    """The weights of a model in memory, named by their content as it is when the name is asked for.
+    """The weights of a model in memory, named by their content as it is when the name is read.
 
     The content is read anew only when a tensor was written, moved or replaced. That is seen by its
     place in memory, by torch's count of changes, and by some of its values, since not every way of
@@ -140,11 +132,11 @@ class Weights:
 
     def _settings(self) -> str:
         config: dict[str, Any] = self._model.config.to_dict()
-        told = {key: value for key, value in config.items() if key not in _UNREAD_SETTINGS}
+        settings = {key: value for key, value in config.items() if key not in _UNREAD_SETTINGS}
         adapters: dict[str, Any] = getattr(self._model, "peft_config", None) or {}
         named = {key: _without_paths(one.to_dict()) for key, one in adapters.items()}
         kind = type(self._model).__name__
-        return json.dumps([kind, told, named], default=str, sort_keys=True)
+        return json.dumps([kind, settings, named], default=str, sort_keys=True)
 
     def _hashed(self) -> str:
         import torch

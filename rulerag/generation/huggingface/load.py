@@ -6,26 +6,14 @@ import importlib
 import importlib.util
 import logging
 import warnings
-from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from rulerag.composition import Settings
 from rulerag.errors import ConfigError, GenerationError, MissingDependencyError
 from rulerag.io import read_json
-
-__all__ = [
-    "NANO_LLAMA",
-    "Loading",
-    "adapted",
-    "adapter_base",
-    "failure",
-    "open_model",
-    "open_tokenizer",
-    "shipped",
-    "stated_template",
-]
 
 logger = logging.getLogger(__name__)
 
@@ -35,14 +23,9 @@ NANO_LLAMA = "rulerag-nano-llama"
 
 _SHIPPED = Path(str(files("rulerag"))) / "models" / "nano-llama"
 _LOADING_ERRORS = (OSError, ValueError, KeyError, RuntimeError, TypeError, ImportError)
-_KNOWN = {
-    "dtype": ("auto", "float32", "bfloat16", "float16"),
-    "quantization": (None, "4bit", "8bit"),
-}
 
 
-@dataclass(frozen=True, slots=True)
-class Loading:
+class Loading(Settings):  # type: ignore[metaclass]
     """How a model is opened.
 
     Args:
@@ -52,20 +35,12 @@ class Loading:
         quantization: None, ``4bit`` (NF4, its scales quantized again: Dettmers et al., QLoRA,
             arXiv:2305.14314, section 3) or ``8bit``, by bitsandbytes.
         local_files_only: never ask the hub.
-
-    Raises:
-        ConfigError: an unknown dtype or quantization.
     """
 
     device: str = "auto"
-    dtype: str = "auto"
-    quantization: str | None = None
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    quantization: Literal["4bit", "8bit"] | None = None
     local_files_only: bool = False
-
-    def __post_init__(self) -> None:
-        for key, known in _KNOWN.items():
-            if (value := getattr(self, key)) not in known:
-                raise ConfigError(f"no such {key}: {value!r}", key=key, hint=f"one of {known}")
 
     def place(self) -> str:
         """The device to use.

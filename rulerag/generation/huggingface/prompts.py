@@ -12,8 +12,6 @@ from rulerag.generation.huggingface.load import failure
 from rulerag.generation.prompts import Prompt, PromptTemplate
 from rulerag.types import GenerationRequest
 
-__all__ = ["PromptEncoder"]
-
 # The most tokens that a tokenizer sets before and behind a text, and the most that it makes of one
 # byte where it takes letters apart (the ligature U+FDFA, of three bytes, becomes 33).
 _AROUND, _LIGATURE = 8, 11

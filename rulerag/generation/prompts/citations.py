@@ -1,4 +1,4 @@
-"""The fact that an answer is read from, as a citing reader is asked to write it."""
+"""The fact that an answer is read from, as a citing generator must write it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from rulerag.types import Fact
-
-__all__ = ["Citation", "citation_of"]
 
 
 class Citation(NamedTuple):

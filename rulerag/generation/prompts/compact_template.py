@@ -4,8 +4,8 @@ A small model pays for every token and every step of thought. So ``@`` stands fo
 subject wherever a line begins or ends with it (entity markers, as in Hermann et al.,
 arXiv:1506.03340), and each guiding rule is shown as the words that a supporting document holds:
 ``>`` before words that the answer follows, ``<`` before words that the answer precedes. Without
-rules the asked relation itself is the pattern. Dates are left out: documents come in order of
-merit, from before the question. The completion is the document that a pattern was found in, with a
+rules the relation of the question itself is the pattern. Dates are left out: documents come best
+first, from before the question. The completion is the document that a pattern was found in, with a
 bar between pattern and answer::
 
     > @ Make a visit
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from rulerag.composition import register
@@ -29,8 +29,6 @@ from rulerag.generation.prompts.template import PromptTemplate
 from rulerag.rules import Rule
 from rulerag.types import Document, GenerationRequest
 
-__all__ = ["CompactTemplate"]
-
 _MARK = "@"
 _DATE = re.compile(r"^Time \d\S*(?: \d+:\d+)? ")
 _ATOM = re.compile(r"^Entity \d+, (.*), Entity \d+$", re.DOTALL)
@@ -38,7 +36,6 @@ _SIGNED = re.compile(r"^([<>])\s+(.*?)\s*\|\s*(.*)$", re.DOTALL)
 
 
 @register("prompt", "compact")
-@dataclass(frozen=True, slots=True)
 class CompactTemplate(PromptTemplate):
     """Prompts of patterns and documents; arguments as those of the parent.
 
@@ -49,27 +46,27 @@ class CompactTemplate(PromptTemplate):
     target: Literal["answer", "citation"] = "citation"
     answer_cue: str = ":"
 
-    def parse(self, completion: str) -> str:
-        """The answer: behind the bar after ``>``, before it after ``<``; empty when none."""
-        signed = _SIGNED.match(completion.strip().partition("\n")[0].strip())
+    def parse(self, completion: str, request: GenerationRequest | None = None) -> str:
+        """The answer: behind the bar after ``>``, before it after ``<``; empty when none.
+
+        A bar that is missing or misplaced is put where a pattern of the request ends: a model that
+        copied the right document may miss the border between an entity and the words of a
+        relation, which only the pattern tells.
+        """
+        line = completion.strip().partition("\n")[0].strip()
+        if request is not None and (answer := self._by_pattern(line, request)):
+            return answer
+        signed = _SIGNED.match(line)
         if signed is None:
             return first_answer(completion.lstrip("<> "), self.answer_cue)
         return signed.group(3 if signed.group(1) == ">" else 2).strip()
 
-    def read(self, completion: str, request: GenerationRequest) -> str:
-        """The answer; a bar that is missing or misplaced is put where a pattern of the prompt ends.
-
-        A model that copied the right document may miss the border between an entity and the words
-        of a relation, which only the pattern tells.
-        """
-        line = completion.strip().partition("\n")[0].strip()
+    def _by_pattern(self, line: str, request: GenerationRequest) -> str:
+        """The answer where the bar does not stand behind a pattern; empty where it does."""
         patterns = _patterns(request if self.rules else replace(request, rules=()))
-        sides = self.cited(completion)
-        pattern = " ".join(
-            [line[:1], sides[0] if line.startswith(">") else sides[1]] if sides else []
-        )
-        if pattern in patterns:
-            return self.parse(completion)
+        sides = self.cited(line)
+        if sides and f"{line[0]} {sides[0 if line[0] == '>' else 1]}" in patterns:
+            return ""
         words = " ".join(line.lstrip("<>").replace("|", " ").split())
         for sign, named in (one.split(" ", 1) for one in patterns if not one.startswith("*")):
             if sign == ">" and words.startswith(f"{named} "):
@@ -77,7 +74,7 @@ class CompactTemplate(PromptTemplate):
             before, found, _ = words.partition(f" {named.removesuffix(f' {_MARK}')} ")
             if sign == "<" and found and before:
                 return before
-        return self.parse(completion)
+        return ""
 
     def cited(self, completion: str) -> tuple[str, ...]:
         """The two sides of the bar, which together are the document; empty when there is none."""
@@ -137,7 +134,7 @@ def _undated(text: str) -> str:
 
 
 def _patterns(request: GenerationRequest) -> list[str]:
-    """What to look for: the rules from the question's subject, else the asked relation.
+    """What to look for: the rules from the question's subject, else the relation of the question.
 
     A question whose subject or relation is not known is shown in its own words.
     """

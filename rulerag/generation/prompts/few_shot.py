@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rulerag.composition import Config
+import pydantic
+
+from rulerag.composition import Settings
 from rulerag.types import GenerationRequest
 
-__all__ = ["CASES", "ROWS", "Case"]
 
-_KEYS = ("documents", "rules", "query", "answer", "fact")
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Settings):  # type: ignore[metaclass]
     """One solved case, in words.
 
     Args:
@@ -26,12 +21,15 @@ class Case:
         query: the question.
         answer: its answer.
         fact: subject and relation of the supporting fact, for citing templates.
+
+    Raises:
+        ConfigError: a key is missing, unknown or of the wrong kind.
     """
 
-    documents: tuple[str, ...]
-    rules: tuple[str, ...]
-    query: str
-    answer: str
+    documents: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    query: str = pydantic.Field(min_length=1)
+    answer: str = pydantic.Field(min_length=1)
     fact: tuple[str, str] | None = None
 
     @classmethod
@@ -39,30 +37,12 @@ class Case:
         cls, request: GenerationRequest, answer: str, fact: tuple[str, str] | None = None
     ) -> Case:
         """The case that a request and its answer make."""
-        documents = tuple(document.text for document in request.documents)
-        rules = tuple(rule.text for rule in request.rules)
-        return cls(documents, rules, request.query.text, answer, fact)
-
-    @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> Case:
-        """A case from a configuration.
-
-        Raises:
-            ConfigError: a key is missing, unknown or of the wrong kind.
-        """
-        given = Config(row, where="cases").check(_KEYS, required=("query", "answer"))
-        documents, rules, fact = (given.read(k, tuple, ()) for k in ("documents", "rules", "fact"))
-        if len(fact) not in (0, 2):
-            raise given.error("expected [subject, relation]", "fact")
-        for key in ("query", "answer"):
-            if not given.read(key, str):
-                raise given.error("is empty", key)
         return cls(
-            tuple(map(str, documents)),
-            tuple(map(str, rules)),
-            given.read("query", str),
-            given.read("answer", str),
-            (str(fact[0]), str(fact[1])) if fact else None,
+            documents=tuple(document.text for document in request.documents),
+            rules=tuple(rule.text for rule in request.rules),
+            query=request.query.text,
+            answer=answer,
+            fact=fact,
         )
 
 
@@ -71,5 +51,5 @@ ROWS: list[dict[str, Any]] = tomllib.loads(
 )["case"]
 """The three invented cases, and a chain of thought for each."""
 
-CASES = tuple(Case.from_json({key: row[key] for key in _KEYS}) for row in ROWS)
+CASES = tuple(Case(**{key: row[key] for key in Case.model_fields}) for row in ROWS)
 """The three invented cases: places, in the form of RuleQA's documents, rules and queries."""

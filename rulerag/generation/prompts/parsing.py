@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["first_answer", "last_field"]
-
 # A dot after one of several initials, or after a short title, belongs to the name: J. R., D.C., Jr.
 _NAME_DOT = re.compile(r"[^\W\d_]\. ?[^\W\d_]\.$|(?:^|\s)(?:Jr|Sr|Inc|Ltd|Co|Corp|St|Dr|Mr|Mrs)\.$")
 

@@ -10,18 +10,18 @@ work on them; ``paper`` keeps the published order. The fixed wording is ours.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal, Self
 
-from rulerag.composition import find, register
+import pydantic
+
+from rulerag.composition import Settings, find, register
 from rulerag.errors import ConfigError, GenerationError
 from rulerag.generation.prompts.citations import Citation
 from rulerag.generation.prompts.few_shot import CASES, Case
 from rulerag.generation.prompts.parsing import first_answer, last_field
 from rulerag.io import fingerprint_object
 from rulerag.types import Document, GenerationRequest
-
-__all__ = ["Case", "Prompt", "PromptTemplate"]
 
 _FORM = (
     "Each query asks for the missing object of a fact: it gives a subject and a relation, and a "
@@ -65,8 +65,7 @@ class Prompt:
 @register("prompt", "few-shot", make="few_shot")
 @register("prompt", "citation", make="citation")
 @register("prompt", "plain", make="plain")
-@dataclass(frozen=True, slots=True)
-class PromptTemplate:
+class PromptTemplate(Settings):  # type: ignore[metaclass]
     """How requests are put into words and how answers are read out of completions.
 
     Args:
@@ -84,7 +83,7 @@ class PromptTemplate:
         answer_cue: what stands before the answer.
 
     Raises:
-        ConfigError: an unknown order or target.
+        ConfigError: an unknown setting, or a value that does not fit.
     """
 
     instruction: str | None = None
@@ -97,13 +96,12 @@ class PromptTemplate:
     query_cue: str = "Query: "
     answer_cue: str = "Answer:"
 
-    def __post_init__(self) -> None:
-        for key, value, known in (
-            ("order", self.order, ("shared", "paper")),
-            ("target", self.target, ("answer", "citation")),
-        ):
-            if value not in known:
-                raise ConfigError(f"no such {key}: {value!r}", key=key, hint=f"one of {known}")
+    @pydantic.field_validator("cases", mode="before")
+    @classmethod
+    def _cases(cls, values: Any) -> Any:
+        rows = values if isinstance(values, Sequence) else ()
+        stated = [Case.read(row, where="cases") for row in rows if isinstance(row, Mapping)]
+        return tuple(stated) if stated else values
 
     @classmethod
     def standard(cls, **changes: Any) -> PromptTemplate:
@@ -117,21 +115,21 @@ class PromptTemplate:
 
     @classmethod
     def few_shot(cls, cases: Sequence[Case] = CASES, **changes: Any) -> PromptTemplate:
-        """Solved cases before the query (Table 10); three invented ones unless others are given.
+        """Solved cases before the query (Table 10); three invented ones by default.
 
         Cases of the data at hand, from its fine-tuning examples, teach its form better.
         """
-        return cls(**{"cases": tuple(cases), **changes})
+        return cls(cases=tuple(cases), **changes)
 
     @classmethod
     def citation(cls, **changes: Any) -> PromptTemplate:
-        """For readers that cite the supporting fact before they answer."""
+        """For generators that cite the supporting fact before they answer."""
         return cls(**{"target": "citation", **changes})
 
     @classmethod
-    def plain(cls) -> PromptTemplate:
+    def plain(cls, **changes: Any) -> PromptTemplate:
         """The query's own text and nothing else when it comes alone, as for a judge's question."""
-        return cls(instruction="", query_cue="", answer_cue="")
+        return cls(**{"instruction": "", "query_cue": "", "answer_cue": "", **changes})
 
     @classmethod
     def of(cls, value: PromptTemplate | str | Mapping[str, Any] | None) -> PromptTemplate:
@@ -146,27 +144,20 @@ class PromptTemplate:
         """
         if isinstance(value, PromptTemplate):
             return value
-        options: dict[str, Any] = {"type": value or "rule-guided"}
-        if isinstance(value, Mapping):
-            options = dict(value)
-        name = str(options.pop("type", "rule-guided"))
+        options = dict(value) if isinstance(value, Mapping) else {"type": value}
+        name = str(options.pop("type", None) or "rule-guided")
         entry = find("prompt", name, key="template")
-        if "cases" in options:
-            options["cases"] = tuple(
-                case if isinstance(case, Case) else Case.from_json(case)
-                for case in options["cases"]
-            )
         try:
             made: PromptTemplate = entry.maker(**options)
-            return made
-        except TypeError as error:
-            known = ", ".join(cls.__slots__)
-            raise ConfigError(f"{error}", key="template", hint=f"known: {known}") from error
+        except ConfigError as error:
+            key = f"template.{error.key}"
+            raise ConfigError(error.message, key=key, hint=error.hint) from error
+        return made
 
     @property
     def fingerprint(self) -> str:
         """Names every word and setting of the template."""
-        return fingerprint_object(asdict(self))
+        return fingerprint_object(self.model_dump())
 
     def render(
         self,
@@ -224,18 +215,18 @@ class PromptTemplate:
             kept.pop()
         return kept
 
-    def parse(self, completion: str) -> str:
+    def parse(self, completion: str, request: GenerationRequest | None = None) -> str:
         """The answer in a completion; empty when there is none.
 
         It is the first line with text, without the full stop that ends it. A dot that belongs to
         a name stays: ``J. R.``, ``Washington D.C.``.
+
+        Args:
+            completion: what the model wrote.
+            request: what it read, which helps some templates to find the answer.
         """
         answer = first_answer(completion, self.answer_cue)
         return last_field(answer, _SEPARATOR) if self.target == "citation" else answer
-
-    def read(self, completion: str, request: GenerationRequest) -> str:
-        """The answer in a completion, where it helps with a look at what was asked."""
-        return self.parse(completion)
 
     def cited(self, completion: str) -> tuple[str, ...]:
         """The parts of the fact that a completion cites; empty when it cites none."""
@@ -251,7 +242,7 @@ class PromptTemplate:
                 subject; needed where the target is a citation.
 
         Raises:
-            ConfigError: the target is a citation and no fact is given.
+            ConfigError: the target is a citation and there is no fact.
         """
         if self.target == "citation":
             if fact is None:
@@ -259,9 +250,9 @@ class PromptTemplate:
             answer = _SEPARATOR.join((*fact[:2], answer))
         return f" {answer}."
 
-    def without_rules(self) -> PromptTemplate:
+    def without_rules(self) -> Self:
         """The same template for requests whose rules are to stay unseen."""
-        return replace(self, rules=False)
+        return self.model_copy(update={"rules": False})
 
     def _text(self, request: GenerationRequest, documents: Sequence[Document]) -> str:
         rules = [rule.text for rule in request.rules] if self.rules else []

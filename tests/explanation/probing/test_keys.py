@@ -244,7 +244,7 @@ def test_one_key_is_one_prompt_and_one_way_to_read_the_answer(template: str) -> 
             equal += 1
             subject, thing = chance.sample(NAMES, 2)
             for said in ("> @ visit | Ostra", f"> @ {chance.choice(RELATIONS)} {thing}", subject):
-                read = [generator.template.read(said, request) for request in (first, second)]
+                read = [generator.template.parse(said, request) for request in (first, second)]
                 assert read[0] == read[1]
     assert equal >= PAIRS // 5
 

@@ -70,23 +70,20 @@ def test_a_large_file_is_read_once_for_each_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RULERAG_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(io, "_SETTLED_SECONDS", 0.0)
-    read: list[Path] = []
-    whole = io.fingerprint_file
-    monkeypatch.setattr(io, "fingerprint_file", lambda path: read.append(path) or whole(path))
     path = big_folder(tmp_path / "model") / "model.safetensors"
-    first = io.remembered_fingerprint(path)
     time.sleep(0.01)
-    assert io.remembered_fingerprint(path) == first and len(read) <= 2
+    first = io.remembered_fingerprint(path, settled=0)
+    assert first == io.fingerprint_file(path)
+    (note,) = (tmp_path / "cache" / "fingerprints").iterdir()
+    note.write_text("f" * 64)
+    assert io.remembered_fingerprint(path) == "f" * 64, "the file is not read again"
     times = path.stat()
-    seen = len(read)
-    assert io.remembered_fingerprint(path) == first and len(read) == seen
     with open(path, "r+b") as file:  # the same file, size and time of modification
         file.seek(BIG // 2)
         file.write(b"\x01")
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert path.stat().st_mtime_ns == times.st_mtime_ns
-    assert io.remembered_fingerprint(path) == whole(path) != first
+    assert io.remembered_fingerprint(path) == io.fingerprint_file(path) != first
 
 
 def test_a_file_that_has_just_changed_is_not_remembered(
@@ -103,9 +100,8 @@ def test_a_cache_folder_that_cannot_be_written_costs_only_time(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("RULERAG_CACHE", str(tmp_path / "file"))
-    monkeypatch.setattr(io, "_SETTLED_SECONDS", 0.0)
     path = big_folder(tmp_path / "model") / "model.safetensors"
-    assert io.remembered_fingerprint(path) == io.fingerprint_file(path)
+    assert io.remembered_fingerprint(path, settled=0) == io.fingerprint_file(path)
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # PEFT on transformers 5.23

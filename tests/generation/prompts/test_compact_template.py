@@ -138,11 +138,11 @@ def test_it_is_known_by_name_and_fits_a_budget() -> None:
     ],
 )
 def test_a_pattern_tells_where_the_bar_belongs(said: str, answer: str) -> None:
-    assert TEMPLATE.read(said, request(FORWARDS, BACKWARDS)) == answer
+    assert TEMPLATE.parse(said, request(FORWARDS, BACKWARDS)) == answer
 
 
 def test_reading_without_rules_looks_at_the_question() -> None:
-    assert TEMPLATE.read("> @ Consult Iran", request()) == "Iran"
+    assert TEMPLATE.parse("> @ Consult Iran", request()) == "Iran"
     bare = TEMPLATE.without_rules()
-    assert bare.read("> @ Consult Iran", request(BACKWARDS)) == "Iran"
-    assert PromptTemplate().read(" Iran.", request()) == PromptTemplate().parse(" Iran.")
+    assert bare.parse("> @ Consult Iran", request(BACKWARDS)) == "Iran"
+    assert PromptTemplate().parse(" Iran.", request()) == PromptTemplate().parse(" Iran.")

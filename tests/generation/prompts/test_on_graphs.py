@@ -18,7 +18,14 @@ from rulerag.types import GenerationRequest
 QUERIES = 200
 
 
-@pytest.mark.parametrize("name", GRAPHS.values())
+LARGE = {"fb15k237", "nell995"}
+"""Graphs that take seconds to read; the others show the law."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] if n in LARGE else []) for n in GRAPHS.values()],
+)
 def test_without_rules_the_pattern_is_the_mark_and_the_relation(
     name: str, graph_folder: Callable[[str], Path]
 ) -> None:

@@ -186,7 +186,7 @@ def test_templates_by_name_and_their_fingerprints() -> None:
     assert len(changed.cases) == 3
     case = {"query": "what does A visit ?", "answer": "B", "documents": ["A consult B."]}
     given = PromptTemplate.of({"type": "few-shot", "cases": [case]})
-    assert given.cases == (Case(("A consult B.",), (), "what does A visit ?", "B"),)
+    assert given.cases == (Case(**case),)
     assert given.without_rules().rules is False
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.speed.generation import small_llama
-from rulerag.composition.config import Config, load_config
+from rulerag.composition.config import load_config
 from rulerag.errors import ConfigError, EmptyDataError, GenerationError
 from rulerag.generation.huggingface.generator import HuggingFaceGenerator
 from rulerag.generation.prompts.citations import Citation
@@ -17,32 +18,18 @@ from rulerag.generation.prompts.template import PromptTemplate
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, Fact, GenerationRequest, Query
+from tests.training.conftest import changed
 from training.generator.data import make_instructions, supporting_fact, tuning_queries
 from training.generator.model import IGNORED, adapter_config, tokenized
 from training.generator.settings import GeneratorSettings
 from training.retriever.settings import RetrieverSettings
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs" / "training"
-RETRIEVAL = Config(
-    {
-        "selector": {"type": "head", "max_rules": 2},
-        "retriever": {"type": "guided", "compose": "substitute", "retriever": {"type": "bm25"}},
-    }
-)
 
 
 @pytest.fixture
-def settings(world_folder: Path, tmp_path: Path) -> GeneratorSettings:
-    return GeneratorSettings(
-        path=str(world_folder),
-        base="none",
-        out=str(tmp_path),
-        retrieval=RETRIEVAL,
-        top_k=3,
-        samples=20,
-        tuning_share=0.2,
-        max_length=400,
-    )
+def settings(make: Callable[..., GeneratorSettings]) -> GeneratorSettings:
+    return make(base="none", top_k=3, samples=20, tuning_share=0.2, max_queries=0)
 
 
 def test_pairs_are_drawn_by_seed_and_tuning_queries_are_never_trained_on(
@@ -58,11 +45,11 @@ def test_pairs_are_drawn_by_seed_and_tuning_queries_are_never_trained_on(
         assert example.answer in asked[example.request.query.id].answers
         assert len(example.request.documents) == 3
     assert make_instructions(settings, world_dataset) == made
-    other = make_instructions(replace(settings, seed=1), world_dataset)
+    other = make_instructions(changed(settings, seed=1), world_dataset)
     assert [e.request.query.id for e in other.examples] != [
         e.request.query.id for e in made.examples
     ]
-    whole = make_instructions(replace(settings, samples=0), world_dataset)
+    whole = make_instructions(changed(settings, samples=0), world_dataset)
     pairs = sum(len(q.answers) for i, q in asked.items() if i not in tuned)
     assert len(whole.examples) == pairs
 
@@ -71,13 +58,13 @@ def test_ssft_sees_no_rule_in_retrieval_and_prompt(
     settings: GeneratorSettings, world_dataset: RuleQADataset
 ) -> None:
     guided = make_instructions(settings, world_dataset)
-    plain = make_instructions(replace(settings, method="ssft"), world_dataset)
+    plain = make_instructions(changed(settings, method="ssft"), world_dataset)
     assert all(example.request.rules for example in guided.examples)
     assert not any(example.request.rules for example in plain.examples)
     pairs = list(zip(guided.examples, plain.examples, strict=True))
     assert all(a.request.query == b.request.query and a.answer == b.answer for a, b in pairs)
     assert any(a.request.documents != b.request.documents for a, b in pairs)
-    assert not replace(settings, method="ssft").prompts.rules
+    assert not changed(settings, method="ssft").prompts.rules
 
 
 def test_only_the_answer_carries_loss(
@@ -138,12 +125,12 @@ def test_citing_keeps_supported_answers_only(
     cited = make_instructions(settings, world_dataset, cited=True)
     assert len(cited.examples) + cited.uncited == len(whole.examples)
     assert cited.examples and all(example.fact for example in cited.examples)
-    plain = make_instructions(replace(settings, method="ssft"), world_dataset, cited=True)
+    plain = make_instructions(changed(settings, method="ssft"), world_dataset, cited=True)
     for example in plain.examples:
         words = " ".join(document.text for document in example.request.documents)
         assert example.answer in words and isinstance(example.fact, Citation)
     with pytest.raises(EmptyDataError, match="nothing to train on"):
-        make_instructions(replace(settings, top_k=1, samples=1, seed=3), world_dataset, cited=True)
+        make_instructions(changed(settings, top_k=1, samples=1, seed=3), world_dataset, cited=True)
 
 
 def test_tuning_queries_are_those_that_a_run_keeps(
@@ -152,7 +139,7 @@ def test_tuning_queries_are_those_that_a_run_keeps(
     made = make_instructions(settings, world_dataset)
     kept = [request.query for request in made.tuning]
     assert tuning_queries(settings, world_dataset) == kept
-    few = [query.id for query in tuning_queries(replace(settings, max_queries=3), world_dataset)]
+    few = [query.id for query in tuning_queries(changed(settings, max_queries=3), world_dataset)]
     every = [query.id for query in kept]
     assert len(few) == 3 and set(few) <= set(every) and few != every[:3], "drawn, not the first"
 
@@ -160,22 +147,23 @@ def test_tuning_queries_are_those_that_a_run_keeps(
 def test_a_folder_is_the_same_however_it_is_spelled(
     settings: GeneratorSettings, world_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    near = RetrieverSettings(path=str(world_folder), query="q", out="a")
+    dataset = {"path": str(world_folder)}
+    near = RetrieverSettings(dataset=dataset, model={"query": "q"}, out="a")
     monkeypatch.chdir(world_folder.parent)
     spelled = [f"./{world_folder.name}/", world_folder.name]
-    assert {replace(settings, path=path).fingerprint for path in spelled} == {settings.fingerprint}
-    assert {replace(near, path=path).fingerprint for path in spelled} == {near.fingerprint}
-    assert replace(near, out="b", device="cpu").fingerprint == near.fingerprint
-    assert replace(near, path="elsewhere").fingerprint != near.fingerprint
-    assert replace(near, seed=1).fingerprint != near.fingerprint
-    found = Config({**RETRIEVAL.to_dict(), "retriever": {"type": "dense", "encoder": "a"}})
-    assert replace(settings, retrieval=found).fingerprint != settings.fingerprint
+    assert {changed(settings, path=path).fingerprint for path in spelled} == {settings.fingerprint}
+    assert {changed(near, path=path).fingerprint for path in spelled} == {near.fingerprint}
+    assert changed(near, out="b", device="cpu").fingerprint == near.fingerprint
+    assert changed(near, path="elsewhere").fingerprint != near.fingerprint
+    assert changed(near, seed=1).fingerprint != near.fingerprint
+    found = {"type": "dense", "encoder": "a"}
+    assert changed(settings, retriever=found).fingerprint != settings.fingerprint
 
 
 def test_cases_are_drawn_from_the_split_and_stand_in_neither_part(
     settings: GeneratorSettings, world_dataset: RuleQADataset
 ) -> None:
-    made = make_instructions(replace(settings, shots=3), world_dataset)
+    made = make_instructions(changed(settings, shots=3), world_dataset)
     asked = {query.text: query for query in world_dataset.query_set("f_g")}
     shown = [asked[case.query] for case in made.cases]
     assert len({query.id for query in shown}) == 3
@@ -184,24 +172,24 @@ def test_cases_are_drawn_from_the_split_and_stand_in_neither_part(
     read = {example.request.query.id for example in made.examples}
     read |= {request.query.id for request in made.tuning}
     assert not read & {query.id for query in shown}, "no prompt shows its own answer"
-    assert make_instructions(replace(settings, shots=3), world_dataset) == made
-    other = make_instructions(replace(settings, shots=3, seed=1), world_dataset)
+    assert make_instructions(changed(settings, shots=3), world_dataset) == made
+    other = make_instructions(changed(settings, shots=3, seed=1), world_dataset)
     assert [case.query for case in other.cases] != [case.query for case in made.cases]
     plain = make_instructions(settings, world_dataset)
     assert not plain.cases and plain.tuning == made.tuning
-    ssft = make_instructions(replace(settings, shots=3, method="ssft"), world_dataset)
+    ssft = make_instructions(changed(settings, shots=3, method="ssft"), world_dataset)
     assert len(ssft.cases) == 3 and not any(case.rules for case in ssft.cases)
-    cited = make_instructions(replace(settings, shots=2), world_dataset, cited=True)
+    cited = make_instructions(changed(settings, shots=2), world_dataset, cited=True)
     assert len(cited.cases) == 2 and all(case.fact for case in cited.cases)
     with pytest.raises(EmptyDataError, match="leaves nothing"):
-        make_instructions(replace(settings, shots=10_000), world_dataset)
+        make_instructions(changed(settings, shots=10_000), world_dataset)
 
 
 def test_shots_are_a_setting_only_where_there_are_some(settings: GeneratorSettings) -> None:
     assert "shots" not in settings.to_json(), "folders of earlier runs stay theirs"
-    assert replace(settings, shots=3).fingerprint != settings.fingerprint
+    assert changed(settings, shots=3).fingerprint != settings.fingerprint
     with pytest.raises(ConfigError, match=r"data\.shots"):
-        replace(settings, shots=3, template="compact").check()
+        changed(settings, shots=3, template="compact")
 
 
 @pytest.mark.parametrize("name", ["llama2-7b", "llama2-13b", "mistral-7b", "chatglm2-6b"])
@@ -213,13 +201,16 @@ def test_the_papers_settings_are_those_of_table_7_and_of_the_method(name: str) -
         "chatglm2-6b": (3e-5, 4, 16, 5, 8),
     }
     made = GeneratorSettings.from_config(load_config(CONFIGS / f"generator-{name}.yaml"))
-    found = (made.learning_rate, made.rank, made.alpha, made.warmup_steps, made.batch_size)
-    assert found == table[name]
-    fixed = (made.dropout, made.epochs, made.every_epochs, made.max_length, made.samples)
-    assert fixed == (0.05, 50, 3, 5120, 2048)
+    training, adapter = made.training, made.lora
+    rates = (training.learning_rate, adapter.rank, adapter.alpha)
+    assert (*rates, training.warmup_steps, training.batch_size) == table[name]
+    fixed = (adapter.dropout, training.epochs, made.validation.every_epochs)
+    assert (*fixed, training.max_length, made.data.samples) == (0.05, 50, 3, 5120, 2048)
     lora = adapter_config(made)
-    assert lora.target_modules == {"q_proj", "v_proj"} and lora.r == made.rank
-    assert made.quantization == "4bit" and made.shots == 3 and made.split == "f_g"
+    assert lora.target_modules == {"q_proj", "v_proj"} and lora.r == made.lora.rank
+    assert (
+        made.model.quantization == "4bit" and made.data.shots == 3 and made.dataset.split == "f_g"
+    )
     assert isinstance(made.prompts, PromptTemplate) and made.prompts.order == "paper"
     trained = load_config(CONFIGS / "rgft-ruleqa-i.yaml")
     found_by = made.finding.to_dict()
@@ -249,9 +240,10 @@ def test_the_small_configurations_take_nothing_over_from_the_papers() -> None:
     }
     for name, rank in (("nano", 0), ("nano-lora", 16), ("nano-lora-dated", 16)):
         made = GeneratorSettings.from_config(load_config(CONFIGS / f"generator-{name}.yaml"))
-        assert (made.rank, made.targets, made.shots, made.template) == (rank, (), 0, None)
-        assert (made.quantization, made.precision, made.max_length) == ("", "fp32", 1024)
-        assert made.retrieval.to_dict() == found_by
+        assert (made.lora.rank, made.lora.targets, made.data.shots) == (rank, (), 0)
+        assert (made.model.template, made.model.quantization) == (None, "")
+        assert (made.training.precision, made.training.max_length) == ("fp32", 1024)
+        assert made.finding.to_dict() == found_by
 
 
 @pytest.mark.parametrize(

@@ -58,13 +58,13 @@ def test_the_trainer_is_told_the_precision_whatever_a_launcher_asks(
     assert told.world_size == 1 and told.n_gpu <= 1
 
 
-def test_fp16_trains_an_adapter_of_float16_weights_by_a_scaled_loss(base_folder: Path) -> None:
+def test_fp16_trains_an_adapter_of_float16_weights_by_a_scaled_loss(
+    make: Make, base_folder: Path
+) -> None:
     """What the trainer does on a GPU, step by step: PyTorch's CPU computes half precision too."""
     peft = pytest.importorskip("peft")
-    settings = GeneratorSettings(
-        path="none", base=str(base_folder), out="none", rank=2, precision="fp16"
-    )
-    base = open_model(base_folder, Loading("cpu", opened_in(settings)))
+    settings = make(rank=2, precision="fp16")
+    base = open_model(base_folder, Loading(device="cpu", dtype=opened_in(settings)))
     model = peft.get_peft_model(base, adapter_config(settings))
     seen: set[torch.dtype] = set()
     for name, module in model.named_modules():
@@ -127,5 +127,5 @@ def test_quantized_weights_get_an_adapter_in_float32(
 
 def test_a_card_that_is_not_the_first_is_refused_with_the_way_to_take_it(make: Make) -> None:
     with pytest.raises(ConfigError, match="does not fit") as told:
-        make(device="cuda:1").check()
+        make(device="cuda:1")
     assert told.value.key == "device" and "CUDA_VISIBLE_DEVICES" in str(told.value.hint)

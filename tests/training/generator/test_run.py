@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from rulerag.generation.huggingface.generator import HuggingFaceGenerator
 from rulerag.generation.prompts.template import PromptTemplate
 from rulerag.io import read_json
 from rulerag.ruleqa.dataset import RuleQADataset
+from tests.training.conftest import changed
 from training.common.checkpoint import TrainingError
 from training.generator.data import make_instructions
 from training.generator.model import open_reader
@@ -40,7 +40,7 @@ def weights(folder: str | Path) -> dict[str, torch.Tensor]:
 
 
 def answers(generator: HuggingFaceGenerator, settings: GeneratorSettings) -> list[str]:
-    dataset = RuleQADataset.load(settings.path)
+    dataset = RuleQADataset.load(settings.dataset.path)
     return [c.text for c in generator.generate(make_instructions(settings, dataset).tuning)]
 
 
@@ -55,7 +55,7 @@ def test_lora_lowers_the_loss_and_its_adapter_loads(
     assert [row["step"] for row in metrics["history"]] == [8, 16]
     assert metrics["examples"] == 16 and metrics["tuning_queries"] == 4
     reader = HuggingFaceGenerator(out, device="cpu", max_new_tokens=12)
-    base = HuggingFaceGenerator(made.base, device="cpu", max_new_tokens=12)
+    base = HuggingFaceGenerator(made.model.base, device="cpu", max_new_tokens=12)
     assert answers(reader, made) != answers(base, made)
     requests = make_instructions(made, world_dataset).tuning
     again = Validation(open_reader(made), made, requests)(reader.model)
@@ -66,7 +66,7 @@ def test_lora_lowers_the_loss_and_its_adapter_loads(
     assert not list((out / "run").glob("checkpoint-*"))
     assert train_generator(made) == read_json(out / "metrics.json")
     with pytest.raises(ConfigError, match="other settings"):
-        train_generator(dataclasses.replace(made, seed=1))
+        train_generator(changed(made, seed=1))
 
 
 def test_an_adapter_of_the_small_reader_names_it_and_no_folder(
@@ -89,7 +89,7 @@ def test_every_weight_can_be_trained(make: Make) -> None:
     metrics = train_generator(made)
     losses = [row["loss"] for row in metrics["history"]]
     assert losses[-1] < 0.8 * losses[0]
-    before, after = weights(made.base), weights(made.out)
+    before, after = weights(made.model.base), weights(made.out)
     assert before.keys() == after.keys()
     assert all(not torch.equal(before[name], after[name]) for name in before)
     assert len(answers(HuggingFaceGenerator(made.out, device="cpu"), made)) == 4
@@ -164,7 +164,7 @@ def test_an_adapter_of_another_base_is_refused(make: Make, tmp_path: Path) -> No
     LlamaForCausalLM(wider).save_pretrained(tmp_path / "wider")
     with pytest.raises(GenerationError, match="does not fit the model"):
         HuggingFaceGenerator(
-            tmp_path / "wider", tokenizer=made.base, adapter=made.out, device="cpu"
+            tmp_path / "wider", tokenizer=made.model.base, adapter=made.out, device="cpu"
         )
 
 
@@ -174,13 +174,13 @@ def test_the_command_reads_a_configuration(
     made = make()
     config = tmp_path / "run.yaml"
     config.write_text(
-        f"dataset: {{path: {made.path}}}\nmodel: {{base: {made.base}}}\nlora: null\n"
+        f"dataset: {{path: {made.dataset.path}}}\nmodel: {{base: {made.model.base}}}\nlora: null\n"
         "data: {method: rgft, samples: 8}\nretriever: {type: bm25}\ntop_k: 1\ndevice: cpu\n"
         "training: {max_steps: 1, max_length: 400}\nvalidation: {max_queries: 2}\n"
         f"out: {tmp_path / 'cli'}\n",
         encoding="utf-8",
     )
     assert main([str(config), "method=sft", "--quiet"]) == 2
-    assert "one of rgft, ssft" in capsys.readouterr().err
+    assert "expected 'rgft' or 'ssft'" in capsys.readouterr().err
     assert main([str(config), "method=ssft", "--quiet"]) == 0
     assert "at step 1 of 1" in capsys.readouterr().out

@@ -15,6 +15,7 @@ from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.rules import Atom, Rule, RuleBank, RuleQuality
 from rulerag.text import contains_answer
 from rulerag.types import Document, Fact, Query, ScoredDocument
+from tests.training.conftest import changed
 from training.retriever.data import TrainingData, with_latest_statements
 from training.retriever.data import prepare as prepare_for
 from training.retriever.settings import RetrieverSettings
@@ -33,8 +34,8 @@ CHAIN = Rule(
 
 
 def prepare(dataset: RuleQADataset, **changes: object) -> TrainingData:
-    settings = {"path": "", "query": "", "out": "", **changes}
-    return prepare_for(dataset, RetrieverSettings(**settings))  # type: ignore[arg-type]
+    settings = RetrieverSettings(dataset={"path": ""}, model={"query": ""}, out="")
+    return prepare_for(dataset, changed(settings, **changes))
 
 
 def facts(*triples: tuple[str, str, str]) -> list[Document]:
@@ -71,7 +72,7 @@ def small() -> RuleQADataset:
 
 
 def test_positives_of_a_rule_are_the_oracle_documents_that_ground_it(small: RuleQADataset) -> None:
-    data = prepare(small, tuning_share=0.0)
+    data = prepare(small, tuning_share=0.01)
     found = {e.text: e.positives.tolist() for e in data.examples}
     hop = Rule(Atom("visit", "?x", "?y"), (Atom("know", "?x", "?y"),)).text
     assert found == {
@@ -94,7 +95,7 @@ def test_hops_are_asked_in_training_as_in_retrieval(small: RuleQADataset) -> Non
             asked.extend(query.text for query in queries)
             return super().retrieve(queries, top_k)
 
-    data = prepare(small, tuning_share=0.0)
+    data = prepare(small, tuning_share=0.01)
     guided = RuleGuidedRetriever(Spy(small.corpus), HeadRelationSelector(RuleBank([CHAIN])))
     guided.retrieve(data.queries[:1], 5)
     learned = [e.text for e in data.examples if e.query == 0 and "know" in e.text]
@@ -110,16 +111,16 @@ def test_few_shot_draws_by_seed_and_keeps_the_tuning_queries(world_dataset: Rule
 
 
 def test_without_rules_and_mixed(small: RuleQADataset) -> None:
-    plain = prepare(small, method="ssft", tuning_share=0.0)
+    plain = prepare(small, method="ssft", tuning_share=0.01)
     assert [e.text for e in plain.examples] == ["what does ann visit ?", "what does c visit ?"]
     assert plain.examples[0].positives.tolist() == [0, 2, 3, 4, 5]
     assert plain.selector is None
-    mixed = prepare(small, method="mixed", tuning_share=0.0)
+    mixed = prepare(small, method="mixed", tuning_share=0.01)
     assert len(mixed.examples) == 7
 
 
 def test_fewer_rules_make_fewer_examples(small: RuleQADataset) -> None:
-    assert len(prepare(small, max_rules=1, tuning_share=0.0).examples) == 2
+    assert len(prepare(small, max_rules=1, tuning_share=0.01).examples) == 2
 
 
 def test_a_tenth_is_kept_by_seed(world_dataset: RuleQADataset) -> None:
@@ -132,11 +133,11 @@ def test_a_tenth_is_kept_by_seed(world_dataset: RuleQADataset) -> None:
 
 
 def test_other_queries_may_be_tuned_on(world_dataset: RuleQADataset) -> None:
-    data = prepare(world_dataset, validation_split="f_g")
+    data = prepare(world_dataset, validation={"split": "f_g"})
     assert {q.id for q in data.tuning} == {q.id for q in world_dataset.query_set("f_g")}
     assert len(data.queries) == len(world_dataset.qrels("f_r")), "none of F_R is held back"
-    assert data.tuning == prepare(world_dataset, validation_split="f_g").tuning
-    assert data.tuning != prepare(world_dataset, validation_split="f_g", seed=1).tuning
+    assert data.tuning == prepare(world_dataset, validation={"split": "f_g"}).tuning
+    assert data.tuning != prepare(world_dataset, validation={"split": "f_g"}, seed=1).tuning
 
 
 def test_the_latest_statement_is_judged_for_those_it_repeats() -> None:
@@ -156,7 +157,7 @@ def test_the_latest_statement_is_judged_for_those_it_repeats() -> None:
     assert [document.id for document in latest.corpus] == ["d1", "d3"]
     assert latest.qrels("f_r") == {"q1": {"d1": 1, "d3": 1}}
     assert set(latest.queries) == {"f_r", "f_g"}
-    assert prepare(latest, tuning_share=0.0).examples[0].positives.tolist() == [0, 1]
+    assert prepare(latest, tuning_share=0.01).examples[0].positives.tolist() == [0, 1]
 
 
 def test_hard_negatives_are_neither_oracle_nor_answer(world_dataset: RuleQADataset) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 import os
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from rulerag.io import read_json
 from rulerag.retrieval.dense.encoders.load import load_encoder
 from rulerag.retrieval.dense.retriever import open_dense
 from rulerag.ruleqa.dataset import RuleQADataset
+from tests.training.conftest import changed
 from training.common.checkpoint import TrainingError
 from training.common.tiny import make_encoder, train_tokenizer
 from training.retriever.run import main, train_retriever
@@ -51,8 +51,8 @@ def test_a_run_writes_two_encoders_and_never_trains_the_documents(
     assert_equal(weights(out / "document_encoder"), weights(encoder_folder))
     assert metrics["steps"] == 6
     assert [row["step"] for row in metrics["history"]] == [0, 2, 4, 6]
-    best = max(row[made.metric] for row in metrics["history"])
-    assert metrics["best"][made.metric] == best
+    best = max(row[made.validation.metric] for row in metrics["history"])
+    assert metrics["best"][made.validation.metric] == best
     matrix = np.load(next((tmp_path / "cache").rglob("*.npy")))
     documents = load_encoder(encoder_folder, role="document", device="cpu")
     texts = [document.text for document in world_dataset.corpus[:20]]
@@ -86,7 +86,7 @@ def test_training_learns_and_keeps_the_best_step(settings: Make, encoder_folder:
     metrics = train_retriever(made)
     losses = [row["loss"] for row in metrics["history"][1:]]
     assert losses[-1] < 0.7 * losses[0]
-    assert metrics["best"][made.metric] > metrics["before"][made.metric]
+    assert metrics["best"][made.validation.metric] > metrics["before"][made.validation.metric]
     before, after = weights(encoder_folder), weights(made.out)
     assert any(not torch.equal(before[name], after[name]) for name in before)
 
@@ -125,7 +125,7 @@ def test_a_folder_of_other_settings_is_refused(settings: Make) -> None:
     made = settings(max_steps=2)
     train_retriever(made)
     with pytest.raises(ConfigError, match="other settings"):
-        train_retriever(dataclasses.replace(made, seed=1))
+        train_retriever(changed(made, seed=1))
 
 
 def test_what_is_no_encoder_is_refused(settings: Make, world_folder: Path) -> None:
@@ -167,7 +167,7 @@ def test_two_steps_through_the_command(
 @pytest.mark.parametrize(
     ("override", "named"),
     [
-        ("method=rgtf", "one of rgft, ssft, mixed"),
+        ("method=rgtf", "data.method"),
         ("+data.num_queries=-1", "data.num_queries"),
         ("temperature=0", "temperature"),
         ("batch_size=1", "batch_size"),
@@ -187,10 +187,11 @@ def test_bad_settings_are_named(
 def test_the_default_configuration_has_the_papers_settings() -> None:
     config = load_config(ROOT / "configs" / "training" / "rgft-ruleqa-i.yaml")
     made = RetrieverSettings.from_config(config)
-    assert (made.learning_rate, made.batch_size, made.temperature) == (1e-5, 32, 0.01)
-    assert made == RetrieverSettings(
-        path=made.path, query=made.query, document=made.document, out=made.out
-    )
+    training = made.training
+    assert (training.learning_rate, training.batch_size, training.temperature) == (1e-5, 32, 0.01)
+    model = {"query": made.model.query, "document": made.model.document}
+    plain = RetrieverSettings(dataset={"path": made.dataset.path}, model=model, out=made.out)
+    assert made.to_json() == plain.to_json()
 
 
 @pytest.mark.skipif(
@@ -205,7 +206,7 @@ def test_two_processes_give_the_result_of_one(
     make_encoder(train_tokenizer(texts, vocabulary=600), width=32, layers=1).save(str(still))
     made = settings(query=str(still), max_steps=3, every=1, out=str(tmp_path / "one"))
     train_retriever(made)
-    both = dataclasses.replace(made, out=str(tmp_path / "two"))
+    both = changed(made, out=str(tmp_path / "two"))
     assert two_processes(lambda: train_retriever(both)) == [0, 0]
     one, two = (read_json(tmp_path / name / "metrics.json")["history"] for name in ("one", "two"))
     losses = [[row["loss"] for row in history[1:]] for history in (one, two)]

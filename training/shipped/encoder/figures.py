@@ -13,7 +13,6 @@ from training.common.validation import CorpusMatrix, answer_recall
 if TYPE_CHECKING:
     from rulerag.retrieval.dense.encoders import SentenceEncoder
 
-__all__ = ["HELD_OUT", "dataset_figures", "twin_figures", "world_figures"]
 
 HELD_OUT = 10_000
 """Worlds from this seed on are never trained on."""

@@ -28,8 +28,6 @@ from training.shipped.encoder.figures import HELD_OUT, twin_figures, world_figur
 from training.shipped.encoder.pairs import CLUSTERS, PairSource
 from training.shipped.encoder.stages import Stage, train_masked, train_pairs
 
-__all__ = ["corpus_graph", "main", "nano_card", "sources"]
-
 _REAL_SHARE = 0.7
 _REAL_LIMIT = 120_000
 _BATCH_SIZE, _TEMPERATURE = 256, 0.03

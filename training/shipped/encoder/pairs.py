@@ -19,8 +19,6 @@ from rulerag.retrieval.guided import substitute_body
 from rulerag.rules import Atom, Rule, rule_text
 from rulerag.types import Query
 
-__all__ = ["CLUSTERS", "PairBatch", "PairSource"]
-
 _CLUSTER = 6
 CLUSTERS = f"clusters of {_CLUSTER} facts of one entity, as subject or object"
 """How batches are drawn, for model cards."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from transformers import PreTrainedTokenizerFast
 
-__all__ = ["Stage", "embed", "masked_batch", "train_masked", "train_pairs"]
 
 _WARMUP = 50
 _GROUPS = 4

@@ -15,7 +15,6 @@ from training.shipped.reader.episodes import Episode
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-__all__ = ["IGNORED", "Batch", "encode"]
 
 IGNORED = -100
 

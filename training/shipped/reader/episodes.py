@@ -13,8 +13,6 @@ from rulerag.rules import Atom, Rule
 from rulerag.types import Document, Fact, GenerationRequest, Query
 from training.shipped.reader.names import NameSource, Random
 
-__all__ = ["Episode", "Stage", "make_episode"]
-
 
 @dataclass(frozen=True, slots=True)
 class Stage:

@@ -23,8 +23,6 @@ from rulerag.types import Document, GenerationRequest
 from training.shipped.reader.episodes import Stage, make_episode
 from training.shipped.reader.names import NameSource, Random
 
-__all__ = ["HELD_OUT", "dataset_figures", "episode_figures", "figures", "main"]
-
 HELD_OUT = 10_000
 """Worlds from this seed on are never trained on; nor are episodes of ``held-out``."""
 
@@ -55,7 +53,7 @@ def episode_figures(reader: HuggingFaceGenerator, *, episodes: int = 200) -> dic
             said = reader.write([episode.request for episode in made])
             told = [
                 (
-                    template.read(s, e.request) == e.answer,
+                    template.parse(s, e.request) == e.answer,
                     template.cited(s)
                     == template.cited(template.completion(e.answer, e.fact, inverse=e.inverse)),
                 )
@@ -93,7 +91,7 @@ def dataset_figures(
     count = dict.fromkeys(("exact_match", "symbolic", "same", "citation"), 0.0)
     answered = 0
     for answer, request, text in zip(answers, requests, said, strict=True):
-        given = template.read(text, request)
+        given = template.parse(text, request)
         truth = answer.query.answers
         count["exact_match"] += exact_match(given, truth)
         count["symbolic"] += exact_match(answer.text, truth)

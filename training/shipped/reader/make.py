@@ -23,8 +23,6 @@ from training.shipped.reader.model import make_reader, tokenizer_texts, train_re
 from training.shipped.reader.names import NameSource
 from training.shipped.reader.training import STAGES, ReaderSettings, ReaderTraining
 
-__all__ = ["begin", "export", "main", "name_source", "reader_card"]
-
 _MOST_LABELS = 20_000
 
 

@@ -27,7 +27,6 @@ from training.shipped.reader.names import NameSource, Random
 if TYPE_CHECKING:
     from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-__all__ = ["make_reader", "tokenizer_texts", "train_reader_tokenizer"]
 
 BEGIN, END, PAD = "<s>", "</s>", "<pad>"
 MARKS = ("\n>", "\n<", "\n=", "\n?", "\n*", "\n:")

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 
 from rulerag.synthetic import ENTITY_KINDS, NameMaker
 
-__all__ = ["NameSource", "Random", "invented", "phrase"]
-
 Random = random.Random
 
 

@@ -28,7 +28,6 @@ from training.shipped.reader.names import NameSource, Random
 if TYPE_CHECKING:
     from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-__all__ = ["STAGES", "ReaderSettings", "ReaderTraining"]
 
 STAGES = (
     Stage((1, 1), (0, 1), 0.0),

@@ -11,17 +11,6 @@ import numpy.typing as npt
 
 from rulerag.errors import GenerationError
 
-__all__ = [
-    "Batch",
-    "Decoded",
-    "Ending",
-    "Limits",
-    "Tokens",
-    "best_tokens",
-    "plan_batches",
-    "shared_length",
-]
-
 # What one forward pass costs beyond its tokens, in tokens: weights are read once a pass.
 _PASS = 32
 

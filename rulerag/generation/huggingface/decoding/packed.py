@@ -17,8 +17,6 @@ from rulerag.generation.huggingface.decoding.batches import (
 from rulerag.generation.huggingface.decoding.packed_model import PackedModel, Pass, Rows
 from rulerag.generation.huggingface.decoding.prefix_tree import Node, Trie, path
 
-__all__ = ["PackedDecoder"]
-
 # The most tokens of one pass: more would leave the processor's cache.
 _CHUNK = 2048
 
@@ -45,7 +43,7 @@ class PackedDecoder:
         Args:
             prompts: token ids, at least one each.
             limits: how much is computed at once.
-            done: told how many prompts were finished.
+            done: called with the number of prompts that were finished.
 
         Raises:
             GenerationError: the model's scores are not numbers.

@@ -22,8 +22,6 @@ import numpy as np
 from rulerag.generation.huggingface.decoding.batches import Tokens
 from rulerag.generation.huggingface.decoding.prefix_tree import Node
 
-__all__ = ["Block", "PackedModel", "Pass", "Rows"]
-
 # Blocks grow to this many tokens before a new one is begun.
 _BLOCK = 256
 _NAME = "rulerag_packed"
@@ -250,12 +248,12 @@ class Rows:
         keys[:, :, self.column] = k[0].transpose(0, 1)
         values[:, :, self.column] = v[0].transpose(0, 1)
         end = self.column + 1
-        asked = q[0].transpose(0, 1).reshape(rows, heads, -1, width)
+        queries = q[0].transpose(0, 1).reshape(rows, heads, -1, width)
         mask = self._mask[..., :end]
-        out, sums = _few(asked, keys[:, :, :end], values[:, :, :end], mask, scale)
+        out, sums = _few(queries, keys[:, :, :end], values[:, :, :end], mask, scale)
         for first, last, block in self._shared:
             count = last - first
-            folded = asked[first:last].transpose(0, 1).reshape(1, heads, -1, width)
+            folded = queries[first:last].transpose(0, 1).reshape(1, heads, -1, width)
             more, their_sums = _flash()(folded, *block.layers[layer], 0.0, False, scale=scale)
             more = more.reshape(heads, count, -1, width).transpose(0, 1)
             their_sums = their_sums.reshape(heads, count, -1).transpose(0, 1)

@@ -21,8 +21,6 @@ from rulerag.generation.huggingface.decoding.batches import (
     shared_length,
 )
 
-__all__ = ["Decoder", "sampled_tokens", "window_of"]
-
 Choose = Callable[[Any, Sequence[int]], tuple[Any, Any]]
 
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from rulerag.generation.huggingface.decoding.batches import Tokens, shared_length
 
-__all__ = ["Node", "Trie"]
-
 # A node of its own costs about as much as computing this many tokens.
 _LEAST_SAVING = 48
 

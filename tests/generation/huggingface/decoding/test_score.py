@@ -90,7 +90,7 @@ def test_the_score_of_an_answer_is_that_of_writing_it(
     tokens = [ids for _, ids in reader.encode(asked)]
     decoded = reader._decode(tokens)
     # What ended by itself, before the last token that was allowed.
-    ended = [n for n, d in enumerate(decoded) if len(d.tokens) < reader.max_new_tokens]
+    ended = [n for n, d in enumerate(decoded) if len(d.tokens) < reader.settings.max_new_tokens]
     for n, result in enumerate(decoded):
         whole = np.concatenate([tokens[n], np.array([*result.tokens, 1])])
         limits = reader._limits

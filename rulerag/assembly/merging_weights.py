@@ -1,29 +1,25 @@
-"""Learns how the searches of a rule-guided retriever are merged, on queries with known answers.
+"""Learning how the searches of a rule-guided retriever are merged, on queries with known answers.
 
 Every hit of a query's searches is evidence for a candidate answer, ``exp(w · features)``; ``w``
-maximises the share of all evidence that right candidates get, the mean of its logarithm over the
+maximises the fraction of all evidence that right candidates get, the mean of its logarithm over the
 queries (softmax over candidates, each with many hits), with a quadratic penalty. Use a validation
-twin (``python -m benchmarks.ruleqa build --variant validation``), never test queries.
+variant (``rulerag ruleqa build --variant validation``), never test queries.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
+import importlib.util
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from tqdm import tqdm
 
 from rulerag.arrays import Doubles, Longs
-from rulerag.assembly import experiment, make_retriever, make_selector
+from rulerag.assembly.build import make_retriever, make_selector
 from rulerag.composition import Config, innermost
-from rulerag.console import guarded
-from rulerag.errors import EmptyDataError
+from rulerag.errors import EmptyDataError, MissingDependencyError
 from rulerag.evaluation import AnswerMatcher
 from rulerag.io import read_json
 from rulerag.retrieval.guided import RuleGuidedRetriever
@@ -38,8 +34,8 @@ from rulerag.retrieval.guided.merging import (
 from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Query
 
-__all__ = ["Asked", "ask", "fine_tuning_queries", "fit", "learn_weights", "main", "recall_at"]
-
+if TYPE_CHECKING:
+    import torch
 
 START = {"confidence": 1.0, "share": 8.0}
 """Where the weights begin, and what the penalty draws them to: plain evidence merging."""
@@ -47,7 +43,7 @@ _FOLDS = 4
 _STEPS = 150
 
 
-class Asked(NamedTuple):
+class Example(NamedTuple):
     """A query's hits, n of them, about c candidates.
 
     Args:
@@ -61,12 +57,12 @@ class Asked(NamedTuple):
     right: npt.NDArray[np.bool_]
 
 
-def ask(
+def examples_of(
     retriever: RuleGuidedRetriever | DiversifiedRetriever,
     queries: Sequence[Query],
     *,
     progress: bool = False,
-) -> list[Asked]:
+) -> list[Example]:
     """The hits of queries that have some.
 
     Args:
@@ -77,10 +73,12 @@ def ask(
     Raises:
         ConfigError: the wrapped retriever cannot answer in rows.
     """
+    from tqdm import tqdm
+
     searcher = check_rows(retriever.retriever, "retriever")
     merger = LearnedMerger(searcher.documents, weights=MergeWeights(START))
     matcher = AnswerMatcher()
-    asked: list[Asked] = []
+    examples: list[Example] = []
     searched = retriever.searches(queries)
     for query, searches in tqdm(searched, "queries", len(queries), disable=not progress):
         hits = SearchHits.of(searches)
@@ -92,21 +90,26 @@ def ask(
         holds = [matcher.first_rank([d], query.answers) is not None for d in documents]
         right = np.zeros(int(candidate.max()) + 1, dtype=bool)
         np.logical_or.at(right, candidate, np.array(holds)[place])
-        asked.append(Asked(features, candidate, right))
-    return asked
+        examples.append(Example(features, candidate, right))
+    return examples
 
 
-def fit(asked: Sequence[Asked], *, penalty: float = 1e-3) -> Doubles:
+def fit(examples: Sequence[Example], *, penalty: float = 1e-3) -> Doubles:
     """The weights, in the order of the features.
 
     Args:
-        asked: queries; those without a right candidate teach nothing.
+        examples: queries; those without a right candidate teach nothing.
         penalty: on the squared distance from :data:`START`.
 
     Raises:
         EmptyDataError: no query has a right candidate.
+        MissingDependencyError: torch is not installed.
     """
-    able = [one for one in asked if one.right.any()]
+    if importlib.util.find_spec("torch") is None:
+        raise MissingDependencyError("torch", "train")
+    import torch
+
+    able = [one for one in examples if one.right.any()]
     if not able:
         raise EmptyDataError(
             "no query has an answer in what its searches found",
@@ -126,8 +129,8 @@ def fit(asked: Sequence[Asked], *, penalty: float = 1e-3) -> Doubles:
 
     def loss() -> torch.Tensor:
         optimizer.zero_grad()
-        told = (features @ weights).clamp(-60, 60).exp()
-        joined = torch.zeros(len(right), dtype=torch.float64).index_add(0, of_hit, told)
+        scores = (features @ weights).clamp(-60, 60).exp()
+        joined = torch.zeros(len(right), dtype=torch.float64).index_add(0, of_hit, scores)
         whole = torch.zeros(len(able), dtype=torch.float64).index_add(0, of_candidate, joined)
         good = torch.zeros(len(able), dtype=torch.float64).index_add(
             0, of_candidate, joined * right
@@ -143,17 +146,17 @@ def fit(asked: Sequence[Asked], *, penalty: float = 1e-3) -> Doubles:
     return found
 
 
-def recall_at(asked: Sequence[Asked], weights: Doubles, top_k: int = 10) -> float:
-    """Share of the queries with a right one among the k candidates with most evidence."""
+def recall_at(examples: Sequence[Example], weights: Doubles, top_k: int = 10) -> float:
+    """Fraction of the queries with a right one among the k candidates with most evidence."""
     hits = 0
-    for one in asked:
-        told = one.features @ weights
-        joined = np.bincount(one.candidate, np.exp(told - told.max()), minlength=len(one.right))
+    for one in examples:
+        scores = one.features @ weights
+        joined = np.bincount(one.candidate, np.exp(scores - scores.max()), minlength=len(one.right))
         hits += bool(one.right[np.argsort(-joined, kind="stable")[:top_k]].any())
-    return hits / max(1, len(asked))
+    return hits / max(1, len(examples))
 
 
-def learn_weights(
+def learn_merge_weights(
     config: Config,
     dataset: RuleQADataset,
     *,
@@ -165,7 +168,7 @@ def learn_weights(
 
     Args:
         config: an experiment with rule-guided or pooled retrieval; how it merges does not matter.
-        dataset: a validation twin, or any dataset whose queries may be learned from.
+        dataset: a validation variant, or any dataset whose queries may be learned from.
         query_set: which of its queries.
         max_queries: so many of them, drawn by seed 0; all when 0.
         progress: show progress.
@@ -179,22 +182,22 @@ def learn_weights(
     changed = _unlearned(config)
     retriever = make_retriever(changed, dataset, make_selector(changed, dataset.rules))
     assert isinstance(retriever, RuleGuidedRetriever | DiversifiedRetriever)  # noqa: S101  (by its type)
-    seen = {_asks(query) for query in fine_tuning_queries(changed)}
+    seen = {_question(query) for query in fine_tuning_queries(changed)}
     queries = _unseen(dataset, query_set, seen)
     if max_queries and len(queries) > max_queries:
         chosen = np.random.default_rng(0).permutation(len(queries))[:max_queries]
         queries = [queries[n] for n in np.sort(chosen)]
-    asked = ask(retriever, queries, progress=progress)
-    weights = fit(asked)
+    examples = examples_of(retriever, queries, progress=progress)
+    weights = fit(examples)
     about: dict[str, Any] = {
         "dataset": dataset.name,
         "dataset_fingerprint": dataset.fingerprint,
         "query_set": query_set,
-        "queries": len(asked),
+        "queries": len(examples),
         "queries_of_fine_tuning": len(seen),
-        "candidates_hold_an_answer": round(float(np.mean([a.right.any() for a in asked])), 4),
-        "recall@10 at the start": round(recall_at(asked, _vector(START)), 4),
-        "recall@10 cross-validated": round(_cross_validated(asked), 4),
+        "candidates_hold_an_answer": round(float(np.mean([a.right.any() for a in examples])), 4),
+        "recall@10 at the start": round(recall_at(examples, _vector(START)), 4),
+        "recall@10 cross-validated": round(_cross_validated(examples), 4),
     }
     rounded = {name: round(float(w), 4) for name, w in zip(FEATURES, weights, strict=True)}
     return MergeWeights(rounded, about)
@@ -236,7 +239,7 @@ def _unseen(
     dataset: RuleQADataset, query_set: str, seen: Collection[tuple[str, str, int | None]]
 ) -> list[Query]:
     """The queries of a set but for those that an encoder was fine-tuned on."""
-    queries = [query for query in dataset.query_set(query_set) if _asks(query) not in seen]
+    queries = [query for query in dataset.query_set(query_set) if _question(query) not in seen]
     if not queries:
         raise EmptyDataError(
             f"the encoder was fine-tuned on every query of {query_set!r}",
@@ -245,64 +248,20 @@ def _unseen(
     return queries
 
 
-def _asks(query: Query) -> tuple[str, str, int | None]:
+def _question(query: Query) -> tuple[str, str, int | None]:
     return query.subject, query.relation, query.timestamp
 
 
-def _cross_validated(asked: Sequence[Asked]) -> float:
-    fold = np.random.default_rng(0).permutation(len(asked)) % _FOLDS
+def _cross_validated(examples: Sequence[Example]) -> float:
+    fold = np.random.default_rng(0).permutation(len(examples)) % _FOLDS
     total = 0.0
     for number in range(_FOLDS):
-        rest = [one for one, f in zip(asked, fold, strict=True) if f != number]
-        held = [one for one, f in zip(asked, fold, strict=True) if f == number]
+        rest = [one for one, f in zip(examples, fold, strict=True) if f != number]
+        held = [one for one, f in zip(examples, fold, strict=True) if f == number]
         if held and any(one.right.any() for one in rest):
             total += recall_at(held, fit(rest)) * len(held)
-    return total / max(1, len(asked))
+    return total / max(1, len(examples))
 
 
 def _vector(weights: dict[str, float]) -> Doubles:
     return MergeWeights(weights).vector
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m training.merging",
-        description="Learn how the searches of rule-guided retrieval are merged "
-        "(retriever.merge=learned retriever.weights=FILE).",
-        epilog="example: python -m training.merging bm25-guided__symbolic "
-        "--dataset runs/ruleqa-n-validation --out runs/merging-n.json",
-    )
-    parser.add_argument("config", help="a method or a file with rule-guided or pooled retrieval")
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="changes of it")
-    parser.add_argument("--out", type=Path, required=True, help="the file to write")
-    parser.add_argument("--dataset", type=Path, help="the dataset folder (a file states its own)")
-    parser.add_argument("--query-set", default="balanced", help="whose queries (balanced)")
-    parser.add_argument("--queries", type=int, default=0, help="so many at most (all)")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    arguments = parser.parse_intermixed_args(argv)
-
-    def work() -> None:
-        config = experiment(arguments.config, arguments.overrides, dataset=arguments.dataset)
-        dataset = RuleQADataset.load(config.read("dataset.path", str))
-        weights = learn_weights(
-            config,
-            dataset,
-            query_set=arguments.query_set,
-            max_queries=arguments.queries,
-            progress=not arguments.quiet,
-        )
-        weights.save(arguments.out)
-        told = weights.about
-        sys.stdout.write(
-            f"recall@10 of candidates on {told['queries']:,} queries: "
-            f"{100 * told['recall@10 at the start']:.1f} before, "
-            f"{100 * told['recall@10 cross-validated']:.1f} cross-validated, "
-            f"{100 * told['candidates_hold_an_answer']:.1f} at most; written to {arguments.out}\n"
-        )
-
-    return guarded(work)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
