@@ -42,6 +42,8 @@ def prune_covered(bank: RuleBank, facts: FactTable) -> RuleBank:
         UnknownNameError: a relation that the graph does not hold.
     """
 
+    index = index_at_time_zero([facts])
+
     def rank(rule: Rule) -> tuple[object, ...]:
         support = rule.quality.support or 0
         return -rule.ranking_confidence, -support, len(rule.body), rule.text
@@ -50,7 +52,7 @@ def prune_covered(bank: RuleBank, facts: FactTable) -> RuleBank:
     equal = RuleQuality(pca_confidence=1.0)
     ranked = [replace(rule, quality=equal) for rule in sorted(bank, key=rank)]
     coded, rows = code_static_rules(ranked, facts.relations)
-    counts = _count_new(index_at_time_zero([facts]), coded, len(facts.relations)).tolist()
+    counts = _count_new(index, coded, len(facts.relations)).tolist()
     # Only readings from the subject are counted: each rule has one of these.
     kept = {rule.id for rule, count in zip(rows, counts, strict=False) if count}
     return RuleBank(rule for rule in bank if rule.id in kept)
