@@ -37,14 +37,14 @@ from rulerag.io import prepare_folder, write_json
 from rulerag.kg import FactTable, KnowledgeGraph, Vocabulary
 from rulerag.mining.amie import AmieMiner
 from rulerag.mining.formats import detect_format, import_rules
-from rulerag.mining.inference import Candidates, StaticApplication, TemporalApplication
-from rulerag.mining.inference.learned import LearnedTemporalApplication
+from rulerag.mining.inference import Candidates, StaticInference, TemporalInference
+from rulerag.mining.inference.learned import LearnedTemporalInference
 from rulerag.mining.temporal import TLogicMiner
 from rulerag.rules import RuleBank
 
 __all__ = ["evaluate", "load_rules", "main"]
 
-Application = TemporalApplication | StaticApplication | LearnedTemporalApplication
+Application = TemporalInference | StaticInference | LearnedTemporalInference
 # Queries whose candidates are held at once.
 _PART = 4096
 
@@ -111,7 +111,7 @@ def evaluate(
 
 
 def _candidates(application: Application, queries: Queries) -> Candidates:
-    if isinstance(application, StaticApplication):
+    if isinstance(application, StaticInference):
         return application.candidates(queries.subject, queries.relation)
     return application.candidates(queries.subject, queries.relation, queries.time)
 
@@ -182,7 +182,7 @@ def _application(
     arguments: argparse.Namespace, graph: KnowledgeGraph, bank: RuleBank
 ) -> Application:
     if not graph.is_temporal:
-        return StaticApplication(
+        return StaticInference(
             bank,
             [graph.train],
             aggregate=arguments.aggregate,
@@ -195,8 +195,8 @@ def _application(
         arguments.min_body_size = MINED_BODY_SIZE if mined else PUBLISHED_BODY_SIZE
     shared = {"min_body_size": arguments.min_body_size, "threads": arguments.threads}
     if arguments.aggregate == "noisy-or":
-        return TemporalApplication(bank, known, smoothing=arguments.smoothing, **shared)
-    learned = LearnedTemporalApplication(
+        return TemporalInference(bank, known, smoothing=arguments.smoothing, **shared)
+    learned = LearnedTemporalInference(
         bank,
         known,
         max_queries=arguments.max_queries or None,
@@ -220,7 +220,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     bank = _rules(arguments, graph)
     clock.lap("rules")
     application = _application(arguments, graph, bank)
-    clock.lap("learn" if isinstance(application, LearnedTemporalApplication) else "index")
+    clock.lap("learn" if isinstance(application, LearnedTemporalInference) else "index")
     known = list(graph.splits.values())
     queries = queries_of(graph.split(arguments.split), known, limit=arguments.limit)
     prior = Prior.of(graph.train)

@@ -22,7 +22,7 @@ from benchmarks.link_prediction_ranks import Prior, measures, queries_of
 from benchmarks.process_cost import in_fresh_process
 from rulerag.console import guarded
 from rulerag.kg import KnowledgeGraph
-from rulerag.mining.inference import TemporalApplication
+from rulerag.mining.inference import TemporalInference
 from rulerag.mining.temporal import TLogicMiner
 
 __all__ = ["BARS", "TASKS", "TLOGIC", "measure", "run"]
@@ -57,7 +57,7 @@ def _child(task: str, name: str) -> Row:
     stem, relation_ids = _RULES[name]
     path = place("reference", "tlogic") / f"{stem}_r123_n200_exp_s12_rules.json"
     bank = load_rules(path, graph, relation_ids)
-    application = TemporalApplication(bank, list(graph.splits.values()))
+    application = TemporalInference(bank, list(graph.splits.values()))
     queries = queries_of(graph.test, list(graph.splits.values()))
     prior = Prior.of(graph.train)
     ranks = evaluate(application, queries, prior, len(graph.entities), where="unreached")

@@ -20,8 +20,6 @@ from rulerag.kg.labels import entity_ladder, make_labels, relation_ladder
 from rulerag.kg.vocabulary import Vocabulary
 from rulerag.types import Fact
 
-__all__ = ["FactTable", "KnowledgeGraph", "Vocabulary"]
-
 
 @dataclass(frozen=True)
 class FactTable:

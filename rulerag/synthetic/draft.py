@@ -16,9 +16,6 @@ import numpy.typing as npt
 from rulerag.arrays import Ints, Longs
 from rulerag.errors import ConfigError
 
-__all__ = ["Draft", "DraftColumns", "zipf_counts", "zipf_ranks"]
-
-
 _TAIL = 0.75  # popularity of rank i is about i ** -0.75
 _POPULAR_ROUNDS = 4  # draws by popularity before a crowded subject draws evenly
 _ROUNDS = 400

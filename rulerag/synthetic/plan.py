@@ -11,8 +11,6 @@ from functools import cached_property
 
 from rulerag.synthetic.schema import SCHEMAS, RuleGroup, Schema
 
-__all__ = ["ChainPlan", "EchoPlan", "GroupPlan", "WorldPlan"]
-
 # Confidences of a group's rules, best first: one row for each group.
 _LADDERS = (
     (0.85, 0.6, 0.4),

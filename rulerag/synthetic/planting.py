@@ -13,9 +13,6 @@ from rulerag.synthetic.draft import Draft, zipf_counts, zipf_ranks
 from rulerag.synthetic.plan import ChainPlan, EchoPlan, GroupPlan, WorldPlan
 from rulerag.synthetic.schema import Chain, Clue
 
-__all__ = ["QUERY_KINDS", "PlantedRule", "QueryTruth", "plant"]
-
-
 QUERY_KINDS = ("plain", "conflict", "agree", "chain", "echo", "tail")
 _PLAIN, _CONFLICT, _AGREE, _CHAIN, _ECHO, _TAIL = range(len(QUERY_KINDS))
 

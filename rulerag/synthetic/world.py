@@ -28,9 +28,6 @@ from rulerag.synthetic.planting import QUERY_KINDS, PlantedRule, QueryTruth, pla
 from rulerag.synthetic.schema import SCHEMAS, WORLD_CALENDAR
 from rulerag.types import Fact
 
-__all__ = ["QUERY_KINDS", "PlantedRule", "QueryTruth", "World", "WorldQuery"]
-
-
 _SPLITS = ("train", "valid", "test")
 _LEAST, _MOST = 100, 100_000_000
 

@@ -13,8 +13,6 @@ from rulerag.composition import register
 from rulerag.errors import ConfigError
 from rulerag.rules import Rule
 
-__all__ = ["EvidenceModel", "evidence_sum", "noisy_or_exponents"]
-
 # A weight of exactly 1 would end a noisy-or: every later piece of evidence would be lost in it.
 _ALMOST_ONE = 1.0 - 1e-6
 

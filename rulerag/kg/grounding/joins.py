@@ -19,8 +19,6 @@ from rulerag.kg.grounding.bindings import body_order
 from rulerag.kg.grounding.index import TableIndex
 from rulerag.rules import Rule
 
-__all__ = ["MAX_ROWS", "GroundingTable", "RulePlans"]
-
 MAX_ROWS = 200_000
 """Rows that a join may have by default: some 50 MB and a tenth of a second."""
 

@@ -15,8 +15,6 @@ from urllib.parse import unquote
 from rulerag.kg.labels.nell_words import split_words
 from rulerag.text import normalize_answer
 
-__all__ = ["Ladder", "entity_ladder", "make_labels", "relation_ladder", "unique_labels"]
-
 Ladder = tuple[str, ...]
 
 _ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})")

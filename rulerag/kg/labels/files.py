@@ -11,8 +11,6 @@ from rulerag.errors import DataError, DataFormatError
 from rulerag.io import excerpt, read_json, read_lines
 from rulerag.kg.labels.candidates import Ladder
 
-__all__ = ["LABEL_FILES", "GivenLabels", "find_labels", "read_labels"]
-
 #: The names under which label files are looked for in a folder.
 LABEL_FILES = (
     "entity2wikidata.json",

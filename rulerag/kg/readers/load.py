@@ -31,8 +31,6 @@ from rulerag.kg.readers.intervals import read_intervals
 from rulerag.kg.readers.named import read_named
 from rulerag.kg.vocabulary import Vocabulary
 
-__all__ = ["load_graph"]
-
 logger = logging.getLogger(__name__)
 
 

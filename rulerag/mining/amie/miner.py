@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from rulerag.kg import FactTable
     from rulerag.parallel import Backend
 
-__all__ = ["AmieMiner"]
-
 logger = logging.getLogger(__name__)
 
 _LESS_MEMORY = "raise max_memory_gb or min_head_coverage, lower max_atoms or threads"

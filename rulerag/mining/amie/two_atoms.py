@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from rulerag.mining.runtime import Arrays, TaskRunner
 
-__all__ = ["two_atom_candidates"]
-
 # Directed first or second relations, directed heads and supports of the bodies with one relation.
 Tasks = dict[int, tuple[Longs, Longs, Longs]]
 
@@ -124,7 +122,9 @@ def _measured(
 
 
 def _count_bodies(index: StaticIndex, min_support: Longs, head: int) -> Arrays:
-    return count_bodies(index, head, min_support[head])
+    keys, support, _ = count_bodies(index, head)
+    enough = (keys >= 0) & (support >= min_support[head])
+    return keys[enough], support[enough]
 
 
 def _size_paths(

@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from rulerag.kg import FactTable
     from rulerag.rules import Rule
 
-__all__ = ["Candidates", "StaticApplication", "TemporalApplication"]
 
-
-class TemporalApplication:
+class TemporalInference:
     """Forecasts with temporal rules as TLogic does.
 
     A rule gives an entity that its body reaches the score ``weight * confidence + (1 - weight) *
@@ -106,7 +104,7 @@ class TemporalApplication:
         return in_parts(apply, (subject, relation, time), self._sizes, self._threads)
 
 
-class StaticApplication:
+class StaticInference:
     """Completes a static graph with rules.
 
     Args:

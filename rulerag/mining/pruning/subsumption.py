@@ -18,8 +18,6 @@ from itertools import combinations
 
 from rulerag.rules import Atom, Rule, RuleBank
 
-__all__ = ["prune_subsumed", "subsumes"]
-
 Binding = dict[str, str]
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
-    from rulerag.mining.runtime.jit import compiled, inlined
+    from rulerag.mining.runtime.jit import compiled, doubled, inlined
     from rulerag.mining.runtime.memory import amie_memory, check_limit, check_memory
     from rulerag.mining.runtime.tasks import Arrays, TaskRunner, checkpoint_folder, thread_backend
     from rulerag.mining.runtime.thresholds import check_count, check_fraction
@@ -20,6 +20,7 @@ __all__ = [
     "check_memory",
     "checkpoint_folder",
     "compiled",
+    "doubled",
     "inlined",
     "thread_backend",
 ]

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from rulerag.arrays import Longs
     from rulerag.mining.indexes import StaticIndex
 
-__all__ = ["amie_memory", "available_memory", "check_limit", "check_memory"]
-
 # Bytes, measured on random graphs of up to ten million facts and rounded up.
 _PER_DIRECTED_FACT = 80
 _PER_ENTITY = 24

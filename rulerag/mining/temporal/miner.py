@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from rulerag.kg import FactTable
     from rulerag.parallel import Backend
 
-__all__ = ["TLogicMiner"]
-
 _TRANSITIONS = ("exponential", "uniform")
 
 # Measured on random graphs of up to ten million facts and rounded up.

@@ -12,7 +12,7 @@ import pytest
 from rulerag.errors import ConfigError, MiningError
 from rulerag.kg.calendar import Calendar
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.mining.inference.engine import TemporalApplication
+from rulerag.mining.inference.engine import TemporalInference
 from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.types import Fact
 
@@ -129,7 +129,7 @@ def test_scores_equal_the_definition(seed: int, top_k: int) -> None:
 
 def check(graph: KnowledgeGraph, rules: list[Rule], top_k: int) -> None:
     facts = set(graph.train)
-    application = TemporalApplication(rules, [graph.train], top_k=top_k, min_confidence=0.0)
+    application = TemporalInference(rules, [graph.train], top_k=top_k, min_confidence=0.0)
     entities, relations = graph.entities.names, graph.relations.names
     queries = [
         (s, r, inverse, time)
@@ -163,7 +163,7 @@ def test_a_score_by_hand_and_the_settings(toy_temporal_graph: KnowledgeGraph) ->
     query = [np.array([ids("italy")]), np.array([graph.relations.id("visit")]), np.array([8])]
 
     def scores(rule: Rule, **settings: float) -> dict[str, float]:
-        application = TemporalApplication([rule], [graph.train], **settings)
+        application = TemporalInference([rule], [graph.train], **settings)
         entity, score = application.candidates(*query).of(0)
         return {graph.entities.names[e]: float(s) for e, s in zip(entity, score, strict=True)}
 
@@ -181,7 +181,7 @@ def test_a_score_by_hand_and_the_settings(toy_temporal_graph: KnowledgeGraph) ->
 
 def test_facts_at_the_queried_time_are_unknown(toy_temporal_graph: KnowledgeGraph) -> None:
     graph = toy_temporal_graph
-    application = TemporalApplication([one_rule()], [graph.train])
+    application = TemporalInference([one_rule()], [graph.train])
     italy, visit = graph.entities.id("italy"), graph.relations.id("visit")
     found = application.candidates(
         np.array([italy] * 3), np.array([visit] * 3), np.array([0, 1, 4])
@@ -193,8 +193,8 @@ def test_alike_queries_share_and_threads_agree(toy_temporal_graph: KnowledgeGrap
     graph = toy_temporal_graph
     table = graph.train
     columns = [np.tile(c, 3) for c in (table.subject, table.relation, table.timestamp)]
-    one = TemporalApplication([one_rule()], [table]).candidates(*columns)
-    two = TemporalApplication([one_rule()], [table], threads=2).candidates(*columns)
+    one = TemporalInference([one_rule()], [table]).candidates(*columns)
+    two = TemporalInference([one_rule()], [table], threads=2).candidates(*columns)
     assert len(one) == 30
     assert len(one.bounds) == 11
     for left, right in zip(vars(one).values(), vars(two).values(), strict=True):
@@ -203,9 +203,9 @@ def test_alike_queries_share_and_threads_agree(toy_temporal_graph: KnowledgeGrap
 
 def test_no_queries_and_no_rules(toy_temporal_graph: KnowledgeGraph) -> None:
     none = np.zeros(0, np.int32)
-    empty = TemporalApplication([one_rule()], [toy_temporal_graph.train])
+    empty = TemporalInference([one_rule()], [toy_temporal_graph.train])
     assert len(empty.candidates(none, none, none)) == 0
-    bare = TemporalApplication([], [toy_temporal_graph.train])
+    bare = TemporalInference([], [toy_temporal_graph.train])
     assert len(bare.candidates(*np.zeros((3, 1), np.int32)).of(0)[0]) == 0
 
 
@@ -213,17 +213,17 @@ def test_bad_input(toy_graph: KnowledgeGraph, toy_temporal_graph: KnowledgeGraph
     facts = [toy_temporal_graph.train]
     static = Rule(Atom("visit", "?x", "?y"), (Atom("praise", "?x", "?y"),))
     with pytest.raises(MiningError, match="static"):
-        TemporalApplication([static], facts, min_confidence=0.0)
+        TemporalInference([static], facts, min_confidence=0.0)
     with pytest.raises(MiningError, match="no timestamps"):
-        TemporalApplication([one_rule()], [toy_graph.train])
+        TemporalInference([one_rule()], [toy_graph.train])
     open_body = Rule(Atom("visit", "?x", "?y"), (Atom("praise", "?x", "?z"),), temporal=True)
     with pytest.raises(MiningError, match="no walk"):
-        TemporalApplication([open_body], facts, min_confidence=0.0)
+        TemporalInference([open_body], facts, min_confidence=0.0)
     long = Rule(static.head, (static.body[0],) * 4, temporal=True)
     with pytest.raises(MiningError, match="4 body atoms"):
-        TemporalApplication([long], facts, min_confidence=0.0)
+        TemporalInference([long], facts, min_confidence=0.0)
     for key, value in (("decay", -1.0), ("weight", 2.0), ("smoothing", -1.0), ("top_k", -1)):
         with pytest.raises(ConfigError, match=key):
-            TemporalApplication([one_rule()], facts, **{key: value})
+            TemporalInference([one_rule()], facts, **{key: value})
     with pytest.raises(MiningError, match="entity ids"):
-        TemporalApplication([one_rule()], facts).candidates(*np.full((3, 1), 99))
+        TemporalInference([one_rule()], facts).candidates(*np.full((3, 1), 99))

@@ -11,7 +11,7 @@ import pytest
 
 from rulerag.errors import ConfigError, MiningError
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.mining.inference.engine import StaticApplication
+from rulerag.mining.inference.engine import StaticInference
 from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.types import Fact
 
@@ -64,8 +64,8 @@ def test_candidates_and_their_order_equal_the_definition(seed: int) -> None:
     rules = list({rule.id: rule for rule in (random_rule(chance) for _ in range(12))}.values())
     facts, entities, relations = list(graph.train), graph.entities.names, graph.relations.names
     rows = np.array(list(itertools.product(range(len(entities)), range(2 * len(relations)))))
-    best = StaticApplication(rules, [graph.train]).candidates(*rows.T)
-    joined = StaticApplication(rules, [graph.train], aggregate="noisy-or").candidates(*rows.T)
+    best = StaticInference(rules, [graph.train]).candidates(*rows.T)
+    joined = StaticInference(rules, [graph.train], aggregate="noisy-or").candidates(*rows.T)
     for number, (s, directed) in enumerate(rows.tolist()):
         inverse, relation = divmod(directed, len(relations))
         wanted = confidences(rules, facts, entities[s], relations[relation], bool(inverse))
@@ -91,7 +91,7 @@ def test_confidence_and_threshold(toy_graph: KnowledgeGraph) -> None:
 
     def scores(**settings: object) -> list[float]:
         return (
-            StaticApplication([rule], [toy_graph.train], **settings).candidates(*query).of(0)[1]
+            StaticInference([rule], [toy_graph.train], **settings).candidates(*query).of(0)[1]
         ).tolist()
 
     assert scores() == pytest.approx([0.8])
@@ -104,17 +104,17 @@ def test_bad_input(toy_graph: KnowledgeGraph, toy_temporal_graph: KnowledgeGraph
     atom = Atom("born_in", "?x", "?y")
     rule = Rule(Atom("lives_in", "?x", "?y"), (atom,))
     with pytest.raises(ConfigError, match="aggregate"):
-        StaticApplication([rule], [toy_graph.train], aggregate="mean")
+        StaticInference([rule], [toy_graph.train], aggregate="mean")
     with pytest.raises(ConfigError, match="confidence"):
-        StaticApplication([rule], [toy_graph.train], confidence="laplace")
+        StaticInference([rule], [toy_graph.train], confidence="laplace")
     with pytest.raises(ConfigError, match="facts"):
-        StaticApplication([rule], [])
+        StaticInference([rule], [])
     with pytest.raises(MiningError, match="dated"):
-        StaticApplication([rule], [toy_temporal_graph.train])
+        StaticInference([rule], [toy_temporal_graph.train])
     for wrong in (
         Rule(rule.head, (atom,), temporal=True),
         Rule(rule.head, (Atom("born_in", "?x", "?z"), Atom("born_in", "?x", "?y"))),
         Rule(rule.head, (atom, atom, atom)),
     ):
         with pytest.raises(MiningError, match="cannot be applied"):
-            StaticApplication([wrong], [toy_graph.train])
+            StaticInference([wrong], [toy_graph.train])

@@ -15,7 +15,7 @@ from rulerag.errors import ConfigError, MiningError
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.mining.amie.miner import AmieMiner
 from rulerag.mining.formats.files import load_amie
-from rulerag.mining.inference.engine import StaticApplication, TemporalApplication
+from rulerag.mining.inference.engine import StaticInference, TemporalInference
 from rulerag.mining.paths.canonical import merge_rules
 from rulerag.mining.pruning.coverage import prune_covered
 from rulerag.mining.pruning.scores import SCORES, top_rules
@@ -159,8 +159,8 @@ def test_temporal_forecasts_reach_the_same_entities() -> None:
     settings = {"top_k": 0, "min_confidence": 0.0, "min_body_size": 0}
     for place in range(0, len(asked), 7):
         columns = asked[place : place + 1].T
-        one = TemporalApplication(bank, [train], **settings).candidates(*columns)
-        two = TemporalApplication(left, [train], **settings).candidates(*columns)
+        one = TemporalInference(bank, [train], **settings).candidates(*columns)
+        two = TemporalInference(left, [train], **settings).candidates(*columns)
         assert np.array_equal(one.entity, two.entity)
         assert np.all(two.score <= one.score + 1e-9)
 
@@ -203,8 +203,8 @@ def test_without_covered_rules_every_best_score_stays(toy_graph: KnowledgeGraph)
     assert len(left) < len(bank)
     size = len(train.entities), 2 * len(train.relations)
     subject, relation = (c.reshape(-1) for c in np.meshgrid(np.arange(size[0]), np.arange(size[1])))
-    one = StaticApplication(bank, [train]).candidates(subject, relation)
-    two = StaticApplication(left, [train]).candidates(subject, relation)
+    one = StaticInference(bank, [train]).candidates(subject, relation)
+    two = StaticInference(left, [train]).candidates(subject, relation)
     assert np.array_equal(one.entity, two.entity) and np.array_equal(one.score, two.score)
 
 

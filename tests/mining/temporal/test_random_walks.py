@@ -15,7 +15,7 @@ from rulerag.kg.calendar import Calendar
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.mining.temporal.long_rules import body_counts
 from rulerag.mining.temporal.random_walks import below, cyclic_walks, stream, uniform_number
-from rulerag.mining.temporal.walk_index import WalkIndex, build_walk_index
+from rulerag.mining.temporal.walk_index import BY_TIME, SOURCE, TIME, build_walk_index
 from rulerag.types import Fact
 
 RELATIONS = 2
@@ -202,12 +202,12 @@ def test_streams_differ_and_repeat() -> None:
 
 
 def test_masses_sum_over_runs() -> None:
-    index: WalkIndex = build_walk_index([small_graph(2).train])
-    edges = index.by_time
-    for row in range(len(edges.time)):
-        run = range(index.bounds[edges.source[row]], row + 1)
-        wanted = sum(math.exp((edges.time[i] - edges.time[row]) / 24) for i in run)
-        assert edges.mass[row] == pytest.approx(wanted)
+    index = build_walk_index([small_graph(2).train])
+    source, time = index.facts[BY_TIME, SOURCE], index.facts[BY_TIME, TIME].tolist()
+    for row in range(len(time)):
+        run = range(index.bounds[source[row]], row + 1)
+        wanted = sum(math.exp((time[i] - time[row]) / 24) for i in run)
+        assert index.mass[BY_TIME, row] == pytest.approx(wanted)
 
 
 def test_static_facts_have_no_walks(toy_graph: KnowledgeGraph) -> None:

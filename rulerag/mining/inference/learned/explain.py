@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from rulerag.mining.paths import CodedRules
     from rulerag.rules import Rule
 
-__all__ = ["Contribution", "contributions"]
-
 _KINDS = ("the asked relation", "its inverse", "any relation")
 _DENSE = (
     "answered the relation lately",

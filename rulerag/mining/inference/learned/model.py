@@ -27,14 +27,12 @@ if TYPE_CHECKING:
     from rulerag.mining.inference.learned.explain import Contribution
     from rulerag.mining.inference.learned.logit import Weights
 
-__all__ = ["LearnedTemporalApplication"]
-
 # Queries learned between two moves of the progress bar; what is learned does not depend on it.
 _PART = 2048
 _FORMAT = "rulerag learned application 1"
 
 
-class LearnedTemporalApplication:
+class LearnedTemporalInference:
     """Forecasts with temporal rules, weighted by what past queries teach.
 
     An answer's score is a sum of weighted evidence, and its probability among the candidates is
@@ -49,7 +47,7 @@ class LearnedTemporalApplication:
     facts that they were mined from too well, so weights are best learned from later ones.
 
     Args:
-        rules: temporal rules as :class:`~rulerag.mining.inference.TemporalApplication` takes.
+        rules: temporal rules as :class:`~rulerag.mining.inference.TemporalInference` takes.
         facts: what is known, all over one vocabulary; of each query the facts before its time
             count.
         min_confidence: rules below it are not tried.
@@ -108,7 +106,7 @@ class LearnedTemporalApplication:
 
     def fit(
         self, asked: Sequence[FactTable], *, progress: bool = False
-    ) -> LearnedTemporalApplication:
+    ) -> LearnedTemporalInference:
         """Learn the weights anew, from both queries of every fact.
 
         Args:
@@ -242,7 +240,7 @@ class LearnedTemporalApplication:
     @classmethod
     def load(
         cls, path: str | Path, facts: Sequence[FactTable], *, threads: int = 1
-    ) -> LearnedTemporalApplication:
+    ) -> LearnedTemporalInference:
         """Read what :meth:`save` wrote, to apply it to facts of the same vocabulary.
 
         Args:
