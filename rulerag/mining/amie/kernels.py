@@ -6,7 +6,7 @@ import numpy as np
 
 from rulerag.arrays import Ints, Longs
 from rulerag.mining.indexes import StaticIndex
-from rulerag.mining.runtime import compiled, doubled
+from rulerag.mining.runtime import compiled, doubled, int64
 
 
 @compiled
@@ -100,7 +100,7 @@ def _fact_bodies(index: StaticIndex, head: int, x: int, y: int, keys: Longs) -> 
                 back = relation[q]
                 half = index.num_relations
                 second = back + half if back < half else back - half
-                keys[found] = np.int64(relation[p]) * directed + second
+                keys[found] = int64(relation[p]) * directed + second
                 found += 1
     own = _seek(target, bounds[x], bounds[x + 1], y)
     space = (starts[own + 1] - starts[own]) ** 2
@@ -109,7 +109,7 @@ def _fact_bodies(index: StaticIndex, head: int, x: int, y: int, keys: Longs) -> 
     for p in range(starts[own], starts[own + 1]):
         for q in range(p + 1, starts[own + 1]):
             if relation[p] != head and relation[q] != head:
-                keys[found] = (directed + np.int64(relation[p])) * directed + relation[q]
+                keys[found] = (directed + int64(relation[p])) * directed + relation[q]
                 found += 1
     return found, keys
 
@@ -319,7 +319,7 @@ def parallel_sizes(
         for i in range(found):
             sizes[1, task] += shared[i]
         end = bounds[head[task] + 1]
-        k, g = _next_equal(sources, np.int64(0), found, source, bounds[head[task]], end)
+        k, g = _next_equal(sources, int64(0), found, source, bounds[head[task]], end)
         while k < found and g < end:
             sizes[0, task] += shared[k]
             k, g = _next_equal(sources, k + 1, found, source, g + 1, end)

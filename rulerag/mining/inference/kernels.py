@@ -22,7 +22,7 @@ from rulerag.mining.paths import (
     new_reached,
     reach,
 )
-from rulerag.mining.runtime import compiled, doubled
+from rulerag.mining.runtime import compiled, doubled, int64
 
 Doubles = npt.NDArray[np.float64]
 
@@ -235,25 +235,25 @@ def apply_rules(
     Returns:
         Bounds, int64 array of shape (q + 1,); entities, scores and tie breakers for each query.
     """
-    entities, depth, frontiers = len(index.entity_bounds) - 1, np.int64(1), np.int64(0)
+    entities, depth, frontiers = len(index.entity_bounds) - 1, int64(1), int64(0)
     for directed in range(len(rules.bounds) - 1):
         depth = max(depth, rules.bounds[directed + 1] - rules.bounds[directed])
     for number in rules.frontier:
-        frontiers = max(frontiers, np.int64(number) + 1)
+        frontiers = max(frontiers, int64(number) + 1)
     table, reached = _new_table(entities, depth, top_k), new_reached(entities)
     # The frontiers of the present subject, the first of which is empty, and where they stand.
-    known = [frontier_of(index, rules, np.int64(-1), np.int64(0))]
+    known = [frontier_of(index, rules, int64(-1), int64(0))]
     slot, changes, subjects = np.zeros(frontiers, np.int64), np.full(frontiers, -1, np.int64), 0
     bounds = np.zeros(len(subject) + 1, np.int64)
     found, tie = np.zeros(1 << 12, np.int32), np.zeros(1 << 12, np.int32)
     scores = np.zeros(1 << 12, np.float64)
     for query in range(len(subject)):
-        start, now = np.int64(subject[query]), np.int64(time[query])
+        start, now = int64(subject[query]), int64(time[query])
         if query and subject[query] != subject[query - 1]:
             known = known[:1]
             subjects += 1
         for rule in range(rules.bounds[relation[query]], rules.bounds[relation[query] + 1]):
-            number, place = rules.frontier[rule], np.int64(0)
+            number, place = rules.frontier[rule], int64(0)
             if number >= 0:
                 if changes[number] != subjects:
                     changes[number], slot[number] = subjects, len(known)

@@ -14,7 +14,7 @@ from rulerag.arrays import Ints, Longs
 from rulerag.mining.indexes import NEVER, TemporalIndex, find_group, find_pair, last_at
 from rulerag.mining.paths.coded_rules import CodedRules
 from rulerag.mining.paths.two_hop_times import Frontier
-from rulerag.mining.runtime import compiled, inlined
+from rulerag.mining.runtime import compiled, inlined, int64
 
 
 class Reached(NamedTuple):
@@ -110,7 +110,7 @@ def _reach_parallel(index: TemporalIndex, subject: int, body: Ints, reached: Rea
     left, right = bounds[one], bounds[other]
     while left < bounds[one + 1] and right < bounds[other + 1]:
         if target[left] == target[right]:
-            _note(reached, target[left], np.int32(0))
+            _note(reached, target[left], 0)
         if target[left] <= target[right]:
             left += 1
         else:
@@ -168,15 +168,15 @@ def _reach_bound(
     """Three facts, a node of which stands twice: walk by walk."""
     times, target, bounds = index.times, index.pair_target, index.pair_bounds
     nodes = np.full(3, subject, np.int64)
-    for one in range(*_pairs(index, body[0], link, np.int64(1), nodes)):
+    for one in range(*_pairs(index, body[0], link, int64(1), nodes)):
         nodes[1] = target[one]
         if times[bounds[one]] >= time:
             continue
-        for two in range(*_pairs(index, body[1], link, np.int64(2), nodes)):
+        for two in range(*_pairs(index, body[1], link, int64(2), nodes)):
             nodes[2] = target[two]
             if times[bounds[two]] >= time:
                 continue
-            for three in range(*_pairs(index, body[2], link, np.int64(3), nodes)):
+            for three in range(*_pairs(index, body[2], link, int64(3), nodes)):
                 at = last_at(times, bounds[three], bounds[three + 1], time - 1)
                 if at >= 0:
                     at = last_at(times, bounds[two], bounds[two + 1], times[at])

@@ -11,7 +11,7 @@ from rulerag.arrays import Longs
 from rulerag.mining.indexes import NEVER, TemporalIndex
 from rulerag.mining.inference import index_at_time_zero
 from rulerag.mining.paths import CodedRules, code_static_rules, frontier_of, new_reached, reach
-from rulerag.mining.runtime import compiled
+from rulerag.mining.runtime import compiled, int64
 from rulerag.rules import Rule, RuleBank, RuleQuality
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _count_new(index: TemporalIndex, rules: CodedRules, relations: int) -> Longs
         int64 array of shape (m,), m the rules of the first R directed heads.
     """
     entities = len(index.entity_bounds) - 1
-    reached, none = new_reached(entities), frontier_of(index, rules, np.int64(-1), np.int64(0))
+    reached, none = new_reached(entities), frontier_of(index, rules, int64(-1), int64(0))
     seen = np.full(entities, -1, np.int64)
     counts = np.zeros(rules.bounds[relations], np.int64)
     begins = np.zeros(2 * relations, np.bool_)
@@ -86,7 +86,7 @@ def _count_new(index: TemporalIndex, rules: CodedRules, relations: int) -> Longs
                 continue
             mark = head * entities + subject
             for rule in range(first, last):
-                reach(index, rules, rule, subject, np.int64(1), none, reached)
+                reach(index, rules, rule, subject, int64(1), none, reached)
                 for number in range(reached.size[0]):
                     entity = reached.entity[number]
                     reached.first[entity] = NEVER

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
-    from rulerag.mining.runtime.jit import compiled, doubled, inlined
+    from rulerag.mining.runtime.jit import compiled, doubled, inlined, int64
     from rulerag.mining.runtime.memory import amie_memory, check_limit, check_memory
     from rulerag.mining.runtime.tasks import Arrays, TaskRunner, checkpoint_folder, thread_backend
     from rulerag.mining.runtime.thresholds import check_count, check_fraction
@@ -22,6 +22,7 @@ __all__ = [
     "compiled",
     "doubled",
     "inlined",
+    "int64",
     "thread_backend",
 ]
 

@@ -9,6 +9,9 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+int64 = cast("Callable[[object], int]", np.int64)
+"""A 64-bit whole number; in compiled code a constant without it is a type of its own."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 D = TypeVar("D", bound=np.generic)
@@ -21,7 +24,7 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     read-only; where neither can be written, every process compiles anew instead of failing.
 
     Compiling costs more than running on small graphs. What keeps it short: one type for each
-    argument (``np.int64(0)`` for a constant, which would be a type of its own), loops instead of
+    argument (``int64(0)`` for a constant, which would be a type of its own), loops instead of
     slices that are assigned, sorted or joined, and few arrays in a tuple.
     """
     try:

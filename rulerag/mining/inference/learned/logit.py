@@ -23,7 +23,7 @@ from rulerag.mining.inference.learned.features import (
 )
 from rulerag.mining.inference.learned.history import History
 from rulerag.mining.paths import CodedRules, new_reached
-from rulerag.mining.runtime import compiled, doubled
+from rulerag.mining.runtime import compiled, doubled, int64
 
 Doubles = npt.NDArray[np.float64]
 KNOWN = 3 * CLASSES
@@ -185,11 +185,8 @@ def learn(
     score, total = np.zeros(entities), np.zeros(SHARED)
     loss, learned = 0.0, 0
     for query in range(len(subject)):
-        known, asked, now = (
-            np.int64(subject[query]),
-            np.int64(relation[query]),
-            np.int64(time[query]),
-        )
+        known, asked = int64(subject[query]), int64(relation[query])
+        now = int64(time[query])
         gather(history, rules, single, known, asked, now, reached, evidence)
         found = 0
         for place in range(answer_bounds[query], answer_bounds[query + 1]):
@@ -236,11 +233,8 @@ def predict(
     bounds = np.zeros(len(subject) + 1, np.int64)
     found, scores = np.zeros(1 << 12, np.int32), np.zeros(1 << 12, np.float64)
     for query in range(len(subject)):
-        known, asked, now = (
-            np.int64(subject[query]),
-            np.int64(relation[query]),
-            np.int64(time[query]),
-        )
+        known, asked = int64(subject[query]), int64(relation[query])
+        now = int64(time[query])
         gather(history, rules, single, known, asked, now, reached, evidence)
         start, size = bounds[query], evidence.sizes[0]
         bounds[query + 1] = start + size
