@@ -69,6 +69,21 @@ class Settings(pydantic.BaseModel, metaclass=_Named):
         except pydantic.ValidationError as error:
             raise _named(error, cls, source, where) from error
 
+    @classmethod
+    def joined(cls, settings: Self | None, changes: Mapping[str, Any]) -> Self:
+        """Settings that come together, one by one, or both.
+
+        Args:
+            settings: all of them; the defaults when None.
+            changes: some of them by name, which overrule.
+
+        Raises:
+            ConfigError: as the constructor.
+        """
+        stated = {} if settings is None else {k: getattr(settings, k) for k in cls.model_fields}
+        made: Self = cls(**{**stated, **changes})
+        return made
+
     @pydantic.model_validator(mode="before")
     @classmethod
     def _lists_are_tuples(cls, values: Any) -> Any:
