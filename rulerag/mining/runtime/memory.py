@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rulerag.errors import ConfigError, MiningError
+from rulerag.errors import MiningError
 
 if TYPE_CHECKING:
     from rulerag.arrays import Longs
@@ -60,19 +60,6 @@ def available_memory() -> int | None:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
         return None
-
-
-def check_limit(max_memory_gb: float | None) -> float | None:
-    """A limit of memory.
-
-    Raises:
-        ConfigError: it is not positive.
-    """
-    if max_memory_gb is not None and not max_memory_gb > 0:
-        raise ConfigError(
-            f"{max_memory_gb!r} is out of range", key="max_memory_gb", hint="give a positive number"
-        )
-    return max_memory_gb
 
 
 def check_memory(
