@@ -25,7 +25,7 @@ def zipf_ranks(rng: np.random.Generator, count: int, sizes: Longs | int) -> Long
     """Ranks from 0, below ``sizes``, small ones more often: density about ``rank ** -0.75``.
 
     Args:
-        rng: the source of chance.
+        rng: the source of random numbers.
         count: how many.
         sizes: how many ranks there are, one number or an array of shape (count,).
     """
@@ -89,7 +89,7 @@ class Draft:
 
     Args:
         pools: how many entities of each kind there are; ids run on from kind to kind.
-        rng: the source of chance.
+        rng: the source of random numbers.
     """
 
     def __init__(self, pools: Mapping[str, int], rng: np.random.Generator) -> None:

@@ -77,7 +77,7 @@ class EvidenceModel:
             return float(bare**self.sharpness)
         return float((quality.support / (body + self.prior)) ** self.sharpness)
 
-    def fade(self, age: npt.NDArray[np.int64] | int) -> npt.NDArray[np.float64]:
+    def time_decay(self, age: npt.NDArray[np.int64] | int) -> npt.NDArray[np.float64]:
         """The factor ``exp(-decay * age)`` for ages in timestamps, of the same shape."""
         return np.exp(-self.decay * np.asarray(age, dtype=np.float64) / self.time_step)
 
@@ -86,7 +86,7 @@ class EvidenceModel:
         confidence = self.confidence(rule)
         if now is None or latest is None:
             return confidence
-        return confidence * float(self.fade(now - latest))
+        return confidence * float(self.time_decay(now - latest))
 
 
 def evidence_sum(weights: Iterable[float]) -> float:

@@ -43,8 +43,8 @@ def amie_memory(index: StaticIndex, min_support: Longs, max_atoms: int, threads:
     bodies = np.minimum(visits, 1.5 * in_use**2)
     tables = np.sort(bodies[min_support > 0])[-threads:].sum() * 4 * _PER_TABLE_SLOT
     kept = np.minimum(bodies, visits / np.maximum(min_support, 1))[min_support > 0].sum()
-    scratch = threads * index.num_entities * _PER_ENTITY
-    return total + int(tables) + int(kept) * _PER_CANDIDATE + scratch
+    buffers = threads * index.num_entities * _PER_ENTITY
+    return total + int(tables) + int(kept) * _PER_CANDIDATE + buffers
 
 
 def available_memory() -> int | None:

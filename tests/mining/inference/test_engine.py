@@ -19,35 +19,35 @@ from rulerag.types import Fact
 NAMES = ("?x", "?z", "?w", "?y")
 
 
-def random_graph(chance: random.Random) -> KnowledgeGraph:
+def random_graph(rng: random.Random) -> KnowledgeGraph:
     facts = [
         Fact(
-            f"e{chance.randrange(5)}",
-            f"r{chance.randrange(3)}",
-            f"e{chance.randrange(5)}",
-            chance.randrange(8) * 24,
+            f"e{rng.randrange(5)}",
+            f"r{rng.randrange(3)}",
+            f"e{rng.randrange(5)}",
+            rng.randrange(8) * 24,
         )
-        for _ in range(chance.randrange(5, 40))
+        for _ in range(rng.randrange(5, 40))
     ]
     everything = [Fact(f"e{i}", f"r{i % 3}", f"e{i}", 0) for i in range(5)]
     calendar = Calendar(unit="hour", origin="2014-01-01", step=24)
     return KnowledgeGraph.from_facts(facts + everything, calendar=calendar)
 
 
-def random_rule(chance: random.Random, number: int) -> Rule:
+def random_rule(rng: random.Random, number: int) -> Rule:
     """A body that walks from ``?x``; variables in between may return."""
-    length = chance.randrange(1, 4)
+    length = rng.randrange(1, 4)
     places = ["?x", *NAMES[1:length], "?y"]
     for place in range(1, length):
-        if chance.random() < 0.4:
-            places[place] = places[chance.randrange(length + 1)]
+        if rng.random() < 0.4:
+            places[place] = places[rng.randrange(length + 1)]
     body = []
     for place in range(length):
         ends = places[place : place + 2]
-        body.append(Atom(f"r{chance.randrange(3)}", *chance.choice([ends, ends[::-1]])))
-    head = Atom(f"r{chance.randrange(3)}", *chance.choice([("?x", "?y"), ("?y", "?x")]))
-    size = chance.randrange(2, 9)
-    support = chance.randrange(1, size + 1)
+        body.append(Atom(f"r{rng.randrange(3)}", *rng.choice([ends, ends[::-1]])))
+    head = Atom(f"r{rng.randrange(3)}", *rng.choice([("?x", "?y"), ("?y", "?x")]))
+    size = rng.randrange(2, 9)
+    support = rng.randrange(1, size + 1)
     quality = RuleQuality(support=support, body_size=size, confidence=support / size)
     return Rule(head, tuple(body), True, quality, text=f"rule {number}")
 
@@ -119,9 +119,9 @@ def plain_scores(
 @pytest.mark.parametrize("top_k", [0, 2])
 @pytest.mark.parametrize("seed", range(30))
 def test_scores_equal_the_definition(seed: int, top_k: int) -> None:
-    chance = random.Random(seed)
-    graph = random_graph(chance)
-    rules = [random_rule(chance, number) for number in range(14)]
+    rng = random.Random(seed)
+    graph = random_graph(rng)
+    rules = [random_rule(rng, number) for number in range(14)]
     if seed % 2:  # no rule names an inverse head: bodies of one atom speak for both directions
         rules = [rule for rule in rules if rule.head.subject == "?x"]
     check(graph, list({rule.id: rule for rule in rules}.values()), top_k)

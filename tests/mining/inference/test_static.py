@@ -23,14 +23,13 @@ BODIES = [
 ]
 
 
-def random_rule(chance: random.Random) -> Rule:
+def random_rule(rng: random.Random) -> Rule:
     body = [
-        Atom(f"r{chance.randrange(3)}", *chance.choice([ends, ends[::-1]]))
-        for ends in chance.choice(BODIES)
+        Atom(f"r{rng.randrange(3)}", *rng.choice([ends, ends[::-1]])) for ends in rng.choice(BODIES)
     ]
-    confidence = chance.randrange(1, 5) / 5
+    confidence = rng.randrange(1, 5) / 5
     quality = RuleQuality(pca_confidence=confidence, standard_confidence=confidence / 2)
-    return Rule(Atom(f"r{chance.randrange(3)}", "?x", "?y"), tuple(body), quality=quality)
+    return Rule(Atom(f"r{rng.randrange(3)}", "?x", "?y"), tuple(body), quality=quality)
 
 
 def confidences(
@@ -57,11 +56,11 @@ def confidences(
 
 @pytest.mark.parametrize("seed", range(12))
 def test_candidates_and_their_order_equal_the_definition(seed: int) -> None:
-    chance = random.Random(seed)
-    triples = {(chance.randrange(6), chance.randrange(3), chance.randrange(6)) for _ in range(14)}
+    rng = random.Random(seed)
+    triples = {(rng.randrange(6), rng.randrange(3), rng.randrange(6)) for _ in range(14)}
     given = [(f"e{s}", f"r{r}", f"e{o}") for s, r, o in sorted(triples)]
     graph = KnowledgeGraph.from_facts([*given, *((f"e{i}", f"r{i % 3}", "e0") for i in range(6))])
-    rules = list({rule.id: rule for rule in (random_rule(chance) for _ in range(12))}.values())
+    rules = list({rule.id: rule for rule in (random_rule(rng) for _ in range(12))}.values())
     facts, entities, relations = list(graph.train), graph.entities.names, graph.relations.names
     rows = np.array(list(itertools.product(range(len(entities)), range(2 * len(relations)))))
     best = StaticInference(rules, [graph.train]).candidates(*rows.T)

@@ -87,34 +87,34 @@ def predicted(one: Rule, facts: set[tuple[str, str, str]], names: str) -> set[tu
     return found
 
 
-def some_rule(chance: random.Random) -> Rule:
+def some_rule(rng: random.Random) -> Rule:
     ends = ["?x", "?y", "?z", "?w", "c"]
     body = []
-    for _ in range(chance.randrange(1, 4)):
-        body.append(f"{chance.choice(ends)} {chance.choice('ab')} {chance.choice(ends)}")
-    return rule(HEAD, *body, pca_confidence=chance.choice((0.25, 0.5)), support=1)
+    for _ in range(rng.randrange(1, 4)):
+        body.append(f"{rng.choice(ends)} {rng.choice('ab')} {rng.choice(ends)}")
+    return rule(HEAD, *body, pca_confidence=rng.choice((0.25, 0.5)), support=1)
 
 
-def some_facts(chance: random.Random, count: int = 8) -> set[tuple[str, str, str]]:
+def some_facts(rng: random.Random, count: int = 8) -> set[tuple[str, str, str]]:
     names = "cdef"
-    return {(chance.choice(names), chance.choice("ab"), chance.choice(names)) for _ in range(count)}
+    return {(rng.choice(names), rng.choice("ab"), rng.choice(names)) for _ in range(count)}
 
 
 def test_a_subsumed_rule_predicts_nothing_more_on_any_graph() -> None:
-    chance, seen = random.Random(0), 0
+    rng, seen = random.Random(0), 0
     for _ in range(3000):
-        one, other = some_rule(chance), some_rule(chance)
+        one, other = some_rule(rng), some_rule(rng)
         if subsumes(one, other):
             seen += 1
-            facts = some_facts(chance)
+            facts = some_facts(rng)
             assert predicted(other, facts, "cdef") <= predicted(one, facts, "cdef")
     assert seen > 100
 
 
 def test_what_is_left_neither_subsumes_itself_nor_loses_a_best_score() -> None:
-    chance = random.Random(1)
+    rng = random.Random(1)
     for _ in range(60):
-        bank = RuleBank(some_rule(chance) for _ in range(12))
+        bank = RuleBank(some_rule(rng) for _ in range(12))
         left = prune_subsumed(bank)
         rules = list(left)
         for one, other in itertools.permutations(rules, 2):
@@ -144,10 +144,10 @@ def test_equal_rules_under_other_names_are_one() -> None:
 
 
 def test_temporal_forecasts_reach_the_same_entities() -> None:
-    chance = random.Random(5)
+    rng = random.Random(5)
     names = [f"e{n}" for n in range(6)]
     facts = [
-        Fact(chance.choice(names), chance.choice("abc"), chance.choice(names), chance.randrange(9))
+        Fact(rng.choice(names), rng.choice("abc"), rng.choice(names), rng.randrange(9))
         for _ in range(150)
     ]
     train = KnowledgeGraph.from_facts(facts).train
@@ -169,10 +169,10 @@ def test_temporal_forecasts_reach_the_same_entities() -> None:
 
 
 def random_graph(seed: int) -> KnowledgeGraph:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     names = "cdefgh"
     return KnowledgeGraph.from_facts(
-        [(chance.choice(names), chance.choice("abh"), chance.choice(names)) for _ in range(22)]
+        [(rng.choice(names), rng.choice("abh"), rng.choice(names)) for _ in range(22)]
     )
 
 

@@ -1,4 +1,4 @@
-"""Why a learned application ranks a candidate as it does: its evidence, and what each is worth."""
+"""Why learned inference ranks a candidate as it does: its evidence, and what each is worth."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ ever; how active it was lately and ever; and six summaries of the longer rules t
 RULE_SPAN = 15.0
 CHAIN_SPAN = 10.0
 """Time steps in which the recency of a rule with one body atom, or with more, falls to 1/e."""
-_CHAIN_FADE = np.exp(-np.arange(1024) / CHAIN_SPAN)
+_CHAIN_DECAY = np.exp(-np.arange(1024) / CHAIN_SPAN)
 _EVER_FEWER = 1e-300
 
 
@@ -241,7 +241,7 @@ def _longer_rules(
             row = slot[entity]
             if row >= 0:
                 age = (time - reached.first[entity]) // step
-                lately = _CHAIN_FADE[age] if age < len(_CHAIN_FADE) else 0.0
+                lately = _CHAIN_DECAY[age] if age < len(_CHAIN_DECAY) else 0.0
                 dense[row, 5] += sure * lately
                 dense[row, 6] = max(dense[row, 6], 0.5 * (sure + lately))
                 dense[row, 7] += sure

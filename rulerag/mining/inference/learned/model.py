@@ -73,7 +73,7 @@ class LearnedTemporalInference:
     Candidates are the entities that met the known one and those that answered the relation.
 
     :meth:`fit` asks past facts in the order of time, each from what was known before its time, and
-    follows the gradient of the answers' log-likelihood. There is no chance in it. Rules explain the
+    follows the gradient of the answers' log-likelihood. Nothing in it is random. Rules explain the
     facts that they were mined from too well, so weights are best learned from later ones.
 
     Args:
