@@ -37,7 +37,7 @@ from rulerag.evaluation.link_prediction import (
 from rulerag.io import atomic_write, fingerprint_object, prepare_folder, read_json, write_json
 from rulerag.kg import KnowledgeGraph
 from rulerag.mining.amie import AmieMiner
-from rulerag.mining.inference import StaticApplication, TemporalApplication
+from rulerag.mining.inference import StaticInference, TemporalInference
 from rulerag.mining.pruning import DEFAULT_SCORE, SCORES, prune_covered, prune_subsumed, top_rules
 from rulerag.mining.temporal import TLogicMiner
 from rulerag.rules import RuleBank
@@ -79,11 +79,11 @@ class _Bench:
     def measure(self, bank: RuleBank, aggregate: str) -> Row:
         """Rules, CPU seconds of their application, and the measures of its candidates."""
         started = time.process_time()
-        application: TemporalApplication | StaticApplication
+        application: TemporalInference | StaticInference
         if self.graph.is_temporal:
-            application = TemporalApplication(bank, list(self.graph.splits.values()))
+            application = TemporalInference(bank, list(self.graph.splits.values()))
         else:
-            application = StaticApplication(bank, [self.graph.train], aggregate=aggregate)
+            application = StaticInference(bank, [self.graph.train], aggregate=aggregate)
         ranks = rank_all(application, self.queries, self.prior, len(self.graph.entities))
         found = measures(ranks)
         seconds = round(time.process_time() - started, 2)

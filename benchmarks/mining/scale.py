@@ -67,14 +67,19 @@ def joins(name: str, facts: FactTable, rules: int, miner: AmieMiner | TLogicMine
     if isinstance(miner, AmieMiner):
         index = build_static_index(facts)
         degree = np.diff(index.entity_bounds)
-        heads = index.head_size >= miner.min_head_size
+        heads = index.head_size >= miner.settings.min_head_size
         rows = np.flatnonzero(heads[index.relation[: index.num_facts]])
         walked = np.minimum(degree[index.source[rows]], degree[index.target[rows]])
         return 2 * index.num_facts + int(walked.sum())
     if name == "tlogic-1":
         return 2 * len(facts) + _pairs_of_facts(facts)
-    drawn = 2 * len(facts.relations) * miner.num_walks * sum(length + 1 for length in (1, 2, 3))
-    return _ORDERS * 2 * len(facts) + drawn + rules * miner.num_bodies * 3
+    drawn = (
+        2
+        * len(facts.relations)
+        * miner.settings.num_walks
+        * sum(length + 1 for length in (1, 2, 3))
+    )
+    return _ORDERS * 2 * len(facts) + drawn + rules * miner.settings.num_bodies * 3
 
 
 def _pairs_of_facts(facts: FactTable) -> int:

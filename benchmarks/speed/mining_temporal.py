@@ -27,7 +27,7 @@ from rulerag.evaluation.link_prediction import (
     rank_all,
 )
 from rulerag.kg import KnowledgeGraph
-from rulerag.mining.inference import TemporalApplication
+from rulerag.mining.inference import TemporalInference
 from rulerag.mining.temporal import TLogicMiner
 
 TASKS = (("learn", "icews14_forecasting"), ("apply", "icews14_forecasting"), ("apply", "yago"))
@@ -60,7 +60,7 @@ def _child(task: str, name: str) -> Row:
     stem, relation_ids = _RULES[name]
     path = shared_folder("reference", "tlogic") / f"{stem}_r123_n200_exp_s12_rules.json"
     bank = load_rules(path, graph, relation_ids)
-    application = TemporalApplication(bank, list(graph.splits.values()))
+    application = TemporalInference(bank, list(graph.splits.values()))
     queries = queries_of(graph.test, list(graph.splits.values()))
     prior = Prior.of(graph.train)
     ranks = rank_all(application, queries, prior, len(graph.entities), where="unreached")

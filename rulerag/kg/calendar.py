@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from rulerag.errors import ConfigError, DataFormatError
 
-__all__ = ["Calendar"]
-
 _UNITS = ("hour", "day", "year", "step")
 
 

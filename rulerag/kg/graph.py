@@ -16,11 +16,9 @@ from rulerag.arrays import Ints
 from rulerag.errors import DataFormatError, EmptyDataError
 from rulerag.io import fingerprint_object
 from rulerag.kg.calendar import Calendar
-from rulerag.kg.labels import entity_ladder, make_labels, relation_ladder
+from rulerag.kg.labels import entity_candidates, make_labels, relation_candidates
 from rulerag.kg.vocabulary import Vocabulary
 from rulerag.types import Fact
-
-__all__ = ["FactTable", "KnowledgeGraph", "Vocabulary"]
 
 
 @dataclass(frozen=True)
@@ -225,8 +223,8 @@ class KnowledgeGraph:
         ends = (end for fact in everything for end in (fact.subject, fact.object))
         entity_names = list(dict.fromkeys(ends))
         relation_names = list(dict.fromkeys(fact.relation for fact in everything))
-        entities = Vocabulary(entity_names, make_labels(entity_names, entity_ladder))
-        relations = Vocabulary(relation_names, make_labels(relation_names, relation_ladder))
+        entities = Vocabulary(entity_names, make_labels(entity_names, entity_candidates))
+        relations = Vocabulary(relation_names, make_labels(relation_names, relation_candidates))
         calendar = calendar or Calendar()
         splits = {}
         for split, facts in lists.items():

@@ -11,8 +11,6 @@ from rulerag.kg.graph import FactTable, KnowledgeGraph
 from rulerag.rules import Rule, rule_text
 from rulerag.types import Document, Fact
 
-__all__ = ["Verbalizer", "fact_text", "query_text"]
-
 
 def fact_text(subject: str, relation: str, object_: str, time: str = "") -> str:
     """The sentence of a fact, from labels and a written time."""

@@ -7,8 +7,6 @@ from functools import cached_property
 
 from rulerag.errors import DataFormatError, UnknownNameError, did_you_mean
 
-__all__ = ["Vocabulary"]
-
 
 class Vocabulary:
     """Names by id, ids by name, and one readable label for each name.

@@ -16,9 +16,6 @@ import numpy.typing as npt
 from rulerag.arrays import Ints, Longs
 from rulerag.errors import ConfigError
 
-__all__ = ["Draft", "DraftColumns", "zipf_counts", "zipf_ranks"]
-
-
 _TAIL = 0.75  # popularity of rank i is about i ** -0.75
 _POPULAR_ROUNDS = 4  # draws by popularity before a crowded subject draws evenly
 _ROUNDS = 400
@@ -28,7 +25,7 @@ def zipf_ranks(rng: np.random.Generator, count: int, sizes: Longs | int) -> Long
     """Ranks from 0, below ``sizes``, small ones more often: density about ``rank ** -0.75``.
 
     Args:
-        rng: the source of chance.
+        rng: the source of random numbers.
         count: how many.
         sizes: how many ranks there are, one number or an array of shape (count,).
     """
@@ -52,8 +49,8 @@ def zipf_counts(total: int, size: int, cap: int) -> Longs:
 
 
 @dataclass(frozen=True)
-class DraftColumns:
-    """All facts and queries of a draft, by entity id, relation name index and fact id.
+class DraftFacts:
+    """All facts of a draft, by entity id and relation name index.
 
     Args:
         subject: int64 array of shape (n,).
@@ -61,10 +58,6 @@ class DraftColumns:
         object: int64 array of shape (n,).
         time: int32 array of shape (n,).
         split: int8 array of shape (n,): 0 train, 1 valid, 2 test.
-        asked: int64 array of shape (q,), the held-out facts.
-        kind: int8 array of shape (q,), what sort of query.
-        rule: int32 array of shape (q, 2), the rules that lead to the answer; -1 for none.
-        support: int64 array of shape (q, 2, 2), the body facts of each; -1 for none.
     """
 
     subject: Longs
@@ -72,6 +65,19 @@ class DraftColumns:
     object: Longs
     time: Ints
     split: npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class DraftQueries:
+    """All queries of a draft, by fact id.
+
+    Args:
+        asked: int64 array of shape (q,), the held-out facts.
+        kind: int8 array of shape (q,), what sort of query.
+        rule: int32 array of shape (q, 2), the rules that lead to the answer; -1 for none.
+        support: int64 array of shape (q, 2, 2), the body facts of each; -1 for none.
+    """
+
     asked: Longs
     kind: npt.NDArray[np.int8]
     rule: Ints
@@ -83,7 +89,7 @@ class Draft:
 
     Args:
         pools: how many entities of each kind there are; ids run on from kind to kind.
-        rng: the source of chance.
+        rng: the source of random numbers.
     """
 
     def __init__(self, pools: Mapping[str, int], rng: np.random.Generator) -> None:
@@ -160,7 +166,7 @@ class Draft:
                 support[:, way, atom] = facts
         self._queries.append((asked, kind, rule, support))
 
-    def finish(self) -> DraftColumns:
+    def finish(self) -> tuple[DraftFacts, DraftQueries]:
         """Draw the objects of all cells and lay out the facts.
 
         Raises:
@@ -172,7 +178,7 @@ class Draft:
         inverse = np.repeat([facts[2] for facts in self._facts], sizes)
         heads, tails = subject[cell], object_[cell]
         asked = [queries[0] for queries in self._queries]
-        return DraftColumns(
+        drawn = DraftFacts(
             subject=np.where(inverse, tails, heads),
             relation=np.repeat([facts[1] for facts in self._facts], sizes).astype(np.int32),
             object=np.where(inverse, heads, tails),
@@ -180,6 +186,8 @@ class Draft:
             split=np.concatenate(
                 [np.broadcast_to(facts[4], len(facts[0])) for facts in self._facts]
             ).astype(np.int8),
+        )
+        return drawn, DraftQueries(
             asked=np.concatenate(asked),
             kind=np.repeat([q[1] for q in self._queries], [len(a) for a in asked]).astype(np.int8),
             rule=np.concatenate([queries[2] for queries in self._queries]),

@@ -19,8 +19,6 @@ from rulerag.rules import Rule
 from rulerag.synthetic.planting import QUERY_KINDS, PlantedRule, QueryTruth
 from rulerag.synthetic.schema import WORLD_CALENDAR
 
-__all__ = ["load_world", "save_world"]
-
 _TRUTH = "truth.json"
 _FORMAT = 1
 _ASKED = ("valid", "test")

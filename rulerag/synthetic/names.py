@@ -20,8 +20,6 @@ import numpy.typing as npt
 from rulerag.arrays import Longs
 from rulerag.errors import ConfigError, did_you_mean
 
-__all__ = ["ENTITY_KINDS", "NameMaker"]
-
 ENTITY_KINDS = ("person", "city", "country", "organisation", "work")
 
 

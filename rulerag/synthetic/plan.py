@@ -11,17 +11,15 @@ from functools import cached_property
 
 from rulerag.synthetic.schema import SCHEMAS, RuleGroup, Schema
 
-__all__ = ["ChainPlan", "EchoPlan", "GroupPlan", "WorldPlan"]
-
 # Confidences of a group's rules, best first: one row for each group.
-_LADDERS = (
+_CONFIDENCES = (
     (0.85, 0.6, 0.4),
     (0.8, 0.65, 0.45),
     (0.85, 0.55, 0.4),
     (0.8, 0.6, 0.5),
     (0.75, 0.6, 0.45),
 )
-_SHORT_LADDER = (0.85, 0.5)  # a small world has one group of two rules
+_FEW_CONFIDENCES = (0.85, 0.5)  # a small world has one group of two rules
 _CHAIN_CONFIDENCE = 0.7
 _CHAIN_HEADS = 110  # AMIE looks at head relations of 100 facts or more only
 _ECHO_CONFIDENCE = 0.4
@@ -42,27 +40,27 @@ class GroupPlan:
 
     Args:
         group: the relations.
-        ladder: the confidences, best first; clue ``i`` here is the one with confidence ``i``.
+        confidences: the confidences, best first; clue ``i`` here is the one with confidence ``i``.
         blocks: how many blocks.
         dated: whether the world is dated.
     """
 
     group: RuleGroup
-    ladder: tuple[float, ...]
+    confidences: tuple[float, ...]
     blocks: int
     dated: bool
 
     @property
     def num_clues(self) -> int:
         """How many of the group's clues are used."""
-        return len(self.ladder)
+        return len(self.confidences)
 
     @cached_property
     def fillers(self) -> int:
         """Head facts without a clue, for each block."""
         if self.dated:
             return 1
-        needed = self.ladder[0] / _REVERSE_CONFIDENCE - sum(self.ladder)
+        needed = self.confidences[0] / _REVERSE_CONFIDENCE - sum(self.confidences)
         return max(1, int(-(-needed // 1)))
 
     @cached_property
@@ -71,7 +69,7 @@ class GroupPlan:
 
         The most confident rule has little room for body facts whose head is held out.
         """
-        shares = (0.13, *(0.2 for _ in self.ladder[1:]))
+        shares = (0.13, *(0.2 for _ in self.confidences[1:]))
         return tuple(max(1, round(share * self.blocks)) for share in shares)
 
     def conflicts(self, clue: int) -> int:
@@ -111,7 +109,7 @@ class GroupPlan:
         some head fact in training, which are the blocks.
         """
         size = self.body_size(clue) if self.dated else self.blocks
-        return min(self.blocks, round(self.ladder[clue] * size))
+        return min(self.blocks, round(self.confidences[clue] * size))
 
     @cached_property
     def train_heads(self) -> int:
@@ -246,27 +244,31 @@ class WorldPlan:
         """The richest plan whose rules are all well supported, as large as the size allows."""
         richest = len(SCHEMAS[kind].groups)
         for groups in range(richest, 0, -1):
-            plan = cls._fit(num_facts, kind, max_body_atoms, _LADDERS[:groups])
+            plan = cls._fit(num_facts, kind, max_body_atoms, _CONFIDENCES[:groups])
             if plan.blocks >= _FULL_BLOCKS:
                 return plan
-        return cls._fit(num_facts, kind, max_body_atoms, (_SHORT_LADDER,))
+        return cls._fit(num_facts, kind, max_body_atoms, (_FEW_CONFIDENCES,))
 
     @classmethod
     def _fit(
-        cls, num_facts: int, kind: str, max_body_atoms: int, ladders: tuple[tuple[float, ...], ...]
+        cls,
+        num_facts: int,
+        kind: str,
+        max_body_atoms: int,
+        confidences: tuple[tuple[float, ...], ...],
     ) -> WorldPlan:
-        """The plan with a group for each ladder and the most blocks that fit."""
+        """The plan with a group for each row of confidences and the most blocks that fit."""
         schema, dated = SCHEMAS[kind], kind == "temporal"
         # Both extra parts come before the third group: a world should show every rule shape.
-        extras = len(ladders) >= 2
+        extras = len(confidences) >= 2
 
         def plan(blocks: int) -> WorldPlan:
-            groups = zip(schema.groups, ladders, strict=False)
+            groups = zip(schema.groups, confidences, strict=False)
             return cls(
                 schema,
                 num_facts,
                 blocks,
-                tuple(GroupPlan(group, ladder, blocks, dated) for group, ladder in groups),
+                tuple(GroupPlan(group, own, blocks, dated) for group, own in groups),
                 ChainPlan(max(blocks, _CHAIN_HEADS), dated)
                 if extras and max_body_atoms > 1
                 else None,

@@ -13,9 +13,6 @@ from rulerag.synthetic.draft import Draft, zipf_counts, zipf_ranks
 from rulerag.synthetic.plan import ChainPlan, EchoPlan, GroupPlan, WorldPlan
 from rulerag.synthetic.schema import Chain, Clue
 
-__all__ = ["QUERY_KINDS", "PlantedRule", "QueryTruth", "plant"]
-
-
 QUERY_KINDS = ("plain", "conflict", "agree", "chain", "echo", "tail")
 _PLAIN, _CONFLICT, _AGREE, _CHAIN, _ECHO, _TAIL = range(len(QUERY_KINDS))
 
@@ -187,7 +184,7 @@ def _group_rule(plan: GroupPlan, number: int, clue: Clue) -> PlantedRule:
     )
     head, body = Atom(plan.group.head, "?x", "?y"), Atom(clue.relation, *ends)
     rule = Rule(head, (body,), plan.dated, quality, miner="planted")
-    return PlantedRule(rule, plan.ladder[number])
+    return PlantedRule(rule, plan.confidences[number])
 
 
 def _quality(dated: bool, support: int, body: int, pca_body: int, heads: int) -> RuleQuality:
@@ -225,9 +222,9 @@ def _plant_chain(draft: Draft, chain: Chain, plan: ChainPlan, rules: list[Plante
     )
     answer = target[place]
     order = draft.rng.permutation(plan.blocks)
-    strays = order[plan.support :]
-    elsewhere = draft.rng.integers(1, len(objects), len(strays))
-    answer[strays] = (answer[strays] + elsewhere) % len(objects)
+    outliers = order[plan.support :]
+    elsewhere = draft.rng.integers(1, len(objects), len(outliers))
+    answer[outliers] = (answer[outliers] + elsewhere) % len(objects)
     cell = draft.cells(subject, y_kind, object_=objects[answer])
     draft.facts(cell[: plan.blocks], chain.head, _days(draft, plan.blocks, opening))
     split, time = _held_out(draft, 0, plan.num_asked)

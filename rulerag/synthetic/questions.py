@@ -11,8 +11,6 @@ from rulerag.rules import Rule
 from rulerag.synthetic.world import World
 from rulerag.types import Document, Query
 
-__all__ = ["WorldQuestion", "world_questions"]
-
 
 @dataclass(frozen=True)
 class WorldQuestion:

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from rulerag.kg import Calendar
 
-__all__ = ["SCHEMAS", "WORLD_CALENDAR", "Chain", "Clue", "Distractor", "RuleGroup", "Schema"]
-
 WORLD_CALENDAR = Calendar(unit="day", origin="2020-01-01")
 
 

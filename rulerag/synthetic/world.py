@@ -20,16 +20,13 @@ from rulerag.arrays import Longs
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.kg import Calendar, FactTable, KnowledgeGraph, Vocabulary
 from rulerag.rules import Rule, RuleBank, readable
-from rulerag.synthetic.draft import Draft, DraftColumns
+from rulerag.synthetic.draft import Draft, DraftFacts, DraftQueries
 from rulerag.synthetic.files import load_world, save_world
 from rulerag.synthetic.names import NameMaker
 from rulerag.synthetic.plan import WorldPlan
 from rulerag.synthetic.planting import QUERY_KINDS, PlantedRule, QueryTruth, plant
 from rulerag.synthetic.schema import SCHEMAS, WORLD_CALENDAR
 from rulerag.types import Fact
-
-__all__ = ["QUERY_KINDS", "PlantedRule", "QueryTruth", "World", "WorldQuery"]
-
 
 _SPLITS = ("train", "valid", "test")
 _LEAST, _MOST = 100, 100_000_000
@@ -117,10 +114,10 @@ class World:
         rng = np.random.default_rng([seed, list(SCHEMAS).index(kind)])
         draft = Draft(plan.pools, rng)
         planted = plant(draft, plan)
-        columns = draft.finish()
-        graph, rows = _graph(draft, columns, plan, NameMaker(seed))
+        facts, queries = draft.finish()
+        graph, rows = _graph(draft, facts, plan, NameMaker(seed))
         truth = {
-            split: _truth(columns, rows, number)
+            split: _truth(queries, facts, rows, number)
             for number, split in enumerate(_SPLITS)
             if split != "train"
         }
@@ -230,7 +227,7 @@ def _check_whole(value: int, key: str, least: int, most: int | None) -> None:
 
 
 def _graph(
-    draft: Draft, columns: DraftColumns, plan: WorldPlan, maker: NameMaker
+    draft: Draft, columns: DraftFacts, plan: WorldPlan, maker: NameMaker
 ) -> tuple[KnowledgeGraph, Longs]:
     """The graph, and for every drafted fact its row in the table of its split."""
     rows = np.empty(len(columns.subject), dtype=np.int64)
@@ -283,14 +280,14 @@ def _names(used: Longs, draft: Draft, maker: NameMaker) -> list[str]:
     return spelt
 
 
-def _truth(columns: DraftColumns, rows: Longs, split: int) -> QueryTruth:
+def _truth(queries: DraftQueries, facts: DraftFacts, rows: Longs, split: int) -> QueryTruth:
     """The queries whose fact is in a split, in the order of its table."""
-    here = np.flatnonzero(columns.split[columns.asked] == split)
-    here = here[np.argsort(rows[columns.asked[here]])]
-    support = columns.support[here]
+    here = np.flatnonzero(facts.split[queries.asked] == split)
+    here = here[np.argsort(rows[queries.asked[here]])]
+    support = queries.support[here]
     return QueryTruth(
-        rows[columns.asked[here]],
-        columns.kind[here],
-        columns.rule[here],
+        rows[queries.asked[here]],
+        queries.kind[here],
+        queries.rule[here],
         np.where(support >= 0, rows[support], -1),
     )

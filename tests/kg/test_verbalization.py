@@ -75,7 +75,10 @@ def test_the_corpus_states_its_facts(dated: KnowledgeGraph) -> None:
     assert [document.id for document in more] == ["d000003", "d000004"]
 
 
-@pytest.mark.parametrize("name", ["icews14", "countries_s1", "wiki"])
+@pytest.mark.parametrize(
+    "name",
+    ["countries_s1", *(pytest.param(n, marks=pytest.mark.slow) for n in ("icews14", "wiki"))],
+)
 def test_corpora_of_public_graphs(name: str, graph_folder: Callable[[str], Path]) -> None:
     graph = KnowledgeGraph.load(graph_folder(name))
     start = time.perf_counter()

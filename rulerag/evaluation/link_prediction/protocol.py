@@ -32,12 +32,12 @@ from rulerag.evaluation.runner import peak_memory_mb, versions
 from rulerag.kg import FactTable, KnowledgeGraph, Vocabulary
 from rulerag.mining.amie import AmieMiner
 from rulerag.mining.formats import detect_format, import_rules
-from rulerag.mining.inference import Candidates, StaticApplication, TemporalApplication
-from rulerag.mining.inference.learned import LearnedTemporalApplication
+from rulerag.mining.inference import Candidates, StaticInference, TemporalInference
+from rulerag.mining.inference.learned import LearnedTemporalInference
 from rulerag.mining.temporal import TLogicMiner
 from rulerag.rules import RuleBank
 
-Application = TemporalApplication | StaticApplication | LearnedTemporalApplication
+Application = TemporalInference | StaticInference | LearnedTemporalInference
 MINERS = ("amie", "tlogic")
 # Queries whose candidates are held at once.
 _PART = 4096
@@ -137,7 +137,7 @@ def evaluate_links(
     clock.lap("rules")
     held_out = miner == "tlogic" and settings.mined_fraction < 1
     application = _application(bank, graph, settings, held_out=held_out, progress=progress)
-    clock.lap("learn" if isinstance(application, LearnedTemporalApplication) else "index")
+    clock.lap("learn" if isinstance(application, LearnedTemporalInference) else "index")
     known = list(graph.splits.values())
     queries = queries_of(graph.split(settings.split), known, limit=settings.limit)
     prior = Prior.of(graph.train)
@@ -247,7 +247,7 @@ def _application(
         progress: show a progress bar.
     """
     if not graph.is_temporal:
-        return StaticApplication(
+        return StaticInference(
             bank,
             [graph.train],
             aggregate=str(settings.aggregate),
@@ -257,14 +257,14 @@ def _application(
     known = list(graph.splits.values())
     size = int(settings.min_body_size or 0)
     if settings.aggregate == "noisy-or":
-        return TemporalApplication(
+        return TemporalInference(
             bank,
             known,
             smoothing=settings.smoothing,
             min_body_size=size,
             threads=settings.threads,
         )
-    learned = LearnedTemporalApplication(
+    learned = LearnedTemporalInference(
         bank,
         known,
         max_queries=settings.max_queries or None,
@@ -352,7 +352,7 @@ def rank_all(
 
 
 def _candidates(application: Application, queries: Queries) -> Candidates:
-    if isinstance(application, StaticApplication):
+    if isinstance(application, StaticInference):
         return application.candidates(queries.subject, queries.relation)
     return application.candidates(queries.subject, queries.relation, queries.time)
 

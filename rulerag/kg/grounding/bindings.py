@@ -9,8 +9,6 @@ from typing import NamedTuple
 from rulerag.rules import Atom, Rule
 from rulerag.types import Fact
 
-__all__ = ["FactIndex", "Grounding", "body_order", "ground"]
-
 
 @dataclass(frozen=True, slots=True)
 class Grounding:

@@ -13,8 +13,6 @@ from rulerag.composition import register
 from rulerag.errors import ConfigError
 from rulerag.rules import Rule
 
-__all__ = ["EvidenceModel", "evidence_sum", "noisy_or_exponents"]
-
 # A weight of exactly 1 would end a noisy-or: every later piece of evidence would be lost in it.
 _ALMOST_ONE = 1.0 - 1e-6
 
@@ -79,7 +77,7 @@ class EvidenceModel:
             return float(bare**self.sharpness)
         return float((quality.support / (body + self.prior)) ** self.sharpness)
 
-    def fade(self, age: npt.NDArray[np.int64] | int) -> npt.NDArray[np.float64]:
+    def time_decay(self, age: npt.NDArray[np.int64] | int) -> npt.NDArray[np.float64]:
         """The factor ``exp(-decay * age)`` for ages in timestamps, of the same shape."""
         return np.exp(-self.decay * np.asarray(age, dtype=np.float64) / self.time_step)
 
@@ -88,7 +86,7 @@ class EvidenceModel:
         confidence = self.confidence(rule)
         if now is None or latest is None:
             return confidence
-        return confidence * float(self.fade(now - latest))
+        return confidence * float(self.time_decay(now - latest))
 
 
 def evidence_sum(weights: Iterable[float]) -> float:

@@ -11,8 +11,6 @@ from rulerag.arrays import Longs
 from rulerag.errors import DataFormatError
 from rulerag.kg.graph import FactTable
 
-__all__ = ["Neighbours", "TableIndex"]
-
 
 class Neighbours(NamedTuple):
     """The facts around one entity, as columns of shape (n,).

@@ -19,8 +19,6 @@ from rulerag.kg.grounding.bindings import body_order
 from rulerag.kg.grounding.index import TableIndex
 from rulerag.rules import Rule
 
-__all__ = ["MAX_ROWS", "GroundingTable", "RulePlans"]
-
 MAX_ROWS = 200_000
 """Rows that a join may have by default: some 50 MB and a tenth of a second."""
 
@@ -61,7 +59,7 @@ class RulePlans:
 
     A hub may have millions of groundings. Where a step would make more than ``max_rows`` rows,
     rows that lead on from the same entities at the same times become one first: one of them is
-    kept as a witness, with their number. Answers and counts stay exact. Where that is not enough,
+    kept as an example, with their number. Answers and counts stay exact. Where that is not enough,
     the step takes the first facts of every rule, in turn, and the table says so.
 
     Args:
@@ -269,7 +267,7 @@ class _Join:
     def _take(self, number: int, step: _Step) -> None:
         start, length = self._spans(number, step)
         if length.sum() > self._limit:
-            self._keep(self._witnesses(number))
+            self._keep(self._examples(number))
             start, length = self._spans(number, step)
         if length.sum() > self._limit:
             length = self._first_facts(length)
@@ -302,7 +300,7 @@ class _Join:
         self._rows = {place: rows[source] for place, rows in self._rows.items()}
         self._times = {place: times[source] for place, times in self._times.items()}
 
-    def _witnesses(self, number: int) -> Longs:
+    def _examples(self, number: int) -> Longs:
         """One row for those that the steps from ``number`` on cannot tell apart; counts them."""
         known = [slot for slot in self._group.form.needed(number) if slot < len(self._slots)]
         slots = [self._slots[slot] for slot in known]
@@ -314,9 +312,9 @@ class _Join:
             differs[1:] |= np.diff(column[order]) != 0
         first = np.flatnonzero(differs)
         total = np.add.reduceat(self._count[order], first)
-        witness = order[first]
-        self._count[witness] = total
-        return np.sort(witness)
+        example = order[first]
+        self._count[example] = total
+        return np.sort(example)
 
     def _first_facts(self, length: Longs) -> Longs:
         """Shorter spans, within the limit together: the rules' rows take their facts in turn."""

@@ -17,8 +17,6 @@ from rulerag.rules import Rule
 from rulerag.text import exact_match
 from rulerag.types import Document, Query
 
-__all__ = ["Statement", "Statements", "compare", "statement_lines"]
-
 # The least share of a relation's other subjects with one object at a time, for two to contradict.
 _FUNCTIONAL = 0.95
 # Answers of rules that are written out; the record holds all of them.

@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
-    from rulerag.kg.labels.candidates import entity_ladder, make_labels, relation_ladder
+    from rulerag.kg.labels.candidates import entity_candidates, make_labels, relation_candidates
     from rulerag.kg.labels.files import find_labels, read_labels
     from rulerag.kg.labels.known_graphs import KnownGraph, recognise
 
 __all__ = [
     "KnownGraph",
-    "entity_ladder",
+    "entity_candidates",
     "find_labels",
     "make_labels",
     "read_labels",
     "recognise",
-    "relation_ladder",
+    "relation_candidates",
 ]
 
 __getattr__ = front_door(__name__)

@@ -1,9 +1,10 @@
 """Readable labels for raw names: what texts show, unique and reversible.
 
-A name offers a *ladder* of labels from short to exact: ``concept_city_ottawa`` offers ``ottawa``
-and ``ottawa (city)``. Every name stands on its first rung, and names that share a label climb
-together until they differ, so a label is as short as the graph allows. Labels are kept apart as
-answers are compared (:func:`rulerag.text.normalize_answer`), not only letter by letter.
+A name offers *label candidates*, ranked from short to exact: ``concept_city_ottawa`` offers
+``ottawa`` and ``ottawa (city)``. Every name starts with its first one, and names that share a label
+go on to the next together until they differ, so a label is as short as the graph allows. Labels are
+kept apart as answers are compared (:func:`rulerag.text.normalize_answer`), not only letter by
+letter.
 """
 
 from __future__ import annotations
@@ -15,9 +16,7 @@ from urllib.parse import unquote
 from rulerag.kg.labels.nell_words import split_words
 from rulerag.text import normalize_answer
 
-__all__ = ["Ladder", "entity_ladder", "make_labels", "relation_ladder", "unique_labels"]
-
-Ladder = tuple[str, ...]
+LabelCandidates = tuple[str, ...]
 
 _ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})")
 _NELL = re.compile(r"^concept[:_]([a-z]+)[:_](.*[^_].*)$")
@@ -28,7 +27,7 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _HUMP = re.compile(r"[a-z][A-Z]")
 
 
-def entity_ladder(name: str) -> Ladder:
+def entity_candidates(name: str) -> LabelCandidates:
     r"""The labels that an entity's raw name offers, short to exact.
 
     Knows underscores, ``<…>`` and ``\u0022`` escapes (YAGO), ``concept_category_name`` and
@@ -45,15 +44,15 @@ def entity_ladder(name: str) -> Ladder:
     return (_clean(name),)
 
 
-def relation_ladder(name: str) -> Ladder:
+def relation_candidates(name: str) -> LabelCandidates:
     """The labels that a relation's raw name offers, short to exact.
 
-    Knows what :func:`entity_ladder` knows, words written together (``wasBornIn``,
+    Knows what :func:`entity_candidates` knows, words written together (``wasBornIn``,
     ``concept:agentbelongstoorganization``) and Freebase paths, of which the properties are read
     first (``place of birth``), then the type in front of them, then the whole path.
     """
     if name.startswith("/"):
-        return _freebase_ladder(name)
+        return _freebase_candidates(name)
     if name.startswith("concept:"):
         return (split_words(_clean(name.removeprefix("concept:"))), name)
     if found := _URI.match(name):
@@ -63,36 +62,36 @@ def relation_ladder(name: str) -> Ladder:
 
 def make_labels(
     names: Sequence[str],
-    ladder: Callable[[str], Ladder] = entity_ladder,
-    given: Mapping[str, Ladder] | None = None,
+    own_candidates: Callable[[str], LabelCandidates] = entity_candidates,
+    given: Mapping[str, LabelCandidates] | None = None,
 ) -> list[str]:
     """One label for each name, unique and reversible; position is the id.
 
     Args:
         names: the raw names, each once.
-        ladder: what a name offers by itself.
+        own_candidates: what a name offers by itself.
         given: labels from a file, which go before the name's own.
     """
-    ladders = []
+    candidates = []
     for name in names:
-        own = (given or {}).get(name) or ladder(name)
-        ladders.append(tuple(rung for rung in own if rung) or (name,))
-    return unique_labels(names, ladders)
+        own = (given or {}).get(name) or own_candidates(name)
+        candidates.append(tuple(label for label in own if label) or (name,))
+    return unique_labels(names, candidates)
 
 
-def unique_labels(names: Sequence[str], ladders: Sequence[Ladder]) -> list[str]:
-    """Climb the ladders until no two labels are equal after answer normalisation.
+def unique_labels(names: Sequence[str], candidates: Sequence[LabelCandidates]) -> list[str]:
+    """Go through the candidates until no two labels are equal after answer normalisation.
 
-    No label is the raw name of another. Names whose ladders end before they differ are numbered
+    No label is the raw name of another. Names whose candidates end before they differ are numbered
     in the order of their ids: ``Kiss``, ``Kiss (2)``.
 
     Args:
         names: the raw names, each once.
-        ladders: the labels that each name offers, at least one.
+        candidates: the labels that each name offers, at least one.
     """
     own = {name: i for i, name in enumerate(names)}
-    rung = [0] * len(names)
-    labels = [ladder[0] for ladder in ladders]
+    rank = [0] * len(names)
+    labels = [offered[0] for offered in candidates]
     keys = [_key(label) for label in labels]
     pending: Sequence[int] = range(len(names))
     while pending:
@@ -101,17 +100,17 @@ def unique_labels(names: Sequence[str], ladders: Sequence[Ladder]) -> list[str]:
             groups.setdefault(key, []).append(i)
         clashes = {i for i in pending if own.get(labels[i], i) != i}
         clashes.update(i for group in groups.values() if len(group) > 1 for i in group)
-        pending = sorted(i for i in clashes if rung[i] + 1 < len(ladders[i]))
+        pending = sorted(i for i in clashes if rank[i] + 1 < len(candidates[i]))
         for i in pending:
-            rung[i] += 1
-            labels[i] = ladders[i][rung[i]]
+            rank[i] += 1
+            labels[i] = candidates[i][rank[i]]
             keys[i] = _key(labels[i])
     _number(labels, keys, own)
     return labels
 
 
 def _number(labels: list[str], keys: list[str], own: Mapping[str, int]) -> None:
-    """Number the labels that no ladder makes different, in place."""
+    """Number the labels that no candidate makes different, in place."""
     taken = set(keys)
     seen: set[str] = set()
     numbers: dict[str, int] = {}
@@ -149,7 +148,7 @@ def _camel_words(text: str) -> str:
     return " ".join(word if len(word) > 1 and word.isupper() else word.lower() for word in words)
 
 
-def _freebase_ladder(name: str) -> Ladder:
+def _freebase_candidates(name: str) -> LabelCandidates:
     """``/film/film/country``: ``country``, ``country (film)``, …, at last the whole path.
 
     A compound path has two hops; the second one's type tells apart what the first does not.
@@ -158,11 +157,11 @@ def _freebase_ladder(name: str) -> Ladder:
     short = _without_repeats(" ".join(_clean(hop[-1]) for hop in hops))
     types = [_clean(hop[-2]) for hop in hops if len(hop) > 1]
     domain = _clean(hops[0][0])
-    rungs = [short]
+    found = [short]
     if types:
-        rungs += [f"{short} ({types[0]})", f"{short} ({', '.join(types)})"]
-        rungs.append(f"{short} ({domain}, {', '.join(types)})")
-    return (*dict.fromkeys(rungs), name)
+        found += [f"{short} ({types[0]})", f"{short} ({', '.join(types)})"]
+        found.append(f"{short} ({domain}, {', '.join(types)})")
+    return (*dict.fromkeys(found), name)
 
 
 def _without_repeats(text: str) -> str:

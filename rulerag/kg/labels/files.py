@@ -9,9 +9,7 @@ from typing import Any
 
 from rulerag.errors import DataError, DataFormatError
 from rulerag.io import excerpt, read_json, read_lines
-from rulerag.kg.labels.candidates import Ladder
-
-__all__ = ["LABEL_FILES", "GivenLabels", "find_labels", "read_labels"]
+from rulerag.kg.labels.candidates import LabelCandidates
 
 #: The names under which label files are looked for in a folder.
 LABEL_FILES = (
@@ -30,11 +28,12 @@ class GivenLabels:
     """Labels that files give.
 
     Args:
-        ladders: by raw name, labels from short to exact (see :mod:`rulerag.kg.labels.candidates`).
+        candidates: by raw name, labels from short to exact (see
+            :mod:`rulerag.kg.labels.candidates`).
         paths: the files they come from.
     """
 
-    ladders: Mapping[str, Ladder] = field(default_factory=dict)
+    candidates: Mapping[str, LabelCandidates] = field(default_factory=dict)
     paths: tuple[Path, ...] = ()
 
 
@@ -83,14 +82,14 @@ def _label_files(folder: Path) -> list[Path]:
 
 
 def _read_all(paths: list[Path]) -> GivenLabels:
-    ladders: dict[str, Ladder] = {}
+    candidates: dict[str, LabelCandidates] = {}
     for path in paths:
-        ladders.update(_read_json(path) if path.suffix == ".json" else _read_table(path))
-    return GivenLabels(ladders, tuple(paths))
+        candidates.update(_read_json(path) if path.suffix == ".json" else _read_table(path))
+    return GivenLabels(candidates, tuple(paths))
 
 
-def _read_table(path: Path) -> dict[str, Ladder]:
-    ladders = {}
+def _read_table(path: Path) -> dict[str, LabelCandidates]:
+    candidates = {}
     for number, line in read_lines(path):
         fields = line.split("\t")
         place = 2 if len(fields) > 2 and fields[1].isdigit() else 1
@@ -98,15 +97,15 @@ def _read_table(path: Path) -> dict[str, Ladder]:
             raise DataFormatError(
                 f"expected 'name TAB label', found {excerpt(line)}", path=path, line=number
             )
-        ladders[fields[0]] = _ladder(fields[0], fields[place])
-    return ladders
+        candidates[fields[0]] = _candidates(fields[0], fields[place])
+    return candidates
 
 
-def _read_json(path: Path) -> dict[str, Ladder]:
+def _read_json(path: Path) -> dict[str, LabelCandidates]:
     value = read_json(path)
     if not isinstance(value, dict):
         raise DataFormatError("expected one object, name to label", path=path, line=1)
-    ladders = {}
+    candidates = {}
     for name, entry in value.items():
         row: Any = entry if isinstance(entry, dict) else {"label": entry}
         label = row.get("label")
@@ -114,12 +113,14 @@ def _read_json(path: Path) -> dict[str, Ladder]:
             continue
         if not isinstance(label, str):
             raise DataFormatError(f"expected a text as label, found {label!r}", path=path, key=name)
-        rungs = (row.get("description"), row.get("wikidata_id"))
-        ladders[name] = _ladder(name, label, *(r for r in rungs if isinstance(r, str) and r))
-    return ladders
+        qualifiers = (row.get("description"), row.get("wikidata_id"))
+        candidates[name] = _candidates(
+            name, label, *(r for r in qualifiers if isinstance(r, str) and r)
+        )
+    return candidates
 
 
-def _ladder(name: str, label: str, *qualifiers: str) -> Ladder:
+def _candidates(name: str, label: str, *qualifiers: str) -> LabelCandidates:
     """``Kiss``, then ``Kiss (American rock band)``, at last ``Kiss (Q124179)``."""
     text = " ".join(label.split())
     if " " not in text:

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 from rulerag.kg.calendar import Calendar
 
-__all__ = ["KnownGraph", "recognise"]
-
 
 @dataclass(frozen=True, slots=True)
 class KnownGraph:

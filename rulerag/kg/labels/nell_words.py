@@ -7,8 +7,6 @@ from pathlib import Path
 
 from rulerag.io import read_text
 
-__all__ = ["split_words"]
-
 
 @cache
 def _lexicon() -> frozenset[str]:

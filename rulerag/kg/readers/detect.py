@@ -23,17 +23,6 @@ from rulerag.errors import (
 from rulerag.io import excerpt, read_lines
 from rulerag.kg.calendar import Calendar
 
-__all__ = [
-    "COLUMN_ORDERS",
-    "LAYOUTS",
-    "GraphFiles",
-    "RawGraph",
-    "find_graph",
-    "is_interval_date",
-    "is_jsonl",
-    "unknown_name",
-]
-
 #: What each layout is; the keys are the values of ``layout=``.
 LAYOUTS: Mapping[str, str] = {
     "quadruples": "train.txt with 'subject relation object time [extra]', ids or names",

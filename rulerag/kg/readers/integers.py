@@ -18,9 +18,6 @@ from rulerag.errors import DataFormatError
 from rulerag.io import excerpt, read_bytes, read_lines
 from rulerag.kg.readers.detect import COLUMN_ORDERS, GraphFiles, RawGraph, unknown_name
 
-__all__ = ["read_ids", "read_integers", "read_vocabularies", "read_vocabulary"]
-
-
 _INTEGER = re.compile(r"-?\d+", re.ASCII)
 _HEAD = 1 << 16  # bytes that hold the first lines
 

@@ -27,9 +27,6 @@ from rulerag.kg.readers.detect import (
 )
 from rulerag.kg.readers.integers import read_vocabularies
 
-__all__ = ["OPEN_END", "OPEN_START", "IntervalFacts", "cut_times", "read_intervals"]
-
-
 #: Stands for an unknown start or end.
 OPEN_START, OPEN_END = -(2**31), 2**31 - 1
 

@@ -18,20 +18,18 @@ from rulerag.kg.calendar import Calendar
 from rulerag.kg.graph import FactTable, KnowledgeGraph
 from rulerag.kg.labels import (
     KnownGraph,
-    entity_ladder,
+    entity_candidates,
     find_labels,
     make_labels,
     read_labels,
     recognise,
-    relation_ladder,
+    relation_candidates,
 )
 from rulerag.kg.readers.detect import COLUMN_ORDERS, GraphFiles, RawGraph, find_graph
 from rulerag.kg.readers.integers import read_ids
 from rulerag.kg.readers.intervals import read_intervals
 from rulerag.kg.readers.named import read_named
 from rulerag.kg.vocabulary import Vocabulary
-
-__all__ = ["load_graph"]
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +74,7 @@ def load_graph(
     else:
         given = find_labels(files.folder, known.labels if known else "")
     found = [
-        sum(name in given.ladders for name in names) for names in (raw.entities, raw.relations)
+        sum(name in given.candidates for name in names) for names in (raw.entities, raw.relations)
     ]
     if labels is not None and not any(found):
         raise DataFormatError(
@@ -84,9 +82,11 @@ def load_graph(
             path=given.paths[0],
             hint=f"names look like {raw.entities[0]!r} and {raw.relations[0]!r}",
         )
-    entities = Vocabulary(raw.entities, make_labels(raw.entities, entity_ladder, given.ladders))
+    entities = Vocabulary(
+        raw.entities, make_labels(raw.entities, entity_candidates, given.candidates)
+    )
     relations = Vocabulary(
-        raw.relations, make_labels(raw.relations, relation_ladder, given.ladders)
+        raw.relations, make_labels(raw.relations, relation_candidates, given.candidates)
     )
     tables = {
         split: FactTable.of(_distinct(rows), entities, relations, calendar, split)

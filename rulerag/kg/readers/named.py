@@ -20,9 +20,6 @@ from rulerag.kg.calendar import Calendar
 from rulerag.kg.readers.detect import COLUMN_ORDERS, GraphFiles, RawGraph, is_jsonl
 from rulerag.kg.readers.integers import read_vocabularies
 
-__all__ = ["read_named"]
-
-
 _HEADER = {
     "h": {"subject", "head", "subj", "source", "from"},
     "r": {"relation", "predicate", "rel", "property", "edge"},

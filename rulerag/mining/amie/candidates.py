@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from rulerag.arrays import Longs
 
-__all__ = ["CandidateRules", "Shape"]
-
 
 class Shape(IntEnum):
     """The closed bodies between ``?x`` and ``?y``; every ``d`` is a directed relation."""

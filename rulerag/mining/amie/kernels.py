@@ -6,9 +6,7 @@ import numpy as np
 
 from rulerag.arrays import Ints, Longs
 from rulerag.mining.indexes import StaticIndex
-from rulerag.mining.runtime import compiled
-
-__all__ = ["count_bodies", "equal_groups", "parallel_sizes", "path_sizes"]
+from rulerag.mining.runtime import compiled, doubled, int64
 
 
 @compiled
@@ -64,7 +62,9 @@ def _grown(table: Longs) -> Longs:
     larger = np.full((3, 2 * table.shape[1]), -1, np.int64)
     for i in range(table.shape[1]):
         if table[0, i] >= 0:
-            larger[:, _slot_of(larger[0], table[0, i])] = table[:, i]
+            slot = _slot_of(larger[0], table[0, i])
+            for column in range(3):
+                larger[column, slot] = table[column, i]
     return larger
 
 
@@ -93,38 +93,38 @@ def _fact_bodies(index: StaticIndex, head: int, x: int, y: int, keys: Longs) -> 
         near = j if swap else i  # the pair (x, z)
         far = i if swap else j  # the pair (y, z)
         space = (starts[near + 1] - starts[near]) * (starts[far + 1] - starts[far])
-        if found + space > keys.shape[0]:
-            keys = np.concatenate((keys[:found], np.empty(found + space, np.int64)))
+        while found + space > keys.shape[0]:
+            keys = doubled(keys)
         for p in range(starts[near], starts[near + 1]):
             for q in range(starts[far], starts[far + 1]):
                 back = relation[q]
                 half = index.num_relations
                 second = back + half if back < half else back - half
-                keys[found] = np.int64(relation[p]) * directed + second
+                keys[found] = int64(relation[p]) * directed + second
                 found += 1
     own = _seek(target, bounds[x], bounds[x + 1], y)
     space = (starts[own + 1] - starts[own]) ** 2
-    if found + space > keys.shape[0]:
-        keys = np.concatenate((keys[:found], np.empty(space, np.int64)))
+    while found + space > keys.shape[0]:
+        keys = doubled(keys)
     for p in range(starts[own], starts[own + 1]):
         for q in range(p + 1, starts[own + 1]):
             if relation[p] != head and relation[q] != head:
-                keys[found] = (directed + np.int64(relation[p])) * directed + relation[q]
+                keys[found] = (directed + int64(relation[p])) * directed + relation[q]
                 found += 1
     return found, keys
 
 
 @compiled
-def count_bodies(index: StaticIndex, head: int, min_support: int) -> tuple[Longs, Longs]:
+def count_bodies(index: StaticIndex, head: int) -> Longs:
     """Count, for one head relation, how many of its facts each two-atom body predicts.
 
     A path body ``d1(x, z), d2(z, y)`` has the key ``d1 * D + d2``, a parallel body ``d1(x, y),
     d2(x, y)`` with ``d1 < d2`` the key ``D * D + d1 * D + d2``, where D = 2 R.
 
     Returns:
-        Keys with enough support and their supports, unsorted.
+        int64 array of shape (3, slots): keys, or -1 where a slot is free, their supports, and the
+        last fact that each was counted for.
     """
-    # Keys, counts, and the last fact that each key was counted for.
     table = np.full((3, 1024), -1, np.int64)
     buffer = np.empty(1024, np.int64)
     used = 0
@@ -140,8 +140,7 @@ def count_bodies(index: StaticIndex, head: int, min_support: int) -> tuple[Longs
             elif table[2, slot] != fact:
                 table[2, slot] = fact
                 table[1, slot] += 1
-    enough = (table[0] >= 0) & (table[1] >= min_support)
-    return table[0][enough], table[1][enough]
+    return table
 
 
 # --- sizes ---------------------------------------------------------------------------------------
@@ -317,9 +316,10 @@ def parallel_sizes(
                     p, q = _next_equal(target, p + 1, p_end, target, q + 1, q_end)
                 found += 1
                 i, j = _next_equal(source, i + 1, stop, source, j + 1, end)
-        sizes[1, task] = shared[:found].sum()
+        for i in range(found):
+            sizes[1, task] += shared[i]
         end = bounds[head[task] + 1]
-        k, g = _next_equal(sources, 0, found, source, bounds[head[task]], end)
+        k, g = _next_equal(sources, int64(0), found, source, bounds[head[task]], end)
         while k < found and g < end:
             sizes[0, task] += shared[k]
             k, g = _next_equal(sources, k + 1, found, source, g + 1, end)

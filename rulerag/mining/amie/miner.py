@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pydantic
 
 from rulerag.composition import register
 from rulerag.errors import ConfigError, MiningError
@@ -16,11 +17,11 @@ from rulerag.mining.amie.one_atom import one_atom_candidates
 from rulerag.mining.amie.rules import build_rules, in_skyline
 from rulerag.mining.indexes import build_static_index
 from rulerag.mining.runtime import (
+    RunOptions,
     TaskRunner,
     amie_memory,
     check_count,
     check_fraction,
-    check_limit,
     check_memory,
     checkpoint_folder,
     thread_backend,
@@ -32,12 +33,60 @@ if TYPE_CHECKING:
     from rulerag.kg import FactTable
     from rulerag.parallel import Backend
 
-__all__ = ["AmieMiner"]
-
 logger = logging.getLogger(__name__)
 
 _LESS_MEMORY = "raise max_memory_gb or min_head_coverage, lower max_atoms or threads"
 _BYTES_PER_RULE = 1_000
+
+
+class AmieSettings(RunOptions):
+    """What :class:`AmieMiner` looks for, and how.
+
+    Args:
+        max_atoms: atoms of a rule with its head, 2 or 3; with 2 no code has to be compiled.
+        min_head_coverage: least ``support / facts of the head``, a fraction.
+        min_pca_confidence: least PCA confidence, a fraction.
+        threads: threads for bodies of two atoms.
+        skyline: drop a rule of three atoms unless its PCA confidence is greater than that of each
+            rule with one of its body atoms (AMIE's default).
+        min_head_size: least facts of a head relation (AMIE's default: 100).
+        min_support: least support, in facts.
+        progress: as in :class:`~rulerag.mining.runtime.RunOptions`, like the other two.
+        max_memory_gb: see there.
+        checkpoint: see there.
+
+    Raises:
+        ConfigError: a setting is out of range; names it and the range.
+    """
+
+    max_atoms: int = 3
+    min_head_coverage: float = 0.01
+    min_pca_confidence: float = 0.1
+    threads: int = 2
+    skyline: bool = True
+    min_head_size: int = 100
+    min_support: int = 1
+
+    @pydantic.field_validator("max_atoms", mode="before")
+    @classmethod
+    def _two_or_three(cls, value: Any) -> int:
+        if value == 4:
+            raise ConfigError(
+                "4 is out of range: rules with three body atoms are not mined",
+                key="max_atoms",
+                hint="give 2 or 3: nothing applies longer rules",
+            )
+        return check_count("max_atoms", value, 2, 3)
+
+    @pydantic.field_validator("min_head_coverage", "min_pca_confidence", mode="before")
+    @classmethod
+    def _fractions(cls, value: Any, info: pydantic.ValidationInfo) -> float:
+        return check_fraction(str(info.field_name), value)
+
+    @pydantic.field_validator("min_head_size", "min_support", mode="before")
+    @classmethod
+    def _counts(cls, value: Any, info: pydantic.ValidationInfo) -> int:
+        return check_count(str(info.field_name), value, 1)
 
 
 @register("miner", "amie")
@@ -48,22 +97,13 @@ class AmieMiner:
     variables may stand for the same entity. Counts are exact: the same as AMIE 3.5 reports.
 
     Args:
-        max_atoms: atoms of a rule with its head, 2 or 3; with 2 no code has to be compiled.
-        min_head_coverage: least ``support / facts of the head``, a fraction.
-        min_pca_confidence: least PCA confidence, a fraction.
-        threads: threads for bodies of two atoms; the result does not depend on it.
-        skyline: drop a rule of three atoms unless its PCA confidence is greater than that of each
-            rule with one of its body atoms (AMIE's default).
-        min_head_size: least facts of a head relation (AMIE's default: 100).
-        min_support: least support, in facts.
-        progress: show progress bars.
-        max_memory_gb: refuse runs whose estimate is above it; the free memory when None.
-        checkpoint: a folder for finished relations; an interrupted run resumes from it.
+        settings: all settings together; the defaults when None.
         backend: where relations are mined, in place of threads of this process: processes or a
             Ray cluster. The result does not depend on it.
+        changes: fields of :class:`AmieSettings` by name: ``AmieMiner(max_atoms=2, threads=4)``.
 
     Raises:
-        ConfigError: an argument is out of range; names it and the range.
+        ConfigError: a setting is unknown or out of range; names it and the range.
 
     References:
         Lajus, Galárraga & Suchanek 2020 (AMIE 3, doi:10.1007/978-3-030-49461-2_3), sections 3
@@ -72,36 +112,13 @@ class AmieMiner:
 
     def __init__(
         self,
+        settings: AmieSettings | None = None,
         *,
-        max_atoms: int = 3,
-        min_head_coverage: float = 0.01,
-        min_pca_confidence: float = 0.1,
-        threads: int = 2,
-        skyline: bool = True,
-        min_head_size: int = 100,
-        min_support: int = 1,
-        progress: bool = False,
-        max_memory_gb: float | None = None,
-        checkpoint: str | Path | None = None,
         backend: Backend | None = None,
+        **changes: Any,
     ) -> None:
-        if max_atoms == 4:
-            raise ConfigError(
-                "4 is out of range: rules with three body atoms are not mined",
-                key="max_atoms",
-                hint="give 2 or 3: nothing applies longer rules",
-            )
-        self.max_atoms = check_count("max_atoms", max_atoms, 2, 3)
-        self.min_head_coverage = check_fraction("min_head_coverage", min_head_coverage)
-        self.min_pca_confidence = check_fraction("min_pca_confidence", min_pca_confidence)
-        self.skyline = skyline
-        self.min_head_size = check_count("min_head_size", min_head_size, 1)
-        self.min_support = check_count("min_support", min_support, 1)
-        self.progress = progress
-        self.max_memory_gb = check_limit(max_memory_gb)
-        self.checkpoint = checkpoint
-        threaded = thread_backend(threads)
-        self.backend = threaded if backend is None else backend
+        self.settings = AmieSettings.joined(settings, changes)
+        self.backend = thread_backend(self.settings.threads) if backend is None else backend
 
     def mine(self, facts: FactTable) -> RuleBank:
         """Return every rule that passes the thresholds, by head, most confident first.
@@ -123,25 +140,29 @@ class AmieMiner:
             logger.warning(
                 "no relation of %r has %d facts or more, so there are no rules",
                 facts.name,
-                self.min_head_size,
+                self.settings.min_head_size,
             )
             return RuleBank()
-        needed = amie_memory(index, least, self.max_atoms, self.backend.workers)
+        needed = amie_memory(index, least, self.settings.max_atoms, self.backend.workers)
         what = f"mining {index.num_facts:,} facts with {index.num_relations:,} relations needs"
-        check_memory(needed, self.max_memory_gb, what, _LESS_MEMORY)
+        check_memory(needed, self.settings.max_memory_gb, what, _LESS_MEMORY)
         rules = one_atom_candidates(index, least)
-        if self.max_atoms > 2:
+        if self.settings.max_atoms > 2:
             from rulerag.mining.amie.two_atoms import two_atom_candidates  # loads numba
 
-            runner = TaskRunner(self.backend, self.progress, self._checkpoint_folder(facts))
-            longer = two_atom_candidates(index, least, self.min_pca_confidence, runner)
+            runner = TaskRunner(
+                self.backend, self.settings.progress, self._checkpoint_folder(facts)
+            )
+            longer = two_atom_candidates(index, least, self.settings.min_pca_confidence, runner)
             rules = CandidateRules(*map(np.concatenate, zip(rules, longer, strict=True)))
-        keep = rules.pca_confidence >= self.min_pca_confidence
-        if self.skyline:
+        keep = rules.pca_confidence >= self.settings.min_pca_confidence
+        if self.settings.skyline:
             keep &= in_skyline(rules, index.num_relations)
         rules = rules.rows(keep)
         what = f"holding {len(rules.head):,} rules needs"
-        check_memory(len(rules.head) * _BYTES_PER_RULE, self.max_memory_gb, what, _LESS_MEMORY)
+        check_memory(
+            len(rules.head) * _BYTES_PER_RULE, self.settings.max_memory_gb, what, _LESS_MEMORY
+        )
         return RuleBank(build_rules(rules, facts.relations, index.head_size))
 
     def _least_supports(self, head_size: Longs) -> Longs:
@@ -152,20 +173,20 @@ class AmieMiner:
         """
         least = np.zeros(len(head_size), dtype=np.int64)
         for relation, size in enumerate(head_size.tolist()):
-            if size < self.min_head_size:
+            if size < self.settings.min_head_size:
                 continue
-            needed = math.ceil(self.min_head_coverage * size)
-            if needed and (needed - 1) / size >= self.min_head_coverage:
+            needed = math.ceil(self.settings.min_head_coverage * size)
+            if needed and (needed - 1) / size >= self.settings.min_head_coverage:
                 needed -= 1  # 0.07 * 100 is 7.000000000000001, yet 7 of 100 cover 0.07
-            least[relation] = max(needed, self.min_support)
+            least[relation] = max(needed, self.settings.min_support)
         return least
 
     def _checkpoint_folder(self, facts: FactTable) -> Path | None:
         settings = [
             facts.fingerprint,
-            self.min_head_coverage,
-            self.min_pca_confidence,
-            self.min_support,
-            self.min_head_size,
+            self.settings.min_head_coverage,
+            self.settings.min_pca_confidence,
+            self.settings.min_support,
+            self.settings.min_head_size,
         ]
-        return checkpoint_folder(self.checkpoint, "amie", settings)
+        return checkpoint_folder(self.settings.checkpoint, "amie", settings)

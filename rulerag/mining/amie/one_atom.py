@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from rulerag.arrays import Longs
     from rulerag.mining.indexes import StaticIndex
 
-__all__ = ["one_atom_candidates"]
-
 
 def one_atom_candidates(index: StaticIndex, min_support: Longs) -> CandidateRules:
     """Every one-atom body with enough support, counted, sorted by head and body.

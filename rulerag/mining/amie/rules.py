@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from rulerag.arrays import Longs
     from rulerag.kg import Vocabulary
 
-__all__ = ["build_rules", "in_skyline"]
-
 
 def in_skyline(rules: CandidateRules, num_relations: int) -> npt.NDArray[np.bool_]:
     """Whether a rule's PCA confidence is greater than that of each one-atom rule within it.

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from rulerag.mining.runtime import Arrays, TaskRunner
 
-__all__ = ["two_atom_candidates"]
-
 # Directed first or second relations, directed heads and supports of the bodies with one relation.
 Tasks = dict[int, tuple[Longs, Longs, Longs]]
 
@@ -62,7 +60,9 @@ def two_atom_candidates(
     sizes = np.zeros((2, len(head)), dtype=np.int64)
     same_as = equal_groups(index.group_bounds, index.group_starts, index.target)
     equal = same_as, np.bincount(same_as, minlength=len(same_as))
-    paths = partial(_size_paths, index, min_pca_confidence, equal, Scratch(index.num_entities))
+    paths = partial(
+        _size_paths, index, min_pca_confidence, equal, ThreadBuffers(index.num_entities)
+    )
     rows = np.flatnonzero(shape == Shape.PATH)
     one, two = np.where(flip, back[1], first)[rows], np.where(flip, back[0], second)[rows]
     columns = two, one, known[rows], support[rows]
@@ -75,7 +75,7 @@ def two_atom_candidates(
     return CandidateRules(head, shape, first, second, support, sizes[0], sizes[1])
 
 
-class Scratch(threading.local):
+class ThreadBuffers(threading.local):
     """Arrays over entities for each thread, made once: clearing them would cost more.
 
     Args:
@@ -91,7 +91,7 @@ class Scratch(threading.local):
         self.seen: Longs = np.zeros(entities + 1, np.int64)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Scratch, (len(self.place),)
+        return ThreadBuffers, (len(self.place),)
 
 
 def _measured(
@@ -124,18 +124,20 @@ def _measured(
 
 
 def _count_bodies(index: StaticIndex, min_support: Longs, head: int) -> Arrays:
-    return count_bodies(index, head, min_support[head])
+    keys, support, _ = count_bodies(index, head)
+    enough = (keys >= 0) & (support >= min_support[head])
+    return keys[enough], support[enough]
 
 
 def _size_paths(
     index: StaticIndex,
     min_confidence: float,
     equal: tuple[Longs, Longs],
-    scratch: Scratch,
+    buffers: ThreadBuffers,
     tasks: Tasks,
     second: int,
 ) -> Arrays:
-    place, seen = scratch.place, scratch.seen
+    place, seen = buffers.place, buffers.seen
     return path_sizes(index, second, *tasks[second], min_confidence, *equal, place, seen)
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from rulerag.kg import KnowledgeGraph
 
-__all__ = ["HEADER", "load_amie", "save_amie"]
-
 HEADER = (
     "Rule",
     "Head Coverage",

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from rulerag.kg import KnowledgeGraph
 
-__all__ = ["load_anyburl", "save_anyburl"]
-
 logger = logging.getLogger(__name__)
 
 _VARIABLE = re.compile(r"[A-Z]")

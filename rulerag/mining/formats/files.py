@@ -16,19 +16,6 @@ from rulerag.rules import RuleBank
 if TYPE_CHECKING:
     from rulerag.kg import KnowledgeGraph
 
-__all__ = [
-    "FORMATS",
-    "detect_format",
-    "export_rules",
-    "import_rules",
-    "load_amie",
-    "load_anyburl",
-    "load_tlogic",
-    "save_amie",
-    "save_anyburl",
-    "save_tlogic",
-]
-
 FORMATS = ("jsonl", "amie", "anyburl", "tlogic")
 """``jsonl`` holds everything; the others what those tools write."""
 

@@ -19,8 +19,6 @@ from rulerag.rules import Rule, RuleBank, RuleQuality
 if TYPE_CHECKING:
     from rulerag.kg import KnowledgeGraph, Vocabulary
 
-__all__ = ["load_tlogic", "save_tlogic"]
-
 
 def save_tlogic(bank: RuleBank, path: str | Path, graph: KnowledgeGraph) -> None:
     """Write temporal rules as TLogic does.

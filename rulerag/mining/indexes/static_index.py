@@ -13,8 +13,6 @@ from rulerag.errors import MiningError
 if TYPE_CHECKING:
     from rulerag.kg import FactTable
 
-__all__ = ["StaticIndex", "build_static_index", "functional_on_object"]
-
 
 class StaticIndex(NamedTuple):
     """Every distinct fact in both directions, sorted by relation and by entity.

@@ -15,13 +15,6 @@ from rulerag.errors import MiningError
 if TYPE_CHECKING:
     from rulerag.kg import FactTable
 
-__all__ = [
-    "TemporalIndex",
-    "build_temporal_index",
-    "directed_facts",
-    "run_starts",
-]
-
 
 class TemporalIndex(NamedTuple):
     """Every distinct fact in both directions: entity → relation → neighbour → times.

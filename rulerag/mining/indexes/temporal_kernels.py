@@ -9,8 +9,6 @@ from rulerag.arrays import Ints
 from rulerag.mining.indexes.temporal_index import TemporalIndex
 from rulerag.mining.runtime import compiled, inlined
 
-__all__ = ["NEVER", "find_group", "find_pair", "first_after", "last_at", "running_sums"]
-
 NEVER = -(2**31)
 """A time before all times."""
 

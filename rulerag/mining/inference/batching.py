@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from rulerag.mining.indexes import TemporalIndex
     from rulerag.rules import Rule
 
-__all__ = ["Candidates", "applied_rules", "in_parts", "index_at_time_zero", "known_facts"]
-
 # Chunks for each thread: enough that no thread waits long for the last one.
 _CHUNKS = 16
 
@@ -74,7 +72,7 @@ def index_at_time_zero(facts: Sequence[FactTable]) -> TemporalIndex:
         if table.is_temporal:
             raise MiningError(
                 f"{table.name} is dated and these rules are static",
-                hint="give static facts, or apply temporal rules with TemporalApplication",
+                hint="give static facts, or apply temporal rules with TemporalInference",
             )
     return build_temporal_index(
         [replace(table, timestamp=np.zeros(len(table), np.int32)) for table in facts]
@@ -107,7 +105,7 @@ def in_parts(
     """Ask the distinct queries, sorted, in parts of whole subjects.
 
     Args:
-        apply: gives bounds, entities, scores and ties of queries in int32 columns.
+        apply: gives bounds, entities (in any order), scores and ties of queries in int32 columns.
         columns: arrays of shape (q,): known entity, directed relation, time.
         sizes: how many entities and directed relations there are.
         threads: threads that share the parts.
@@ -127,10 +125,19 @@ def in_parts(
         for part in _by_subject(distinct, 1 if threads == 1 else threads * _CHUNKS)
     ]
     with ThreadPoolExecutor(threads) as pool:
-        results = list(pool.map(lambda part: apply(*part), parts))
+        results = list(pool.map(lambda part: _by_entity(*apply(*part)), parts))
     bounds, *found = zip(*results, strict=True)
     counts = np.concatenate([np.zeros(1, np.int64), *map(np.diff, bounds)])
     return Candidates(row.reshape(-1), counts.cumsum(), *map(np.concatenate, found))
+
+
+def _by_entity(
+    bounds: Longs, entity: Ints, *columns: npt.NDArray[Any]
+) -> tuple[npt.NDArray[Any], ...]:
+    """The candidates of each query in ascending order of their ids."""
+    query = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    order = np.argsort((query << 32) + entity)
+    return bounds, entity[order], *(column[order] for column in columns)
 
 
 def _by_subject(queries: Longs, parts: int) -> list[Longs]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pydantic
 
+from rulerag.composition import Settings
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.mining.indexes import build_temporal_index
 from rulerag.mining.inference.batching import (
@@ -19,16 +21,39 @@ from rulerag.mining.inference.batching import (
     known_facts,
 )
 from rulerag.mining.paths import code_rules, code_static_rules
-from rulerag.mining.runtime import check_count, check_fraction
+from rulerag.mining.runtime import check_count
 
 if TYPE_CHECKING:
     from rulerag.kg import FactTable
     from rulerag.rules import Rule
 
-__all__ = ["Candidates", "StaticApplication", "TemporalApplication"]
+
+class TemporalInferenceSettings(Settings):  # type: ignore[metaclass]
+    """How :class:`TemporalInference` scores, with TLogic's published settings.
+
+    Args:
+        decay: TLogic's lambda, per time step of the graph's calendar.
+        weight: TLogic's a, from 0 to 1.
+        smoothing: added to body sizes in confidences.
+        top_k: when to stop; 0 tries every rule.
+        min_confidence: rules below it are not tried.
+        min_body_size: rules with fewer known bodies are not tried.
+        threads: threads that work on queries; the result does not depend on it.
+
+    Raises:
+        ConfigError: a setting is out of range.
+    """
+
+    decay: float = pydantic.Field(default=0.1, ge=0)
+    weight: float = pydantic.Field(default=0.5, ge=0, le=1)
+    smoothing: float = pydantic.Field(default=0.0, ge=0)
+    top_k: int = pydantic.Field(default=20, ge=0)
+    min_confidence: float = pydantic.Field(default=0.01, ge=0, le=1)
+    min_body_size: int = 2
+    threads: int = pydantic.Field(default=1, ge=1)
 
 
-class TemporalApplication:
+class TemporalInference:
     """Forecasts with temporal rules as TLogic does.
 
     A rule gives an entity that its body reaches the score ``weight * confidence + (1 - weight) *
@@ -41,16 +66,11 @@ class TemporalApplication:
             :func:`~rulerag.mining.paths.code_rules` on what each predicts.
         facts: what is known, all over one vocabulary; of each query the facts before its time
             count.
-        decay: TLogic's lambda, per time step of the graph's calendar.
-        weight: TLogic's a, from 0 to 1.
-        smoothing: added to body sizes in confidences.
-        top_k: when to stop; 0 tries every rule.
-        min_confidence: rules below it are not tried.
-        min_body_size: rules with fewer known bodies are not tried.
-        threads: threads that work on queries; the result does not depend on it.
+        settings: how it scores; the defaults when None.
+        changes: fields of :class:`TemporalInferenceSettings` by name.
 
     Raises:
-        ConfigError: an argument is out of range.
+        ConfigError: a setting is unknown or out of range.
         MiningError: the facts or a rule are static, or a body is no walk.
 
     References:
@@ -61,26 +81,16 @@ class TemporalApplication:
         self,
         rules: Iterable[Rule],
         facts: Sequence[FactTable],
-        *,
-        decay: float = 0.1,
-        weight: float = 0.5,
-        smoothing: float = 0.0,
-        top_k: int = 20,
-        min_confidence: float = 0.01,
-        min_body_size: int = 2,
-        threads: int = 1,
+        settings: TemporalInferenceSettings | None = None,
+        **changes: Any,
     ) -> None:
-        for key, value in (("decay", decay), ("smoothing", smoothing)):
-            if not value >= 0:
-                raise ConfigError(f"{value!r} is out of range", key=key, hint="give 0 or more")
-        self._weight = check_fraction("weight", weight)
-        self._top_k = check_count("top_k", top_k, 0)
-        self._threads = check_count("threads", threads, 1)
-        kept = applied_rules(rules, min_confidence, min_body_size)
+        self.settings = chosen = TemporalInferenceSettings.joined(settings, changes)
+        kept = applied_rules(rules, chosen.min_confidence, chosen.min_body_size)
         self._index = build_temporal_index(known_facts(facts))
-        self._coded, self.rules = code_rules(kept, facts[0].relations, smoothing=smoothing)
-        self._decay = decay / facts[0].calendar.step
-        self._sizes = (len(facts[0].entities), 2 * len(facts[0].relations))
+        relations = facts[0].relations
+        self._coded, self.rules = code_rules(kept, relations, smoothing=chosen.smoothing)
+        self._decay = chosen.decay / facts[0].calendar.step
+        self._sizes = (len(facts[0].entities), 2 * len(relations))
 
     def candidates(
         self,
@@ -101,12 +111,12 @@ class TemporalApplication:
         """
         from rulerag.mining.inference.kernels import apply_rules  # loads numba
 
-        settings = self._decay, self._weight, self._top_k, False
-        apply = partial(apply_rules, self._index, self._coded, *settings)
-        return in_parts(apply, (subject, relation, time), self._sizes, self._threads)
+        scoring = self._decay, self.settings.weight, self.settings.top_k, False
+        apply = partial(apply_rules, self._index, self._coded, *scoring)
+        return in_parts(apply, (subject, relation, time), self._sizes, self.settings.threads)
 
 
-class StaticApplication:
+class StaticInference:
     """Completes a static graph with rules.
 
     Args:

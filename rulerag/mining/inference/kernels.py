@@ -21,12 +21,8 @@ from rulerag.mining.paths import (
     frontier_of,
     new_reached,
     reach,
-    two_hop_frontier,
-    uses_frontier,
 )
-from rulerag.mining.runtime import compiled
-
-__all__ = ["apply_rules"]
+from rulerag.mining.runtime import compiled, doubled, int64
 
 Doubles = npt.NDArray[np.float64]
 
@@ -47,8 +43,9 @@ class ScoreTable(NamedTuple):
 
 
 @compiled
-def _new_table(num_entities: int, rows: int, depth: int, top_k: int) -> ScoreTable:
-    """An empty table for so many candidates, scores each, and best candidates to keep sorted."""
+def _new_table(num_entities: int, depth: int, top_k: int) -> ScoreTable:
+    """An empty table for so many scores a candidate, and best candidates to keep sorted."""
+    rows = 1024
     return ScoreTable(
         np.full(num_entities, -1, np.int32),
         np.zeros(rows, np.int32),
@@ -63,9 +60,11 @@ def _new_table(num_entities: int, rows: int, depth: int, top_k: int) -> ScoreTab
 def _grown(table: ScoreTable) -> ScoreTable:
     """The same table with room for twice as many candidates."""
     rows, depth = table.scores.shape
-    entity, filled = np.zeros(2 * rows, np.int32), np.zeros(2 * rows, np.int32)
     scores = np.zeros((2 * rows, depth), np.float32)
-    entity[:rows], filled[:rows], scores[:rows] = table.entity, table.filled, table.scores
+    for row in range(rows):
+        for place in range(table.filled[row]):
+            scores[row, place] = table.scores[row, place]
+    entity, filled = doubled(table.entity), doubled(table.filled)
     return ScoreTable(table.slot, entity, scores, filled, table.top, table.size)
 
 
@@ -75,7 +74,8 @@ def _compare(table: ScoreTable, one: int, other: int) -> int:
     for place in range(min(table.filled[one], table.filled[other])):
         if table.scores[one, place] != table.scores[other, place]:
             return 1 if table.scores[one, place] > table.scores[other, place] else -1
-    return int(np.sign(table.filled[one] - table.filled[other]))
+    more = table.filled[one] - table.filled[other]
+    return 1 if more > 0 else -1 if more < 0 else 0
 
 
 @compiled
@@ -167,7 +167,9 @@ def _fire(
 def _ties(table: ScoreTable) -> Ints:
     """For each row how many classes of candidates are worse, by a merge sort of score lists."""
     size = table.size[0]
-    order, other = np.arange(size).astype(np.int32), np.zeros(size, np.int32)
+    order, other = np.zeros(size, np.int32), np.zeros(size, np.int32)
+    for row in range(size):
+        order[row] = row
     width = 1
     while width < size:
         for start in range(0, size, 2 * width):
@@ -192,16 +194,16 @@ def _ties(table: ScoreTable) -> Ints:
 
 
 @compiled
-def _empty(table: ScoreTable, best: bool, entity: Ints, score: Doubles, tie: Ints) -> None:
-    """Write the candidates in ascending order of their ids, and forget them."""
+def _empty(
+    table: ScoreTable, best: bool, start: int, entity: Ints, score: Doubles, tie: Ints
+) -> None:
+    """Write the candidates from a row on, and forget them."""
     rows = table.size[0]
     ties = _ties(table) if best else np.zeros(rows, np.int32)
-    order = np.argsort(table.entity[:rows])
-    for place in range(rows):
-        row = order[place]
-        entity[place], tie[place] = table.entity[row], ties[row]
-        score[place] = table.scores[row, 0] if best else _noisy_or(table, row)
-        table.slot[entity[place]] = -1
+    for row in range(rows):
+        entity[start + row], tie[start + row] = table.entity[row], ties[row]
+        score[start + row] = table.scores[row, 0] if best else _noisy_or(table, row)
+        table.slot[table.entity[row]] = -1
     table.size[:] = 0
 
 
@@ -233,39 +235,40 @@ def apply_rules(
     Returns:
         Bounds, int64 array of shape (q + 1,); entities, scores and tie breakers for each query.
     """
-    entities, directed = len(index.entity_bounds) - 1, len(rules.bounds) - 1
-    depth = max(1, int(np.max(np.diff(rules.bounds)))) if directed else 1
-    table, reached = _new_table(entities, 1024, depth, top_k), new_reached(entities)
-    # Frontiers of the present subject: none, and those of two relations.
-    none = two_hop_frontier(index, -1, 0, 0, False)
-    known, slots = [none], {np.int64(-1): np.int64(0)}
+    entities, depth, frontiers = len(index.entity_bounds) - 1, int64(1), int64(0)
+    for directed in range(len(rules.bounds) - 1):
+        depth = max(depth, rules.bounds[directed + 1] - rules.bounds[directed])
+    for number in rules.frontier:
+        frontiers = max(frontiers, int64(number) + 1)
+    table, reached = _new_table(entities, depth, top_k), new_reached(entities)
+    # The frontiers of the present subject, the first of which is empty, and where they stand.
+    known = [frontier_of(index, rules, int64(-1), int64(0))]
+    slot, changes, subjects = np.zeros(frontiers, np.int64), np.full(frontiers, -1, np.int64), 0
     bounds = np.zeros(len(subject) + 1, np.int64)
     found, tie = np.zeros(1 << 12, np.int32), np.zeros(1 << 12, np.int32)
     scores = np.zeros(1 << 12, np.float64)
     for query in range(len(subject)):
+        start, now = int64(subject[query]), int64(time[query])
         if query and subject[query] != subject[query - 1]:
             known = known[:1]
-            slots.clear()
+            subjects += 1
         for rule in range(rules.bounds[relation[query]], rules.bounds[relation[query] + 1]):
-            frontier = none
-            if uses_frontier(rules, rule):
-                body, home = rules.body[rule], rules.link[rule, 2] == 0
-                code = (np.int64(body[0]) * directed + body[1]) * 2 + home
-                if code not in slots:
-                    slots[code] = np.int64(len(known))
-                    known.append(frontier_of(index, rules, rule, subject[query]))
-                frontier = known[slots[code]]
-            reach(index, rules, rule, subject[query], time[query], frontier, reached)
+            number, place = rules.frontier[rule], int64(0)
+            if number >= 0:
+                if changes[number] != subjects:
+                    changes[number], slot[number] = subjects, len(known)
+                    known.append(frontier_of(index, rules, rule, start))
+                place = slot[number]
+            reach(index, rules, rule, start, now, known[place], reached)
             if reached.size[0]:
                 base = weight * rules.confidence[rule]
-                table = _fire(table, reached, time[query], base, decay, weight)
+                table = _fire(table, reached, now, base, decay, weight)
                 if _decided(table):
                     break
-        start, size = bounds[query], bounds[query] + table.size[0]
+        size = bounds[query] + table.size[0]
         while size > len(found):
-            found, tie = np.concatenate((found, found)), np.concatenate((tie, tie))
-            scores = np.concatenate((scores, scores))
-        _empty(table, best, found[start:], scores[start:], tie[start:])
+            found, scores, tie = doubled(found), doubled(scores), doubled(tie)
+        _empty(table, best, bounds[query], found, scores, tie)
         bounds[query + 1] = size
     size = bounds[-1]
     return bounds, found[:size].copy(), scores[:size].copy(), tie[:size].copy()

@@ -7,10 +7,8 @@ from rulerag.lazy import front_door
 if TYPE_CHECKING:
     from rulerag.mining.paths.body_paths import (
         Reached,
-        frontier_of,
         new_reached,
         reach,
-        uses_frontier,
     )
     from rulerag.mining.paths.canonical import labelled_rule, merge_rules, normal_form, place_of
     from rulerag.mining.paths.coded_rules import (
@@ -20,10 +18,11 @@ if TYPE_CHECKING:
         code_static_rules,
         walks_of,
     )
-    from rulerag.mining.paths.two_hop_times import two_hop_frontier
+    from rulerag.mining.paths.two_hop_times import Frontier, frontier_of
 
 __all__ = [
     "CodedRules",
+    "Frontier",
     "Reached",
     "atoms_of_walk",
     "code_rules",
@@ -35,8 +34,6 @@ __all__ = [
     "normal_form",
     "place_of",
     "reach",
-    "two_hop_frontier",
-    "uses_frontier",
     "walks_of",
 ]
 

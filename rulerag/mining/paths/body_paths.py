@@ -13,10 +13,8 @@ import numpy as np
 from rulerag.arrays import Ints, Longs
 from rulerag.mining.indexes import NEVER, TemporalIndex, find_group, find_pair, last_at
 from rulerag.mining.paths.coded_rules import CodedRules
-from rulerag.mining.paths.two_hop_times import Frontier, two_hop_frontier
-from rulerag.mining.runtime import compiled, inlined
-
-__all__ = ["Reached", "frontier_of", "new_reached", "reach", "uses_frontier"]
+from rulerag.mining.paths.two_hop_times import Frontier
+from rulerag.mining.runtime import compiled, inlined, int64
 
 
 class Reached(NamedTuple):
@@ -52,23 +50,6 @@ def _note(reached: Reached, entity: int, first: int) -> None:
         reached.first[entity] = first
 
 
-@inlined
-def uses_frontier(rules: CodedRules, rule: int) -> bool:
-    """Whether :func:`reach` needs a frontier: three facts, neither end bound to the first node."""
-    link = rules.link
-    return bool(
-        rules.length[rule] == 3 and link[rule, 1] == 1 and link[rule, 2] != 1 and link[rule, 3] != 1
-    )
-
-
-@compiled
-def frontier_of(index: TemporalIndex, rules: CodedRules, rule: int, subject: int) -> Frontier:
-    """The frontier of a rule's first two relations; without nodes where it is of no use."""
-    body = rules.body[rule]
-    known = subject if uses_frontier(rules, rule) else -1
-    return two_hop_frontier(index, known, body[0], body[1], rules.link[rule, 2] == 0)
-
-
 @compiled
 def reach(
     index: TemporalIndex,
@@ -87,18 +68,36 @@ def reach(
         rule: which one.
         subject: where the walks start.
         time: all their facts are before it.
-        frontier: see :func:`frontier_of`.
+        frontier: that of the rule and the subject, see :func:`frontier_of`.
         reached: the result.
     """
     length, body, link = rules.length[rule], rules.body[rule], rules.link[rule]
     if rules.parallel[rule]:
         _reach_parallel(index, subject, body, reached)
-    elif length < 3:
-        _reach_short(index, subject, time, length, body, link, reached)
-    elif uses_frontier(rules, rule):
-        _reach_from_frontier(index, subject, time, body[2], link, frontier, reached)
-    else:
+    elif length == 3 and rules.frontier[rule] >= 0:
+        _reach_from(index, subject, time, length, body[2], link, frontier, reached)
+    elif length == 3:
         _reach_bound(index, subject, time, body, link, reached)
+    else:
+        group = find_group(index, subject, body[0])
+        if group < 0:
+            return
+        start, end = index.group_bounds[group], index.group_bounds[group + 1]
+        if link[1] == 0:
+            start = find_pair(index, group, subject)
+            start, end = (start, start + 1) if start >= 0 else (0, 0)
+        if length == 1:
+            for pair in range(start, end):
+                last = last_at(
+                    index.times, index.pair_bounds[pair], index.pair_bounds[pair + 1], time - 1
+                )
+                if last >= 0:
+                    _note(reached, index.pair_target[pair], index.times[last])
+            return
+        # One fact leads to its neighbours, and is the first and the last one.
+        node, bounds = index.pair_target[start:end], index.pair_bounds[start : end + 1]
+        one_hop = Frontier(node, bounds, index.times, index.times)
+        _reach_from(index, subject, time, length, body[1], link, one_hop, reached)
 
 
 @compiled
@@ -118,64 +117,28 @@ def _reach_parallel(index: TemporalIndex, subject: int, body: Ints, reached: Rea
             right += 1
 
 
+@inlined
+def _fits(link: int, step: int, node: int, subject: int, before: int) -> bool:
+    """Whether a walk may end in a node after so many steps, the node before it being free."""
+    if link == step:
+        return True
+    if link == 0:
+        return node == subject
+    return link != step - 1 or node == before
+
+
 @compiled
-def _reach_short(
+def _reach_from(
     index: TemporalIndex,
     subject: int,
     time: int,
     length: int,
-    body: Ints,
-    link: Ints,
-    reached: Reached,
-) -> None:
-    """Bodies of one or two facts."""
-    times, target, bounds = index.times, index.pair_target, index.pair_bounds
-    group_bounds, best = index.group_bounds, reached.first
-    group = find_group(index, subject, body[0])
-    if group < 0:
-        return
-    for pair in range(group_bounds[group], group_bounds[group + 1]):
-        through, start = target[pair], bounds[pair]
-        if times[start] >= time or (link[1] == 0 and through != subject):
-            continue
-        end = last_at(times, start, bounds[pair + 1], time - 1) + 1
-        if length == 1:
-            _note(reached, through, times[end - 1])
-            continue
-        onward = find_group(index, through, body[1])
-        if onward < 0:
-            continue
-        for step in range(group_bounds[onward], group_bounds[onward + 1]):
-            node = target[step]
-            if times[end - 1] <= best[node] or not _fits(link[2], 2, node, subject, through):
-                continue
-            last = last_at(times, bounds[step], bounds[step + 1], time - 1)
-            first = last_at(times, start, end, times[last]) if last >= 0 else -1
-            if first >= 0:
-                _note(reached, node, times[first])
-
-
-@inlined
-def _fits(link: int, place: int, node: int, subject: int, before: int) -> bool:
-    """Whether a node may stand at a place of a walk, the one before it being free."""
-    if link == place:
-        return True
-    if link == 0:
-        return node == subject
-    return link != place - 1 or node == before
-
-
-@compiled
-def _reach_from_frontier(
-    index: TemporalIndex,
-    subject: int,
-    time: int,
     relation: int,
     link: Ints,
     frontier: Frontier,
     reached: Reached,
 ) -> None:
-    """The third fact, from every node that the first two reach."""
+    """The last fact, from every node that the facts before it reach."""
     times, target, bounds = index.times, index.pair_target, index.pair_bounds
     group_bounds, best = index.group_bounds, reached.first
     for row in range(len(frontier.node)):
@@ -190,7 +153,7 @@ def _reach_from_frontier(
         latest = frontier.first[high - 1]
         for pair in range(group_bounds[group], group_bounds[group + 1]):
             node = target[pair]
-            if latest <= best[node] or not _fits(link[3], 3, node, subject, through):
+            if latest <= best[node] or not _fits(link[length], length, node, subject, through):
                 continue
             last = last_at(times, bounds[pair], bounds[pair + 1], time - 1)
             step = last_at(frontier.last, low, high, times[last]) if last >= 0 else -1
@@ -205,15 +168,15 @@ def _reach_bound(
     """Three facts, a node of which stands twice: walk by walk."""
     times, target, bounds = index.times, index.pair_target, index.pair_bounds
     nodes = np.full(3, subject, np.int64)
-    for one in range(*_pairs(index, body[0], link, 1, nodes)):
+    for one in range(*_pairs(index, body[0], link, int64(1), nodes)):
         nodes[1] = target[one]
         if times[bounds[one]] >= time:
             continue
-        for two in range(*_pairs(index, body[1], link, 2, nodes)):
+        for two in range(*_pairs(index, body[1], link, int64(2), nodes)):
             nodes[2] = target[two]
             if times[bounds[two]] >= time:
                 continue
-            for three in range(*_pairs(index, body[2], link, 3, nodes)):
+            for three in range(*_pairs(index, body[2], link, int64(3), nodes)):
                 at = last_at(times, bounds[three], bounds[three + 1], time - 1)
                 if at >= 0:
                     at = last_at(times, bounds[two], bounds[two + 1], times[at])
@@ -225,13 +188,13 @@ def _reach_bound(
 
 @compiled
 def _pairs(
-    index: TemporalIndex, relation: int, link: Ints, place: int, nodes: Longs
+    index: TemporalIndex, relation: int, link: Ints, step: int, nodes: Longs
 ) -> tuple[int, int]:
-    """The pairs that lead to a place of a walk from the node before it."""
-    group = find_group(index, nodes[place - 1], relation)
+    """The pairs that lead on to a step's node from the node before it."""
+    group = find_group(index, nodes[step - 1], relation)
     if group < 0:
         return 0, 0
-    if link[place] == place:
+    if link[step] == step:
         return index.group_bounds[group], index.group_bounds[group + 1]
-    pair = find_pair(index, group, nodes[link[place]])
+    pair = find_pair(index, group, nodes[link[step]])
     return (pair, pair + 1) if pair >= 0 else (0, 0)

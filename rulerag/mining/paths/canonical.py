@@ -8,15 +8,6 @@ from itertools import chain, count, permutations
 
 from rulerag.rules import Atom, Rule, RuleBank, RuleQuality, rule_text
 
-__all__ = [
-    "canonical",
-    "further_variables",
-    "labelled_rule",
-    "merge_rules",
-    "normal_form",
-    "place_of",
-]
-
 _FURTHER = ("?z", "?w", "?v", "?u")
 _NUMBERS = {name: number for number, name in enumerate(("?x", *_FURTHER, "?y"))}
 _LAST = len(_NUMBERS)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rulerag.kg import Vocabulary
     from rulerag.rules import Rule
 
-__all__ = ["CodedRules", "atoms_of_walk", "code_rules", "code_static_rules", "walks_of"]
-
 _MAX_BODY = 3  # the longest body that is applied, in atoms
 
 Walk = tuple[int, list[int], list[int]]
@@ -37,6 +35,9 @@ class CodedRules(NamedTuple):
             the same entity.
         parallel: bool array of shape (n,), whether the body is no walk: two facts that both lead
             from the known entity to the wanted one.
+        frontier: int32 array of shape (n,): a body of three facts whose first two lead to nodes
+            of their own shares a *frontier* with every rule of the same first two facts, by
+            number; -1 for other bodies.
         confidence: float64 array of shape (n,).
     """
 
@@ -45,6 +46,7 @@ class CodedRules(NamedTuple):
     body: Ints
     link: Ints
     parallel: npt.NDArray[np.bool_]
+    frontier: Ints
     confidence: npt.NDArray[np.float64]
 
 
@@ -119,15 +121,23 @@ def _columns(
     heads = np.array([head for (head, _, _), _, _ in rows], np.int64)
     body = np.zeros((len(rows), _MAX_BODY), np.int32)
     link = np.tile(np.arange(_MAX_BODY + 1, dtype=np.int32), (len(rows), 1))
+    length = np.array([len(walk) for (_, walk, _), _, _ in rows], np.int32)
     for number, ((_, walk, links), _, _) in enumerate(rows):
         body[number, : len(walk)] = walk
         link[number, : len(links)] = links
+    # Neither the second nor the last node may be the one that the fact before it started from.
+    free = (link[:, 1] == 1) & (link[:, 2] != 1) & (link[:, 3] != 1)
+    long = free & (length == _MAX_BODY)
+    beginnings = np.column_stack([body[long, :2], link[long, 2] == 0])
+    frontier = np.full(len(rows), -1, np.int32)
+    frontier[long] = np.unique(beginnings, axis=0, return_inverse=True)[1].reshape(-1)
     coded = CodedRules(
         bounds=np.searchsorted(heads, np.arange(2 * len(relations) + 1)),
-        length=np.array([len(walk) for (_, walk, _), _, _ in rows], np.int32),
+        length=length,
         body=body,
         link=link,
         parallel=np.array([len(walk) == len(links) for (_, walk, links), _, _ in rows], np.bool_),
+        frontier=frontier,
         confidence=np.array([confidence for _, confidence, _ in rows], np.float64),
     )
     return coded, [rule for _, _, rule in rows]

@@ -10,14 +10,12 @@ import numpy as np
 from rulerag.arrays import Longs
 from rulerag.mining.indexes import NEVER, TemporalIndex
 from rulerag.mining.inference import index_at_time_zero
-from rulerag.mining.paths import CodedRules, code_static_rules, new_reached, reach, two_hop_frontier
-from rulerag.mining.runtime import compiled
+from rulerag.mining.paths import CodedRules, code_static_rules, frontier_of, new_reached, reach
+from rulerag.mining.runtime import compiled, int64
 from rulerag.rules import Rule, RuleBank, RuleQuality
 
 if TYPE_CHECKING:
     from rulerag.kg import FactTable
-
-__all__ = ["prune_covered"]
 
 
 def prune_covered(bank: RuleBank, facts: FactTable) -> RuleBank:
@@ -41,6 +39,7 @@ def prune_covered(bank: RuleBank, facts: FactTable) -> RuleBank:
         MiningError: the facts are dated, or a rule is temporal or has another form.
         UnknownNameError: a relation that the graph does not hold.
     """
+    index = index_at_time_zero([facts])
 
     def rank(rule: Rule) -> tuple[object, ...]:
         support = rule.quality.support or 0
@@ -50,7 +49,7 @@ def prune_covered(bank: RuleBank, facts: FactTable) -> RuleBank:
     equal = RuleQuality(pca_confidence=1.0)
     ranked = [replace(rule, quality=equal) for rule in sorted(bank, key=rank)]
     coded, rows = code_static_rules(ranked, facts.relations)
-    counts = _count_new(index_at_time_zero([facts]), coded, len(facts.relations)).tolist()
+    counts = _count_new(index, coded, len(facts.relations)).tolist()
     # Only readings from the subject are counted: each rule has one of these.
     kept = {rule.id for rule, count in zip(rows, counts, strict=False) if count}
     return RuleBank(rule for rule in bank if rule.id in kept)
@@ -69,7 +68,7 @@ def _count_new(index: TemporalIndex, rules: CodedRules, relations: int) -> Longs
         int64 array of shape (m,), m the rules of the first R directed heads.
     """
     entities = len(index.entity_bounds) - 1
-    reached, none = new_reached(entities), two_hop_frontier(index, -1, 0, 0, False)
+    reached, none = new_reached(entities), frontier_of(index, rules, int64(-1), int64(0))
     seen = np.full(entities, -1, np.int64)
     counts = np.zeros(rules.bounds[relations], np.int64)
     begins = np.zeros(2 * relations, np.bool_)
@@ -87,7 +86,7 @@ def _count_new(index: TemporalIndex, rules: CodedRules, relations: int) -> Longs
                 continue
             mark = head * entities + subject
             for rule in range(first, last):
-                reach(index, rules, rule, subject, 1, none, reached)
+                reach(index, rules, rule, subject, int64(1), none, reached)
                 for number in range(reached.size[0]):
                     entity = reached.entity[number]
                     reached.first[entity] = NEVER

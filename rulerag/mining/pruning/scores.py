@@ -8,8 +8,6 @@ from rulerag.errors import ConfigError, did_you_mean
 from rulerag.mining.runtime import check_count
 from rulerag.rules import Rule, RuleBank
 
-__all__ = ["DEFAULT_SCORE", "SCORES", "check_score", "top_rules"]
-
 SCORES: dict[str, Callable[[Rule], float]] = {
     "product": lambda rule: rule.ranking_confidence * (rule.quality.support or 0),
     "confidence": lambda rule: rule.ranking_confidence,

@@ -1,4 +1,4 @@
-"""When one rule makes another one needless whatever the graph: theta-subsumption.
+"""When one rule makes another one redundant whatever the graph: theta-subsumption.
 
 A rule ``A`` subsumes a rule ``B`` of the same head relation when a substitution of A's variables
 turns A's head into B's and every body atom of A into one of B's (Plotkin 1970; De Raedt 2008,
@@ -17,8 +17,6 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from rulerag.rules import Atom, Rule, RuleBank
-
-__all__ = ["prune_subsumed", "subsumes"]
 
 Binding = dict[str, str]
 

@@ -5,22 +5,25 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
-    from rulerag.mining.runtime.jit import compiled, inlined
-    from rulerag.mining.runtime.memory import amie_memory, check_limit, check_memory
+    from rulerag.mining.runtime.jit import compiled, doubled, inlined, int64
+    from rulerag.mining.runtime.memory import amie_memory, check_memory
+    from rulerag.mining.runtime.options import RunOptions
     from rulerag.mining.runtime.tasks import Arrays, TaskRunner, checkpoint_folder, thread_backend
     from rulerag.mining.runtime.thresholds import check_count, check_fraction
 
 __all__ = [
     "Arrays",
+    "RunOptions",
     "TaskRunner",
     "amie_memory",
     "check_count",
     "check_fraction",
-    "check_limit",
     "check_memory",
     "checkpoint_folder",
     "compiled",
+    "doubled",
     "inlined",
+    "int64",
     "thread_backend",
 ]
 

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rulerag.errors import ConfigError, MiningError
+from rulerag.errors import MiningError
 
 if TYPE_CHECKING:
     from rulerag.arrays import Longs
     from rulerag.mining.indexes import StaticIndex
-
-__all__ = ["amie_memory", "available_memory", "check_limit", "check_memory"]
 
 # Bytes, measured on random graphs of up to ten million facts and rounded up.
 _PER_DIRECTED_FACT = 80
@@ -45,8 +43,8 @@ def amie_memory(index: StaticIndex, min_support: Longs, max_atoms: int, threads:
     bodies = np.minimum(visits, 1.5 * in_use**2)
     tables = np.sort(bodies[min_support > 0])[-threads:].sum() * 4 * _PER_TABLE_SLOT
     kept = np.minimum(bodies, visits / np.maximum(min_support, 1))[min_support > 0].sum()
-    scratch = threads * index.num_entities * _PER_ENTITY
-    return total + int(tables) + int(kept) * _PER_CANDIDATE + scratch
+    buffers = threads * index.num_entities * _PER_ENTITY
+    return total + int(tables) + int(kept) * _PER_CANDIDATE + buffers
 
 
 def available_memory() -> int | None:
@@ -62,19 +60,6 @@ def available_memory() -> int | None:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
         return None
-
-
-def check_limit(max_memory_gb: float | None) -> float | None:
-    """A limit of memory.
-
-    Raises:
-        ConfigError: it is not positive.
-    """
-    if max_memory_gb is not None and not max_memory_gb > 0:
-        raise ConfigError(
-            f"{max_memory_gb!r} is out of range", key="max_memory_gb", hint="give a positive number"
-        )
-    return max_memory_gb
 
 
 def check_memory(

@@ -21,8 +21,6 @@ from rulerag.parallel import SerialBackend, ThreadBackend, in_this_process
 if TYPE_CHECKING:
     from rulerag.parallel import Backend
 
-__all__ = ["Arrays", "TaskRunner", "checkpoint_folder", "thread_backend"]
-
 Arrays = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 Task = Callable[[int], Arrays]
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from rulerag.errors import ConfigError
 
-__all__ = ["check_count", "check_fraction"]
-
 
 def check_fraction(key: str, value: float) -> float:
     """A threshold that must be a fraction.

@@ -16,14 +16,19 @@ from rulerag.mining.indexes import find_group, find_pair, first_after
 from rulerag.mining.runtime import compiled
 from rulerag.mining.temporal.random_walks import Stream, below, cyclic_walks, mixed, stream
 from rulerag.mining.temporal.rules import TemporalRules
-from rulerag.mining.temporal.walk_index import Edges, WalkIndex
+from rulerag.mining.temporal.walk_index import (
+    BY_RELATION,
+    ONWARD,
+    SOURCE,
+    TARGET,
+    TIME,
+    WalkIndex,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rulerag.mining.runtime import TaskRunner
-
-__all__ = ["body_counts", "count_rules", "suggest_rules"]
 
 
 def suggest_rules(
@@ -110,7 +115,7 @@ def body_counts(index: WalkIndex, rules: Ints, count: int, seed: int) -> Longs:
     Where a body's relations, and those that it begins with, have no more groundings than ``count``,
     all of them are counted. Elsewhere ``count`` bodies are drawn, the first fact alike from its
     relation, each further one alike from those of the node at the same time or later, and the
-    distinct ones count. Where a rule's variables return, a body counts if exactly these places hold
+    distinct ones count. Where a rule's variables return, a body counts if exactly these nodes are
     the same entity. Rules whose bodies begin alike share these beginnings.
 
     Args:
@@ -143,7 +148,7 @@ def body_counts(index: WalkIndex, rules: Ints, count: int, seed: int) -> Longs:
             kept[:size], kept[size:] = True, False
             _count(index, rules[row], every[length - 1], kept, counts[row])
         else:
-            _mark_distinct(drawn[:length], kept)
+            _mark_distinct(drawn, length, kept)
             _count(index, rules[row], drawn, kept, counts[row])
     return counts
 
@@ -156,65 +161,66 @@ def _all_steps(index: WalkIndex, relation: int, step: int, every: Longs, sizes: 
         low, high = index.relation_bounds[relation], index.relation_bounds[relation + 1]
         if high - low > room:
             return -1
-        every[0, 0, : high - low] = np.arange(low, high)
+        for row in range(low, high):
+            every[0, 0, row - low] = row
         return int(high - low)
-    edges = index.by_relation if step == 1 else index.onward
     for body in range(sizes[step - 1]):
-        low, high = _onward(index, edges, every[step - 1, step - 1, body], relation)
+        low, high = _onward(index, step, every[step - 1, step - 1, body], relation)
         if size + high - low > room:
             return -1
-        for place in range(low, high):
+        for row in range(low, high):
             for earlier in range(step):
                 every[step, earlier, size] = every[step - 1, earlier, body]
-            every[step, step, size] = place
+            every[step, step, size] = row
             size += 1
     return size if sizes[step - 1] >= 0 else -1
 
 
 @compiled
-def _onward(index: WalkIndex, edges: Edges, before: int, relation: int) -> tuple[int, int]:
-    """The facts by a relation that follow one of ``edges``, at the same time or later."""
-    node, graph = edges.target[before], index.graph
+def _onward(index: WalkIndex, step: int, before: int, relation: int) -> tuple[int, int]:
+    """The facts by a relation that follow the fact of a step, at the same time or later."""
+    graph, order = index.graph, BY_RELATION if step == 1 else ONWARD
+    node = index.facts[order, TARGET, before]
     if not (index.has[relation, node >> 3] >> (node & 7)) & 1:
         return 0, 0
     group = find_group(graph, node, relation)
     low = graph.pair_bounds[graph.group_bounds[group]]
     high = graph.pair_bounds[graph.group_bounds[group + 1]]
-    return first_after(index.onward.time, low, high, edges.time[before] - 1), high
+    now = index.facts[order, TIME, before]
+    return first_after(index.facts[ONWARD, TIME], low, high, now - 1), high
 
 
 @compiled
 def _draw_step(index: WalkIndex, relation: int, step: int, facts: Longs, state: Stream) -> None:
-    """Draw the next fact of every body: a place in ``by_relation`` or ``onward``, or -1."""
-    if step == 0:
-        low, high = index.relation_bounds[relation], index.relation_bounds[relation + 1]
-        for body in range(facts.shape[1]):
-            facts[0, body] = low + below(state, high - low) if high > low else -1
-        return
-    edges = index.by_relation if step == 1 else index.onward
+    """Draw the next fact of every body: its row in ``BY_RELATION``, later ``ONWARD``; or -1."""
+    low, high = index.relation_bounds[relation], index.relation_bounds[relation + 1]
     for body in range(facts.shape[1]):
-        before = facts[step - 1, body]
-        low, high = _onward(index, edges, before, relation) if before >= 0 else (0, 0)
+        if step > 0:
+            before = facts[step - 1, body]
+            low, high = _onward(index, step, before, relation) if before >= 0 else (0, 0)
         facts[step, body] = low + below(state, high - low) if high > low else -1
 
 
 @compiled
-def _mark_distinct(facts: Longs, kept: Bools) -> None:
-    """Mark complete bodies, each distinct one once."""
+def _mark_distinct(facts: Longs, length: int, kept: Bools) -> None:
+    """Mark complete bodies of a length, each distinct one once."""
     slots = 4
     while slots < 4 * len(kept):
         slots *= 2
     table = np.full(slots, -1, np.int64)
     for body in range(len(kept)):
-        kept[body] = facts[-1, body] >= 0
+        kept[body] = facts[length - 1, body] >= 0
         if not kept[body]:
             continue
         code = np.uint64(0)
-        for step in range(len(facts)):
+        for step in range(length):
             code = mixed(code ^ np.uint64(facts[step, body]))
         slot = np.int64(code & np.uint64(slots - 1))
         while table[slot] >= 0 and kept[body]:
-            kept[body] = np.any(facts[:, table[slot]] != facts[:, body])
+            step = 0
+            while step < length and facts[step, table[slot]] == facts[step, body]:
+                step += 1
+            kept[body] = step < length
             slot = (slot + 1) % slots
         if kept[body]:
             table[slot] = body
@@ -224,16 +230,18 @@ def _mark_distinct(facts: Longs, kept: Bools) -> None:
 def _count(index: WalkIndex, rule: Ints, facts: Longs, kept: Bools, counts: Longs) -> None:
     """Add the kept bodies of a rule to its support and body size."""
     length, link, graph = rule[1], rule[5:9], index.graph
-    bound = np.any(link[: length + 1] != np.arange(length + 1))
+    bound = False
+    for number in range(length + 1):
+        bound = bound or link[number] != number
     nodes = np.zeros(4, np.int64)
-    last = index.by_relation if length == 1 else index.onward
+    last = BY_RELATION if length == 1 else ONWARD
     for body in range(len(kept)):
         if not kept[body]:
             continue
-        nodes[0] = index.by_relation.source[facts[0, body]]
-        nodes[1] = index.by_relation.target[facts[0, body]]
+        nodes[0] = index.facts[BY_RELATION, SOURCE, facts[0, body]]
+        nodes[1] = index.facts[BY_RELATION, TARGET, facts[0, body]]
         for step in range(1, length):
-            nodes[step + 1] = index.onward.target[facts[step, body]]
+            nodes[step + 1] = index.facts[ONWARD, TARGET, facts[step, body]]
         if bound and not _as_linked(nodes, link, length):
             continue
         counts[1] += 1
@@ -241,16 +249,16 @@ def _count(index: WalkIndex, rule: Ints, facts: Longs, kept: Bools, counts: Long
         pair = find_pair(graph, group, nodes[length]) if group >= 0 else -1
         if pair >= 0:
             latest = graph.times[graph.pair_bounds[pair + 1] - 1]
-            counts[0] += latest > last.time[facts[length - 1, body]]
+            counts[0] += latest > index.facts[last, TIME, facts[length - 1, body]]
 
 
 @compiled
 def _as_linked(nodes: Longs, link: Ints, length: int) -> bool:
-    """Whether exactly the linked places hold the same entities."""
-    for place in range(length + 1):
+    """Whether exactly the linked nodes are the same entities."""
+    for number in range(length + 1):
         first = 0
-        while nodes[first] != nodes[place]:
+        while nodes[first] != nodes[number]:
             first += 1
-        if first != link[place]:
+        if first != link[number]:
             return False
     return True

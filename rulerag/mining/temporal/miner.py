@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pydantic
 
 from rulerag.composition import register
 from rulerag.errors import ConfigError, MiningError, did_you_mean
 from rulerag.mining.runtime import (
+    RunOptions,
     TaskRunner,
     check_count,
     check_fraction,
-    check_limit,
     check_memory,
     checkpoint_folder,
     thread_backend,
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from rulerag.kg import FactTable
     from rulerag.parallel import Backend
 
-__all__ = ["TLogicMiner"]
-
 _TRANSITIONS = ("exponential", "uniform")
 
 # Measured on random graphs of up to ten million facts and rounded up.
@@ -37,6 +35,74 @@ _BYTES_PER_FACT = 200  # of the join of bodies of one atom
 _BYTES_OF_BLOCKS = 100_000_000  # its blocks
 _BYTES_PER_WALKED_FACT = 330  # in one direction: sorted copies in four orders, and the index
 _BYTES_OF_COLUMNS = 60_000_000  # the compiler, and the columns of rules
+
+
+class TLogicSettings(RunOptions):
+    """What :class:`TLogicMiner` looks for, and how.
+
+    Args:
+        lengths: body lengths to mine, in atoms, 1 to 3.
+        min_confidence: least confidence, a fraction.
+        min_support: least support, in facts or sampled bodies; when None 2 where only bodies of
+            one atom are mined, else 1 (TLogic's).
+        num_walks: walks tried for each relation, direction and length.
+        num_bodies: bodies sampled for each rule of two or three atoms.
+        transition: how walks choose among earlier facts: ``exponential``, recent ones with more
+            weight, or ``uniform``.
+        seed: of the walks and samples; the result does not depend on threads or backend.
+        threads: as in :class:`~rulerag.mining.runtime.RunOptions`, like the other three.
+        progress: see there.
+        max_memory_gb: see there.
+        checkpoint: see there.
+
+    Raises:
+        ConfigError: a setting is out of range; names it and the range.
+    """
+
+    lengths: tuple[int, ...] = (1,)
+    min_confidence: float = 0.01
+    min_support: int | None = None
+    num_walks: int = 200
+    num_bodies: int = 500
+    transition: str = "exponential"
+    seed: int = 0
+
+    @pydantic.field_validator("lengths", mode="before")
+    @classmethod
+    def _one_to_three(cls, value: Sequence[int]) -> tuple[int, ...]:
+        known = sorted(set(value))
+        if not known or not set(known) <= {1, 2, 3}:
+            raise ConfigError(
+                f"temporal bodies of lengths {list(value)} are not mined",
+                key="lengths",
+                hint="use some of 1, 2 and 3, for example lengths=(1, 2, 3)",
+            )
+        return tuple(known)
+
+    @pydantic.field_validator("min_confidence", mode="before")
+    @classmethod
+    def _fraction(cls, value: Any) -> float:
+        return check_fraction("min_confidence", value)
+
+    @pydantic.field_validator("min_support", "num_walks", "num_bodies", "seed", mode="before")
+    @classmethod
+    def _counts(cls, value: Any, info: pydantic.ValidationInfo) -> int | None:
+        if value is None and info.field_name == "min_support":
+            return None
+        if info.field_name == "seed":
+            return check_count("seed", value, 0, 2**63 - 1)
+        return check_count(str(info.field_name), value, 1)
+
+    @pydantic.field_validator("transition")
+    @classmethod
+    def _known_transition(cls, value: str) -> str:
+        if value not in _TRANSITIONS:
+            raise ConfigError(
+                f"unknown transition {value!r}",
+                key="transition",
+                hint=did_you_mean(value, _TRANSITIONS),
+            )
+        return value
 
 
 @register("miner", "tlogic")
@@ -58,23 +124,12 @@ class TLogicMiner:
     their walk leads to: the object of ``r(?x, ?y)``, the subject of ``r(?y, ?x)``.
 
     Args:
-        lengths: body lengths to mine, in atoms, 1 to 3.
-        min_confidence: least confidence, a fraction.
-        min_support: least support, in facts or sampled bodies; when None 2 where only bodies of
-            one atom are mined, else 1 (TLogic's).
-        num_walks: walks tried for each relation, direction and length.
-        num_bodies: bodies sampled for each rule of two or three atoms.
-        transition: how walks choose among earlier facts: ``exponential``, recent ones with more
-            weight, or ``uniform``.
-        seed: of the walks and samples; the result does not depend on threads or backend.
-        threads: threads for walks and samples.
+        settings: all settings together; the defaults when None.
         backend: where relations are worked on, in place of threads of this process.
-        checkpoint: a folder for finished relations; an interrupted run resumes from it.
-        max_memory_gb: refuse facts whose estimate is above it; the free memory when None.
-        progress: show progress bars.
+        changes: fields of :class:`TLogicSettings` by name: ``TLogicMiner(lengths=(1, 2))``.
 
     Raises:
-        ConfigError: an argument is out of range; names it and the range.
+        ConfigError: a setting is unknown or out of range; names it and the range.
 
     References:
         Liu et al. 2022, TLogic (arXiv:2112.08025), section 4: walks, rule support, body support
@@ -83,41 +138,13 @@ class TLogicMiner:
 
     def __init__(
         self,
+        settings: TLogicSettings | None = None,
         *,
-        lengths: Sequence[int] = (1,),
-        min_confidence: float = 0.01,
-        min_support: int | None = None,
-        num_walks: int = 200,
-        num_bodies: int = 500,
-        transition: str = "exponential",
-        seed: int = 0,
-        threads: int = 1,
         backend: Backend | None = None,
-        checkpoint: str | Path | None = None,
-        max_memory_gb: float | None = None,
-        progress: bool = False,
+        **changes: Any,
     ) -> None:
-        self.lengths = _checked_lengths(lengths)
-        self.min_confidence = check_fraction("min_confidence", min_confidence)
-        least = 2 if self.lengths == (1,) else 1
-        self.min_support = check_count(
-            "min_support", least if min_support is None else min_support, 1
-        )
-        if transition not in _TRANSITIONS:
-            raise ConfigError(
-                f"unknown transition {transition!r}",
-                key="transition",
-                hint=did_you_mean(transition, _TRANSITIONS),
-            )
-        self.num_walks = check_count("num_walks", num_walks, 1)
-        self.num_bodies = check_count("num_bodies", num_bodies, 1)
-        self.transition = transition
-        self.seed = check_count("seed", seed, 0, 2**63 - 1)
-        threaded = thread_backend(threads)
-        self.backend = threaded if backend is None else backend
-        self.checkpoint = checkpoint
-        self.max_memory_gb = check_limit(max_memory_gb)
-        self.progress = progress
+        self.settings = TLogicSettings.joined(settings, changes)
+        self.backend = thread_backend(self.settings.threads) if backend is None else backend
 
     def mine(self, facts: FactTable) -> RuleBank:
         """Return every rule that passes the thresholds, sorted by head, then confidence.
@@ -131,14 +158,17 @@ class TLogicMiner:
                 hint="mine static facts with AmieMiner (--miner amie)",
             )
         suggested, parts = None, []
-        if self.lengths != (1,):
+        if self.settings.lengths != (1,):
             suggested, longer = self._walk(facts)
             parts.append(longer)
-        if 1 in self.lengths:
+        if 1 in self.settings.lengths:
             parts.append(self._one_atom(facts, suggested))
+        least = self.settings.min_support
+        if least is None:
+            least = 2 if self.settings.lengths == (1,) else 1
         found = TemporalRules(*map(np.concatenate, zip(*parts, strict=True)))
         return RuleBank(
-            as_rules(found.passing(self.min_support, self.min_confidence), facts.relations)
+            as_rules(found.passing(least, self.settings.min_confidence), facts.relations)
         )
 
     def _one_atom(self, facts: FactTable, suggested: Ints | None) -> TemporalRules:
@@ -146,8 +176,8 @@ class TLogicMiner:
         relations = len(facts.relations)
         needed = len(facts) * _BYTES_PER_FACT + 2 * relations * relations * 16 + _BYTES_OF_BLOCKS
         what = f"joining {len(facts):,} facts of {relations:,} relations needs"
-        check_memory(needed, self.max_memory_gb, what)
-        support, body_size = count_one_atom(facts, progress=self.progress)
+        check_memory(needed, self.settings.max_memory_gb, what)
+        support, body_size = count_one_atom(facts, progress=self.settings.progress)
         if suggested is None:
             body, head = np.nonzero(support)
         else:
@@ -162,25 +192,17 @@ class TLogicMiner:
         from rulerag.mining.temporal.long_rules import count_rules, suggest_rules  # loads numba
         from rulerag.mining.temporal.walk_index import build_walk_index
 
+        wanted = self.settings
         needed = 2 * len(facts) * _BYTES_PER_WALKED_FACT + _BYTES_OF_COLUMNS
         needed += 2 * len(facts.relations) * len(facts.entities)
-        check_memory(needed, self.max_memory_gb, f"walks over {len(facts):,} facts need")
-        settings = [facts.fingerprint, facts.calendar.step, list(self.lengths), self.num_walks]
-        settings += [self.num_bodies, self.transition, self.seed]
-        folder = checkpoint_folder(self.checkpoint, "tlogic", settings)
-        runner = TaskRunner(self.backend, self.progress, folder)
-        index, uniform = build_walk_index([facts]), self.transition == "uniform"
-        suggested = suggest_rules(index, self.lengths, self.num_walks, uniform, self.seed, runner)
-        longer = suggested[suggested[:, 1] > 1]
-        return suggested, count_rules(index, longer, self.num_bodies, self.seed, runner)
-
-
-def _checked_lengths(lengths: Sequence[int]) -> tuple[int, ...]:
-    known = sorted(set(lengths))
-    if not known or not set(known) <= {1, 2, 3}:
-        raise ConfigError(
-            f"temporal bodies of lengths {list(lengths)} are not mined",
-            key="lengths",
-            hint="use some of 1, 2 and 3, for example lengths=(1, 2, 3)",
+        check_memory(needed, wanted.max_memory_gb, f"walks over {len(facts):,} facts need")
+        key = [facts.fingerprint, facts.calendar.step, list(wanted.lengths), wanted.num_walks]
+        key += [wanted.num_bodies, wanted.transition, wanted.seed]
+        folder = checkpoint_folder(wanted.checkpoint, "tlogic", key)
+        runner = TaskRunner(self.backend, wanted.progress, folder)
+        index, uniform = build_walk_index([facts]), wanted.transition == "uniform"
+        suggested = suggest_rules(
+            index, wanted.lengths, wanted.num_walks, uniform, wanted.seed, runner
         )
-    return tuple(known)
+        longer = suggested[suggested[:, 1] > 1]
+        return suggested, count_rules(index, longer, wanted.num_bodies, wanted.seed, runner)

@@ -11,8 +11,6 @@ from rulerag.arrays import Longs
 from rulerag.kg import FactTable
 from rulerag.mining.indexes import directed_facts, run_starts
 
-__all__ = ["count_one_atom"]
-
 # Rows of the join that are held at once: 4 M rows of three int64 columns are about 100 MB.
 _CHUNK_ROWS = 4_000_000
 

@@ -11,11 +11,19 @@ import numpy.typing as npt
 
 from rulerag.arrays import Ints, Longs
 from rulerag.mining.indexes import first_after
-from rulerag.mining.runtime import compiled
-from rulerag.mining.temporal.walk_index import Edges, WalkIndex
+from rulerag.mining.runtime import compiled, inlined
+from rulerag.mining.temporal.walk_index import (
+    BY_PAIR,
+    BY_RELATION,
+    BY_TIME,
+    RELATION,
+    SOURCE,
+    TARGET,
+    TIME,
+    WalkIndex,
+)
 
-__all__ = ["Stream", "below", "cyclic_walks", "mixed", "stream", "uniform_number"]
-
+Doubles = npt.NDArray[np.float64]
 Stream = npt.NDArray[np.uint64]
 
 
@@ -67,29 +75,28 @@ def cyclic_walks(
 
     Returns:
         int32 array of shape (m, 7), one row for each walk that closes: the body's three relations
-        in time order, and for each of its four places the first place with the same entity.
+        in time order, and for each of its four nodes the first node with the same entity.
     """
     found, size = np.zeros((count, 7), np.int32), 0
+    relations = (len(index.relation_bounds) - 1) // 2
     low, high = index.relation_bounds[head], index.relation_bounds[head + 1]
     nodes, walk = np.zeros(length + 1, np.int64), np.zeros(length, np.int64)
+    fact = np.zeros(4, np.int64)
     for _ in range(count if high > low else 0):
-        fact = low + below(state, high - low)
-        edges = index.by_relation
-        start, node = edges.source[fact], edges.target[fact]
-        back, now = edges.relation[fact], edges.time[fact]
-        before, place = start, 0
-        nodes[0] = node
-        for step in range(1, length + 1):
-            place, edges = _step_back(
-                index, node, before, start, back, now, step == 1, step == length, uniform, state
-            )
-            if place < 0:
-                break
-            before, node = node, edges.target[place]
-            back, now = edges.relation[place], edges.time[place]
-            walk[step - 1], nodes[step] = back, node
-        if place >= 0:
-            _write_body(walk, nodes, (len(index.relation_bounds) - 1) // 2, found[size])
+        row = low + below(state, high - low)
+        for column in range(4):
+            fact[column] = index.facts[BY_RELATION, column, row]
+        start = fact[SOURCE]
+        nodes[0] = fact[TARGET]
+        step = 0
+        while step < length and _step_back(
+            index, fact, start, step == 0, step == length - 1, uniform, state
+        ):
+            walk[step] = fact[RELATION]
+            step += 1
+            nodes[step] = fact[TARGET]
+        if step == length:
+            _write_body(walk, nodes, relations, found[size])
             size += 1
     return found[:size].copy()
 
@@ -98,93 +105,109 @@ def cyclic_walks(
 def _write_body(walk: Longs, nodes: Longs, relations: int, row: Ints) -> None:
     """The body that a walk back in time leaves, read forward in time, with its links."""
     length = len(walk)
-    for place in range(length):
-        back = walk[length - 1 - place]
-        row[place] = back - relations if back >= relations else back + relations
-    row[3:] = np.arange(4)
-    for place in range(1, length + 1):
-        for other in range(place):
-            if nodes[length - other] == nodes[length - place]:
-                row[3 + place] = other
+    for step in range(length):
+        row[step] = _opposite(walk[length - 1 - step], relations)
+    for node in range(4):
+        row[3 + node] = node
+        for other in range(node if node <= length else 0):
+            if nodes[length - other] == nodes[length - node]:
+                row[3 + node] = other
                 break
+
+
+@inlined
+def _opposite(relation: int, relations: int) -> int:
+    """The directed relation read from its other end."""
+    return relation - relations if relation >= relations else relation + relations
 
 
 @compiled
 def _step_back(
     index: WalkIndex,
-    node: int,
-    before: int,
+    fact: Longs,
     start: int,
-    back: int,
-    now: int,
     first: bool,
     last: bool,
     uniform: bool,
     state: Stream,
-) -> tuple[int, Edges]:
-    """Draw a fact of a node at or before a time; its place, or -1, in one of the orders."""
-    relations = (len(index.relation_bounds) - 1) // 2
-    low, high = index.bounds[node], index.bounds[node + 1]
-    edges = index.by_time
+) -> bool:
+    """Draw a fact of the present one's target, at or before its time, in its stead; if any."""
+    now = fact[TIME]
+    low, high = index.bounds[fact[TARGET]], index.bounds[fact[TARGET] + 1]
+    order = BY_PAIR if last else BY_TIME
+    relation, target, time = (
+        index.facts[order, RELATION],
+        index.facts[order, TARGET],
+        index.facts[order, TIME],
+    )
     if last:
-        edges = index.by_pair
-        low = first_after(edges.target, low, high, start - 1)
-        high = first_after(edges.target, low, high, start)
-    high = first_after(edges.time, low, high, now - 1 if first else now)
-    if high <= low:
-        return -1, edges
-    hole = -1
+        low = first_after(target, low, high, start - 1)
+        high = first_after(target, low, high, start)
+    high = first_after(time, low, high, now - 1 if first else now)
+    straight_back = -1
     if not first:
-        opposite = back - relations if back >= relations else back + relations
-        hole = _hole(edges, low, high, opposite, before, now)
-    return _draw_but(edges, low, high, hole, float(index.step), uniform, state), edges
-
-
-@compiled
-def _hole(edges: Edges, low: int, high: int, relation: int, target: int, now: int) -> int:
-    """The place of the fact with this relation and target among those of the latest time, or -1."""
-    for place in range(high - 1, low - 1, -1):
-        if edges.time[place] != now:
-            break
-        if edges.relation[place] == relation and edges.target[place] == target:
-            return place
-    return -1
+        opposite = _opposite(fact[RELATION], (len(index.relation_bounds) - 1) // 2)
+        row = high - 1
+        while row >= low and time[row] == now:
+            if relation[row] == opposite and target[row] == fact[SOURCE]:
+                straight_back = row
+                break
+            row -= 1
+    drawn = _draw_but(
+        time, index.mass[order], low, high, straight_back, float(index.step), uniform, state
+    )
+    if drawn < 0:
+        return False
+    for column in range(4):
+        fact[column] = index.facts[order, column, drawn]
+    return True
 
 
 @compiled
 def _draw_but(
-    edges: Edges, low: int, high: int, hole: int, step: float, uniform: bool, state: Stream
+    time: Ints,
+    mass: Doubles,
+    low: int,
+    high: int,
+    left_out: int,
+    step: float,
+    uniform: bool,
+    state: Stream,
 ) -> int:
-    """The same without one place, which is of the latest time; -1 where nothing is left."""
-    if hole < 0:
-        return _draw(edges, low, high, step, uniform, state)
-    if high - low < 2:
+    """Draw from ``low:high`` but for one row of the latest time, or -1; -1 where nothing is left.
+
+    Rows are drawn alike, or by ``exp(time)``; they are one run of masses.
+    """
+    if high - low < (1 if left_out < 0 else 2):
         return -1
+    if left_out < 0:
+        return _draw(time, mass, low, high, step, uniform, state)
     if uniform:
-        place = low + below(state, high - low - 1)
-        return place + (place >= hole)
-    now = edges.time[high - 1]
-    block = first_after(edges.time, low, high, now - 1)
+        row = low + below(state, high - low - 1)
+        return row + (row >= left_out)
+    now = time[high - 1]
+    block = first_after(time, low, high, now - 1)
     same, early = high - block - 1, 0.0
     if block > low:
-        early = edges.mass[block - 1] * np.exp((edges.time[block - 1] - now) / step)
+        early = mass[block - 1] * np.exp((time[block - 1] - now) / step)
     if same == 0 or uniform_number(state) * (same + early) >= same:
-        return _draw(edges, low, block, step, uniform, state)
-    place = block + below(state, same)
-    return place + (place >= hole)
+        return _draw(time, mass, low, block, step, uniform, state)
+    row = block + below(state, same)
+    return row + (row >= left_out)
 
 
 @compiled
-def _draw(edges: Edges, low: int, high: int, step: float, uniform: bool, state: Stream) -> int:
-    """A place of ``low:high``, each alike or by ``exp(time)``; the rows are one run of masses."""
+def _draw(
+    time: Ints, mass: Doubles, low: int, high: int, step: float, uniform: bool, state: Stream
+) -> int:
+    """Draw from the rows ``low:high``, each alike or by ``exp(time)``."""
     if uniform:
         return low + below(state, high - low)
     last = high - 1
-    wanted = uniform_number(state) * edges.mass[last]
+    wanted = uniform_number(state) * mass[last]
     while low < high:
         middle = (low + high) // 2
-        relative = np.exp((edges.time[middle] - edges.time[last]) / step)
-        if edges.mass[middle] * relative <= wanted:
+        if mass[middle] * np.exp((time[middle] - time[last]) / step) <= wanted:
             low = middle + 1
         else:
             high = middle

@@ -13,8 +13,6 @@ from rulerag.rules import Rule, RuleQuality
 if TYPE_CHECKING:
     from rulerag.kg import Vocabulary
 
-__all__ = ["TemporalRules", "as_rules", "one_atom_columns"]
-
 
 class TemporalRules(NamedTuple):
     """Temporal rules as columns.

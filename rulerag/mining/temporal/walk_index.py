@@ -20,27 +20,12 @@ from rulerag.mining.indexes import (
 if TYPE_CHECKING:
     from rulerag.kg import FactTable
 
-__all__ = ["Edges", "WalkIndex", "build_walk_index"]
 
-
-class Edges(NamedTuple):
-    """Directed facts in one order.
-
-    Attributes:
-        source: int32 array of shape (2 F,), where each starts.
-        relation: int32 array of shape (2 F,), directed relations.
-        target: int32 array of shape (2 F,), where each ends.
-        time: int32 array of shape (2 F,), timestamps.
-        mass: float64 array of shape (2 F,), of the facts in front of it that share its first
-            columns, and of itself, the sum of ``exp(time - its own time)``, in time steps; empty
-            where facts are drawn alike.
-    """
-
-    source: Ints
-    relation: Ints
-    target: Ints
-    time: Ints
-    mass: npt.NDArray[np.float64]
+BY_TIME, BY_PAIR, ONWARD, BY_RELATION = range(4)
+"""The orders of facts: by source, then time; by source, target, then time; by source, relation,
+then time; by relation."""
+SOURCE, RELATION, TARGET, TIME = range(4)
+"""The columns of facts."""
 
 
 class WalkIndex(NamedTuple):
@@ -48,10 +33,10 @@ class WalkIndex(NamedTuple):
 
     Attributes:
         graph: for look-ups.
-        by_time: facts by source, then time.
-        by_pair: facts by source, target, then time.
-        onward: facts by source, relation, then time.
-        by_relation: facts by relation.
+        facts: int32 array of shape (4, 4, 2 F): in each order the columns of all directed facts.
+        mass: float64 array of shape (2, 2 F), for the first two orders: of a fact and of those in
+            front of it with the same source, or source and target, the sum of ``exp(time - its
+            own time)``, in time steps.
         bounds: int64 array of shape (N + 1,), facts of each source, in the first three orders.
         relation_bounds: int64 array of shape (2 R + 1,), facts of each directed relation.
         has: uint8 array of shape (2 R, ceil(N / 8)), a bit for each entity that has facts with a
@@ -60,10 +45,8 @@ class WalkIndex(NamedTuple):
     """
 
     graph: TemporalIndex
-    by_time: Edges
-    by_pair: Edges
-    onward: Edges
-    by_relation: Edges
+    facts: Ints
+    mass: npt.NDArray[np.float64]
     bounds: Longs
     relation_bounds: Longs
     has: npt.NDArray[np.uint8]
@@ -78,26 +61,21 @@ def build_walk_index(tables: Sequence[FactTable]) -> WalkIndex:
     """
     entities, relations = len(tables[0].entities), len(tables[0].relations)
     step = tables[0].calendar.step
-
-    def edges(*order: int, run: int = 0) -> Edges:
-        """Facts in an order, with masses over runs that share some first columns."""
-        facts, mass = directed_facts(tables, order), np.zeros(0)
-        if run:
-            mass = running_sums(facts[3], run_starts(*facts[list(order[:run])]), float(step))
-        source, relation, target, time = facts
-        return Edges(source, relation, target, time, mass)
-
-    by_relation, onward = edges(1, 0, 2, 3), edges(0, 1, 3, 2)
+    graph = build_temporal_index(tables)
+    facts = np.empty((4, 4, len(graph.times)), np.int32)
+    for order, columns in enumerate(((0, 3, 1, 2), (0, 2, 3, 1), (0, 1, 3, 2), (1, 0, 2, 3))):
+        facts[order] = directed_facts(tables, columns)
+    by_time, by_pair, onward, by_relation = facts
+    runs = run_starts(by_time[SOURCE]), run_starts(by_pair[SOURCE], by_pair[TARGET])
+    mass = [running_sums(facts[order, TIME], new, float(step)) for order, new in enumerate(runs)]
     has = np.zeros((2 * relations, entities), dtype=bool)
-    has[onward.relation, onward.source] = True
+    has[onward[RELATION], onward[SOURCE]] = True
     return WalkIndex(
-        graph=build_temporal_index(tables),
-        by_time=edges(0, 3, 1, 2, run=1),
-        by_pair=edges(0, 2, 3, 1, run=2),
-        onward=onward,
-        by_relation=by_relation,
-        bounds=np.searchsorted(onward.source, np.arange(entities + 1)),
-        relation_bounds=np.searchsorted(by_relation.relation, np.arange(2 * relations + 1)),
+        graph=graph,
+        facts=facts,
+        mass=np.stack(mass),
+        bounds=np.searchsorted(onward[SOURCE], np.arange(entities + 1)),
+        relation_bounds=np.searchsorted(by_relation[RELATION], np.arange(2 * relations + 1)),
         has=np.packbits(has, axis=1, bitorder="little"),
         step=step,
     )

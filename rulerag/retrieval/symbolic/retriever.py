@@ -245,7 +245,7 @@ class SymbolicRetriever:
         if latest is None:
             return np.full(len(rule), _UNDATED, dtype=np.int64), weight
         if query.timestamp is not None:
-            weight = weight * self.evidence.fade(query.timestamp - latest)
+            weight = weight * self.evidence.time_decay(query.timestamp - latest)
         return latest, weight
 
     def _compile(self, rules: Sequence[Rule]) -> _CompiledRules:

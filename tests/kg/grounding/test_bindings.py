@@ -61,13 +61,13 @@ def enumerate_groundings(
 
 
 def random_facts(seed: int, *, temporal: bool) -> list[Fact]:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     return [
         Fact(
-            chance.choice("abc"),
-            chance.choice("pq"),
-            chance.choice("abc"),
-            chance.randrange(4) if temporal else None,
+            rng.choice("abc"),
+            rng.choice("pq"),
+            rng.choice("abc"),
+            rng.randrange(4) if temporal else None,
         )
         for _ in range(8)
     ]

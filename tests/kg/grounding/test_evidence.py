@@ -61,8 +61,8 @@ def test_age_fades_by_time_steps() -> None:
     assert model.weight(certain, 240, 240) == 1.0
     assert model.weight(certain, None, 0) == model.weight(certain, 240, None) == 1.0
     ages = np.array([0, 24, 48])
-    assert model.fade(ages) == pytest.approx([1.0, math.exp(-0.1), math.exp(-0.2)])
-    assert EvidenceModel(decay=0).fade(ages) == pytest.approx([1.0, 1.0, 1.0])
+    assert model.time_decay(ages) == pytest.approx([1.0, math.exp(-0.1), math.exp(-0.2)])
+    assert EvidenceModel(decay=0).time_decay(ages) == pytest.approx([1.0, 1.0, 1.0])
 
 
 def test_noisy_or_by_hand() -> None:

@@ -20,38 +20,36 @@ from rulerag.types import Fact
 Found = Counter[tuple[int, str, tuple[int, ...]]]
 
 
-def random_index(chance: random.Random, size: int, *, temporal: bool) -> TableIndex:
+def random_index(rng: random.Random, size: int, *, temporal: bool) -> TableIndex:
     facts = [
         Fact(
-            chance.choice("abcde"),
-            chance.choice("pq"),
-            chance.choice("abcde"),
-            chance.randrange(5) if temporal else None,
+            rng.choice("abcde"),
+            rng.choice("pq"),
+            rng.choice("abcde"),
+            rng.randrange(5) if temporal else None,
         )
         for _ in range(size)
     ]
     return TableIndex(KnowledgeGraph.from_facts(facts).train)
 
 
-def random_rules(chance: random.Random, count: int, *, temporal: bool) -> list[Rule]:
+def random_rules(rng: random.Random, count: int, *, temporal: bool) -> list[Rule]:
     """Rules of every form: chains, cycles, loops, constants, inverse atoms, bodies apart."""
 
     def term(variable: str) -> str:
-        other = chance.random() < 0.2
-        return chance.choice(["a", "b", "?x", "?z", "?y"]) if other else variable
+        other = rng.random() < 0.2
+        return rng.choice(["a", "b", "?x", "?z", "?y"]) if other else variable
 
     rules = []
     for _ in range(count):
-        way = [*["?x", "?z", "?w"][: chance.randint(1, 3)], "?y"]
+        way = [*["?x", "?z", "?w"][: rng.randint(1, 3)], "?y"]
         body = []
         for here, there in itertools.pairwise(way):
             ends = [term(here), term(there)]
-            chance.shuffle(ends)
-            body.append(Atom(chance.choice("pq"), *ends))
-        chance.shuffle(body)
-        head = Atom(
-            "h", chance.choice(["?x", "?x", "?x", "a"]), chance.choice(["?y", "?y", "?y", "b"])
-        )
+            rng.shuffle(ends)
+            body.append(Atom(rng.choice("pq"), *ends))
+        rng.shuffle(body)
+        head = Atom("h", rng.choice(["?x", "?x", "?x", "a"]), rng.choice(["?y", "?y", "?y", "b"]))
         rules.append(Rule(head, tuple(body), temporal=temporal))
     return rules
 
@@ -81,11 +79,11 @@ def one_by_one(rules: list[Rule], index: TableIndex, before: int | None) -> Foun
 
 @pytest.mark.parametrize("temporal", [False, True])
 def test_all_rules_at_once_ground_as_one_by_one(temporal: bool) -> None:
-    chance = random.Random(1)
+    rng = random.Random(1)
     some = 0
     for seed in range(25):
-        rules = random_rules(chance, 40, temporal=temporal)
-        index = random_index(chance, 20, temporal=temporal)
+        rules = random_rules(rng, 40, temporal=temporal)
+        index = random_index(rng, 20, temporal=temporal)
         before = 4 if temporal and seed % 2 else None
         found = RulePlans(rules, index).ground("a", before)
         expected = one_by_one(rules, index, before)
@@ -102,11 +100,11 @@ def test_all_rules_at_once_ground_as_one_by_one(temporal: bool) -> None:
 
 @pytest.mark.parametrize("temporal", [False, True])
 def test_a_small_bound_keeps_answers_and_counts(temporal: bool) -> None:
-    chance = random.Random(2)
+    rng = random.Random(2)
     joined = cut = 0
     for _ in range(40):
-        rules = random_rules(chance, 12, temporal=temporal)
-        index = random_index(chance, 30, temporal=temporal)
+        rules = random_rules(rng, 12, temporal=temporal)
+        index = random_index(rng, 30, temporal=temporal)
         for bound in (5, 40, 200):
             found = RulePlans(rules, index, max_rows=bound).ground("a")
             assert len(found) <= 2 * max(bound, len(rules))

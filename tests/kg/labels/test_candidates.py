@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rulerag.kg.labels.candidates import (
-    entity_ladder,
+    entity_candidates,
     make_labels,
-    relation_ladder,
+    relation_candidates,
     unique_labels,
 )
 from rulerag.kg.vocabulary import Vocabulary
@@ -64,7 +64,7 @@ def test_entity_labels(name: str, label: str) -> None:
     ],
 )
 def test_relation_labels(name: str, label: str) -> None:
-    assert make_labels([name], relation_ladder) == [label]
+    assert make_labels([name], relation_candidates) == [label]
 
 
 def test_names_that_share_a_label_climb_together() -> None:
@@ -77,7 +77,7 @@ def test_names_that_share_a_label_climb_together() -> None:
         roster.format("soccer/football_roster_position"),
         roster.format("baseball/baseball_roster_position"),
     ]
-    assert make_labels(paths, relation_ladder) == [
+    assert make_labels(paths, relation_candidates) == [
         "country (film)",
         "country (person)",
         "roster position (sports team, football roster position)",
@@ -106,7 +106,7 @@ def test_given_labels_go_before_the_name() -> None:
         "Q3": ("Q4", "Q4 (Q3)"),
     }
     names = ["Q1", "Q2", "Q3", "Q4", "Q5"]
-    labels = make_labels(names, entity_ladder, given_labels)
+    labels = make_labels(names, entity_candidates, given_labels)
     # A label must not be the raw name of another: Q4 would then mean two things.
     assert labels == ["Kiss (Q1)", "Kiss (Q2)", "Q4 (Q3)", "Q4", "Q5"]
 
@@ -128,7 +128,7 @@ _NAMES = st.text("aAb_ .-()2The<>", min_size=1, max_size=6) | st.sampled_from(
 
 @given(st.lists(_NAMES, unique=True, max_size=25), st.booleans())
 def test_labels_are_always_unique_and_reversible(names: list[str], relations: bool) -> None:
-    labels = make_labels(names, relation_ladder if relations else entity_ladder)
+    labels = make_labels(names, relation_candidates if relations else entity_candidates)
     keys = [normalize_answer(label) or label for label in labels]
     assert len(set(keys)) == len(names)
     assert all(labels)
@@ -136,11 +136,11 @@ def test_labels_are_always_unique_and_reversible(names: list[str], relations: bo
     for i, name in enumerate(names):
         assert vocabulary.id(name) == vocabulary.id(labels[i]) == i
         assert vocabulary.name_of_label(labels[i]) == name
-    assert labels == make_labels(names, relation_ladder if relations else entity_ladder)
+    assert labels == make_labels(names, relation_candidates if relations else entity_candidates)
 
 
 @given(st.lists(st.lists(st.sampled_from("abcA"), min_size=1, max_size=4), max_size=12))
-def test_any_ladders_end_in_unique_labels(ladders: list[list[str]]) -> None:
-    names = [f"name{i}" for i in range(len(ladders))]
-    labels = unique_labels(names, [tuple(ladder) for ladder in ladders])
+def test_any_ladders_end_in_unique_labels(candidates: list[list[str]]) -> None:
+    names = [f"name{i}" for i in range(len(candidates))]
+    labels = unique_labels(names, [tuple(offered) for offered in candidates])
     assert len({label.lower() for label in labels}) == len(names)

@@ -14,7 +14,7 @@ from rulerag.kg.labels.files import find_labels, read_labels
 def test_tables_with_and_without_an_id_column(tmp_path: Path) -> None:
     file = tmp_path / "some.tsv"
     file.write_text("Q1\tKiss\nP27\tcountry_of_citizenship\nQ2\t77\tDie Ärzte\treep\nQ3\t1984\n")
-    assert read_labels(file).ladders == {
+    assert read_labels(file).candidates == {
         "Q1": ("Kiss", "Kiss (Q1)"),
         "P27": ("country of citizenship", "country of citizenship (P27)"),
         "Q2": ("Die Ärzte", "Die Ärzte (Q2)"),
@@ -31,7 +31,7 @@ def test_json_with_texts_or_objects(tmp_path: Path) -> None:
         "/m/4": "Paul Stanley",
     }
     file.write_text(json.dumps(rows))
-    assert read_labels(file).ladders == {
+    assert read_labels(file).candidates == {
         "/m/1": ("Kiss", "Kiss (rock band)", "Kiss (Q1)", "Kiss (/m/1)"),
         "/m/2": ("Kiss", "Kiss (Q2)", "Kiss (/m/2)"),
         "/m/4": ("Paul Stanley", "Paul Stanley (/m/4)"),
@@ -45,7 +45,7 @@ def test_labels_are_found_in_the_folder_then_beside_it(tmp_path: Path) -> None:
     for folder, label in (("public_labels", "public"), ("mine_labels", "beside"), ("mine", "here")):
         (tmp_path / folder).mkdir(exist_ok=True)
         (tmp_path / folder / "labels.tsv").write_text(f"Q1\t{label}\n")
-        assert find_labels(graph, "public_labels").ladders["Q1"][0] == label
+        assert find_labels(graph, "public_labels").candidates["Q1"][0] == label
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,15 @@ def table(*facts: tuple[str, str, str]) -> FactTable:
 
 
 @pytest.mark.parametrize("skyline", [True, False])
-@pytest.mark.parametrize("name", ["nations", "umls", "kinship", "nell995"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nations",
+        pytest.param("umls", marks=pytest.mark.slow),
+        pytest.param("kinship", marks=pytest.mark.slow),
+        pytest.param("nell995", marks=pytest.mark.slow),
+    ],
+)
 def test_the_same_rules_with_the_same_counts_as_amie(
     name: str, skyline: bool, graph_folder: Folder, reference_folder: Folder
 ) -> None:
@@ -78,6 +86,7 @@ def test_ten_facts_by_hand(toy_graph: KnowledgeGraph) -> None:
     assert rule.miner == "amie"
 
 
+@pytest.mark.slow
 def test_text_speaks_with_labels(graph_folder: Folder) -> None:
     bank = AmieMiner().mine(KnowledgeGraph.load(graph_folder("nell995")).train)
     head = Atom("concept:persongraduatedschool", "?x", "?y")

@@ -135,6 +135,7 @@ def test_amies_own_files(
     assert import_rules(tmp_path / "again.tsv", "amie").fingerprint == bank.fingerprint
 
 
+@pytest.mark.slow
 def test_all_rules_that_tlogic_learned(
     graph_folder: Folder, reference_folder: Folder, tmp_path: Path
 ) -> None:

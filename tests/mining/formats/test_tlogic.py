@@ -29,6 +29,7 @@ def everything(bank: RuleBank) -> list[dict[str, object]]:
     return [r.to_json() for r in bank]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "file"),
     [

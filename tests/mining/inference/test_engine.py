@@ -12,42 +12,42 @@ import pytest
 from rulerag.errors import ConfigError, MiningError
 from rulerag.kg.calendar import Calendar
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.mining.inference.engine import TemporalApplication
+from rulerag.mining.inference.engine import TemporalInference
 from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.types import Fact
 
 NAMES = ("?x", "?z", "?w", "?y")
 
 
-def random_graph(chance: random.Random) -> KnowledgeGraph:
+def random_graph(rng: random.Random) -> KnowledgeGraph:
     facts = [
         Fact(
-            f"e{chance.randrange(5)}",
-            f"r{chance.randrange(3)}",
-            f"e{chance.randrange(5)}",
-            chance.randrange(8) * 24,
+            f"e{rng.randrange(5)}",
+            f"r{rng.randrange(3)}",
+            f"e{rng.randrange(5)}",
+            rng.randrange(8) * 24,
         )
-        for _ in range(chance.randrange(5, 40))
+        for _ in range(rng.randrange(5, 40))
     ]
     everything = [Fact(f"e{i}", f"r{i % 3}", f"e{i}", 0) for i in range(5)]
     calendar = Calendar(unit="hour", origin="2014-01-01", step=24)
     return KnowledgeGraph.from_facts(facts + everything, calendar=calendar)
 
 
-def random_rule(chance: random.Random, number: int) -> Rule:
+def random_rule(rng: random.Random, number: int) -> Rule:
     """A body that walks from ``?x``; variables in between may return."""
-    length = chance.randrange(1, 4)
+    length = rng.randrange(1, 4)
     places = ["?x", *NAMES[1:length], "?y"]
     for place in range(1, length):
-        if chance.random() < 0.4:
-            places[place] = places[chance.randrange(length + 1)]
+        if rng.random() < 0.4:
+            places[place] = places[rng.randrange(length + 1)]
     body = []
     for place in range(length):
         ends = places[place : place + 2]
-        body.append(Atom(f"r{chance.randrange(3)}", *chance.choice([ends, ends[::-1]])))
-    head = Atom(f"r{chance.randrange(3)}", *chance.choice([("?x", "?y"), ("?y", "?x")]))
-    size = chance.randrange(2, 9)
-    support = chance.randrange(1, size + 1)
+        body.append(Atom(f"r{rng.randrange(3)}", *rng.choice([ends, ends[::-1]])))
+    head = Atom(f"r{rng.randrange(3)}", *rng.choice([("?x", "?y"), ("?y", "?x")]))
+    size = rng.randrange(2, 9)
+    support = rng.randrange(1, size + 1)
     quality = RuleQuality(support=support, body_size=size, confidence=support / size)
     return Rule(head, tuple(body), True, quality, text=f"rule {number}")
 
@@ -119,9 +119,9 @@ def plain_scores(
 @pytest.mark.parametrize("top_k", [0, 2])
 @pytest.mark.parametrize("seed", range(30))
 def test_scores_equal_the_definition(seed: int, top_k: int) -> None:
-    chance = random.Random(seed)
-    graph = random_graph(chance)
-    rules = [random_rule(chance, number) for number in range(14)]
+    rng = random.Random(seed)
+    graph = random_graph(rng)
+    rules = [random_rule(rng, number) for number in range(14)]
     if seed % 2:  # no rule names an inverse head: bodies of one atom speak for both directions
         rules = [rule for rule in rules if rule.head.subject == "?x"]
     check(graph, list({rule.id: rule for rule in rules}.values()), top_k)
@@ -129,7 +129,7 @@ def test_scores_equal_the_definition(seed: int, top_k: int) -> None:
 
 def check(graph: KnowledgeGraph, rules: list[Rule], top_k: int) -> None:
     facts = set(graph.train)
-    application = TemporalApplication(rules, [graph.train], top_k=top_k, min_confidence=0.0)
+    application = TemporalInference(rules, [graph.train], top_k=top_k, min_confidence=0.0)
     entities, relations = graph.entities.names, graph.relations.names
     queries = [
         (s, r, inverse, time)
@@ -163,7 +163,7 @@ def test_a_score_by_hand_and_the_settings(toy_temporal_graph: KnowledgeGraph) ->
     query = [np.array([ids("italy")]), np.array([graph.relations.id("visit")]), np.array([8])]
 
     def scores(rule: Rule, **settings: float) -> dict[str, float]:
-        application = TemporalApplication([rule], [graph.train], **settings)
+        application = TemporalInference([rule], [graph.train], **settings)
         entity, score = application.candidates(*query).of(0)
         return {graph.entities.names[e]: float(s) for e, s in zip(entity, score, strict=True)}
 
@@ -181,7 +181,7 @@ def test_a_score_by_hand_and_the_settings(toy_temporal_graph: KnowledgeGraph) ->
 
 def test_facts_at_the_queried_time_are_unknown(toy_temporal_graph: KnowledgeGraph) -> None:
     graph = toy_temporal_graph
-    application = TemporalApplication([one_rule()], [graph.train])
+    application = TemporalInference([one_rule()], [graph.train])
     italy, visit = graph.entities.id("italy"), graph.relations.id("visit")
     found = application.candidates(
         np.array([italy] * 3), np.array([visit] * 3), np.array([0, 1, 4])
@@ -193,8 +193,8 @@ def test_alike_queries_share_and_threads_agree(toy_temporal_graph: KnowledgeGrap
     graph = toy_temporal_graph
     table = graph.train
     columns = [np.tile(c, 3) for c in (table.subject, table.relation, table.timestamp)]
-    one = TemporalApplication([one_rule()], [table]).candidates(*columns)
-    two = TemporalApplication([one_rule()], [table], threads=2).candidates(*columns)
+    one = TemporalInference([one_rule()], [table]).candidates(*columns)
+    two = TemporalInference([one_rule()], [table], threads=2).candidates(*columns)
     assert len(one) == 30
     assert len(one.bounds) == 11
     for left, right in zip(vars(one).values(), vars(two).values(), strict=True):
@@ -203,9 +203,9 @@ def test_alike_queries_share_and_threads_agree(toy_temporal_graph: KnowledgeGrap
 
 def test_no_queries_and_no_rules(toy_temporal_graph: KnowledgeGraph) -> None:
     none = np.zeros(0, np.int32)
-    empty = TemporalApplication([one_rule()], [toy_temporal_graph.train])
+    empty = TemporalInference([one_rule()], [toy_temporal_graph.train])
     assert len(empty.candidates(none, none, none)) == 0
-    bare = TemporalApplication([], [toy_temporal_graph.train])
+    bare = TemporalInference([], [toy_temporal_graph.train])
     assert len(bare.candidates(*np.zeros((3, 1), np.int32)).of(0)[0]) == 0
 
 
@@ -213,17 +213,17 @@ def test_bad_input(toy_graph: KnowledgeGraph, toy_temporal_graph: KnowledgeGraph
     facts = [toy_temporal_graph.train]
     static = Rule(Atom("visit", "?x", "?y"), (Atom("praise", "?x", "?y"),))
     with pytest.raises(MiningError, match="static"):
-        TemporalApplication([static], facts, min_confidence=0.0)
+        TemporalInference([static], facts, min_confidence=0.0)
     with pytest.raises(MiningError, match="no timestamps"):
-        TemporalApplication([one_rule()], [toy_graph.train])
+        TemporalInference([one_rule()], [toy_graph.train])
     open_body = Rule(Atom("visit", "?x", "?y"), (Atom("praise", "?x", "?z"),), temporal=True)
     with pytest.raises(MiningError, match="no walk"):
-        TemporalApplication([open_body], facts, min_confidence=0.0)
+        TemporalInference([open_body], facts, min_confidence=0.0)
     long = Rule(static.head, (static.body[0],) * 4, temporal=True)
     with pytest.raises(MiningError, match="4 body atoms"):
-        TemporalApplication([long], facts, min_confidence=0.0)
+        TemporalInference([long], facts, min_confidence=0.0)
     for key, value in (("decay", -1.0), ("weight", 2.0), ("smoothing", -1.0), ("top_k", -1)):
         with pytest.raises(ConfigError, match=key):
-            TemporalApplication([one_rule()], facts, **{key: value})
+            TemporalInference([one_rule()], facts, **{key: value})
     with pytest.raises(MiningError, match="entity ids"):
-        TemporalApplication([one_rule()], facts).candidates(*np.full((3, 1), 99))
+        TemporalInference([one_rule()], facts).candidates(*np.full((3, 1), 99))

@@ -11,7 +11,7 @@ import pytest
 
 from rulerag.errors import ConfigError, MiningError
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.mining.inference.engine import StaticApplication
+from rulerag.mining.inference.engine import StaticInference
 from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.types import Fact
 
@@ -23,14 +23,13 @@ BODIES = [
 ]
 
 
-def random_rule(chance: random.Random) -> Rule:
+def random_rule(rng: random.Random) -> Rule:
     body = [
-        Atom(f"r{chance.randrange(3)}", *chance.choice([ends, ends[::-1]]))
-        for ends in chance.choice(BODIES)
+        Atom(f"r{rng.randrange(3)}", *rng.choice([ends, ends[::-1]])) for ends in rng.choice(BODIES)
     ]
-    confidence = chance.randrange(1, 5) / 5
+    confidence = rng.randrange(1, 5) / 5
     quality = RuleQuality(pca_confidence=confidence, standard_confidence=confidence / 2)
-    return Rule(Atom(f"r{chance.randrange(3)}", "?x", "?y"), tuple(body), quality=quality)
+    return Rule(Atom(f"r{rng.randrange(3)}", "?x", "?y"), tuple(body), quality=quality)
 
 
 def confidences(
@@ -57,15 +56,15 @@ def confidences(
 
 @pytest.mark.parametrize("seed", range(12))
 def test_candidates_and_their_order_equal_the_definition(seed: int) -> None:
-    chance = random.Random(seed)
-    triples = {(chance.randrange(6), chance.randrange(3), chance.randrange(6)) for _ in range(14)}
+    rng = random.Random(seed)
+    triples = {(rng.randrange(6), rng.randrange(3), rng.randrange(6)) for _ in range(14)}
     given = [(f"e{s}", f"r{r}", f"e{o}") for s, r, o in sorted(triples)]
     graph = KnowledgeGraph.from_facts([*given, *((f"e{i}", f"r{i % 3}", "e0") for i in range(6))])
-    rules = list({rule.id: rule for rule in (random_rule(chance) for _ in range(12))}.values())
+    rules = list({rule.id: rule for rule in (random_rule(rng) for _ in range(12))}.values())
     facts, entities, relations = list(graph.train), graph.entities.names, graph.relations.names
     rows = np.array(list(itertools.product(range(len(entities)), range(2 * len(relations)))))
-    best = StaticApplication(rules, [graph.train]).candidates(*rows.T)
-    joined = StaticApplication(rules, [graph.train], aggregate="noisy-or").candidates(*rows.T)
+    best = StaticInference(rules, [graph.train]).candidates(*rows.T)
+    joined = StaticInference(rules, [graph.train], aggregate="noisy-or").candidates(*rows.T)
     for number, (s, directed) in enumerate(rows.tolist()):
         inverse, relation = divmod(directed, len(relations))
         wanted = confidences(rules, facts, entities[s], relations[relation], bool(inverse))
@@ -91,7 +90,7 @@ def test_confidence_and_threshold(toy_graph: KnowledgeGraph) -> None:
 
     def scores(**settings: object) -> list[float]:
         return (
-            StaticApplication([rule], [toy_graph.train], **settings).candidates(*query).of(0)[1]
+            StaticInference([rule], [toy_graph.train], **settings).candidates(*query).of(0)[1]
         ).tolist()
 
     assert scores() == pytest.approx([0.8])
@@ -104,17 +103,17 @@ def test_bad_input(toy_graph: KnowledgeGraph, toy_temporal_graph: KnowledgeGraph
     atom = Atom("born_in", "?x", "?y")
     rule = Rule(Atom("lives_in", "?x", "?y"), (atom,))
     with pytest.raises(ConfigError, match="aggregate"):
-        StaticApplication([rule], [toy_graph.train], aggregate="mean")
+        StaticInference([rule], [toy_graph.train], aggregate="mean")
     with pytest.raises(ConfigError, match="confidence"):
-        StaticApplication([rule], [toy_graph.train], confidence="laplace")
+        StaticInference([rule], [toy_graph.train], confidence="laplace")
     with pytest.raises(ConfigError, match="facts"):
-        StaticApplication([rule], [])
+        StaticInference([rule], [])
     with pytest.raises(MiningError, match="dated"):
-        StaticApplication([rule], [toy_temporal_graph.train])
+        StaticInference([rule], [toy_temporal_graph.train])
     for wrong in (
         Rule(rule.head, (atom,), temporal=True),
         Rule(rule.head, (Atom("born_in", "?x", "?z"), Atom("born_in", "?x", "?y"))),
         Rule(rule.head, (atom, atom, atom)),
     ):
         with pytest.raises(MiningError, match="cannot be applied"):
-            StaticApplication([wrong], [toy_graph.train])
+            StaticInference([wrong], [toy_graph.train])

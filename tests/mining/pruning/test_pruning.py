@@ -15,7 +15,7 @@ from rulerag.errors import ConfigError, MiningError
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.mining.amie.miner import AmieMiner
 from rulerag.mining.formats.files import load_amie
-from rulerag.mining.inference.engine import StaticApplication, TemporalApplication
+from rulerag.mining.inference.engine import StaticInference, TemporalInference
 from rulerag.mining.paths.canonical import merge_rules
 from rulerag.mining.pruning.coverage import prune_covered
 from rulerag.mining.pruning.scores import SCORES, top_rules
@@ -87,34 +87,34 @@ def predicted(one: Rule, facts: set[tuple[str, str, str]], names: str) -> set[tu
     return found
 
 
-def some_rule(chance: random.Random) -> Rule:
+def some_rule(rng: random.Random) -> Rule:
     ends = ["?x", "?y", "?z", "?w", "c"]
     body = []
-    for _ in range(chance.randrange(1, 4)):
-        body.append(f"{chance.choice(ends)} {chance.choice('ab')} {chance.choice(ends)}")
-    return rule(HEAD, *body, pca_confidence=chance.choice((0.25, 0.5)), support=1)
+    for _ in range(rng.randrange(1, 4)):
+        body.append(f"{rng.choice(ends)} {rng.choice('ab')} {rng.choice(ends)}")
+    return rule(HEAD, *body, pca_confidence=rng.choice((0.25, 0.5)), support=1)
 
 
-def some_facts(chance: random.Random, count: int = 8) -> set[tuple[str, str, str]]:
+def some_facts(rng: random.Random, count: int = 8) -> set[tuple[str, str, str]]:
     names = "cdef"
-    return {(chance.choice(names), chance.choice("ab"), chance.choice(names)) for _ in range(count)}
+    return {(rng.choice(names), rng.choice("ab"), rng.choice(names)) for _ in range(count)}
 
 
 def test_a_subsumed_rule_predicts_nothing_more_on_any_graph() -> None:
-    chance, seen = random.Random(0), 0
+    rng, seen = random.Random(0), 0
     for _ in range(3000):
-        one, other = some_rule(chance), some_rule(chance)
+        one, other = some_rule(rng), some_rule(rng)
         if subsumes(one, other):
             seen += 1
-            facts = some_facts(chance)
+            facts = some_facts(rng)
             assert predicted(other, facts, "cdef") <= predicted(one, facts, "cdef")
     assert seen > 100
 
 
 def test_what_is_left_neither_subsumes_itself_nor_loses_a_best_score() -> None:
-    chance = random.Random(1)
+    rng = random.Random(1)
     for _ in range(60):
-        bank = RuleBank(some_rule(chance) for _ in range(12))
+        bank = RuleBank(some_rule(rng) for _ in range(12))
         left = prune_subsumed(bank)
         rules = list(left)
         for one, other in itertools.permutations(rules, 2):
@@ -144,10 +144,10 @@ def test_equal_rules_under_other_names_are_one() -> None:
 
 
 def test_temporal_forecasts_reach_the_same_entities() -> None:
-    chance = random.Random(5)
+    rng = random.Random(5)
     names = [f"e{n}" for n in range(6)]
     facts = [
-        Fact(chance.choice(names), chance.choice("abc"), chance.choice(names), chance.randrange(9))
+        Fact(rng.choice(names), rng.choice("abc"), rng.choice(names), rng.randrange(9))
         for _ in range(150)
     ]
     train = KnowledgeGraph.from_facts(facts).train
@@ -159,8 +159,8 @@ def test_temporal_forecasts_reach_the_same_entities() -> None:
     settings = {"top_k": 0, "min_confidence": 0.0, "min_body_size": 0}
     for place in range(0, len(asked), 7):
         columns = asked[place : place + 1].T
-        one = TemporalApplication(bank, [train], **settings).candidates(*columns)
-        two = TemporalApplication(left, [train], **settings).candidates(*columns)
+        one = TemporalInference(bank, [train], **settings).candidates(*columns)
+        two = TemporalInference(left, [train], **settings).candidates(*columns)
         assert np.array_equal(one.entity, two.entity)
         assert np.all(two.score <= one.score + 1e-9)
 
@@ -169,10 +169,10 @@ def test_temporal_forecasts_reach_the_same_entities() -> None:
 
 
 def random_graph(seed: int) -> KnowledgeGraph:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     names = "cdefgh"
     return KnowledgeGraph.from_facts(
-        [(chance.choice(names), chance.choice("abh"), chance.choice(names)) for _ in range(22)]
+        [(rng.choice(names), rng.choice("abh"), rng.choice(names)) for _ in range(22)]
     )
 
 
@@ -203,8 +203,8 @@ def test_without_covered_rules_every_best_score_stays(toy_graph: KnowledgeGraph)
     assert len(left) < len(bank)
     size = len(train.entities), 2 * len(train.relations)
     subject, relation = (c.reshape(-1) for c in np.meshgrid(np.arange(size[0]), np.arange(size[1])))
-    one = StaticApplication(bank, [train]).candidates(subject, relation)
-    two = StaticApplication(left, [train]).candidates(subject, relation)
+    one = StaticInference(bank, [train]).candidates(subject, relation)
+    two = StaticInference(left, [train]).candidates(subject, relation)
     assert np.array_equal(one.entity, two.entity) and np.array_equal(one.score, two.score)
 
 

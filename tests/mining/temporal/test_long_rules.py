@@ -26,6 +26,14 @@ def chain_graph(people: int = 40) -> KnowledgeGraph:
     return KnowledgeGraph.from_facts(facts)
 
 
+def random_graph() -> KnowledgeGraph:
+    """Facts by chance: many rules of every length hold now and then."""
+    rng = random.Random(0)
+    names = [[f"{kind}{i}" for i in range(9)] for kind in "ere"]
+    facts = [Fact(*map(rng.choice, names), rng.randrange(50)) for _ in range(600)]
+    return KnowledgeGraph.from_facts(facts)
+
+
 def find(bank: RuleBank, text: str) -> Rule:
     (rule,) = [rule for rule in bank if rule.text == text]
     return rule
@@ -81,19 +89,17 @@ def test_only_the_asked_lengths_and_thresholds() -> None:
 
 
 def test_walks_suggest_some_of_the_rules_of_one_atom() -> None:
-    train = chain_graph().train
+    train = random_graph().train
     every = TLogicMiner(min_support=1, min_confidence=0.0).mine(train)
     longer = TLogicMiner(lengths=(1, 2), num_walks=3, min_support=1, min_confidence=0.0).mine(train)
     some = longer.filter(max_body_atoms=1)
+    assert len(some) > 10
     assert {rule.id for rule in some} < {rule.id for rule in every}
-    assert find(some, AGAIN).quality == find(every, AGAIN).quality
+    assert all(rule.quality == every.get(rule.id).quality for rule in some)
 
 
 def test_the_seed_decides_and_threads_do_not() -> None:
-    chance = random.Random(0)
-    names = [[f"{kind}{i}" for i in range(9)] for kind in "ere"]
-    facts = [Fact(*map(chance.choice, names), chance.randrange(50)) for _ in range(600)]
-    train = KnowledgeGraph.from_facts(facts).train
+    train = random_graph().train
 
     def mined(**settings: object) -> str:
         miner = TLogicMiner(lengths=(1, 2, 3), num_walks=9, num_bodies=9, **settings)
@@ -131,9 +137,10 @@ def test_bad_input(toy_graph: KnowledgeGraph) -> None:
     assert len(TLogicMiner(lengths=(1, 2, 3)).mine(loop)) > 0
 
 
+@pytest.mark.slow
 def test_icews14_lengths_one_to_three_in_seconds(graph_folder) -> None:
+    TLogicMiner(lengths=(1, 2, 3)).mine(random_graph().train)  # every kernel is compiled now
     train = KnowledgeGraph.load(graph_folder("icews14_forecasting")).train
-    TLogicMiner(lengths=(2,), num_walks=1, num_bodies=1).mine(train)  # compiles
     started = time.process_time()
     bank = TLogicMiner(lengths=(1, 2, 3)).mine(train)
     assert time.process_time() - started < 8

@@ -39,15 +39,15 @@ def brute_force(facts: list[Fact]) -> dict[tuple[str, bool, str], tuple[int, int
 
 
 def random_facts(seed: int) -> list[Fact]:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     return [
         Fact(
-            f"e{chance.randrange(4)}",
-            f"r{chance.randrange(3)}",
-            f"e{chance.randrange(4)}",
-            chance.randrange(5),
+            f"e{rng.randrange(4)}",
+            f"r{rng.randrange(3)}",
+            f"e{rng.randrange(4)}",
+            rng.randrange(5),
         )
-        for _ in range(chance.randrange(1, 30))
+        for _ in range(rng.randrange(1, 30))
     ]
 
 

@@ -15,7 +15,7 @@ from rulerag.kg.calendar import Calendar
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.mining.temporal.long_rules import body_counts
 from rulerag.mining.temporal.random_walks import below, cyclic_walks, stream, uniform_number
-from rulerag.mining.temporal.walk_index import WalkIndex, build_walk_index
+from rulerag.mining.temporal.walk_index import BY_TIME, SOURCE, TIME, build_walk_index
 from rulerag.types import Fact
 
 RELATIONS = 2
@@ -23,13 +23,13 @@ Quad = tuple[int, int, int, int]
 
 
 def small_graph(seed: int, count: int = 14) -> KnowledgeGraph:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     facts = [
         Fact(
-            f"e{chance.randrange(4)}",
-            f"r{chance.randrange(RELATIONS)}",
-            f"e{chance.randrange(4)}",
-            24 * chance.randrange(4),
+            f"e{rng.randrange(4)}",
+            f"r{rng.randrange(RELATIONS)}",
+            f"e{rng.randrange(4)}",
+            24 * rng.randrange(4),
         )
         for _ in range(count)
     ]
@@ -130,16 +130,16 @@ def all_bodies(facts: set[Quad], rule: tuple[int, ...]) -> tuple[int, int]:
     return support, size
 
 
-def some_rules(chance: random.Random) -> np.ndarray:
+def some_rules(rng: random.Random) -> np.ndarray:
     rows = []
     for _ in range(60):
-        length = chance.randrange(1, 4)
-        body = [chance.randrange(2 * RELATIONS) for _ in range(length)]
+        length = rng.randrange(1, 4)
+        body = [rng.randrange(2 * RELATIONS) for _ in range(length)]
         link = list(range(4))
         for place in range(2, length + 1):
-            if chance.random() < 0.4:
-                link[place] = link[chance.randrange(place)]
-        rows.append([chance.randrange(2 * RELATIONS), length, *body, *[-1] * (3 - length), *link])
+            if rng.random() < 0.4:
+                link[place] = link[rng.randrange(place)]
+        rows.append([rng.randrange(2 * RELATIONS), length, *body, *[-1] * (3 - length), *link])
     return np.array(sorted(rows, key=lambda row: (row[2:5], row)), np.int32)
 
 
@@ -165,9 +165,9 @@ def test_few_bodies_are_all_counted(seed: int, room: int) -> None:
 
 
 def test_samples_estimate_the_confidence() -> None:
-    chance = random.Random(0)
+    rng = random.Random(0)
     facts = [Fact(f"a{i}", "asks", f"b{i}", 2 * i) for i in range(3000)]
-    followed = [i for i in range(3000) if chance.random() < 0.3]
+    followed = [i for i in range(3000) if rng.random() < 0.3]
     facts += [Fact(f"a{i}", "meets", f"b{i}", 2 * i + 1) for i in followed]
     graph = KnowledgeGraph.from_facts(facts)
     rule = np.array([[1, 1, 0, -1, -1, 0, 1, 2, 3]], np.int32)
@@ -202,12 +202,12 @@ def test_streams_differ_and_repeat() -> None:
 
 
 def test_masses_sum_over_runs() -> None:
-    index: WalkIndex = build_walk_index([small_graph(2).train])
-    edges = index.by_time
-    for row in range(len(edges.time)):
-        run = range(index.bounds[edges.source[row]], row + 1)
-        wanted = sum(math.exp((edges.time[i] - edges.time[row]) / 24) for i in run)
-        assert edges.mass[row] == pytest.approx(wanted)
+    index = build_walk_index([small_graph(2).train])
+    source, time = index.facts[BY_TIME, SOURCE], index.facts[BY_TIME, TIME].tolist()
+    for row in range(len(time)):
+        run = range(index.bounds[source[row]], row + 1)
+        wanted = sum(math.exp((time[i] - time[row]) / 24) for i in run)
+        assert index.mass[BY_TIME, row] == pytest.approx(wanted)
 
 
 def test_static_facts_have_no_walks(toy_graph: KnowledgeGraph) -> None:

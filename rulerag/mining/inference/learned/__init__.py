@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
-    from rulerag.mining.inference.learned.model import LearnedTemporalApplication
+    from rulerag.mining.inference.learned.model import LearnedTemporalInference
 
-__all__ = ["LearnedTemporalApplication"]
+__all__ = ["LearnedTemporalInference"]
 
 __getattr__ = front_door(__name__)

@@ -1,4 +1,4 @@
-"""Why a learned application ranks a candidate as it does: its evidence, and what each is worth."""
+"""Why learned inference ranks a candidate as it does: its evidence, and what each is worth."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from rulerag.mining.inference.learned.history import History
     from rulerag.mining.paths import CodedRules
     from rulerag.rules import Rule
-
-__all__ = ["Contribution", "contributions"]
 
 _KINDS = ("the asked relation", "its inverse", "any relation")
 _DENSE = (

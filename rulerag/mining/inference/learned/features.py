@@ -24,22 +24,8 @@ from rulerag.mining.paths import (
     Reached,
     frontier_of,
     reach,
-    two_hop_frontier,
-    uses_frontier,
 )
 from rulerag.mining.runtime import compiled
-
-__all__ = [
-    "AGES",
-    "CLASSES",
-    "COUNTS",
-    "DENSE",
-    "RULE_SPAN",
-    "Evidence",
-    "gather",
-    "new_evidence",
-]
-
 
 AGES = (1, 2, 3, 5, 7, 14, 30, 60, 120)
 COUNTS = (1, 2, 4, 8, 16)
@@ -53,7 +39,7 @@ ever; how active it was lately and ever; and six summaries of the longer rules t
 RULE_SPAN = 15.0
 CHAIN_SPAN = 10.0
 """Time steps in which the recency of a rule with one body atom, or with more, falls to 1/e."""
-_CHAIN_FADE = np.exp(-np.arange(1024) / CHAIN_SPAN)
+_CHAIN_DECAY = np.exp(-np.arange(1024) / CHAIN_SPAN)
 _EVER_FEWER = 1e-300
 
 
@@ -242,14 +228,12 @@ def _longer_rules(
 ) -> None:
     """Summaries of the rules with two and three body atoms that reach a candidate."""
     dense, slot = evidence.dense, evidence.slot
-    none, step = two_hop_frontier(history.graph, -1, 0, 0, False), history.step
+    step = history.step
     miss = np.ones(evidence.sizes[0])
     for rule in range(rules.bounds[relation], rules.bounds[relation + 1]):
         if rules.length[rule] == 1:
             continue
-        frontier = none
-        if uses_frontier(rules, rule):
-            frontier = frontier_of(history.graph, rules, rule, subject)
+        frontier = frontier_of(history.graph, rules, rule, subject)
         reach(history.graph, rules, rule, subject, time, frontier, reached)
         sure = rules.confidence[rule]
         for number in range(reached.size[0]):
@@ -257,7 +241,7 @@ def _longer_rules(
             row = slot[entity]
             if row >= 0:
                 age = (time - reached.first[entity]) // step
-                lately = _CHAIN_FADE[age] if age < len(_CHAIN_FADE) else 0.0
+                lately = _CHAIN_DECAY[age] if age < len(_CHAIN_DECAY) else 0.0
                 dense[row, 5] += sure * lately
                 dense[row, 6] = max(dense[row, 6], 0.5 * (sure + lately))
                 dense[row, 7] += sure

@@ -14,8 +14,6 @@ from rulerag.mining.indexes import TemporalIndex, build_temporal_index, running_
 if TYPE_CHECKING:
     from rulerag.kg import FactTable
 
-__all__ = ["History", "build_history"]
-
 Doubles = npt.NDArray[np.float64]
 
 PAIR_SPAN = 20.0

@@ -23,9 +23,7 @@ from rulerag.mining.inference.learned.features import (
 )
 from rulerag.mining.inference.learned.history import History
 from rulerag.mining.paths import CodedRules, new_reached
-from rulerag.mining.runtime import compiled
-
-__all__ = ["KNOWN", "Weights", "learn", "new_weights", "predict", "room_for"]
+from rulerag.mining.runtime import compiled, doubled, int64
 
 Doubles = npt.NDArray[np.float64]
 KNOWN = 3 * CLASSES
@@ -187,8 +185,9 @@ def learn(
     score, total = np.zeros(entities), np.zeros(SHARED)
     loss, learned = 0.0, 0
     for query in range(len(subject)):
-        asked = relation[query]
-        gather(history, rules, single, subject[query], asked, time[query], reached, evidence)
+        known, asked = int64(subject[query]), int64(relation[query])
+        now = int64(time[query])
+        gather(history, rules, single, known, asked, now, reached, evidence)
         found = 0
         for place in range(answer_bounds[query], answer_bounds[query + 1]):
             found += evidence.slot[answer[place]] >= 0
@@ -223,8 +222,8 @@ def predict(
     """The candidates of some queries with their probabilities.
 
     Returns:
-        Bounds, int64 array of shape (q + 1,); entities in ascending order, probabilities, and
-        zeros, since nothing breaks ties.
+        Bounds, int64 array of shape (q + 1,); entities, probabilities, and zeros, since nothing
+        breaks ties.
     """
     entities = len(history.graph.entity_bounds) - 1
     evidence = new_evidence(entities, room_for(history, subject))
@@ -234,8 +233,9 @@ def predict(
     bounds = np.zeros(len(subject) + 1, np.int64)
     found, scores = np.zeros(1 << 12, np.int32), np.zeros(1 << 12, np.float64)
     for query in range(len(subject)):
-        asked = relation[query]
-        gather(history, rules, single, subject[query], asked, time[query], reached, evidence)
+        known, asked = int64(subject[query]), int64(relation[query])
+        now = int64(time[query])
+        gather(history, rules, single, known, asked, now, reached, evidence)
         start, size = bounds[query], evidence.sizes[0]
         bounds[query + 1] = start + size
         if size == 0:
@@ -243,11 +243,8 @@ def predict(
         _score(weights, asked, evidence, score)
         _to_odds(score, size)
         while start + size > len(found):
-            found = np.concatenate((found, found))
-            scores = np.concatenate((scores, scores))
-        order = np.argsort(evidence.entity[:size])
-        for place in range(size):
-            found[start + place] = evidence.entity[order[place]]
-            scores[start + place] = score[order[place]]
+            found, scores = doubled(found), doubled(scores)
+        for row in range(size):
+            found[start + row], scores[start + row] = evidence.entity[row], score[row]
     size = bounds[-1]
     return bounds, found[:size].copy(), scores[:size].copy(), np.zeros(size, np.int32)

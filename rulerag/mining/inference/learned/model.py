@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pydantic
 from tqdm import tqdm
 
-from rulerag.errors import ConfigError, DataError, DataFormatError, EmptyDataError, MiningError
+from rulerag.composition import Settings
+from rulerag.errors import DataError, DataFormatError, EmptyDataError, MiningError
 from rulerag.io import atomic_write
 from rulerag.mining.inference.batching import Candidates, applied_rules, in_parts, known_facts
 from rulerag.mining.paths import code_rules
-from rulerag.mining.runtime import check_count, check_fraction
 from rulerag.rules import Rule
 
 if TYPE_CHECKING:
@@ -27,14 +28,41 @@ if TYPE_CHECKING:
     from rulerag.mining.inference.learned.explain import Contribution
     from rulerag.mining.inference.learned.logit import Weights
 
-__all__ = ["LearnedTemporalApplication"]
-
 # Queries learned between two moves of the progress bar; what is learned does not depend on it.
 _PART = 2048
 _FORMAT = "rulerag learned application 1"
 
 
-class LearnedTemporalApplication:
+class LearningSettings(Settings):  # type: ignore[metaclass]
+    """What :class:`LearnedTemporalInference` uses and how it learns.
+
+    Args:
+        min_confidence: rules below it are not tried.
+        min_body_size: rules with fewer known bodies are not tried.
+        rate: size of the steps of weights that all relations share.
+        fine_rate: size of the steps of the weights of single relations and rules; the default was
+            chosen on validation facts of ICEWS14, few relations with many facts bear 0.1.
+        shrinkage: how strongly the latter are drawn to zero.
+        passes: how often the past is learned from.
+        max_queries: learn from so many of the latest queries only; all when None.
+        threads: threads that work on queries in
+            :meth:`LearnedTemporalInference.candidates`; no result depends on it.
+
+    Raises:
+        ConfigError: a setting is out of range.
+    """
+
+    min_confidence: float = pydantic.Field(default=0.01, ge=0, le=1)
+    min_body_size: int = 2
+    rate: float = pydantic.Field(default=0.1, gt=0, le=10)
+    fine_rate: float = pydantic.Field(default=0.03, gt=0, le=10)
+    shrinkage: float = pydantic.Field(default=1e-3, ge=0, le=1)
+    passes: int = pydantic.Field(default=1, ge=1)
+    max_queries: int | None = pydantic.Field(default=None, ge=1)
+    threads: int = pydantic.Field(default=1, ge=1)
+
+
+class LearnedTemporalInference:
     """Forecasts with temporal rules, weighted by what past queries teach.
 
     An answer's score is a sum of weighted evidence, and its probability among the candidates is
@@ -45,25 +73,18 @@ class LearnedTemporalApplication:
     Candidates are the entities that met the known one and those that answered the relation.
 
     :meth:`fit` asks past facts in the order of time, each from what was known before its time, and
-    follows the gradient of the answers' log-likelihood. There is no chance in it. Rules explain the
+    follows the gradient of the answers' log-likelihood. Nothing in it is random. Rules explain the
     facts that they were mined from too well, so weights are best learned from later ones.
 
     Args:
-        rules: temporal rules as :class:`~rulerag.mining.inference.TemporalApplication` takes.
+        rules: temporal rules as :class:`~rulerag.mining.inference.TemporalInference` takes.
         facts: what is known, all over one vocabulary; of each query the facts before its time
             count.
-        min_confidence: rules below it are not tried.
-        min_body_size: rules with fewer known bodies are not tried.
-        rate: size of the steps of weights that all relations share.
-        fine_rate: size of the steps of the weights of single relations and rules; the default was
-            chosen on validation facts of ICEWS14, few relations with many facts bear 0.1.
-        shrinkage: how strongly the latter are drawn to zero.
-        passes: how often the past is learned from.
-        max_queries: learn from so many of the latest queries only; all when None.
-        threads: threads that work on queries in :meth:`candidates`; no result depends on it.
+        settings: what is used and how it is learned; the defaults when None.
+        changes: fields of :class:`LearningSettings` by name.
 
     Raises:
-        ConfigError: an argument is out of range.
+        ConfigError: a setting is unknown or out of range.
         MiningError: the facts or a rule are static, or a body is no walk.
 
     References:
@@ -75,29 +96,14 @@ class LearnedTemporalApplication:
         self,
         rules: Iterable[Rule],
         facts: Sequence[FactTable],
-        *,
-        min_confidence: float = 0.01,
-        min_body_size: int = 2,
-        rate: float = 0.1,
-        fine_rate: float = 0.03,
-        shrinkage: float = 1e-3,
-        passes: int = 1,
-        max_queries: int | None = None,
-        threads: int = 1,
+        settings: LearningSettings | None = None,
+        **changes: Any,
     ) -> None:
         from rulerag.mining.inference.learned.history import build_history  # loads numba
         from rulerag.mining.inference.learned.logit import new_weights
 
-        for key, value in (("rate", rate), ("fine_rate", fine_rate)):
-            if not 0 < value <= 10:
-                raise ConfigError(f"{value!r} is out of range", key=key, hint="above 0, up to 10")
-        self._rates = (float(rate), float(fine_rate), check_fraction("shrinkage", shrinkage))
-        self._passes = check_count("passes", passes, 1)
-        self._max_queries = max_queries
-        if max_queries is not None:
-            check_count("max_queries", max_queries, 1)
-        self._threads = check_count("threads", threads, 1)
-        self._kept = kept = applied_rules(rules, min_confidence, min_body_size)
+        self.settings = chosen = LearningSettings.joined(settings, changes)
+        self._kept = kept = applied_rules(rules, chosen.min_confidence, chosen.min_body_size)
         self._relations = known_facts(facts)[0].relations
         self._history = build_history(facts)
         self._coded, self.rules = code_rules(kept, self._relations)
@@ -108,7 +114,7 @@ class LearnedTemporalApplication:
 
     def fit(
         self, asked: Sequence[FactTable], *, progress: bool = False
-    ) -> LearnedTemporalApplication:
+    ) -> LearnedTemporalInference:
         """Learn the weights anew, from both queries of every fact.
 
         Args:
@@ -126,14 +132,15 @@ class LearnedTemporalApplication:
         """
         from rulerag.mining.inference.learned.logit import learn, new_weights
 
-        queries = _past_queries(asked, self._sizes, self._max_queries)
+        queries = _past_queries(asked, self._sizes, self.settings.max_queries)
         shape = self._sizes[1], len(self.rules)
         weights, squares = new_weights(*shape, 0.0), new_weights(*shape, 1.0)
+        rates = self.settings.rate, self.settings.fine_rate, self.settings.shrinkage
         losses: list[float] = []
         learned = 0
         size = len(queries.subject)
-        with tqdm(total=size * self._passes, desc="learning", disable=not progress) as bar:
-            for _ in range(self._passes):
+        with tqdm(total=size * self.settings.passes, desc="learning", disable=not progress) as bar:
+            for _ in range(self.settings.passes):
                 loss, learned = 0.0, 0
                 for start in range(0, size, _PART):
                     part = queries.part(start, start + _PART)
@@ -146,7 +153,7 @@ class LearnedTemporalApplication:
                         *columns,
                         part.bounds,
                         part.answer,
-                        self._rates,
+                        rates,
                     )
                     loss, learned = loss + found, learned + number
                     bar.update(len(part.subject))
@@ -183,7 +190,7 @@ class LearnedTemporalApplication:
         from rulerag.mining.inference.learned.logit import predict
 
         apply = partial(predict, self._history, self._coded, self._weights)
-        return in_parts(apply, (subject, relation, time), self._sizes, self._threads)
+        return in_parts(apply, (subject, relation, time), self._sizes, self.settings.threads)
 
     def explain(self, subject: int, relation: int, time: int, answer: int) -> list[Contribution]:
         """What speaks for and against one candidate, the strongest first.
@@ -242,7 +249,7 @@ class LearnedTemporalApplication:
     @classmethod
     def load(
         cls, path: str | Path, facts: Sequence[FactTable], *, threads: int = 1
-    ) -> LearnedTemporalApplication:
+    ) -> LearnedTemporalInference:
         """Read what :meth:`save` wrote, to apply it to facts of the same vocabulary.
 
         Args:

@@ -26,10 +26,10 @@ from rulerag.types import Fact
 ENTITIES, RELATIONS, STEP = 6, 3, 24
 
 
-def random_graph(chance: random.Random) -> KnowledgeGraph:
+def random_graph(rng: random.Random) -> KnowledgeGraph:
     facts = {
-        Fact(f"e{chance.randrange(6)}", f"r{chance.randrange(3)}", f"e{chance.randrange(6)}", t)
-        for t in (chance.randrange(40) * STEP for _ in range(120))
+        Fact(f"e{rng.randrange(6)}", f"r{rng.randrange(3)}", f"e{rng.randrange(6)}", t)
+        for t in (rng.randrange(40) * STEP for _ in range(120))
     }
     everything = [Fact(f"e{i}", f"r{i % 3}", f"e{(i + 1) % 6}", 0) for i in range(6)]
     calendar = Calendar(unit="hour", origin="2014-01-01", step=STEP)
@@ -53,13 +53,13 @@ def faded(times: list[int], now: int, span: float) -> float:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_evidence_equals_plain_counting(seed: int) -> None:
-    chance = random.Random(seed)
-    graph = random_graph(chance)
+    rng = random.Random(seed)
+    graph = random_graph(rng)
     quality = RuleQuality(support=3, body_size=6, confidence=0.5)
     bodies = [(f"r{i}", *ends) for i in range(3) for ends in (("?x", "?y"), ("?y", "?x"))]
     rules = [
         Rule(Atom("r0", "?x", "?y"), (Atom(*body),), True, quality)
-        for body in chance.sample(bodies, 4)
+        for body in rng.sample(bodies, 4)
     ]
     history = build_history([graph.train])
     coded, coded_rules = code_rules(rules, graph.relations)
@@ -75,7 +75,7 @@ def test_evidence_equals_plain_counting(seed: int) -> None:
     evidence = new_evidence(ENTITIES, room)
     for subject in range(ENTITIES):
         for relation in (0, graph.relations.id("r0") + RELATIONS):
-            now = chance.randrange(10, 41) * STEP
+            now = rng.randrange(10, 41) * STEP
             query = (subject, relation, now)
             gather(history, coded, single, *query, new_reached(ENTITIES), evidence)
             before = {row for row in both if row[3] < now}

@@ -10,8 +10,8 @@ import pytest
 
 from rulerag.errors import ConfigError, DataError, DataFormatError, EmptyDataError, MiningError
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.mining.inference.engine import TemporalApplication
-from rulerag.mining.inference.learned.model import LearnedTemporalApplication
+from rulerag.mining.inference.engine import TemporalInference
+from rulerag.mining.inference.learned.model import LearnedTemporalInference
 from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.types import Fact
 
@@ -59,18 +59,18 @@ def hits(application: object, graph: KnowledgeGraph) -> float:
 
 def fitted(graph: KnowledgeGraph, rules: list[Rule], **settings: object):
     known = list(graph.splits.values())
-    return LearnedTemporalApplication(rules, known, **settings).fit([graph.train])
+    return LearnedTemporalInference(rules, known, **settings).fit([graph.train])
 
 
 def test_recency_gets_the_weight_that_it_deserves() -> None:
     recent = world(lag=1)
     known = list(recent.splits.values())
-    assert hits(TemporalApplication([one_rule()], known), recent) == 1.0
+    assert hits(TemporalInference([one_rule()], known), recent) == 1.0
     assert hits(fitted(recent, [one_rule()], **FAST), recent) == 1.0
     # Who was asked four steps ago is visited: noisy-or prefers who was asked last.
     late = world(lag=4)
     known = list(late.splits.values())
-    assert hits(TemporalApplication([one_rule()], known), late) == 0.0
+    assert hits(TemporalInference([one_rule()], known), late) == 0.0
     assert hits(fitted(late, [one_rule()], **FAST), late) == 1.0
 
 
@@ -89,7 +89,7 @@ def test_redundant_rules_do_not_add_up() -> None:
         [f for f in facts if f.timestamp < 30], test=[f for f in facts if f.timestamp >= 30]
     )
     rules = [*(one_rule(f"like{i}", 0.4) for i in range(3)), one_rule("meet", 0.6)]
-    noisy_or = hits(TemporalApplication(rules, list(graph.splits.values())), graph)
+    noisy_or = hits(TemporalInference(rules, list(graph.splits.values())), graph)
     assert noisy_or < 0.5 < 0.95 < hits(fitted(graph, rules, **FAST), graph)
 
 
@@ -112,7 +112,7 @@ def test_later_facts_change_nothing() -> None:
     subject, relation, time, _ = asked(graph)
     early = time == time.min()
     full = fitted(graph, [one_rule(), chain()])
-    short = LearnedTemporalApplication([one_rule(), chain()], [graph.train]).fit([graph.train])
+    short = LearnedTemporalInference([one_rule(), chain()], [graph.train]).fit([graph.train])
     queries = subject[early], relation[early], time[early]
     for one, other in zip(
         vars(full.candidates(*queries)).values(),
@@ -156,23 +156,23 @@ def test_files(tmp_path: Path) -> None:
     application, path = fitted(graph, rules), tmp_path / "learned.npz"
     application.save(path)
     known = list(graph.splits.values())
-    loaded = LearnedTemporalApplication.load(path, known, threads=2)
+    loaded = LearnedTemporalInference.load(path, known, threads=2)
     columns = asked(graph)[:3]
     one, two = application.candidates(*columns), loaded.candidates(*columns)
     assert np.array_equal(one.score, two.score)
     assert (loaded.loss, loaded.learned) == (application.loss, application.learned)
     other = KnowledgeGraph.from_facts([Fact("a", "b", "c", 0)])
     with pytest.raises(DataFormatError, match="other relations"):
-        LearnedTemporalApplication.load(path, [other.train])
+        LearnedTemporalInference.load(path, [other.train])
     with pytest.raises(DataError, match="cannot be read"):
-        LearnedTemporalApplication.load(tmp_path / "nothing", known)
+        LearnedTemporalInference.load(tmp_path / "nothing", known)
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(DataFormatError, match="no learned application"):
-        LearnedTemporalApplication.load(path, known)
+        LearnedTemporalInference.load(path, known)
     with path.open("wb") as file:
         np.savez(file, about=np.array("{}"))
     with pytest.raises(DataFormatError, match="no learned application"):
-        LearnedTemporalApplication.load(path, known)
+        LearnedTemporalInference.load(path, known)
 
 
 def test_bad_input(toy_graph: KnowledgeGraph, tmp_path: Path) -> None:
@@ -187,15 +187,15 @@ def test_bad_input(toy_graph: KnowledgeGraph, tmp_path: Path) -> None:
         ("threads", 0),
     ):
         with pytest.raises(ConfigError, match=key):
-            LearnedTemporalApplication([one_rule()], facts, **{key: value})
+            LearnedTemporalInference([one_rule()], facts, **{key: value})
     with pytest.raises(ConfigError, match="facts"):
-        LearnedTemporalApplication([one_rule()], [])
+        LearnedTemporalInference([one_rule()], [])
     with pytest.raises(MiningError, match="no timestamps"):
-        LearnedTemporalApplication([one_rule()], [toy_graph.train])
+        LearnedTemporalInference([one_rule()], [toy_graph.train])
     static = Rule(Atom("visit", "?x", "?y"), (Atom("ask", "?x", "?y"),))
     with pytest.raises(MiningError, match="static"):
-        LearnedTemporalApplication([static], facts, min_confidence=0.0)
-    bare = LearnedTemporalApplication([one_rule()], facts)
+        LearnedTemporalInference([static], facts, min_confidence=0.0)
+    bare = LearnedTemporalInference([one_rule()], facts)
     for call in (
         lambda: bare.candidates(*np.zeros((3, 1), np.int32)),
         lambda: bare.explain(0, 0, 50, 0),
