@@ -118,7 +118,7 @@ class DenseRetriever(CorpusIndex):
 
     def _set(
         self,
-        documents: tuple[Document, ...],
+        documents: Sequence[Document],
         query_encoder: Encoder,
         similarity: str,
         index: VectorIndex,
