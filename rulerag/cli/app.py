@@ -102,6 +102,11 @@ COMMANDS: dict[str, Command] = {
         "Download one data set, every file checked by its SHA-256.",
         "rulerag data fetch icews14 --out data",
     ),
+    "cache": Command(
+        "rulerag.cli.caching:cache",
+        "Show or clear what is kept between commands: indexes, vectors, checksums.",
+        "rulerag cache clear bm25",
+    ),
 }
 """The commands by name, in a group where the name has two words."""
 

@@ -93,8 +93,8 @@ def say(text: str) -> None:
 
 
 def show_progress(quiet: bool) -> bool:
-    """Progress bars are for people: not when asked to be quiet."""
-    return not quiet
+    """Progress bars are for people: not when asked to be quiet, nor in a file or a pipe."""
+    return not quiet and sys.stderr.isatty()
 
 
 def check_outputs(*files: Path | None) -> None:

@@ -24,7 +24,7 @@ from rulerag.rules import Atom, Rule, RuleBank
 from rulerag.synthetic.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
-CONTRACT = {"demo", "mine", "rules", "index", "retrieve", "answer", "explain", "evaluate"}
+CONTRACT = {"demo", "mine", "rules", "index", "retrieve", "answer", "explain", "evaluate", "cache"}
 GROUPS = {"ruleqa": {"build", "check", "table"}, "data": {"fetch"}}
 
 

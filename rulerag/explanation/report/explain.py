@@ -70,7 +70,7 @@ __all__ = ["AnswerExplanation", "ExplainSettings", "explain_answer"]
 T = TypeVar("T")
 
 
-class ExplainSettings(Settings):  # type: ignore[metaclass]
+class ExplainSettings(Settings):
     """How an answer is explained.
 
     Args:
