@@ -183,7 +183,9 @@ def test_a_component_registered_twice_names_both_places() -> None:
 
     with pytest.raises(ConfigError, match=r"called 'mine' — rename one: .*Component or .*Other"):
         register("retriever", "mine")(Other)
-    with pytest.raises(ConfigError, match=r"rename one: rulerag\.retrieval\.lexical\.bm25:BM25Retriever or"):
+    with pytest.raises(
+        ConfigError, match=r"one: rulerag\.retrieval\.lexical\.bm25:BM25Retriever or"
+    ):
         register("retriever", "bm25")(Other)
     with pytest.raises(ConfigError, match=r"no family 'retreiver' .* did you mean 'retriever'"):
         register("retreiver", "mine")(Other)
