@@ -32,8 +32,6 @@ from rulerag.generation.huggingface import NANO_LLAMA
 from rulerag.io import read_json
 from rulerag.retrieval.base import check_method
 
-__all__ = ["CONFIGS", "RULES", "experiment", "fragments", "method", "preset"]
-
 RULES = ("none", "guided")
 
 _PACKAGE = Path(rulerag.__file__).parent

@@ -16,8 +16,6 @@ from rulerag import __version__
 from rulerag.console import EXIT_INTERRUPTED
 from rulerag.io import STANDARD_OUTPUT
 
-__all__ = ["COMMANDS", "Command", "parse"]
-
 
 @dataclass(frozen=True)
 class Command:

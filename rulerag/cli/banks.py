@@ -17,21 +17,6 @@ from rulerag.rules import RuleBank
 if TYPE_CHECKING:
     from rulerag.kg import FactTable, KnowledgeGraph
 
-__all__ = ["PruneCoveredOption", "PruneOption", "ScoreOption", "Smaller", "load_bank"]
-
-PruneOption = Annotated[
-    bool,
-    typer.Option("--prune", help="drop rules that a rule as confident subsumes, on any graph"),
-]
-PruneCoveredOption = Annotated[
-    bool,
-    typer.Option("--prune-covered", help="static: drop rules that predict nothing new here"),
-]
-ScoreOption = Annotated[
-    str | None,
-    typer.Option(help=f"ranks the rules of a head: {', '.join(SCORES)} (default {DEFAULT_SCORE})"),
-]
-
 
 @dataclass(frozen=True)
 class Smaller:
@@ -47,10 +32,21 @@ class Smaller:
         ConfigError: an unknown score, a number below 1, or a score without a number.
     """
 
-    prune: bool = False
-    prune_covered: bool = False
-    per_head: int | None = None
-    score: str | None = None
+    prune: Annotated[
+        bool,
+        typer.Option("--prune", help="drop rules that a rule as confident subsumes, on any graph"),
+    ] = False
+    prune_covered: Annotated[
+        bool,
+        typer.Option("--prune-covered", help="static: drop rules that predict nothing new here"),
+    ] = False
+    per_head: Annotated[int | None, typer.Option(help="keep the N best rules of each head")] = None
+    score: Annotated[
+        str | None,
+        typer.Option(
+            help=f"ranks the rules of a head: {', '.join(SCORES)} (default {DEFAULT_SCORE})"
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         if self.per_head is not None:

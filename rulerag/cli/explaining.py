@@ -14,7 +14,6 @@ from tqdm import tqdm
 from rulerag.cli.answering import (
     DatasetOption,
     IdsOption,
-    RulesOption,
     TargetArgument,
     open_target,
     place_of,
@@ -27,9 +26,11 @@ from rulerag.cli.common import (
     GeneratorOption,
     IndexOption,
     Opened,
+    PipelineOptions,
     QuerySetOption,
     QuietOption,
     RetrieverOption,
+    RulesOption,
     Target,
     TopKOption,
     check_outputs,
@@ -167,7 +168,10 @@ def explain(
             hint="leave --index or --rerun-retrieval out",
         )
     place = place_of(target, dataset, ids=query, query_set=query_set, limit=limit)
-    chosen = Target(place, retriever, rules, top_k, query_set, index, encoder, fusion, generator)
+    chosen = Target(
+        place,
+        PipelineOptions(retriever, rules, top_k, query_set, index, encoder, fusion, generator),
+    )
     opened = open_target(chosen, target, dataset, ids=query, limit=limit, quiet=quiet)
     queries = opened.queries[:SHOWN] if limit is None and not query else opened.queries
     reader = opened.pipeline.generator

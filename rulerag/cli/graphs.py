@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from rulerag.assembly import make_miner
-from rulerag.cli.banks import (
-    PruneCoveredOption,
-    PruneOption,
-    ScoreOption,
-    Smaller,
-    load_bank,
-)
+from rulerag.cli.banks import Smaller, load_bank
 from rulerag.cli.common import QuietOption, check_outputs, say, show_progress, table
+from rulerag.cli.flags import by_flags
 from rulerag.composition import find
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
 from rulerag.kg import KnowledgeGraph
@@ -25,8 +21,6 @@ from rulerag.mining.runtime import check_count, check_fraction
 from rulerag.parallel import backend as make_backend
 from rulerag.rules import RuleBank, readable
 
-__all__ = ["mine", "rules"]
-
 _FORMATS = ("jsonl", "amie", "anyburl", "tlogic")
 # What the option --min-confidence is called by each miner.
 _CONFIDENCE = {"amie": "min_pca_confidence"}
@@ -34,80 +28,99 @@ _CONFIDENCE = {"amie": "min_pca_confidence"}
 _LENGTHS = (1, 2, 3)
 
 
-def mine(
-    kg: Annotated[Path, typer.Argument(help="a graph folder, or one file of facts")],
-    out: Annotated[Path, typer.Option(help="the rule bank to write")],
-    miner: Annotated[str, typer.Option(help="auto, amie (static) or tlogic (temporal)")] = "auto",
+@dataclass(frozen=True)
+class Thresholds:
+    """Which rules are mined; what a miner does by itself where None."""
+
     max_atoms: Annotated[
         int | None, typer.Option(help="amie: longest rule, head included (default 3)")
-    ] = None,
+    ] = None
     lengths: Annotated[
         str | None, typer.Option(help="tlogic: body lengths, comma-separated (default 1,2,3)")
-    ] = None,
+    ] = None
     min_confidence: Annotated[
         float | None, typer.Option(help="least confidence (amie: PCA, default 0.1; tlogic: 0.01)")
-    ] = None,
+    ] = None
     min_support: Annotated[
         int | None,
         typer.Option(help="least support, in facts (default 1; tlogic --lengths 1: 2)"),
-    ] = None,
+    ] = None
     min_head_coverage: Annotated[
         float | None, typer.Option(help="amie: least head coverage (default 0.01)")
-    ] = None,
+    ] = None
     min_head_size: Annotated[
         int | None, typer.Option(help="amie: least facts of a head relation (default 100)")
-    ] = None,
+    ] = None
+
+
+@dataclass(frozen=True)
+class Work:
+    """How the mining is run."""
+
     threads: Annotated[
         int | None, typer.Option(help="workers at a time (default amie: 2, tlogic: 1)")
-    ] = None,
+    ] = None
     backend: Annotated[
         str | None, typer.Option(help="what works: thread (default), process, ray or serial")
-    ] = None,
+    ] = None
     checkpoint: Annotated[
         Path | None, typer.Option(help="a folder from which an interrupted run resumes")
-    ] = None,
+    ] = None
     max_memory_gb: Annotated[
         float | None, typer.Option(help="refuse what would need more (default: what is free)")
-    ] = None,
-    prune: PruneOption = False,
-    prune_covered: PruneCoveredOption = False,
-    top: Annotated[
+    ] = None
+
+
+@dataclass(frozen=True)
+class MinedSmaller(Smaller):
+    """How what was mined is made smaller: the number of rules has a short name here."""
+
+    per_head: Annotated[
         int | None, typer.Option("--top", "--per-head", help="keep the N best rules of each head")
-    ] = None,
-    score: ScoreOption = None,
-    split: Annotated[str, typer.Option(help="the split to mine")] = "train",
-    layout: Annotated[str, typer.Option(help="how the files are laid out")] = "auto",
+    ] = None
+
+
+@dataclass(frozen=True)
+class GraphFiles:
+    """How a graph's files are read."""
+
+    split: Annotated[str, typer.Option(help="the split to mine")] = "train"
+    layout: Annotated[str, typer.Option(help="how the files are laid out")] = "auto"
     columns: Annotated[
         str | None, typer.Option(help="hrt, rht or htr, where the names do not tell their order")
-    ] = None,
+    ] = None
+
+
+@by_flags()
+def mine(
+    *,
+    kg: Annotated[Path, typer.Argument(help="a graph folder, or one file of facts")],
+    out: Annotated[Path, typer.Option(help="the rule bank to write")],
+    miner: Annotated[str, typer.Option(help="auto, amie (static) or tlogic (temporal)")] = "auto",
+    thresholds: Thresholds,
+    work: Work,
+    smaller: MinedSmaller,
+    files: GraphFiles,
     format: Annotated[str, typer.Option(help="jsonl, amie, anyburl or tlogic")] = "jsonl",
     quiet: QuietOption = False,
 ) -> None:
     """Mine a rule bank from a graph."""
     check_outputs(out)
-    smaller = Smaller(prune, prune_covered, top, score)
     if format not in _FORMATS:
         raise ConfigError(f"unknown format {format!r}", key="format", hint=", ".join(_FORMATS))
-    graph = KnowledgeGraph.load(kg, layout=layout, columns=columns)
+    graph = KnowledgeGraph.load(kg, layout=files.layout, columns=files.columns)
     _check_format(format, graph)
-    if prune_covered and graph.is_temporal:
+    if smaller.prune_covered and graph.is_temporal:
         raise ConfigError(
             f"{graph.name!r} is dated, and covered rules are told on static facts",
             key="prune-covered",
             hint="use --prune",
         )
     name = miner if miner != "auto" else "tlogic" if graph.is_temporal else "amie"
-    options: dict[str, Any] = {
-        "max_atoms": max_atoms,
-        "lengths": _lengths(lengths),
-        _CONFIDENCE.get(name, "min_confidence"): min_confidence,
-        "min_support": min_support,
-        "min_head_coverage": min_head_coverage,
-        "min_head_size": min_head_size,
-        "threads": threads,
-        "checkpoint": checkpoint,
-        "max_memory_gb": max_memory_gb,
-    }
+    options: dict[str, Any] = {**vars(thresholds), **vars(work)}
+    backend = options.pop("backend")
+    options["lengths"] = _lengths(thresholds.lengths)
+    options[_CONFIDENCE.get(name, "min_confidence")] = options.pop("min_confidence")
     given = {key: value for key, value in options.items() if value is not None}
     if miner == "auto":
         # One command line for graphs of both kinds: what the chosen miner knows counts.
@@ -116,9 +129,9 @@ def mine(
     if name == "tlogic":
         given.setdefault("lengths", _LENGTHS)
     if backend is not None:
-        given["backend"] = make_backend(backend, threads)
+        given["backend"] = make_backend(backend, work.threads)
     engine = make_miner(name, progress=show_progress(quiet), **given)
-    facts = graph.split(split)
+    facts = graph.split(files.split)
     started = time.perf_counter()
     bank = engine.mine(facts)
     seconds = time.perf_counter() - started
@@ -154,7 +167,24 @@ def _lengths(text: str | None) -> tuple[int, ...] | None:
         ) from None
 
 
+@dataclass(frozen=True)
+class Kept:
+    """Which rules of a bank count."""
+
+    min_confidence: Annotated[float, typer.Option(help="least confidence")] = 0.0
+    min_support: Annotated[int, typer.Option(help="least support, in facts")] = 0
+    max_body_atoms: Annotated[int | None, typer.Option(help="longest body, in atoms")] = None
+
+    def __post_init__(self) -> None:
+        check_fraction("min-confidence", self.min_confidence)
+        check_count("min-support", self.min_support, 0)
+        if self.max_body_atoms is not None:
+            check_count("max-body-atoms", self.max_body_atoms, 1)
+
+
+@by_flags()
 def rules(
+    *,
     file: Annotated[Path, typer.Argument(help="a rule bank in any format of `rulerag mine`")],
     head: Annotated[str | None, typer.Option(help="only rules that predict this relation")] = None,
     top: Annotated[int, typer.Option(help="how many rules to show")] = 10,
@@ -169,13 +199,8 @@ def rules(
     prefer: Annotated[
         str, typer.Option(help="whose counts stay where banks differ: first, or evidence (more)")
     ] = "first",
-    min_confidence: Annotated[float, typer.Option(help="least confidence")] = 0.0,
-    min_support: Annotated[int, typer.Option(help="least support, in facts")] = 0,
-    max_body_atoms: Annotated[int | None, typer.Option(help="longest body, in atoms")] = None,
-    prune: PruneOption = False,
-    prune_covered: PruneCoveredOption = False,
-    per_head: Annotated[int | None, typer.Option(help="keep the N best rules of each head")] = None,
-    score: ScoreOption = None,
+    kept: Kept,
+    smaller: Smaller,
     out: Annotated[Path | None, typer.Option(help="write the rules that are left")] = None,
     out_format: Annotated[
         str, typer.Option(help="jsonl, amie, anyburl or tlogic, for --out")
@@ -184,11 +209,6 @@ def rules(
     """Look into a rule bank, join it with others, make it smaller."""
     if top < 1:
         raise ConfigError(f"{top} is below 1", key="top", hint="say 10")
-    check_fraction("min-confidence", min_confidence)
-    check_count("min-support", min_support, 0)
-    if max_body_atoms is not None:
-        check_count("max-body-atoms", max_body_atoms, 1)
-    smaller = Smaller(prune, prune_covered, per_head, score)
     if out_format not in _FORMATS:
         raise ConfigError(
             f"unknown format {out_format!r}", key="out-format", hint=", ".join(_FORMATS)
@@ -198,9 +218,7 @@ def rules(
     bank = load_bank(file, format, graph)
     if merge:
         bank = merge_rules(bank, *(load_bank(path, "auto", graph) for path in merge), prefer=prefer)
-    bank = bank.filter(
-        min_confidence=min_confidence, min_support=min_support, max_body_atoms=max_body_atoms
-    )
+    bank = bank.filter(**vars(kept))
     bank = smaller.of(bank, None if graph is None else graph.train)
     chosen = bank if head is None else bank.filter(heads={_relation(bank, head)})
     _show(bank, chosen, top, head)

@@ -11,8 +11,6 @@ import pydantic
 
 from rulerag.errors import ConfigError, did_you_mean
 
-__all__ = ["Settings", "kinds_in_words"]
-
 _WORDS: dict[Any, str] = {
     bool: "true or false",
     int: "a whole number",
