@@ -16,6 +16,7 @@ from packaging.utils import canonicalize_name
 
 from rulerag.kg.calendar import Calendar
 from rulerag.kg.graph import KnowledgeGraph
+from rulerag.parallel.backends import fault_handlers_kept
 from rulerag.types import Fact
 from tests.endpoints import Server, serving
 
@@ -122,11 +123,12 @@ def ray_cluster() -> Iterator[None]:
     ray = pytest.importorskip("ray")
     # Ray gives its workers a low priority: on a busy machine they would hardly run.
     os.environ.setdefault("RAY_worker_niceness", "0")
-    try:
-        ray.init(num_cpus=3, log_to_driver=False, include_dashboard=False)
-    except (SystemExit, ConnectionError, RuntimeError):
-        ray.shutdown()
-        ray.init(num_cpus=3, log_to_driver=False, include_dashboard=False)
+    with fault_handlers_kept():
+        try:
+            ray.init(num_cpus=3, log_to_driver=False, include_dashboard=False)
+        except (SystemExit, ConnectionError, RuntimeError):
+            ray.shutdown()
+            ray.init(num_cpus=3, log_to_driver=False, include_dashboard=False)
     yield
     ray.shutdown()
 

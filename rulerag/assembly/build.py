@@ -171,7 +171,8 @@ def _opened(entry: Entry, section: Config, folder: Path, values: Mapping[str, An
     """A retriever on its index; settings that the index was not built with are an error."""
     assert entry.loader is not None  # noqa: S101  (checked when it was chosen)
     taken = inspect.signature(entry.loader).parameters
-    known = {key: value for key, value in values.items() if key in taken}
+    every = any(one.kind is one.VAR_KEYWORD for one in taken.values())
+    known = {key: value for key, value in values.items() if every or key in taken}
     opened = entry.loader(folder=folder, **known)
     for key, value in opened.built_with.items():
         if section.get(key) is not None and section[key] != value:
@@ -217,7 +218,7 @@ def make_miner(name: str, **options: Any) -> RuleMiner:
         ConfigError: an unknown name, or an option that the miner does not take.
     """
     entry = find("miner", name, key="miner")
-    taken = inspect.signature(entry.maker).parameters
+    taken = {*inspect.signature(entry.maker).parameters, *entry.settings.model_fields}
     for key in options:
         if key not in taken:
             raise ConfigError(

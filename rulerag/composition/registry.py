@@ -8,6 +8,9 @@ A component is one class (or function that makes one) under ``@register(family, 
 
 - Its **settings** are the keyword parameters of its constructor: names, types and defaults are
   stated there and nowhere else (:attr:`Entry.settings` is the pydantic model made from them).
+  Where they are many, a constructor takes them together or one by one: ``settings: MySettings |
+  None = None, **changes``, with :class:`~rulerag.composition.Settings` as base, joined by
+  ``MySettings.joined(settings, changes)``. The fields of the model are keys like any other.
 - A parameter with the name of a **family** (``retriever``, ``evidence``; a plural holds a list, and
   ``parts`` names others) holds a component of it. Wrappers nest in a configuration as they nest in
   code: ``{type: guided, merge: evidence, retriever: {type: bm25}}``.
@@ -345,23 +348,16 @@ def _settings_of(maker: Callable[..., Any], name: str, others: set[str]) -> type
     scope = getattr(inspect.unwrap(function), "__globals__", {})
     fields: dict[str, Any] = {}
     for key, parameter in inspect.signature(maker).parameters.items():
-        kind = _setting(parameter.annotation, scope)
-        if (
-            key in others
-            or kind is None
-            or parameter.kind
-            in (
-                parameter.VAR_KEYWORD,
-                parameter.VAR_POSITIONAL,
-            )
-        ):
+        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL) or key in others:
             continue
-        needed = parameter.default is parameter.empty
-        # The default stays with the constructor: a key that is not stated is not passed on.
-        fields[key] = (
-            kind,
-            ... if needed else pydantic.Field(default=None, validate_default=False),
-        )
+        group = _group(parameter.annotation, scope)
+        if group is not None:
+            fields |= {name: (f.annotation, _unstated()) for name, f in group.model_fields.items()}
+            continue
+        kind = _setting(parameter.annotation, scope)
+        if kind is not None:
+            needed = parameter.default is parameter.empty
+            fields[key] = (kind, ... if needed else _unstated())
     model: type[Settings] = pydantic.create_model(
         f"{''.join(part.title() for part in re.split('[-_]', name))}Settings",
         __base__=Settings,
@@ -369,6 +365,21 @@ def _settings_of(maker: Callable[..., Any], name: str, others: set[str]) -> type
         **fields,
     )
     return model
+
+
+def _unstated() -> Any:
+    """The default stays with the constructor: a key that is not stated is not passed on."""
+    import pydantic
+
+    return pydantic.Field(default=None, validate_default=False)
+
+
+def _group(annotation: Any, scope: Mapping[str, Any]) -> type[Settings] | None:
+    """The settings model that a parameter takes; None where it takes something else."""
+    from rulerag.composition.settings import Settings
+
+    kinds = [kind for kind in _alternatives(annotation, scope) if isinstance(kind, type)]
+    return next((kind for kind in kinds if issubclass(kind, Settings)), None)
 
 
 def _setting(annotation: Any, scope: Mapping[str, Any]) -> Any:

@@ -63,6 +63,20 @@ class Settings(pydantic.BaseModel):
         except pydantic.ValidationError as error:
             raise _named(error, cls, source, where) from error
 
+    @classmethod
+    def joined(cls, settings: Self | None, changes: Mapping[str, Any]) -> Self:
+        """Settings that come together, one by one, or both.
+
+        Args:
+            settings: all of them; the defaults when None.
+            changes: some of them by name, which overrule.
+
+        Raises:
+            ConfigError: as the constructor.
+        """
+        stated = {} if settings is None else {k: getattr(settings, k) for k in cls.model_fields}
+        return cls(**{**stated, **changes})
+
     @pydantic.model_validator(mode="before")
     @classmethod
     def _lists_are_tuples(cls, values: Any) -> Any:

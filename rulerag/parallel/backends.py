@@ -8,14 +8,17 @@ a script that starts a pool keeps its work behind ``if __name__ == "__main__":``
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import multiprocessing
 import os
 import pickle
+import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -221,7 +224,10 @@ class RayBackend:
         if not self._ray.is_initialized():
             # A local Ray counts the cores itself; more workers than that would wait forever.
             local = {"num_cpus": workers} if workers and address is None else {}
-            self._ray.init(address=address, log_to_driver=False, include_dashboard=False, **local)
+            with fault_handlers_kept():
+                self._ray.init(
+                    address=address, log_to_driver=False, include_dashboard=False, **local
+                )
         cpus = int(self._ray.cluster_resources().get("CPU", 1))
         self.workers = workers or max(1, cpus - 1)
         if self.workers > cpus:
@@ -293,6 +299,26 @@ class RayBackend:
         actors, self._actors = self._actors, []
         for handle in actors:
             self._ray.kill(handle)
+
+
+@contextmanager
+def fault_handlers_kept() -> Iterator[None]:
+    """Put back who handles memory faults and the like in this process.
+
+    Ray takes them for itself when it starts. A Java machine in this process (Lucene) uses them for
+    its everyday work, and the first one that Ray gets instead would end the process.
+    """
+    names = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL") if os.name == "posix" else ()
+    c_library = ctypes.CDLL(None)
+    kept = {}
+    for name in names:
+        kept[name] = ctypes.create_string_buffer(512)  # a struct sigaction, on any system
+        c_library.sigaction(getattr(signal, name), None, kept[name])
+    try:
+        yield
+    finally:
+        for name, handler in kept.items():
+            c_library.sigaction(getattr(signal, name), handler, None)
 
 
 _WITH_ACTORS: WeakSet[RayBackend] = WeakSet()

@@ -231,3 +231,39 @@ def test_ctrl_c_ends_the_pool_at_once(tmp_path: Path) -> None:
         process.wait(timeout=20)
     assert time.monotonic() - began < 20
     assert errors.count("KeyboardInterrupt") == 1, errors
+
+
+FAULTS = """
+import ctypes, faulthandler, signal
+from rulerag.parallel.backends import fault_handlers_kept
+
+def handler():
+    found = ctypes.create_string_buffer(512)
+    ctypes.CDLL(None).sigaction(signal.SIGSEGV, None, found)
+    return found.raw[:8]  # the address; what follows is kept by the kernel
+
+before = handler()
+with fault_handlers_kept():
+    faulthandler.enable()  # takes the signal, as Ray does when it starts
+    assert handler() != before
+assert handler() == before
+"""
+
+
+def test_starting_ray_leaves_memory_faults_to_java() -> None:
+    done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray_cluster")
+def test_lucene_searches_on_after_ray_has_started(tmp_path: Path) -> None:
+    from rulerag import Document, LuceneRetriever, Query
+
+    documents = [Document(str(n), f"word{n % 50} visits place{n % 7} {n}") for n in range(3000)]
+    retriever = LuceneRetriever.build(documents, tmp_path / "index")
+    queries = [Query(str(n), f"word{n % 50} visits") for n in range(300)]
+    before = retriever.retrieve(queries, 100)
+    assert list(backend("ray", 1).map(abs, [-1, 2])) == [1, 2]
+    for _ in range(10):
+        assert retriever.retrieve(queries, 100) == before

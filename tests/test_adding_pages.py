@@ -1,0 +1,104 @@
+"""The pages of docs/adding: the component of each is registered and does its work."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from rulerag import (
+    GenerationRequest,
+    HeadRelationSelector,
+    PromptTemplate,
+    Query,
+    Rule,
+    RuleBank,
+    TLogicMiner,
+    Verbalizer,
+    World,
+    queries_from_facts,
+)
+from rulerag.assembly import make_miner
+from rulerag.assembly.build import Builder
+from rulerag.composition import Config, registry
+
+PAGES = Path(__file__).parents[1] / "docs" / "adding"
+
+
+@pytest.fixture(autouse=True)
+def own_components() -> Iterator[None]:
+    """What a page registers is gone after its test."""
+    known = dict(registry._REGISTERED)
+    yield
+    registry._REGISTERED.clear()
+    registry._REGISTERED.update(known)
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return World.generate(2000, seed=0)
+
+
+def run(page: str) -> ModuleType:
+    """The page's Python as a module."""
+    text = (PAGES / f"{page}.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    module = ModuleType(f"page_{page}")
+    sys.modules[module.__name__] = module
+    exec(compile("\n".join(blocks), f"{page}.md", "exec"), module.__dict__)
+    return module
+
+
+def asked(world: World) -> list[Query]:
+    return queries_from_facts(world.graph.test, Verbalizer(world.graph), "q")[:20]
+
+
+def test_a_retriever(world: World) -> None:
+    run("retriever")
+    corpus = Verbalizer(world.graph).corpus(world.graph.train)
+    builder = Builder({"documents": lambda: corpus})
+    found = builder.make("retriever", Config({"type": "overlap", "min_words": 2}))
+    (query,) = asked(world)[:1]
+    lists = found.retrieve([query], 5)
+    assert [scored.rank for scored in lists[0]] == [1, 2, 3, 4, 5]
+    assert set(query.text.split()) & set(lists[0][0].document.text.split())
+
+
+def test_a_generator(world: World) -> None:
+    run("generator")
+    made = Builder({}).make("generator", Config({"type": "first-object"}))
+    corpus = Verbalizer(world.graph).corpus(world.graph.train)
+    fact = corpus[0].facts[0]
+    query = Query("q", "?", subject=fact.subject)
+    (completion,) = made.generate([GenerationRequest(query, (corpus[0],), ())])
+    assert completion.text == fact.object
+
+
+def test_a_prompt() -> None:
+    run("prompt")
+    prompt = PromptTemplate.of("terse").render(GenerationRequest(Query("q", "who ?"), (), ()))
+    assert prompt.text.endswith("who ?\n=")
+
+
+def test_a_miner(world: World) -> None:
+    run("miner")
+    bank = make_miner("symmetric", min_confidence=0.0).mine(world.graph.train)
+    assert len(bank) == len({fact.relation for fact in world.graph.train})
+
+
+def test_a_selector(world: World) -> None:
+    run("selector")
+    bank = TLogicMiner(min_support=5).mine(world.graph.train)
+    made = Builder({"bank": lambda: bank}).make(
+        "selector", Config({"type": "surest", "max_rules": 2})
+    )
+    queries = asked(world)
+    chosen: list[list[Rule]] = made.select(queries)
+    every = HeadRelationSelector(RuleBank(bank)).select(queries)
+    for query, some, rules in zip(queries, chosen, every, strict=True):
+        assert len(some) <= 2 and {rule.head.relation for rule in some} <= {query.relation}
+        assert {rule.id for rule in some} <= {rule.id for rule in rules}
