@@ -166,7 +166,7 @@ def experiment(
         if not Path(target).is_file():
             _refuse_old_place(Path(target))
         values = read_values(Path(target))
-        _refuse_bare_names(values, source)
+        _refuse_bare_names(values, Path(target))
     else:
         source, (retriever, both, generator) = None, str(target).partition("__")
         # Another half of the method's name is another method.

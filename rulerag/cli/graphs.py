@@ -10,13 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from rulerag.assembly import make_miner
-from rulerag.cli.banks import Smaller, load_bank
 from rulerag.cli.common import QuietOption, check_outputs, say, show_progress, table
 from rulerag.cli.flags import by_flags
 from rulerag.composition import find
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
-from rulerag.kg import KnowledgeGraph
+from rulerag.kg import FactTable, KnowledgeGraph
 from rulerag.mining.paths import merge_rules
+from rulerag.mining.pruning import DEFAULT_SCORE, SCORES, check_score, prune_subsumed, top_rules
 from rulerag.mining.runtime import check_count, check_fraction
 from rulerag.parallel import backend as make_backend
 from rulerag.rules import RuleBank, readable
@@ -26,6 +26,71 @@ _FORMATS = ("jsonl", "amie", "anyburl", "tlogic")
 _CONFIDENCE = {"amie": "min_pca_confidence"}
 # Longer bodies forecast better on validation facts: see the help of --lengths and the changelog.
 _LENGTHS = (1, 2, 3)
+
+
+@dataclass(frozen=True)
+class Smaller:
+    """How a bank is made smaller.
+
+    Args:
+        prune: drop subsumed rules.
+        prune_covered: drop rules that predict nothing new on a graph.
+        per_head: rules of each head that stay; all when None.
+        score: what ranks them; the default score when None.
+
+    Raises:
+        ConfigError: an unknown score, a number below 1, or a score without a number.
+    """
+
+    prune: Annotated[
+        bool,
+        typer.Option("--prune", help="drop rules that a rule as confident subsumes, on any graph"),
+    ] = False
+    prune_covered: Annotated[
+        bool,
+        typer.Option("--prune-covered", help="static: drop rules that predict nothing new here"),
+    ] = False
+    per_head: Annotated[int | None, typer.Option(help="keep the N best rules of each head")] = None
+    score: Annotated[
+        str | None,
+        typer.Option(
+            help=f"ranks the rules of a head: {', '.join(SCORES)} (default {DEFAULT_SCORE})"
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.per_head is not None:
+            check_count("top", self.per_head, 1)
+        if self.score is not None:
+            check_score(self.score)
+            if self.per_head is None:
+                raise ConfigError(
+                    "tells the best rules of a head, and all are kept",
+                    key="score",
+                    hint="say how many to keep: --per-head 10",
+                )
+
+    def of(self, bank: RuleBank, facts: FactTable | None = None) -> RuleBank:
+        """The smaller bank; each step says what it left."""
+        if self.prune:
+            bank = _told("not subsumed", bank, prune_subsumed(bank))
+        if self.prune_covered:
+            if facts is None:
+                raise ConfigError(
+                    "needs the graph of the rules", key="prune-covered", hint="--kg FOLDER"
+                )
+            from rulerag.mining.pruning import prune_covered  # loads numba
+
+            bank = _told("predicting something new", bank, prune_covered(bank, facts))
+        if self.per_head is not None:
+            score = self.score or DEFAULT_SCORE
+            bank = _told(f"best by {score}", bank, top_rules(bank, self.per_head, score))
+        return bank
+
+
+def _told(words: str, before: RuleBank, after: RuleBank) -> RuleBank:
+    say(f"{len(after):,} of {len(before):,} rules {words}")
+    return after
 
 
 @dataclass(frozen=True)
@@ -215,9 +280,11 @@ def rules(
         )
     check_outputs(out)
     graph = KnowledgeGraph.load(kg) if kg is not None else None
-    bank = load_bank(file, format, graph)
+    bank = _load_bank(file, format, graph)
     if merge:
-        bank = merge_rules(bank, *(load_bank(path, "auto", graph) for path in merge), prefer=prefer)
+        bank = merge_rules(
+            bank, *(_load_bank(path, "auto", graph) for path in merge), prefer=prefer
+        )
     bank = bank.filter(**vars(kept))
     bank = smaller.of(bank, None if graph is None else graph.train)
     chosen = bank if head is None else bank.filter(heads={_relation(bank, head)})
@@ -264,3 +331,24 @@ def _relation(bank: RuleBank, name: str) -> str:
             f"no rule predicts {name!r}", hint=did_you_mean(name, bank.head_relations)
         )
     return found
+
+
+def _load_bank(file: Path, format: str = "auto", graph: KnowledgeGraph | None = None) -> RuleBank:
+    """Read a bank in any format.
+
+    Raises:
+        ConfigError: TLogic's format without a graph.
+    """
+    from rulerag.mining.formats import detect_format, import_rules
+
+    if format == "auto":
+        # A bank of no rules is an empty file, which tells no format.
+        empty = file.is_file() and not file.stat().st_size
+        format = "jsonl" if empty else detect_format(file)
+    if format == "tlogic" and graph is None:
+        raise ConfigError(
+            "TLogic's format names relations by their ids in a graph",
+            path=file,
+            hint="name the graph that the rules were mined from: --kg FOLDER",
+        )
+    return import_rules(file, format, graph)

@@ -22,6 +22,7 @@ ALL = [(family, name) for family in FAMILIES for name in names(family)]
 WEIGHTS = str(CONFIGS / "merging" / "ruleqa-i" / "bm25-guided.json")
 SYMBOLIC, BM25 = {"type": "symbolic"}, {"type": "bm25"}
 MODEL = {"type": "huggingface", "model": NANO_LLAMA, "max_new_tokens": 4}
+THOUGHT = {"reader": {**MODEL, "template": "plain"}, "retriever": BM25, "samples": 2}
 NEEDS: Mapping[tuple[str, str], dict[str, Any]] = {
     ("retriever", "guided"): {"retriever": BM25},
     ("retriever", "pooled"): {"retriever": BM25},
@@ -31,8 +32,8 @@ NEEDS: Mapping[tuple[str, str], dict[str, Any]] = {
     ("miner", "tlogic"): {"lengths": [1]},
     ("generator", "huggingface"): MODEL,
     ("generator", "hybrid"): {"symbolic": SYMBOLIC, "model": MODEL},
-    ("generator", "chain-of-knowledge"): {"reader": MODEL, "retriever": BM25, "samples": 2},
-    ("generator", "verify-and-edit"): {"reader": MODEL, "retriever": BM25, "samples": 2},
+    ("generator", "chain-of-knowledge"): THOUGHT,
+    ("generator", "verify-and-edit"): THOUGHT,
 }
 """What a component cannot be made without."""
 
