@@ -6,6 +6,7 @@ Every public name is imported on first use, so that ``import rulerag`` loads nei
 from typing import TYPE_CHECKING
 
 from rulerag.lazy import front_door
+from rulerag.moved import say_where_modules_went
 
 if TYPE_CHECKING:
     from rulerag.composition import register
@@ -100,6 +101,7 @@ __all__ = [
 ]
 
 __getattr__ = front_door(__name__)
+say_where_modules_went()
 
 
 def __dir__() -> list[str]:

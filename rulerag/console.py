@@ -11,8 +11,6 @@ from contextlib import contextmanager
 
 from rulerag.errors import RuleRAGError
 
-__all__ = ["AGAIN", "EXIT_BAD_INPUT", "EXIT_INTERRUPTED", "guarded"]
-
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 

@@ -34,31 +34,6 @@ import difflib
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = [
-    "ConfigError",
-    "CutCompletionError",
-    "DataError",
-    "DataFormatError",
-    "DroppedDocumentsError",
-    "EmptyCompletionError",
-    "EmptyDataError",
-    "EndpointChangedError",
-    "ExplanationError",
-    "FingerprintError",
-    "GenerationError",
-    "MiningError",
-    "MissingDependencyError",
-    "OutputError",
-    "PredicateError",
-    "ProbeBudgetError",
-    "RefusedCompletionError",
-    "RetrievalError",
-    "RuleRAGError",
-    "SamplingError",
-    "UnknownNameError",
-    "did_you_mean",
-]
-
 
 def did_you_mean(name: str, known: Iterable[str], *, limit: int = 3) -> str:
     """Return a hint that names the closest known names, or lists some of them.

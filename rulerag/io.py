@@ -1,4 +1,4 @@
-"""Files: JSONL and TSV (gzip too), atomic writes, content fingerprints, the cache folder."""
+"""Files: JSONL and TSV (gzip too), atomic writes, content fingerprints."""
 
 from __future__ import annotations
 
@@ -12,38 +12,13 @@ import shutil
 import stat
 import sys
 import tempfile
-import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, TypeVar, overload
 
 from rulerag.errors import DataError, DataFormatError, OutputError
-
-__all__ = [
-    "STANDARD_OUTPUT",
-    "atomic_write",
-    "cache_folder",
-    "check_folder",
-    "check_output",
-    "excerpt",
-    "fingerprint_file",
-    "fingerprint_object",
-    "made_folder",
-    "prepare_folder",
-    "read_bytes",
-    "read_json",
-    "read_jsonl",
-    "read_lines",
-    "read_records",
-    "read_text",
-    "remembered_fingerprint",
-    "to_json",
-    "write_json",
-    "write_jsonl",
-    "write_text",
-]
 
 T = TypeVar("T")
 
@@ -81,60 +56,6 @@ def fingerprint_file(path: str | Path) -> str:
     except OSError as error:
         raise DataError(f"cannot be read ({error.strerror})", path=path) from error
     return digest.hexdigest()
-
-
-_WORTH_REMEMBERING = 16 << 20
-
-
-def remembered_fingerprint(path: str | Path, *, settled: float = 2.0) -> str:
-    """The SHA-256 of a file's bytes, in full, read once for each state of a large file.
-
-    Files over 16 MiB are remembered under the user's cache folder by path, device, inode, size and
-    both times of change (a copy that sets the time of modification cannot set that of the inode).
-    Where the cache folder cannot be written the file is read every time.
-
-    Args:
-        path: the file.
-        settled: seconds for which it must have stayed the same to be remembered: it may change
-            again within the same tick of the clock.
-
-    Raises:
-        DataError: the file cannot be read.
-    """
-    source = Path(path)
-    before = _state(source)
-    if before is None or before[3] <= _WORTH_REMEMBERING:
-        return fingerprint_file(source)
-    try:
-        note = cache_folder("fingerprints") / fingerprint_object(before, digits=32)
-        known = note.read_text(encoding="ascii") if note.is_file() else ""
-    except (OSError, OutputError, UnicodeDecodeError):
-        return fingerprint_file(source)
-    if len(known) == 64:
-        return known
-    found = fingerprint_file(source)
-    if _state(source) == before and time.time() - max(before[4:]) / 1e9 > settled:
-        with suppress(OutputError):
-            write_text(note, found)
-    return found
-
-
-def _state(path: Path) -> list[Any] | None:
-    """What tells one state of a file from another: path, device, inode, size and times in ns."""
-    try:
-        there = path.resolve()
-        stat = there.stat()
-    except OSError:
-        return None
-    times = [stat.st_mtime_ns, stat.st_ctime_ns]
-    return [os.fsencode(there).hex(), stat.st_dev, stat.st_ino, stat.st_size, *times]
-
-
-def cache_folder(*parts: str) -> Path:
-    """A folder under ``RULERAG_CACHE`` (default ``~/.cache/rulerag``), made when missing."""
-    root = os.environ.get("RULERAG_CACHE")
-    base = Path(root) if root else Path.home() / ".cache" / "rulerag"
-    return prepare_folder(base.joinpath(*parts))
 
 
 def prepare_folder(path: str | Path) -> Path:
@@ -472,6 +393,49 @@ def read_records(path: str | Path, make: Callable[[dict[str, Any]], T]) -> list[
         if collecting:
             gc.enable()
     return records
+
+
+class StoredRecords(Sequence[T]):
+    """The records of a JSON-lines file that was read whole before, each built when it is used.
+
+    Args:
+        path: the file.
+        make: builds a record of an object.
+        fingerprint: of the file's bytes, for what is worked out from all records.
+        made: the records, where they are at hand.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        make: Callable[[dict[str, Any]], T],
+        fingerprint: str,
+        made: Sequence[T] = (),
+    ) -> None:
+        self.fingerprint = fingerprint
+        self._make = make
+        self._lines = [line for line in read_bytes(path).split(b"\n") if line.strip()]
+        self._made = dict(enumerate(made))
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        if isinstance(index, slice):
+            return [self[row] for row in range(len(self))[index]]
+        row = range(len(self))[index]
+        if row not in self._made:
+            self._made[row] = self._make(json.loads(self._lines[row]))
+        return self._made[row]
 
 
 def write_jsonl(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> int:

@@ -14,8 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["front_door"]
-
 
 def front_door(package: str) -> Callable[[str], Any]:
     """The ``__getattr__`` of a package whose source imports its names for type checkers only.

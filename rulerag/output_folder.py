@@ -24,8 +24,6 @@ try:
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["LOCK", "hold_folder", "locked", "output_folder"]
-
 LOCK = ".rulerag.lock"
 """The lock file of a folder; it names the process that writes there, and goes when that ends."""
 

@@ -292,7 +292,7 @@ class RuleBank:
             heads: the head relations to keep; all when None.
             keep: a further condition.
         """
-        return RuleBank(
+        kept = [
             rule
             for rule in self
             if rule.ranking_confidence >= min_confidence
@@ -300,7 +300,8 @@ class RuleBank:
             and (max_body_atoms is None or len(rule.body) <= max_body_atoms)
             and (heads is None or rule.head.relation in heads)
             and (keep is None or keep(rule))
-        )
+        ]
+        return self if len(kept) == len(self) else RuleBank(kept)
 
     def top(self, per_head: int) -> RuleBank:
         """The most confident rules of every head relation, at most ``per_head`` of each."""

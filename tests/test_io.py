@@ -18,7 +18,6 @@ from rulerag.errors import DataError, DataFormatError, OutputError
 from rulerag.io import (
     STANDARD_OUTPUT,
     atomic_write,
-    cache_folder,
     check_folder,
     check_output,
     fingerprint_file,
@@ -235,17 +234,6 @@ def test_a_dash_is_standard_output(tmp_path: Path, capfd: pytest.CaptureFixture[
         file.write("half")
         raise ValueError("stop")
     assert capfd.readouterr().out == ""
-
-
-def test_the_cache_folder_follows_its_variable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RULERAG_CACHE", str(tmp_path / "cache"))
-    assert cache_folder("index", "v1") == tmp_path / "cache" / "index" / "v1"
-    assert (tmp_path / "cache" / "index" / "v1").is_dir()
-    monkeypatch.delenv("RULERAG_CACHE")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / ".cache" / "rulerag"
 
 
 # --- reading -----------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def measure_training_step(
             "model": {"query": ""},
             "training": {"batch_size": batch_size, "epochs": 1000},
         }
-        settings = RetrieverSettings(**values, out=folder, device="cpu")
+        settings = RetrieverSettings.read({**values, "out": folder, "device": "cpu"})
         trainer = RetrieverTrainer(
             settings,
             dataset,

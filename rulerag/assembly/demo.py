@@ -25,8 +25,6 @@ from rulerag.rules import RuleBank
 from rulerag.synthetic import World
 from rulerag.types import Answer, Query
 
-__all__ = ["MiningCheck", "check_mining", "mine_world", "run_demo", "world_dataset"]
-
 # A rule counts as found from these on; the worlds hold no other rule of one atom above them.
 _LEAST = {"min_confidence": 0.3, "min_support": 20}
 _METHODS = (

@@ -32,8 +32,6 @@ from rulerag.generation.huggingface import NANO_LLAMA
 from rulerag.io import read_json
 from rulerag.retrieval.base import check_method
 
-__all__ = ["CONFIGS", "RULES", "experiment", "fragments", "method", "preset"]
-
 RULES = ("none", "guided")
 
 _PACKAGE = Path(rulerag.__file__).parent
@@ -168,6 +166,7 @@ def experiment(
         if not Path(target).is_file():
             _refuse_old_place(Path(target))
         values = read_values(Path(target))
+        _refuse_bare_names(values, Path(target))
     else:
         source, (retriever, both, generator) = None, str(target).partition("__")
         # Another half of the method's name is another method.
@@ -224,6 +223,20 @@ def _keys(values: Mapping[str, Any]) -> Iterator[str]:
     yield from TOP_KEYS
     yield from _DATASET_KEYS
     yield from known_keys(values)
+
+
+def _refuse_bare_names(values: Mapping[str, Any], source: Path) -> None:
+    """Say how a component is named in a file that states its name alone."""
+    for family in ("retriever", "generator"):
+        name = values.get(family)
+        if isinstance(name, str):
+            raise ConfigError(
+                f"names {name!r}, and a file states settings",
+                path=source,
+                key=family,
+                hint=f"write {family}: {{type: …}}, or leave it out and add {family}={name} to "
+                "the command",
+            )
 
 
 def _refuse_old_place(file: Path) -> None:

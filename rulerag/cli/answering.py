@@ -10,17 +10,11 @@ import typer
 
 from rulerag.cli.common import (
     SHOWN,
-    EncoderOption,
-    FusionOption,
-    GeneratorOption,
-    IndexOption,
     LimitOption,
     Opened,
-    QuerySetOption,
+    PipelineOptions,
     QuietOption,
-    RetrieverOption,
     Target,
-    TopKOption,
     check_outputs,
     choose_queries,
     is_experiment,
@@ -29,23 +23,13 @@ from rulerag.cli.common import (
     say,
     show_progress,
 )
+from rulerag.cli.flags import by_flags
 from rulerag.errors import ConfigError
 from rulerag.io import write_jsonl
 from rulerag.kg.grounding import statement_lines
 from rulerag.ruleqa import RuleQADataset, parse_question
 from rulerag.text import exact_match
 from rulerag.types import Answer, Query
-
-__all__ = [
-    "DatasetOption",
-    "IdsOption",
-    "RulesOption",
-    "TargetArgument",
-    "answer",
-    "open_target",
-    "place_of",
-    "tell_rest",
-]
 
 TargetArgument = Annotated[
     str, typer.Argument(help="a dataset folder, an experiment file, or a question in quotes")
@@ -57,29 +41,23 @@ DatasetOption = Annotated[
 IdsOption = Annotated[
     list[str] | None, typer.Option("--query", metavar="ID", help="a query id; repeatable")
 ]
-RulesOption = Annotated[str | None, typer.Option(help="guided (default) or none")]
 
 
+@by_flags()
 def answer(
+    *,
     target: TargetArgument,
     dataset: DatasetOption = None,
     query: IdsOption = None,
     out: Annotated[Path | None, typer.Option(help="answers.jsonl to write")] = None,
-    retriever: RetrieverOption = None,
-    rules: RulesOption = None,
-    top_k: TopKOption = None,
-    query_set: QuerySetOption = None,
-    index: IndexOption = None,
-    encoder: EncoderOption = None,
-    fusion: FusionOption = None,
-    generator: GeneratorOption = None,
+    options: PipelineOptions,
     limit: LimitOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Answer a question, or the queries of a dataset, with the evidence."""
     check_outputs(out)
-    place = place_of(target, dataset, ids=query, query_set=query_set, limit=limit)
-    chosen = Target(place, retriever, rules, top_k, query_set, index, encoder, fusion, generator)
+    place = place_of(target, dataset, ids=query, query_set=options.query_set, limit=limit)
+    chosen = Target(place, options)
     opened = open_target(chosen, target, dataset, ids=query, limit=limit, quiet=quiet)
     answers = opened.pipeline.answer(opened.queries)
     if out is not None:
@@ -155,7 +133,7 @@ def open_target(
     return open_pipeline(
         config,
         choose,
-        index=target.index,
+        index=target.options.index,
         progress=show_progress(quiet) and dataset is None,
         keep_union=False,
     )

@@ -16,8 +16,6 @@ from rulerag import __version__
 from rulerag.console import EXIT_INTERRUPTED
 from rulerag.io import STANDARD_OUTPUT
 
-__all__ = ["COMMANDS", "Command", "parse"]
-
 
 @dataclass(frozen=True)
 class Command:
@@ -111,6 +109,11 @@ COMMANDS: dict[str, Command] = {
         "rulerag.cli.data:fetch",
         "Download one data set, every file checked by its SHA-256.",
         "rulerag data fetch icews14 --out data",
+    ),
+    "cache": Command(
+        "rulerag.cli.caching:cache",
+        "Show or clear what is kept between commands: indexes, vectors, checksums.",
+        "rulerag cache clear bm25",
     ),
 }
 """The commands by name, in a group where the name has two words."""

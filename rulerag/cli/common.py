@@ -21,29 +21,11 @@ from rulerag.pipeline import RuleRAGPipeline
 from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Query
 
-__all__ = [
-    "SHOWN",
-    "EncoderOption",
-    "FusionOption",
-    "GeneratorOption",
-    "Opened",
-    "Target",
-    "check_outputs",
-    "choose_queries",
-    "command_line",
-    "is_experiment",
-    "open_pipeline",
-    "percent",
-    "remember_command",
-    "say",
-    "show_progress",
-    "table",
-]
-
 # Unset options are None, so that an experiment file can refuse those that it decides itself.
 RetrieverOption = Annotated[
     str | None, typer.Option(help=f"{', '.join(fragments('retrievers'))} (default bm25)")
 ]
+RulesOption = Annotated[str | None, typer.Option(help="guided (default) or none")]
 TopKOption = Annotated[int | None, typer.Option(help="documents per query (default 10)")]
 QuerySetOption = Annotated[
     str | None, typer.Option(help="balanced, full, f_r or f_g (default full, or the experiment's)")
@@ -93,8 +75,8 @@ def say(text: str) -> None:
 
 
 def show_progress(quiet: bool) -> bool:
-    """Progress bars are for people: not when asked to be quiet."""
-    return not quiet
+    """Progress bars are for people: not when asked to be quiet, nor in a file or a pipe."""
+    return not quiet and sys.stderr.isatty()
 
 
 def check_outputs(*files: Path | None) -> None:
@@ -114,12 +96,11 @@ def check_outputs(*files: Path | None) -> None:
 
 
 @dataclass(frozen=True)
-class Target:
-    """What a pipeline is opened for: a dataset folder with options, or an experiment file.
+class PipelineOptions:
+    """The options of a command that opens a pipeline; None where one is not given.
 
     Args:
-        place: the folder or the file.
-        retriever: see :func:`~rulerag.assembly.preset`, like the next two; None where not given.
+        retriever: see :func:`~rulerag.assembly.preset`, like the next two.
         rules: see there.
         top_k: see there.
         query_set: the queries to ask; for an experiment in place of its own.
@@ -129,15 +110,27 @@ class Target:
         generator: see there.
     """
 
+    retriever: RetrieverOption = None
+    rules: RulesOption = None
+    top_k: TopKOption = None
+    query_set: QuerySetOption = None
+    index: IndexOption = None
+    encoder: EncoderOption = None
+    fusion: FusionOption = None
+    generator: GeneratorOption = None
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a pipeline is opened for: a dataset folder with options, or an experiment file.
+
+    Args:
+        place: the folder or the file.
+        options: how.
+    """
+
     place: Path
-    retriever: str | None = None
-    rules: str | None = None
-    top_k: int | None = None
-    query_set: str | None = None
-    index: Path | None = None
-    encoder: str | None = None
-    fusion: str | None = None
-    generator: str | None = None
+    options: PipelineOptions
 
     def config(self, *, rules: str = "guided") -> Config:
         """The experiment's configuration, or the preset that the options name.
@@ -148,13 +141,14 @@ class Target:
         Raises:
             ConfigError: an option that an experiment decides itself, or one that is wrong.
         """
+        told = self.options
         options = {
-            "retriever": self.retriever,
-            "rules": self.rules,
-            "top_k": self.top_k,
-            "encoder": self.encoder,
-            "fusion": self.fusion,
-            "generator": self.generator,
+            "retriever": told.retriever,
+            "rules": told.rules,
+            "top_k": told.top_k,
+            "encoder": told.encoder,
+            "fusion": told.fusion,
+            "generator": told.generator,
         }
         given: dict[str, Any] = {k: value for k, value in options.items() if value is not None}
         if is_experiment(self.place):
@@ -164,11 +158,11 @@ class Target:
                     key=next(iter(given)),
                     hint="leave the option out, or name a dataset folder",
                 )
-            query_set = [f"dataset.query_set={self.query_set}"] if self.query_set else []
+            query_set = [f"dataset.query_set={told.query_set}"] if told.query_set else []
             return experiment(self.place, query_set)
-        given.setdefault("rules", "guided" if self.retriever == "symbolic" else rules)
-        config = preset(self.place, query_set=self.query_set or "full", **given)
-        if self.index is None:
+        given.setdefault("rules", "guided" if told.retriever == "symbolic" else rules)
+        config = preset(self.place, query_set=told.query_set or "full", **given)
+        if told.index is None:
             return config
         # An index keeps the settings that it was built with.
         values = config.to_dict()

@@ -14,6 +14,7 @@ from rulerag.cli.common import (
     FusionOption,
     IndexOption,
     LimitOption,
+    PipelineOptions,
     QuerySetOption,
     QuietOption,
     RetrieverOption,
@@ -30,8 +31,6 @@ from rulerag.composition import retriever_name
 from rulerag.errors import ConfigError, DataError, OutputError
 from rulerag.io import check_folder, read_records
 from rulerag.types import Document, Query, ScoredDocument
-
-__all__ = ["index", "retrieve"]
 
 
 def index(
@@ -128,9 +127,8 @@ def retrieve(
     from rulerag.retrieval.base import write_run
 
     check_outputs(out)
-    config = Target(dataset, retriever, rules, top_k, query_set, index, encoder, fusion).config(
-        rules="none"
-    )
+    options = PipelineOptions(retriever, rules, top_k, query_set, index, encoder, fusion)
+    config = Target(dataset, options).config(rules="none")
     opened = open_pipeline(
         config,
         lambda dataset: choose_queries(dataset, config, limit=limit),

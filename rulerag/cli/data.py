@@ -10,8 +10,6 @@ import typer
 from rulerag.cli.common import QuietOption, say, show_progress
 from rulerag.errors import ConfigError
 
-__all__ = ["fetch"]
-
 
 def fetch(
     name: Annotated[str | None, typer.Argument(help="the data set; --list shows them")] = None,

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import functools
-import operator
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from inspect import Parameter, Signature, signature
 from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated
 
 import typer
 
@@ -19,7 +16,6 @@ from rulerag.assembly import make_retriever, make_selector
 from rulerag.cli.answering import (
     DatasetOption,
     IdsOption,
-    RulesOption,
     TargetArgument,
     open_target,
     place_of,
@@ -27,20 +23,15 @@ from rulerag.cli.answering import (
 )
 from rulerag.cli.common import (
     SHOWN,
-    EncoderOption,
-    FusionOption,
-    GeneratorOption,
-    IndexOption,
     Opened,
-    QuerySetOption,
+    PipelineOptions,
     QuietOption,
-    RetrieverOption,
     Target,
-    TopKOption,
     check_outputs,
     command_line,
     say,
 )
+from rulerag.cli.flags import by_flags
 from rulerag.composition import names
 from rulerag.errors import ConfigError
 from rulerag.explanation import report
@@ -62,20 +53,6 @@ from rulerag.types import Answer, Document, Query
 
 
 @dataclass(frozen=True)
-class PipelineOptions:
-    """The options of the commands that open a pipeline, as :class:`~rulerag.cli.common.Target`."""
-
-    retriever: RetrieverOption = None
-    rules: RulesOption = None
-    top_k: TopKOption = None
-    query_set: QuerySetOption = None
-    index: IndexOption = None
-    encoder: EncoderOption = None
-    fusion: FusionOption = None
-    generator: GeneratorOption = None
-
-
-@dataclass(frozen=True)
 class AskOptions:
     """How the generator is asked, and what of it."""
 
@@ -89,69 +66,6 @@ class AskOptions:
     cache: Annotated[
         Path | None, typer.Option(help="a file that keeps answers; nothing in it is asked again")
     ] = None
-
-
-def by_flags(**options: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command a flag for each field of its parameters that are settings.
-
-    Such a parameter is a dataclass, whose fields are annotated as parameters are, or a
-    :class:`~rulerag.composition.Settings`, the description of whose fields is the help. The
-    command line, the help and the errors are those of a command with one parameter a flag.
-
-    Args:
-        options: the typer option of single fields, by name, in place of their description.
-    """
-
-    def decorate(work: Callable[..., None]) -> Callable[..., None]:
-        hints = get_type_hints(work, include_extras=True)
-        groups: dict[str, tuple[Any, list[Parameter]]] = {}
-        flags: list[Parameter] = []
-        for name, parameter in signature(work).parameters.items():
-            kind = hints[name]
-            if is_dataclass(kind) or hasattr(kind, "model_fields"):
-                groups[name] = (kind, list(_flags_of(kind, options)))
-                flags += groups[name][1]
-            else:
-                flags.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=kind))
-
-        @functools.wraps(work)
-        def command(**values: Any) -> None:
-            for name, (kind, own) in groups.items():
-                given = {flag.name: values.pop(flag.name, flag.default) for flag in own}
-                values[name] = kind(**{key: one for key, one in given.items() if one is not None})
-            work(**values)
-
-        command.__signature__ = Signature(flags)  # type: ignore[attr-defined]
-        command.__annotations__ = {flag.name: flag.annotation for flag in flags}
-        return command
-
-    return decorate
-
-
-def _flags_of(kind: Any, options: Mapping[str, Any]) -> Iterator[Parameter]:
-    """A keyword parameter for each field of a settings class."""
-    hints = get_type_hints(kind, include_extras=True)
-    for name in [field.name for field in fields(kind)] if is_dataclass(kind) else kind.model_fields:
-        default, annotation = getattr(kind, name, Parameter.empty), hints[name]
-        if not is_dataclass(kind):
-            field = kind.model_fields[name]
-            default = field.default
-            option = options.get(name) or typer.Option(help=field.description)
-            annotation = Annotated[_flag_type(field.annotation), option]
-        if default == ():
-            default = None
-        yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _flag_type(kind: Any) -> Any:
-    """A field's type as a flag states it: one of some words is a text, several values a list."""
-    if get_origin(kind) is Literal:
-        return str
-    if get_origin(kind) is tuple:
-        return list[get_args(kind)[0]] | None  # type: ignore[misc]
-    if get_origin(kind) in (Union, UnionType):
-        return functools.reduce(operator.or_, map(_flag_type, get_args(kind)))
-    return kind
 
 
 @by_flags(
@@ -197,7 +111,7 @@ def explain(
         )
     query_set = options.query_set
     place = place_of(target, dataset, ids=query, query_set=query_set, limit=limit)
-    chosen = Target(place, **vars(options))
+    chosen = Target(place, options)
     opened = open_target(chosen, target, dataset, ids=query, limit=limit, quiet=quiet)
     queries = opened.queries[:SHOWN] if limit is None and not query else opened.queries
     reader = opened.pipeline.generator

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from rulerag.assembly import make_miner
-from rulerag.cli.banks import (
-    PruneCoveredOption,
-    PruneOption,
-    ScoreOption,
-    Smaller,
-    load_bank,
-)
 from rulerag.cli.common import QuietOption, check_outputs, say, show_progress, table
+from rulerag.cli.flags import by_flags
 from rulerag.composition import find
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
-from rulerag.kg import KnowledgeGraph
+from rulerag.kg import FactTable, KnowledgeGraph
 from rulerag.mining.paths import merge_rules
+from rulerag.mining.pruning import DEFAULT_SCORE, SCORES, check_score, prune_subsumed, top_rules
 from rulerag.mining.runtime import check_count, check_fraction
 from rulerag.parallel import backend as make_backend
 from rulerag.rules import RuleBank, readable
-
-__all__ = ["mine", "rules"]
 
 _FORMATS = ("jsonl", "amie", "anyburl", "tlogic")
 # What the option --min-confidence is called by each miner.
@@ -34,80 +28,164 @@ _CONFIDENCE = {"amie": "min_pca_confidence"}
 _LENGTHS = (1, 2, 3)
 
 
-def mine(
-    kg: Annotated[Path, typer.Argument(help="a graph folder, or one file of facts")],
-    out: Annotated[Path, typer.Option(help="the rule bank to write")],
-    miner: Annotated[str, typer.Option(help="auto, amie (static) or tlogic (temporal)")] = "auto",
+@dataclass(frozen=True)
+class Smaller:
+    """How a bank is made smaller.
+
+    Args:
+        prune: drop subsumed rules.
+        prune_covered: drop rules that predict nothing new on a graph.
+        per_head: rules of each head that stay; all when None.
+        score: what ranks them; the default score when None.
+
+    Raises:
+        ConfigError: an unknown score, a number below 1, or a score without a number.
+    """
+
+    prune: Annotated[
+        bool,
+        typer.Option("--prune", help="drop rules that a rule as confident subsumes, on any graph"),
+    ] = False
+    prune_covered: Annotated[
+        bool,
+        typer.Option("--prune-covered", help="static: drop rules that predict nothing new here"),
+    ] = False
+    per_head: Annotated[int | None, typer.Option(help="keep the N best rules of each head")] = None
+    score: Annotated[
+        str | None,
+        typer.Option(
+            help=f"ranks the rules of a head: {', '.join(SCORES)} (default {DEFAULT_SCORE})"
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.per_head is not None:
+            check_count("top", self.per_head, 1)
+        if self.score is not None:
+            check_score(self.score)
+            if self.per_head is None:
+                raise ConfigError(
+                    "tells the best rules of a head, and all are kept",
+                    key="score",
+                    hint="say how many to keep: --per-head 10",
+                )
+
+    def of(self, bank: RuleBank, facts: FactTable | None = None) -> RuleBank:
+        """The smaller bank; each step says what it left."""
+        if self.prune:
+            bank = _told("not subsumed", bank, prune_subsumed(bank))
+        if self.prune_covered:
+            if facts is None:
+                raise ConfigError(
+                    "needs the graph of the rules", key="prune-covered", hint="--kg FOLDER"
+                )
+            from rulerag.mining.pruning import prune_covered  # loads numba
+
+            bank = _told("predicting something new", bank, prune_covered(bank, facts))
+        if self.per_head is not None:
+            score = self.score or DEFAULT_SCORE
+            bank = _told(f"best by {score}", bank, top_rules(bank, self.per_head, score))
+        return bank
+
+
+def _told(words: str, before: RuleBank, after: RuleBank) -> RuleBank:
+    say(f"{len(after):,} of {len(before):,} rules {words}")
+    return after
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Which rules are mined; what a miner does by itself where None."""
+
     max_atoms: Annotated[
         int | None, typer.Option(help="amie: longest rule, head included (default 3)")
-    ] = None,
+    ] = None
     lengths: Annotated[
         str | None, typer.Option(help="tlogic: body lengths, comma-separated (default 1,2,3)")
-    ] = None,
+    ] = None
     min_confidence: Annotated[
         float | None, typer.Option(help="least confidence (amie: PCA, default 0.1; tlogic: 0.01)")
-    ] = None,
+    ] = None
     min_support: Annotated[
         int | None,
         typer.Option(help="least support, in facts (default 1; tlogic --lengths 1: 2)"),
-    ] = None,
+    ] = None
     min_head_coverage: Annotated[
         float | None, typer.Option(help="amie: least head coverage (default 0.01)")
-    ] = None,
+    ] = None
     min_head_size: Annotated[
         int | None, typer.Option(help="amie: least facts of a head relation (default 100)")
-    ] = None,
+    ] = None
+
+
+@dataclass(frozen=True)
+class Work:
+    """How the mining is run."""
+
     threads: Annotated[
         int | None, typer.Option(help="workers at a time (default amie: 2, tlogic: 1)")
-    ] = None,
+    ] = None
     backend: Annotated[
         str | None, typer.Option(help="what works: thread (default), process, ray or serial")
-    ] = None,
+    ] = None
     checkpoint: Annotated[
         Path | None, typer.Option(help="a folder from which an interrupted run resumes")
-    ] = None,
+    ] = None
     max_memory_gb: Annotated[
         float | None, typer.Option(help="refuse what would need more (default: what is free)")
-    ] = None,
-    prune: PruneOption = False,
-    prune_covered: PruneCoveredOption = False,
-    top: Annotated[
+    ] = None
+
+
+@dataclass(frozen=True)
+class MinedSmaller(Smaller):
+    """How what was mined is made smaller: the number of rules has a short name here."""
+
+    per_head: Annotated[
         int | None, typer.Option("--top", "--per-head", help="keep the N best rules of each head")
-    ] = None,
-    score: ScoreOption = None,
-    split: Annotated[str, typer.Option(help="the split to mine")] = "train",
-    layout: Annotated[str, typer.Option(help="how the files are laid out")] = "auto",
+    ] = None
+
+
+@dataclass(frozen=True)
+class GraphFiles:
+    """How a graph's files are read."""
+
+    split: Annotated[str, typer.Option(help="the split to mine")] = "train"
+    layout: Annotated[str, typer.Option(help="how the files are laid out")] = "auto"
     columns: Annotated[
         str | None, typer.Option(help="hrt, rht or htr, where the names do not tell their order")
-    ] = None,
+    ] = None
+
+
+@by_flags()
+def mine(
+    *,
+    kg: Annotated[Path, typer.Argument(help="a graph folder, or one file of facts")],
+    out: Annotated[Path, typer.Option(help="the rule bank to write")],
+    miner: Annotated[str, typer.Option(help="auto, amie (static) or tlogic (temporal)")] = "auto",
+    thresholds: Thresholds,
+    work: Work,
+    smaller: MinedSmaller,
+    files: GraphFiles,
     format: Annotated[str, typer.Option(help="jsonl, amie, anyburl or tlogic")] = "jsonl",
     quiet: QuietOption = False,
 ) -> None:
     """Mine a rule bank from a graph."""
     check_outputs(out)
-    smaller = Smaller(prune, prune_covered, top, score)
     if format not in _FORMATS:
         raise ConfigError(f"unknown format {format!r}", key="format", hint=", ".join(_FORMATS))
-    graph = KnowledgeGraph.load(kg, layout=layout, columns=columns)
+    graph = KnowledgeGraph.load(kg, layout=files.layout, columns=files.columns)
     _check_format(format, graph)
-    if prune_covered and graph.is_temporal:
+    if smaller.prune_covered and graph.is_temporal:
         raise ConfigError(
             f"{graph.name!r} is dated, and covered rules are told on static facts",
             key="prune-covered",
             hint="use --prune",
         )
     name = miner if miner != "auto" else "tlogic" if graph.is_temporal else "amie"
-    options: dict[str, Any] = {
-        "max_atoms": max_atoms,
-        "lengths": _lengths(lengths),
-        _CONFIDENCE.get(name, "min_confidence"): min_confidence,
-        "min_support": min_support,
-        "min_head_coverage": min_head_coverage,
-        "min_head_size": min_head_size,
-        "threads": threads,
-        "checkpoint": checkpoint,
-        "max_memory_gb": max_memory_gb,
-    }
+    options: dict[str, Any] = {**vars(thresholds), **vars(work)}
+    backend = options.pop("backend")
+    options["lengths"] = _lengths(thresholds.lengths)
+    options[_CONFIDENCE.get(name, "min_confidence")] = options.pop("min_confidence")
     given = {key: value for key, value in options.items() if value is not None}
     if miner == "auto":
         # One command line for graphs of both kinds: what the chosen miner knows counts.
@@ -116,9 +194,9 @@ def mine(
     if name == "tlogic":
         given.setdefault("lengths", _LENGTHS)
     if backend is not None:
-        given["backend"] = make_backend(backend, threads)
+        given["backend"] = make_backend(backend, work.threads)
     engine = make_miner(name, progress=show_progress(quiet), **given)
-    facts = graph.split(split)
+    facts = graph.split(files.split)
     started = time.perf_counter()
     bank = engine.mine(facts)
     seconds = time.perf_counter() - started
@@ -154,7 +232,24 @@ def _lengths(text: str | None) -> tuple[int, ...] | None:
         ) from None
 
 
+@dataclass(frozen=True)
+class Kept:
+    """Which rules of a bank count."""
+
+    min_confidence: Annotated[float, typer.Option(help="least confidence")] = 0.0
+    min_support: Annotated[int, typer.Option(help="least support, in facts")] = 0
+    max_body_atoms: Annotated[int | None, typer.Option(help="longest body, in atoms")] = None
+
+    def __post_init__(self) -> None:
+        check_fraction("min-confidence", self.min_confidence)
+        check_count("min-support", self.min_support, 0)
+        if self.max_body_atoms is not None:
+            check_count("max-body-atoms", self.max_body_atoms, 1)
+
+
+@by_flags()
 def rules(
+    *,
     file: Annotated[Path, typer.Argument(help="a rule bank in any format of `rulerag mine`")],
     head: Annotated[str | None, typer.Option(help="only rules that predict this relation")] = None,
     top: Annotated[int, typer.Option(help="how many rules to show")] = 10,
@@ -169,13 +264,8 @@ def rules(
     prefer: Annotated[
         str, typer.Option(help="whose counts stay where banks differ: first, or evidence (more)")
     ] = "first",
-    min_confidence: Annotated[float, typer.Option(help="least confidence")] = 0.0,
-    min_support: Annotated[int, typer.Option(help="least support, in facts")] = 0,
-    max_body_atoms: Annotated[int | None, typer.Option(help="longest body, in atoms")] = None,
-    prune: PruneOption = False,
-    prune_covered: PruneCoveredOption = False,
-    per_head: Annotated[int | None, typer.Option(help="keep the N best rules of each head")] = None,
-    score: ScoreOption = None,
+    kept: Kept,
+    smaller: Smaller,
     out: Annotated[Path | None, typer.Option(help="write the rules that are left")] = None,
     out_format: Annotated[
         str, typer.Option(help="jsonl, amie, anyburl or tlogic, for --out")
@@ -184,23 +274,18 @@ def rules(
     """Look into a rule bank, join it with others, make it smaller."""
     if top < 1:
         raise ConfigError(f"{top} is below 1", key="top", hint="say 10")
-    check_fraction("min-confidence", min_confidence)
-    check_count("min-support", min_support, 0)
-    if max_body_atoms is not None:
-        check_count("max-body-atoms", max_body_atoms, 1)
-    smaller = Smaller(prune, prune_covered, per_head, score)
     if out_format not in _FORMATS:
         raise ConfigError(
             f"unknown format {out_format!r}", key="out-format", hint=", ".join(_FORMATS)
         )
     check_outputs(out)
     graph = KnowledgeGraph.load(kg) if kg is not None else None
-    bank = load_bank(file, format, graph)
+    bank = _load_bank(file, format, graph)
     if merge:
-        bank = merge_rules(bank, *(load_bank(path, "auto", graph) for path in merge), prefer=prefer)
-    bank = bank.filter(
-        min_confidence=min_confidence, min_support=min_support, max_body_atoms=max_body_atoms
-    )
+        bank = merge_rules(
+            bank, *(_load_bank(path, "auto", graph) for path in merge), prefer=prefer
+        )
+    bank = bank.filter(**vars(kept))
     bank = smaller.of(bank, None if graph is None else graph.train)
     chosen = bank if head is None else bank.filter(heads={_relation(bank, head)})
     _show(bank, chosen, top, head)
@@ -246,3 +331,24 @@ def _relation(bank: RuleBank, name: str) -> str:
             f"no rule predicts {name!r}", hint=did_you_mean(name, bank.head_relations)
         )
     return found
+
+
+def _load_bank(file: Path, format: str = "auto", graph: KnowledgeGraph | None = None) -> RuleBank:
+    """Read a bank in any format.
+
+    Raises:
+        ConfigError: TLogic's format without a graph.
+    """
+    from rulerag.mining.formats import detect_format, import_rules
+
+    if format == "auto":
+        # A bank of no rules is an empty file, which tells no format.
+        empty = file.is_file() and not file.stat().st_size
+        format = "jsonl" if empty else detect_format(file)
+    if format == "tlogic" and graph is None:
+        raise ConfigError(
+            "TLogic's format names relations by their ids in a graph",
+            path=file,
+            hint="name the graph that the rules were mined from: --kg FOLDER",
+        )
+    return import_rules(file, format, graph)

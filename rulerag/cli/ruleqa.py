@@ -12,8 +12,6 @@ from rulerag.cli.common import QuietOption, say, show_progress
 from rulerag.output_folder import output_folder
 from rulerag.ruleqa import BENCHMARKS, VARIANTS, RuleQASettings, read_settings
 
-__all__ = ["build", "check", "table"]
-
 
 def build(
     kg: Annotated[Path, typer.Option(help="a graph folder, or one file of facts")],

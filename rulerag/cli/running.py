@@ -20,8 +20,6 @@ from rulerag.cli.common import (
 )
 from rulerag.errors import ConfigError
 
-__all__ = ["demo", "evaluate"]
-
 
 def evaluate(
     experiment: Annotated[

@@ -16,17 +16,6 @@ from typing import Any, TypeVar
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.io import fingerprint_object, read_text
 
-__all__ = [
-    "PATH_KEYS",
-    "Config",
-    "frozen",
-    "load_config",
-    "merged_values",
-    "parse_file",
-    "parse_override",
-    "read_values",
-]
-
 T = TypeVar("T")
 
 _REQUIRED: Any = object()

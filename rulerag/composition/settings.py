@@ -11,8 +11,6 @@ import pydantic
 
 from rulerag.errors import ConfigError, did_you_mean
 
-__all__ = ["Settings", "kinds_in_words"]
-
 _WORDS: dict[Any, str] = {
     bool: "true or false",
     int: "a whole number",
@@ -23,20 +21,7 @@ _WORDS: dict[Any, str] = {
 }
 
 
-class _Named(type(pydantic.BaseModel)):  # type: ignore[misc]
-    """Makes the errors of a call the library's own.
-
-    An ``__init__`` would do so too early: pydantic calls it for nested models as well.
-    """
-
-    def __call__(cls, *args: Any, **values: Any) -> Any:
-        try:
-            return super().__call__(*args, **values)
-        except pydantic.ValidationError as error:
-            raise _named(error, cls, None, "") from error
-
-
-class Settings(pydantic.BaseModel, metaclass=_Named):
+class Settings(pydantic.BaseModel):
     """Base of every typed settings class: frozen, strict, and closed to unknown keys.
 
     A whole number passes for a number, nothing else is converted; lists become tuples.
@@ -49,6 +34,15 @@ class Settings(pydantic.BaseModel, metaclass=_Named):
     model_config = pydantic.ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False
     )
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except pydantic.ValidationError as error:
+            raise _named(error, type(self), None, "") from error
+
+    # As of its own: else pydantic would call it for nested models, whose errors are told from here.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
     @classmethod
     def read(
@@ -81,8 +75,7 @@ class Settings(pydantic.BaseModel, metaclass=_Named):
             ConfigError: as the constructor.
         """
         stated = {} if settings is None else {k: getattr(settings, k) for k in cls.model_fields}
-        made: Self = cls(**{**stated, **changes})
-        return made
+        return cls(**{**stated, **changes})
 
     @pydantic.model_validator(mode="before")
     @classmethod

@@ -68,7 +68,7 @@ class Usage:
     completion_tokens: int = 0
 
 
-class EndpointSettings(Settings):  # type: ignore[metaclass]
+class EndpointSettings(Settings):
     """How an endpoint is called and what it may write.
 
     Args:

@@ -24,6 +24,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from rulerag.cache import WORTH_KEEPING, file_states, recall, remember
 from rulerag.errors import (
     DataError,
     DataFormatError,
@@ -34,6 +35,7 @@ from rulerag.errors import (
     did_you_mean,
 )
 from rulerag.io import (
+    StoredRecords,
     fingerprint_file,
     fingerprint_object,
     read_json,
@@ -108,7 +110,7 @@ class RuleQADataset:
         prediction: bool | None = None,
     ) -> None:
         info = info or DatasetInfo()
-        self.corpus = list(corpus)
+        self.corpus: Sequence[Document] = list(corpus)
         self.prediction = _are_predictions(queries) if prediction is None else prediction
         self.rules = rules if rules is not None else RuleBank()
         self.query_sets = {n: frozenset(ids) for n, ids in (query_sets or {}).items()}
@@ -119,7 +121,7 @@ class RuleQADataset:
         self.calendar = dict(info.calendar or {})
         self.settings = dict(info.settings or {})
         self.statistics = dict(info.statistics or {})
-        self._qrels: dict[str, Qrels] = {
+        self._qrels: Mapping[str, Qrels] = {
             split: {query: dict(grades) for query, grades in rows.items()}
             for split, rows in (qrels or {}).items()
         }
@@ -311,6 +313,9 @@ class RuleQADataset:
     ) -> RuleQADataset:
         """Read a dataset folder.
 
+        A large folder that was verified is remembered (:mod:`rulerag.cache`): while no file of it
+        changes, its documents and judgements are read when they are used.
+
         Args:
             folder: the folder that :meth:`save` wrote.
             verify: refuse content that is not what the manifest says. Without it, a BEIR folder
@@ -324,7 +329,10 @@ class RuleQADataset:
         """
         home = Path(folder)
         manifest = _read_manifest(home, verify=verify)
-        digests = _check_files(home, manifest, verify=verify)
+        files = (path for path in sorted(home.rglob("*")) if path.is_file())
+        states = file_states(files) if verify else None
+        known = recall("datasets", states) if states is not None else None
+        digests = known["files"] if known else _check_files(home, manifest, verify=verify)
         queries: dict[str, list[Query]] = {}
         query_sets: dict[str, set[str]] = {}
         for query, metadata in read_records(
@@ -333,11 +341,12 @@ class RuleQADataset:
             queries.setdefault(metadata.get("split", _TEST), []).append(query)
             for name in metadata.get("sets", ()):
                 query_sets.setdefault(name, set()).add(query.id)
-        qrels = {path.stem: _read_qrels(path) for path in sorted((home / "qrels").glob("*.tsv"))}
+        qrels = _StoredQrels(home / "qrels")
+        corpus = home / "corpus.jsonl"
         dataset = cls(
-            corpus=read_records(home / "corpus.jsonl", Document.from_json),
+            corpus=() if known else read_records(corpus, Document.from_json),
             queries=queries,
-            qrels=qrels,
+            qrels={} if known else qrels,
             rules=RuleBank.load(home / "rules.jsonl") if "rules.jsonl" in digests else None,
             query_sets=query_sets,
             labels=read_json(home / "labels.json") if "labels.json" in digests else None,
@@ -352,7 +361,35 @@ class RuleQADataset:
         )
         # The files were hashed above; hashing the records would cost seconds.
         dataset.__dict__["fingerprint"] = _dataset_fingerprint(digests, dataset.calendar)
+        if known:
+            dataset._qrels = qrels
+            dataset.rules.__dict__["fingerprint"] = known["rules"]
+        elif states is not None and corpus.stat().st_size > WORTH_KEEPING:
+            known = {"files": digests, "rules": dataset.rules.fingerprint}
+            remember("datasets", states, known)
+        if known:
+            name, made = corpus.name, dataset.corpus
+            dataset.corpus = StoredRecords(corpus, Document.from_json, digests[name], made)
         return dataset
+
+
+class _StoredQrels(Mapping[str, Qrels]):
+    """The judgement files of a folder by split, each read when it is used."""
+
+    def __init__(self, folder: Path) -> None:
+        self._files = {path.stem: path for path in sorted(folder.glob("*.tsv"))}
+        self._read: dict[str, Qrels] = {}
+
+    def __getitem__(self, split: str) -> Qrels:
+        if split not in self._read:
+            self._read[split] = _read_qrels(self._files[split])
+        return self._read[split]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
 
 
 def _are_predictions(queries: Mapping[str, Sequence[Query]]) -> bool:

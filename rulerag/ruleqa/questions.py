@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
+from rulerag.cache import remembered
 from rulerag.errors import DataFormatError, UnknownNameError, did_you_mean
+from rulerag.io import StoredRecords
 from rulerag.kg import Calendar, FactTable, KnowledgeGraph, Verbalizer, query_text
 from rulerag.ruleqa.dataset import RuleQADataset
-from rulerag.types import Query
+from rulerag.types import Document, Query
 
 _Known = tuple[str, str]  # a raw name and its label
 
@@ -147,13 +149,23 @@ def _suggest(words: str, known: Mapping[str, _Known]) -> str:
 def _names(dataset: RuleQADataset) -> tuple[dict[str, _Known], dict[str, _Known]]:
     """Entities and relations by casefolded label and by casefolded raw name."""
     queries = [query for rows in dataset.queries.values() for query in rows]
-    facts = [fact for document in dataset.corpus for fact in document.facts]
-    ends = {end for fact in facts for end in (fact.subject, fact.object)}
-    used = {fact.relation for fact in facts} | set(dataset.rules.head_relations)
+    ends, used = map(set, _names_in(dataset.corpus))
+    used |= set(dataset.rules.head_relations)
     return (
         _by_words(ends | {query.subject for query in queries}, dataset.labels["entities"]),
         _by_words(used | {query.relation for query in queries}, dataset.labels["relations"]),
     )
+
+
+def _names_in(corpus: Sequence[Document]) -> list[list[str]]:
+    """The entities and the relations that documents speak of, sorted."""
+    if isinstance(corpus, StoredRecords):
+        key = ["names", corpus.fingerprint]
+        known: list[list[str]] = remembered("datasets", key, lambda: _names_in(list(corpus)))
+        return known
+    facts = [fact for document in corpus for fact in document.facts]
+    ends = {end for fact in facts for end in (fact.subject, fact.object)}
+    return [sorted(ends), sorted({fact.relation for fact in facts})]
 
 
 def _by_words(names: set[str], labels: Mapping[str, str]) -> dict[str, _Known]:

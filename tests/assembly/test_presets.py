@@ -201,3 +201,15 @@ def test_a_method_needs_a_dataset() -> None:
     with pytest.raises(ConfigError, match="key 'dataset': a method needs a dataset — rulerag"):
         experiment("bm25__symbolic")
     assert method("bm25__symbolic", "ruleqa-i")["metadata.benchmark"] == "ruleqa-i"
+
+
+def test_a_file_that_states_a_name_alone(tmp_path: Path) -> None:
+    file = tmp_path / "old.yaml"
+    file.write_text("retriever: bm25-guided\ngenerator: {type: symbolic}\n")
+    with pytest.raises(
+        ConfigError, match=r"old\.yaml, key 'retriever': names 'bm25-guided'.*"
+    ) as it:
+        experiment(file)
+    assert "add retriever=bm25-guided to the command" in str(it.value)
+    with pytest.raises(ConfigError, match="key 'dataset': a method needs"):
+        experiment("bm25__symbolic", ["retriever=bm25-guided"])

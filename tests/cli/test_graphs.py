@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
+import sys
+import termios
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +16,7 @@ import pytest
 from rulerag.rules import RuleBank
 from rulerag.synthetic.world import World
 
+ROOT = Path(__file__).resolve().parents[2]
 Refused = Callable[..., str]
 
 
@@ -65,7 +71,17 @@ def test_the_bars_named_in_the_issue(
     result = rulerag("mine", graph_folder("icews14"), "--out", out, "--lengths", 1)
     assert "11,221 rules for 188 of 230 relations" in result.out
     assert float(result.out.split(" in ")[1].split(" s ")[0]) < 5
-    assert "%|" in result.err and "%|" not in result.out  # bars never mix with output
+    assert "%|" not in result.out + result.err  # bars are for terminals
+
+
+def test_bars_on_a_terminal(graphs: dict[str, Path], tmp_path: Path) -> None:
+    seen, terminal = pty.openpty()
+    termios.tcsetwinsize(terminal, (24, 80))
+    command = [sys.executable, "-m", "rulerag.cli", "mine", graphs["temporal"], "--out", "-"]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=terminal, check=True)
+    assert b"%|" in os.read(seen, 1 << 16) and b"%|" not in done.stdout
+    os.close(terminal)
+    os.close(seen)
 
 
 def test_an_option_of_the_other_miner(

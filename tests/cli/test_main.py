@@ -25,6 +25,7 @@ from rulerag.synthetic.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTRACT = {
+    "cache",
     "demo",
     "mine",
     "rules",
@@ -261,6 +262,7 @@ def test_an_error_while_stopping_is_told(capsys: pytest.CaptureFixture[str]) -> 
         assert "cannot be put away" in capsys.readouterr().err
 
 
+@pytest.mark.timeout(0)  # which would set the same alarm
 def test_guarded_leaves_the_signals_as_they_were() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGALRM)]
     guarded(lambda: None)

@@ -30,7 +30,7 @@ def test_an_experiment_is_run_and_told(experiment: Write, rulerag: Any, tmp_path
     )
     result = rulerag("evaluate", file, "--out", out)
     assert result.code == 0
-    assert "%|" in result.err and "%|" not in result.out
+    assert "%|" not in result.err + result.out
     names = {path.name for path in out.iterdir()}
     assert {"metrics.json", "predictions.jsonl", "run.trec", "config.yaml"} <= names
     metrics = json.loads((out / "metrics.json").read_text())

@@ -245,7 +245,7 @@ def test_what_a_nested_retriever_is_called() -> None:
     assert innermost(fused) is bm25
 
 
-class Tuned(Settings):  # type: ignore[metaclass]
+class Tuned(Settings):
     depth: int = pydantic.Field(default=10, ge=1)
     decay: float = 0.5
 

@@ -16,7 +16,7 @@ _PLACES = ("path", "base", "query", "document", "encoder", "query_encoder", "tok
 """Settings that may name a file or folder."""
 
 
-class Section(Settings):  # type: ignore[metaclass]
+class Section(Settings):
     """A section of the file; a null in it means the default."""
 
     @pydantic.model_validator(mode="before")

@@ -47,10 +47,12 @@ def open_reader(
         if importlib.util.find_spec(package) is None:
             raise MissingDependencyError(package, "train")
     quantization = settings.model.quantization or None
-    loading = Loading(
-        device=device or settings.device or "auto",
-        dtype=opened_in(settings),
-        quantization=quantization,
+    loading = Loading.read(
+        {
+            "device": device or settings.device or "auto",
+            "dtype": opened_in(settings),
+            "quantization": quantization,
+        }
     )
     if quantization == "4bit":
         _check_four_bit(loading.place())

@@ -45,7 +45,7 @@ _PART = 4096
 _MINED_WALKS, _MINED_BODY_SIZE, _IMPORTED_BODY_SIZE = 500, 10, 2
 
 
-class LinkPredictionSettings(Settings):  # type: ignore[metaclass]
+class LinkPredictionSettings(Settings):
     """How rules are mined, applied and ranked.
 
     Args:

@@ -69,7 +69,7 @@ from rulerag.types import Answer
 T = TypeVar("T")
 
 
-class ExplainSettings(Settings):  # type: ignore[metaclass]
+class ExplainSettings(Settings):
     """How an answer is explained; the description of a field says what it is.
 
     A document that loses a part loses its facts, so that the units ``sentence`` and ``word`` are

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rulerag.cache import remembered_fingerprint
 from rulerag.errors import GenerationError
-from rulerag.io import fingerprint_object, remembered_fingerprint
+from rulerag.io import fingerprint_object
 
 _READ = frozenset({"config.json", "generation_config.json", "adapter_config.json"})
 _WEIGHTS = (".safetensors", ".safetensors.index.json")

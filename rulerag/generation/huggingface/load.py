@@ -25,7 +25,7 @@ _SHIPPED = Path(str(files("rulerag"))) / "models" / "nano-llama"
 _LOADING_ERRORS = (OSError, ValueError, KeyError, RuntimeError, TypeError, ImportError)
 
 
-class Loading(Settings):  # type: ignore[metaclass]
+class Loading(Settings):
     """How a model is opened.
 
     Args:

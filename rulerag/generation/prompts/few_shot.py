@@ -12,7 +12,7 @@ from rulerag.composition import Settings
 from rulerag.types import GenerationRequest
 
 
-class Case(Settings):  # type: ignore[metaclass]
+class Case(Settings):
     """One solved case, in words.
 
     Args:

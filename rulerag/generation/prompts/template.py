@@ -65,7 +65,7 @@ class Prompt:
 @register("prompt", "few-shot", make="few_shot")
 @register("prompt", "citation", make="citation")
 @register("prompt", "plain", make="plain")
-class PromptTemplate(Settings):  # type: ignore[metaclass]
+class PromptTemplate(Settings):
     """How requests are put into words and how answers are read out of completions.
 
     Args:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rulerag.rules import Rule
 
 
-class TemporalInferenceSettings(Settings):  # type: ignore[metaclass]
+class TemporalInferenceSettings(Settings):
     """How :class:`TemporalInference` scores, with TLogic's published settings.
 
     Args:

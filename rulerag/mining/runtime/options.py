@@ -12,7 +12,7 @@ from rulerag.errors import ConfigError
 from rulerag.mining.runtime.thresholds import check_count
 
 
-class RunOptions(Settings):  # type: ignore[metaclass]
+class RunOptions(Settings):
     """Settings of every miner; no result depends on them.
 
     Args:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from rulerag.cache import remembered
 from rulerag.errors import ConfigError, DataFormatError, EmptyDataError, did_you_mean
+from rulerag.io import StoredRecords
 from rulerag.types import Document, Query, RuleHit, ScoredDocument
 
 if TYPE_CHECKING:
@@ -101,7 +103,7 @@ class RetrievedRows:
 class CorpusIndex:
     """What BM25, Lucene and dense indexes share: a corpus, and records made of rows."""
 
-    documents: tuple[Document, ...]
+    documents: Sequence[Document]
 
     @cached_property
     def corpus_fingerprint(self) -> str:
@@ -154,16 +156,18 @@ def check_top_k(top_k: int, key: str = "top_k") -> None:
         raise ConfigError(f"{top_k!r} documents cannot be retrieved", key=key, hint="1 or more")
 
 
-def check_documents(documents: Sequence[Document]) -> tuple[Document, ...]:
-    """Return the corpus as a tuple.
+def check_documents(documents: Sequence[Document]) -> Sequence[Document]:
+    """Return the corpus as a tuple, or as it is stored where it was checked before.
 
     Raises:
         EmptyDataError: there is no document.
         DataFormatError: two documents share an id.
     """
-    corpus = tuple(documents)
+    corpus = documents if isinstance(documents, StoredRecords) else tuple(documents)
     if not corpus:
         raise EmptyDataError("the corpus holds no documents", hint="give at least one document")
+    if isinstance(corpus, StoredRecords):
+        return corpus
     seen: set[str] = set()
     for document in corpus:
         if document.id in seen:
@@ -181,6 +185,9 @@ def indexed_text(document: Document) -> str:
 
 def corpus_fingerprint(documents: Sequence[Document]) -> str:
     """A fingerprint (16 hex digits) of ids and indexed texts, in corpus order."""
+    if isinstance(documents, StoredRecords):
+        key = ["corpus", documents.fingerprint]
+        return str(remembered("datasets", key, lambda: corpus_fingerprint(list(documents))))
     digest = hashlib.sha256()
     for document in documents:
         # The lengths keep apart what joining would make equal.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rulerag.composition import register
 from rulerag.io import fingerprint_object
+from rulerag.retrieval.base.corpus import check_top_k
 from rulerag.types import Query, ScoredDocument
 
 
@@ -20,4 +21,5 @@ class NoRetriever:
 
     def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
         """Return an empty list for each query."""
+        check_top_k(top_k)
         return [[] for _ in queries]

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, model_validator
 
+from rulerag.cache import remembered_arrays
 from rulerag.composition import Settings, register
 from rulerag.errors import RetrievalError
-from rulerag.io import fingerprint_object
+from rulerag.io import StoredRecords, fingerprint_object
 from rulerag.retrieval.base.corpus import (
     RetrievedRows,
     Rows,
@@ -33,7 +34,7 @@ _UNDATED = int(np.iinfo(np.int64).min) + 1
 _DEEPEN = 4  # how much deeper an unsettled query is searched again
 
 
-class TimeAwareSettings(Settings):  # type: ignore[metaclass]
+class TimeAwareSettings(Settings):
     """The settings of :class:`TimeAwareRetriever`.
 
     Args:
@@ -190,9 +191,10 @@ class TimeAwareRetriever:
         return picked, exhausted or (len(picked) == top_k and value > found.scores[-1])
 
     @property
-    def documents(self) -> tuple[Document, ...]:
+    def documents(self) -> Sequence[Document]:
         """The wrapped retriever's corpus."""
-        return tuple(getattr(self.retriever, "documents", ()))
+        documents: Sequence[Document] = getattr(self.retriever, "documents", ())
+        return documents
 
     def search(self, queries: Sequence[Query], depth: int) -> Rows:
         """The first ``depth`` rows that the wrapped retriever finds and time allows, in order.
@@ -278,5 +280,8 @@ class _DeepSearch(NamedTuple):
 
 def _times_of(documents: Sequence[Document]) -> npt.NDArray[np.int64]:
     """The time of each document."""
+    if isinstance(documents, StoredRecords):
+        key = ["times", documents.fingerprint]
+        return remembered_arrays("datasets", key, lambda: {"t": _times_of(list(documents))})["t"]
     times = [document.timestamp for document in documents]
     return np.array([_UNDATED if time is None else time for time in times], dtype=np.int64)

@@ -52,7 +52,7 @@ _DOCUMENTS = "document_encoder"  # of a fine-tuned query encoder: the frozen one
 _PARTNERS = (("ctx_encoder", "question_encoder"), ("context_encoder", "question_encoder"))
 
 
-class IndexSettings(Settings):  # type: ignore[metaclass]
+class IndexSettings(Settings):
     """How vectors are indexed.
 
     Args:
@@ -145,7 +145,7 @@ class DenseRetriever(CorpusIndex):
 
     def _set(
         self,
-        documents: tuple[Document, ...],
+        documents: Sequence[Document],
         query_encoder: Encoder,
         similarity: str,
         index: VectorIndex,

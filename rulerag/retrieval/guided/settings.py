@@ -11,7 +11,7 @@ from rulerag.retrieval.guided.merging import MergeWeights
 from rulerag.retrieval.guided.query_text import Compose
 
 
-class GuidedSettings(Settings):  # type: ignore[metaclass]
+class GuidedSettings(Settings):
     """The settings of :class:`~rulerag.retrieval.guided.RuleGuidedRetriever`.
 
     Args:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
+from rulerag.cache import remembered_arrays
 from rulerag.composition import register
 from rulerag.errors import EmptyDataError, MissingDependencyError
-from rulerag.io import fingerprint_object
+from rulerag.io import StoredRecords, fingerprint_object
 from rulerag.retrieval.base import (
     CorpusIndex,
     Rows,
@@ -85,7 +87,7 @@ class BM25Retriever(CorpusIndex):
     ) -> None:
         words = stopwords if isinstance(stopwords, str) else tuple(stopwords)
         self._setup(documents, k1, b, Tokenizer(dates, words, min_token_length), threads, progress)
-        self._use(self._build())
+        self._use(self._remembered())
 
     def _setup(
         self,
@@ -105,7 +107,23 @@ class BM25Retriever(CorpusIndex):
         self.threads = threads or os.cpu_count() or 1
         self.progress = progress
 
-    def _build(self) -> Any:
+    def _remembered(self) -> _Arrays:
+        """The arrays of the index, kept in the cache folder for a corpus that is stored."""
+        if not isinstance(self.documents, StoredRecords):
+            return _arrays_of(self._index)
+
+        def make() -> dict[str, npt.NDArray[Any]]:
+            made = _arrays_of(self._index)
+            words = "\n".join(made.vocabulary).encode()
+            return {**made._asdict(), "vocabulary": np.frombuffer(words, dtype=np.uint8)}
+
+        key = [self.documents.fingerprint, self._settings(), metadata.version("bm25s")]
+        known = dict(remembered_arrays(_KIND, key, make))
+        words = known.pop("vocabulary").tobytes().decode().split("\n")
+        return _Arrays({word: token for token, word in enumerate(words)}, **known)
+
+    @cached_property
+    def _index(self) -> Any:
         vocabulary: dict[str, int] = {}
         corpus = []
         for document in tqdm(self.documents, desc="Tokenize", disable=not self.progress):
@@ -119,13 +137,8 @@ class BM25Retriever(CorpusIndex):
         index.index((corpus, vocabulary), create_empty_token=False, show_progress=self.progress)
         return index
 
-    def _use(self, index: Any) -> None:
-        self._index = index
-        scores = index.scores
-        self._vocabulary: dict[str, int] = index.vocab_dict
-        self._data = np.ascontiguousarray(scores["data"], dtype=np.float32)
-        self._indices = np.ascontiguousarray(scores["indices"], dtype=np.int32)
-        self._starts = np.ascontiguousarray(scores["indptr"], dtype=np.int64)
+    def _use(self, arrays: _Arrays) -> None:
+        self._vocabulary, self._data, self._indices, self._starts = arrays
 
     def __repr__(self) -> str:
         return f"BM25Retriever({len(self.documents):,} documents, k1={self.k1}, b={self.b})"
@@ -223,7 +236,8 @@ class BM25Retriever(CorpusIndex):
             tokenizer = Tokenizer(**settings["tokenizer"])
             self._setup(corpus, settings["k1"], settings["b"], tokenizer, threads, progress)
             index = _bm25s().BM25.load(str(Path(folder) / "bm25s"), show_progress=False)
-            self._use(index)
+            self._index = index
+            self._use(_arrays_of(index))
             self._check_arrays()
         except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
             reason = f"the index is damaged ({type(error).__name__}: {error})"
@@ -247,6 +261,32 @@ class BM25Retriever(CorpusIndex):
         )
         if not whole:
             raise ValueError("its arrays do not fit together")
+
+
+class _Arrays(NamedTuple):
+    """What the kernel reads.
+
+    Args:
+        vocabulary: the column of each word.
+        data: scores, column by column.
+        indices: the row of each.
+        starts: where each column starts, and the end.
+    """
+
+    vocabulary: Mapping[str, int]
+    data: npt.NDArray[np.float32]
+    indices: npt.NDArray[np.int32]
+    starts: npt.NDArray[np.int64]
+
+
+def _arrays_of(index: Any) -> _Arrays:
+    scores = index.scores
+    return _Arrays(
+        index.vocab_dict,
+        np.ascontiguousarray(scores["data"], dtype=np.float32),
+        np.ascontiguousarray(scores["indices"], dtype=np.int32),
+        np.ascontiguousarray(scores["indptr"], dtype=np.int64),
+    )
 
 
 def _bm25s() -> Any:

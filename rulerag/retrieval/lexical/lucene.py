@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
+from rulerag.cache import cache_folder
 from rulerag.composition import register
 from rulerag.errors import DataError, RetrievalError
-from rulerag.io import cache_folder, fingerprint_object
+from rulerag.io import fingerprint_object
 from rulerag.retrieval.base import (
     CorpusIndex,
     Rows,

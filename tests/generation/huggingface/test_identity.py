@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,6 @@ import pytest
 import torch
 import transformers
 
-from rulerag import io
 from rulerag.errors import DroppedDocumentsError
 from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.probing.engine import ProbeEngine
@@ -64,44 +61,6 @@ def test_large_files_of_one_size_have_names_of_their_own(tmp_path: Path) -> None
         for n, turned in enumerate([None, 1, BIG // 2, BIG - 1, None])
     ]
     assert len(set(names)) == 4 and names[0] == names[4]
-
-
-def test_a_large_file_is_read_once_for_each_state(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RULERAG_CACHE", str(tmp_path / "cache"))
-    path = big_folder(tmp_path / "model") / "model.safetensors"
-    time.sleep(0.01)
-    first = io.remembered_fingerprint(path, settled=0)
-    assert first == io.fingerprint_file(path)
-    (note,) = (tmp_path / "cache" / "fingerprints").iterdir()
-    note.write_text("f" * 64)
-    assert io.remembered_fingerprint(path) == "f" * 64, "the file is not read again"
-    times = path.stat()
-    with open(path, "r+b") as file:  # the same file, size and time of modification
-        file.seek(BIG // 2)
-        file.write(b"\x01")
-    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-    assert path.stat().st_mtime_ns == times.st_mtime_ns
-    assert io.remembered_fingerprint(path) == io.fingerprint_file(path) != first
-
-
-def test_a_file_that_has_just_changed_is_not_remembered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RULERAG_CACHE", str(tmp_path / "cache"))
-    path = big_folder(tmp_path / "model") / "model.safetensors"
-    assert io.remembered_fingerprint(path) == io.fingerprint_file(path)
-    assert list((tmp_path / "cache" / "fingerprints").iterdir()) == []
-
-
-def test_a_cache_folder_that_cannot_be_written_costs_only_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("RULERAG_CACHE", str(tmp_path / "file"))
-    path = big_folder(tmp_path / "model") / "model.safetensors"
-    assert io.remembered_fingerprint(path, settled=0) == io.fingerprint_file(path)
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # PEFT on transformers 5.23

@@ -33,7 +33,7 @@ _PART = 2048
 _FORMAT = "rulerag learned application 1"
 
 
-class LearningSettings(Settings):  # type: ignore[metaclass]
+class LearningSettings(Settings):
     """What :class:`LearnedTemporalInference` uses and how it learns.
 
     Args:

@@ -36,7 +36,7 @@ SIMILARITIES = ("cosine", "dot")
 _PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus"), "both": ()}
 
 
-class EncodingSettings(Settings):  # type: ignore[metaclass]
+class EncodingSettings(Settings):
     """How texts are encoded.
 
     Args:

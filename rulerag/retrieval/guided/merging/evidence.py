@@ -12,8 +12,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rulerag.arrays import Doubles
+from rulerag.arrays import Doubles, Longs
+from rulerag.cache import remembered_arrays
 from rulerag.composition import register
+from rulerag.io import StoredRecords
 from rulerag.retrieval.guided.merging.groups import GroupMerger, HitEvidence
 from rulerag.retrieval.guided.merging.hits import RuleSearch, SearchHits
 from rulerag.types import Document, Query
@@ -35,11 +37,7 @@ class EvidenceMerger(GroupMerger):
     def __init__(self, documents: Sequence[Document], *, power: float = 8.0) -> None:
         super().__init__(documents)
         self.power = power
-        codes: dict[object, int] = {}
-        self._group = np.array(
-            [codes.setdefault(_about(document), len(codes)) for document in documents],
-            dtype=np.int64,
-        )
+        self._group = _groups_of(documents)
 
     def weigh(self, query: Query, searches: Sequence[RuleSearch], hits: SearchHits) -> HitEvidence:
         """The evidence of each hit, grouped by the entities of its document."""
@@ -49,6 +47,16 @@ class EvidenceMerger(GroupMerger):
     def value(self, joined: Doubles, total: float) -> Doubles:
         """``1 − exp(−E)``."""
         return -np.expm1(-joined)
+
+
+def _groups_of(documents: Sequence[Document]) -> Longs:
+    """A number for each document, the same for those that speak of the same entities."""
+    if isinstance(documents, StoredRecords):
+        key = ["groups", documents.fingerprint]
+        return remembered_arrays("datasets", key, lambda: {"g": _groups_of(list(documents))})["g"]
+    codes: dict[object, int] = {}
+    groups = [codes.setdefault(_about(document), len(codes)) for document in documents]
+    return np.array(groups, dtype=np.int64)
 
 
 def _about(document: Document) -> object:

@@ -1,0 +1,267 @@
+"""The user's cache folder: what was worked out once, from the same input by the same code, is kept.
+
+Nothing in it is needed: what is missing, damaged or cannot be written is worked out again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rulerag.errors import ConfigError, DataError, OutputError, did_you_mean
+from rulerag.io import (
+    atomic_write,
+    fingerprint_file,
+    fingerprint_object,
+    prepare_folder,
+    read_json,
+    write_json,
+)
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+KINDS: Mapping[str, str] = {
+    "bm25": "BM25 indexes",
+    "datasets": "dataset folders that were checked, and what was read off their corpora",
+    "embeddings": "vectors of corpora, by encoder",
+    "fingerprints": "checksums of large files",
+    "lucene": "Lucene indexes",
+}
+"""What is kept, by the name of its folder."""
+
+SETTLED_SECONDS = 2.0
+"""A file that changed this recently may change again within the same tick of the clock."""
+
+WORTH_KEEPING = 1 << 20
+"""Bytes of a file above which what is worked out from it is kept."""
+
+# Of what code that changed has left behind, the entries used last stay.
+_KEPT_ENTRIES = 48
+
+
+def cache_root() -> Path:
+    """``RULERAG_CACHE``, else ``rulerag`` in ``XDG_CACHE_HOME`` (default ``~/.cache``)."""
+    own = os.environ.get("RULERAG_CACHE")
+    if own:
+        return Path(own)
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    # The XDG base directory specification: a relative path is invalid and ignored.
+    base = Path(home) if os.path.isabs(home) else Path.home() / ".cache"
+    return base / "rulerag"
+
+
+def cache_folder(*parts: str) -> Path:
+    """A folder in the cache folder, made when missing.
+
+    Raises:
+        OutputError: it cannot be made or written.
+    """
+    return prepare_folder(cache_root().joinpath(*parts))
+
+
+class Kept(NamedTuple):
+    """What the cache folder holds of one kind.
+
+    Args:
+        kind: the name of its folder, of :data:`KINDS` where this version keeps it.
+        what: in words.
+        files: how many files.
+        bytes: their size.
+        folder: where they are.
+    """
+
+    kind: str
+    what: str
+    files: int
+    bytes: int
+    folder: Path
+
+
+def kept() -> list[Kept]:
+    """What the cache folder holds, kind by kind."""
+    root = cache_root()
+    there = sorted(place.name for place in root.iterdir()) if root.is_dir() else []
+    found = []
+    for kind in sorted({*KINDS, *there}):
+        files = [place for place in (root / kind).rglob("*") if place.is_file()]
+        size = sum(place.stat().st_size for place in files)
+        what = KINDS.get(kind, "not kept by this version")
+        found.append(Kept(kind, what, len(files), size, root / kind))
+    return found
+
+
+def clear(kind: str | None = None) -> list[Kept]:
+    """Delete what is kept of one kind, or everything; return what was there.
+
+    Raises:
+        ConfigError: no such kind.
+        OutputError: something cannot be deleted.
+    """
+    everything = kept()
+    known = [one.kind for one in everything]
+    if kind is not None and kind not in known:
+        raise ConfigError(
+            f"nothing of the kind {kind!r} is cached", key="kind", hint=did_you_mean(kind, known)
+        )
+    gone = [one for one in everything if kind in (None, one.kind) and one.files]
+    for one in gone:
+        try:
+            shutil.rmtree(one.folder)
+        except OSError as error:
+            raise OutputError(
+                f"cannot be deleted ({error.strerror})", path=error.filename or one.folder
+            ) from error
+    return gone
+
+
+def remembered_fingerprint(path: str | Path, *, settled_seconds: float = SETTLED_SECONDS) -> str:
+    """The SHA-256 of a file's bytes, in full, read once for each state of a large file.
+
+    Files over 1 MiB are remembered by their :func:`file_states`. Where the cache folder cannot be
+    written the file is read every time.
+
+    Args:
+        path: the file.
+        settled_seconds: see :func:`file_states`.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    states = file_states([Path(path)], settled_seconds=settled_seconds)
+    if states is None or states[0][3] <= WORTH_KEEPING:
+        return fingerprint_file(path)
+    known = recall("fingerprints", states)
+    if isinstance(known, str) and len(known) == 64:
+        return known
+    found = fingerprint_file(path)
+    if file_states([Path(path)], settled_seconds=settled_seconds) == states:
+        remember("fingerprints", states, found)
+    return found
+
+
+def file_states(
+    paths: Iterable[Path], *, settled_seconds: float = SETTLED_SECONDS
+) -> list[list[Any]] | None:
+    """What tells one state of some files from another; None where one is missing or just changed.
+
+    Args:
+        paths: the files.
+        settled_seconds: how long ago the last change must be.
+
+    Returns:
+        For each file its path, device, inode, size and both times of change, in nanoseconds (a
+        copy that sets the time of modification cannot set that of the inode).
+    """
+    states = []
+    for path in paths:
+        try:
+            there = path.resolve()
+            stat = there.stat()
+        except OSError:
+            return None
+        times = [stat.st_mtime_ns, stat.st_ctime_ns]
+        if time.time() - max(times) / 1e9 < settled_seconds:
+            return None
+        name = os.fsencode(there).hex()
+        states.append([name, stat.st_dev, stat.st_ino, stat.st_size, *times])
+    return states
+
+
+def recall(kind: str, key: object) -> Any:
+    """The JSON value that was remembered under a key; None where there is none.
+
+    Args:
+        kind: of :data:`KINDS`.
+        key: JSON-like; names the input and the settings. The code of the library is part of it.
+    """
+    place = _place(kind, key, ".json")
+    try:
+        found = read_json(place)
+    except DataError:
+        return None
+    _mark_used(place)
+    return found
+
+
+def remember(kind: str, key: object, value: Any) -> None:
+    """Keep a JSON value under a key, where the cache folder can be written."""
+    with suppress(OutputError, OSError):
+        _make_room(cache_folder(kind))
+        write_json(_place(kind, key, ".json"), value)
+
+
+def remembered(kind: str, key: object, make: Callable[[], Any]) -> Any:
+    """The JSON value of a key, as it was kept, else as ``make`` gives it."""
+    found = recall(kind, key)
+    if found is None:
+        found = make()
+        remember(kind, key, found)
+    return found
+
+
+def remembered_arrays(
+    kind: str, key: object, make: Callable[[], dict[str, npt.NDArray[Any]]]
+) -> dict[str, npt.NDArray[Any]]:
+    """Arrays by name, as they were kept under a key, else as ``make`` gives them.
+
+    Args:
+        kind: as in :func:`recall`, like the next.
+        key: see there.
+        make: works the arrays out.
+    """
+    import zipfile
+
+    import numpy as np
+
+    place = _place(kind, key, ".npz")
+    try:
+        with open(place, "rb") as file, np.load(file) as archive:
+            found = {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
+        pass  # missing or damaged
+    else:
+        _mark_used(place)
+        return found
+    made = make()
+    with suppress(OutputError, OSError):
+        _make_room(cache_folder(kind))
+        with atomic_write(place, "wb") as out:
+            np.savez(out, allow_pickle=False, **made)
+    return made
+
+
+def _place(kind: str, key: object, suffix: str) -> Path:
+    """The file of a key. What other code made is another thing, but for checksums."""
+    code = "" if kind == "fingerprints" else _code_state()
+    return cache_root() / kind / (fingerprint_object([code, key], digits=32) + suffix)
+
+
+@cache
+def _code_state() -> str:
+    """Names the state of the library's source files."""
+    root = Path(__file__).parent
+    states = [
+        [path.relative_to(root).as_posix(), path.stat().st_size, path.stat().st_mtime_ns]
+        for path in sorted(root.rglob("*.py"))
+    ]
+    return fingerprint_object(states)
+
+
+def _mark_used(place: Path) -> None:
+    with suppress(OSError):
+        os.utime(place)
+
+
+def _make_room(folder: Path) -> None:
+    """Drop what was not used for the longest time, where a folder is full."""
+    files = [place for place in folder.iterdir() if place.suffix in (".json", ".npz")]
+    files.sort(key=lambda place: place.stat().st_mtime_ns)
+    for place in files[: max(0, len(files) - _KEPT_ENTRIES + 1)]:
+        place.unlink(missing_ok=True)

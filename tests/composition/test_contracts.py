@@ -1,0 +1,119 @@
+"""Every registered component keeps its family's contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rulerag.assembly.build import Builder
+from rulerag.assembly.presets import CONFIGS
+from rulerag.composition import FAMILIES, Config, find, names
+from rulerag.errors import ConfigError
+from rulerag.generation.huggingface import NANO_LLAMA
+from rulerag.synthetic.world import World
+from tests.contracts import CONTRACTS, Ground
+from tests.endpoints import Server
+
+ALL = [(family, name) for family in FAMILIES for name in names(family)]
+WEIGHTS = str(CONFIGS / "merging" / "ruleqa-i" / "bm25-guided.json")
+SYMBOLIC, BM25 = {"type": "symbolic"}, {"type": "bm25"}
+MODEL = {"type": "huggingface", "model": NANO_LLAMA, "max_new_tokens": 4}
+THOUGHT = {"reader": {**MODEL, "template": "plain"}, "retriever": BM25, "samples": 2}
+NEEDS: Mapping[tuple[str, str], dict[str, Any]] = {
+    ("retriever", "guided"): {"retriever": BM25},
+    ("retriever", "pooled"): {"retriever": BM25},
+    ("retriever", "time_aware"): {"retriever": BM25},
+    ("retriever", "fused"): {"retrievers": [BM25, SYMBOLIC]},
+    ("merge", "learned"): {"weights": WEIGHTS},
+    ("miner", "tlogic"): {"lengths": [1]},
+    ("generator", "huggingface"): MODEL,
+    ("generator", "hybrid"): {"symbolic": SYMBOLIC, "model": MODEL},
+    ("generator", "chain-of-knowledge"): THOUGHT,
+    ("generator", "verify-and-edit"): THOUGHT,
+}
+"""What a component cannot be made without."""
+
+SLOW = {"lucene", "dense", "huggingface", "hybrid", "chain-of-knowledge", "verify-and-edit"}
+"""Those that start Java or load a model."""
+
+
+@pytest.fixture(scope="module")
+def grounds() -> dict[str, Ground]:
+    return {kind: Ground(World.generate(600, kind=kind)) for kind in ("temporal", "static")}
+
+
+@pytest.fixture(autouse=True)
+def cached(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RULERAG_CACHE", str(tmp_path_factory.getbasetemp() / "contracts"))
+        yield
+
+
+def builder(ground: Ground) -> Builder:
+    """What makes components over a small world."""
+    shared = {
+        "documents": lambda: ground.corpus,
+        "bank": lambda: ground.bank,
+        "labels": dict,
+        "all_labels": lambda: {"entities": {}, "relations": {}},
+        "known": dict,
+        "rule_label": lambda: str,
+        "entity_label": lambda: str,
+        "time_step": lambda: 1,
+        "time_unit": lambda: 1,
+        "dataset_fingerprint": lambda: "contracts",
+        "progress": lambda: False,
+    }
+    made = Builder(shared)
+    return replace(made, selector=made.make("selector", Config({"type": "head", "max_rules": 4})))
+
+
+def component(family: str, name: str, ground: Ground, settings: Mapping[str, Any]) -> Any:
+    """The component itself, or what it is a part of."""
+    if family in ("prompt", "explainer"):
+        return name if family == "prompt" else find(family, name).component
+    section = {"type": name, **settings}
+    if family == "merge":
+        told = name if not settings else section
+        section, family = {"type": "guided", "retriever": BM25, "merge": told}, "retriever"
+    return builder(ground).make(family, Config({family: section}).section(family))
+
+
+@pytest.mark.parametrize(
+    ("family", "name"),
+    [pytest.param(*one, marks=[pytest.mark.slow] if one[1] in SLOW else []) for one in ALL],
+)
+def test_it_keeps_the_contract(
+    family: str, name: str, grounds: dict[str, Ground], request: pytest.FixtureRequest
+) -> None:
+    ground = grounds["static" if name == "amie" else "temporal"]
+    settings = dict(NEEDS.get((family, name), {}))
+    if name == "openai":
+        server: Server = request.getfixturevalue("server")
+        settings |= {"base_url": server.url, "model": "m", "api_key": "k"}
+    CONTRACTS[family](lambda: component(family, name, ground, settings), ground)
+
+
+def test_every_family_has_a_contract() -> None:
+    assert set(FAMILIES) <= set(CONTRACTS)
+    assert {key for key in NEEDS if key[0] in FAMILIES} <= set(ALL)
+
+
+@pytest.mark.parametrize(("family", "name"), ALL)
+def test_it_says_what_it_is_and_takes_no_other_key(family: str, name: str) -> None:
+    entry = find(family, name)
+    assert (entry.component.__doc__ or "").strip()
+    assert (
+        (Path(__file__).parents[2] / entry.place.split(":")[0].replace(".", "/"))
+        .with_suffix(".py")
+        .is_file()
+    )
+    with pytest.raises(ConfigError, match=f"key '{family}.no_such_key': unknown key"):
+        Config({family: {"type": name, "no_such_key": 1}}).section(family).check(entry.keys)
+    for key in entry.keys[1:]:  # the nearest name is suggested for a slip of the pen
+        with pytest.raises(ConfigError, match=r"did you mean"):
+            Config({family: {f"{key}x": 1}}).section(family).check(entry.keys)
