@@ -1,5 +1,5 @@
 """Builders, experiments and speed benchmarks: they produce data and numbers for rulerag."""
 
-from rulerag.moved import say_where_modules_went
+from rulerag.lazy import say_where_modules_went
 
 say_where_modules_went()

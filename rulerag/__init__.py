@@ -5,8 +5,7 @@ Every public name is imported on first use, so that ``import rulerag`` loads nei
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
-from rulerag.moved import say_where_modules_went
+from rulerag.lazy import front_door, say_where_modules_went
 
 if TYPE_CHECKING:
     from rulerag.composition import register
@@ -100,7 +99,8 @@ __all__ = [
     "shapley_values",
 ]
 
-__getattr__ = front_door(__name__)
+if not TYPE_CHECKING:
+    __getattr__ = front_door(__name__)
 say_where_modules_went()
 
 

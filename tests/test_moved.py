@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import rulerag
-from rulerag.moved import MovedFinder
+from rulerag.lazy import MovedFinder
 
 ROOT = Path(rulerag.__file__).parents[1]
 TABLE = tomllib.loads((ROOT / "rulerag" / "moved.toml").read_text(encoding="utf-8"))

@@ -22,22 +22,5 @@ if TYPE_CHECKING:
     from rulerag.assembly.demo import run_demo
     from rulerag.assembly.merging_weights import learn_merge_weights
     from rulerag.assembly.presets import CONFIGS, experiment, fragments, method, preset
-
-__all__ = [
-    "CONFIGS",
-    "Options",
-    "experiment",
-    "fragments",
-    "learn_merge_weights",
-    "make_generator",
-    "make_miner",
-    "make_pipeline",
-    "make_retriever",
-    "make_selector",
-    "method",
-    "open_dataset",
-    "preset",
-    "run_demo",
-]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

@@ -28,24 +28,5 @@ if TYPE_CHECKING:
         retriever_name,
     )
     from rulerag.composition.settings import Settings
-
-__all__ = [
-    "FAMILIES",
-    "Config",
-    "Entry",
-    "Settings",
-    "find",
-    "frozen",
-    "innermost",
-    "known_keys",
-    "load_config",
-    "merged_values",
-    "names",
-    "parse_file",
-    "parse_override",
-    "read_values",
-    "register",
-    "retriever_name",
-]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

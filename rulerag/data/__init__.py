@@ -6,7 +6,5 @@ from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
     from rulerag.data.download import fetch, known_sources, source_of
-
-__all__ = ["fetch", "known_sources", "source_of"]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

@@ -57,45 +57,5 @@ if TYPE_CHECKING:
         markdown_table,
         results_table,
     )
-
-__all__ = [
-    "CHARACTERS",
-    "DEPTH",
-    "EM",
-    "F1",
-    "LENIENT",
-    "LEVEL",
-    "READING_MEASURES",
-    "RETRIEVAL_MEASURES",
-    "SEARCH_CUTOFFS",
-    "UNION_K",
-    "AnswerMatcher",
-    "Columns",
-    "EntityMatcher",
-    "RunRecord",
-    "SearchResults",
-    "answer_columns",
-    "answer_metrics",
-    "bootstrap_interval",
-    "entity_names",
-    "expected_rows",
-    "format_value",
-    "holm",
-    "in_own_process",
-    "load_results",
-    "markdown_table",
-    "mean_columns",
-    "mean_metrics",
-    "paired_randomization_test",
-    "peak_memory_mb",
-    "reading_columns",
-    "requests_from_rows",
-    "results_table",
-    "run_experiment",
-    "run_reading",
-    "run_retrieval",
-    "verdict",
-    "versions",
-]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

@@ -14,7 +14,5 @@ if TYPE_CHECKING:
     from rulerag.generation.hybrid import HybridReader
     from rulerag.generation.openai_compatible import OpenAICompatibleGenerator
     from rulerag.generation.symbolic_reader import SymbolicReader
-
-__all__ = ["HybridReader", "OpenAICompatibleGenerator", "SymbolicReader", "answers_by_relation"]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

@@ -13,7 +13,5 @@ if TYPE_CHECKING:
     from rulerag.kg.graph import FactTable, KnowledgeGraph
     from rulerag.kg.verbalization import Verbalizer, query_text
     from rulerag.kg.vocabulary import Vocabulary
-
-__all__ = ["Calendar", "FactTable", "KnowledgeGraph", "Verbalizer", "Vocabulary", "query_text"]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

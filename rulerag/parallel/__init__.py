@@ -12,7 +12,5 @@ if TYPE_CHECKING:
         backend,
         in_this_process,
     )
-
-__all__ = ["Backend", "SerialBackend", "ThreadBackend", "backend", "in_this_process"]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

@@ -27,30 +27,5 @@ if TYPE_CHECKING:
         read_settings,
     )
     from rulerag.ruleqa.validation_split import validation_graph, with_held_out
-
-__all__ = [
-    "BENCHMARKS",
-    "CEILINGS",
-    "GRAPHS",
-    "PUBLISHED",
-    "VARIANTS",
-    "DatasetInfo",
-    "RuleQADataset",
-    "RuleQASettings",
-    "build",
-    "card_files",
-    "check_leakage",
-    "check_settings",
-    "graph_labels",
-    "known_settings",
-    "mine",
-    "parse_question",
-    "queries_from_facts",
-    "read_settings",
-    "size_table",
-    "table_row",
-    "validation_graph",
-    "with_held_out",
-]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

@@ -12,7 +12,5 @@ if TYPE_CHECKING:
     from rulerag.synthetic.names import ENTITY_KINDS, NameMaker
     from rulerag.synthetic.questions import world_questions
     from rulerag.synthetic.world import World
-
-__all__ = ["ENTITY_KINDS", "NameMaker", "World", "world_questions"]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

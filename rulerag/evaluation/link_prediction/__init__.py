@@ -16,16 +16,5 @@ if TYPE_CHECKING:
         rank_all,
     )
     from rulerag.evaluation.link_prediction.ranks import Prior, Queries, measures, queries_of
-
-__all__ = [
-    "LinkPredictionSettings",
-    "Prior",
-    "Queries",
-    "evaluate_links",
-    "load_rules",
-    "measures",
-    "queries_of",
-    "rank_all",
-]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

@@ -6,7 +6,5 @@ from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
     from rulerag.evaluation.page.html import rule_rows, write_report
-
-__all__ = ["rule_rows", "write_report"]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

@@ -18,16 +18,5 @@ if TYPE_CHECKING:
         run_reading,
         run_retrieval,
     )
-
-__all__ = [
-    "RunRecord",
-    "in_own_process",
-    "peak_memory_mb",
-    "requests_from_rows",
-    "run_experiment",
-    "run_reading",
-    "run_retrieval",
-    "versions",
-]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

@@ -21,20 +21,5 @@ if TYPE_CHECKING:
         leave_one_out,
         shapley_values,
     )
-
-__all__ = [
-    "LOG_MARGIN",
-    "Attribution",
-    "Counterfactuals",
-    "LinearSurrogate",
-    "attributions",
-    "banzhaf_values",
-    "check_methods",
-    "counterfactual_sets",
-    "leave_one_out",
-    "linear_surrogate",
-    "rule_surrogate",
-    "shapley_values",
-]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

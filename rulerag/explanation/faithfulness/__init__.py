@@ -14,15 +14,5 @@ if TYPE_CHECKING:
     )
     from rulerag.explanation.faithfulness.planted import PlantedAnswer
     from rulerag.explanation.faithfulness.rules import mean_rule_faithfulness
-
-__all__ = [
-    "PlantedAnswer",
-    "comprehensiveness",
-    "linear_datamodeling_score",
-    "mean_rule_faithfulness",
-    "rule_scores",
-    "sufficiency",
-    "unasked_subsets",
-]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

@@ -29,32 +29,5 @@ if TYPE_CHECKING:
     )
     from rulerag.explanation.probing.sources import Piece, Source, group, partition
     from rulerag.explanation.probing.values import Score, SetValue, valued
-
-__all__ = [
-    "AnswerCache",
-    "CachedGenerator",
-    "OutputPredicate",
-    "Piece",
-    "Predicate",
-    "PredicateValues",
-    "ProbeEngine",
-    "ResponseScorer",
-    "Score",
-    "SetValue",
-    "Source",
-    "VotingGenerator",
-    "check_value",
-    "describe",
-    "group",
-    "is_correct",
-    "matches_answer",
-    "negate",
-    "partition",
-    "predicate_pair",
-    "refuse_another_answer",
-    "response_engine",
-    "stopped",
-    "valued",
-]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

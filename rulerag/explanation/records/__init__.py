@@ -37,35 +37,5 @@ if TYPE_CHECKING:
         trace_rules,
     )
     from rulerag.explanation.wording import capital, factored
-
-__all__ = [
-    "SUBSETS",
-    "Certificate",
-    "CertifiedRules",
-    "DocumentTrace",
-    "ExactRules",
-    "Minimality",
-    "NamedRule",
-    "Record",
-    "RuleHook",
-    "RuleTrace",
-    "Smaller",
-    "SourceRule",
-    "SourceRules",
-    "among",
-    "becomes",
-    "capital",
-    "certificates_of",
-    "check_kind",
-    "correctness",
-    "document_of",
-    "evidence",
-    "factored",
-    "holding",
-    "percent",
-    "strongest",
-    "trace_documents",
-    "trace_rules",
-]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

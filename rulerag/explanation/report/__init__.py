@@ -9,14 +9,5 @@ if TYPE_CHECKING:
     from rulerag.explanation.report.narrative import REST, AnswerExplanation
     from rulerag.explanation.report.progress import Progress
     from rulerag.explanation.report.rerun import rerun_retrieval
-
-__all__ = [
-    "REST",
-    "AnswerExplanation",
-    "ExplainSettings",
-    "Progress",
-    "explain_answer",
-    "rerun_retrieval",
-]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

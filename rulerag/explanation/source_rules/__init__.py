@@ -16,20 +16,5 @@ if TYPE_CHECKING:
     from rulerag.explanation.source_rules.groups import GroupView, view_groups
     from rulerag.explanation.source_rules.hitting_sets import Duality, RuleChanges, check_duality
     from rulerag.explanation.source_rules.monotone_search import BorderSearch, RuleOracle
-
-__all__ = [
-    "MAX_EXACT_SOURCES",
-    "BorderSearch",
-    "CertifiedMiner",
-    "DualMiner",
-    "Duality",
-    "GroupView",
-    "MonoMiner",
-    "RuleChanges",
-    "RuleOracle",
-    "check_duality",
-    "lower_bound",
-    "view_groups",
-]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

@@ -16,14 +16,5 @@ if TYPE_CHECKING:
         shipped,
         stated_template,
     )
-
-__all__ = [
-    "NANO_LLAMA",
-    "HuggingFaceGenerator",
-    "Loading",
-    "open_model",
-    "shipped",
-    "stated_template",
-]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

@@ -9,7 +9,5 @@ if TYPE_CHECKING:
     from rulerag.generation.prompts.compact_template import CompactTemplate
     from rulerag.generation.prompts.few_shot import ROWS, Case
     from rulerag.generation.prompts.template import Prompt, PromptTemplate
-
-__all__ = ["ROWS", "Case", "Citation", "CompactTemplate", "Prompt", "PromptTemplate", "citation_of"]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

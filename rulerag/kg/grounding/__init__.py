@@ -10,20 +10,5 @@ if TYPE_CHECKING:
     from rulerag.kg.grounding.index import TableIndex
     from rulerag.kg.grounding.joins import MAX_ROWS, RulePlans
     from rulerag.kg.grounding.statements import Statements, compare, statement_lines
-
-__all__ = [
-    "MAX_ROWS",
-    "EvidenceModel",
-    "FactIndex",
-    "RulePlans",
-    "Statements",
-    "TableIndex",
-    "body_order",
-    "compare",
-    "evidence_sum",
-    "ground",
-    "noisy_or_exponents",
-    "statement_lines",
-]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

@@ -8,15 +8,5 @@ if TYPE_CHECKING:
     from rulerag.kg.labels.candidates import entity_candidates, make_labels, relation_candidates
     from rulerag.kg.labels.files import find_labels, read_labels
     from rulerag.kg.labels.known_graphs import KnownGraph, recognise
-
-__all__ = [
-    "KnownGraph",
-    "entity_candidates",
-    "find_labels",
-    "make_labels",
-    "read_labels",
-    "recognise",
-    "relation_candidates",
-]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

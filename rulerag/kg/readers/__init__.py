@@ -6,7 +6,5 @@ from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
     from rulerag.kg.readers.intervals import IntervalFacts, cut_times
-
-__all__ = ["IntervalFacts", "cut_times"]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

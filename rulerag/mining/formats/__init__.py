@@ -7,7 +7,5 @@ from rulerag.lazy import front_door
 if TYPE_CHECKING:
     from rulerag.mining.formats.amie import load_amie
     from rulerag.mining.formats.files import detect_format, export_rules, import_rules
-
-__all__ = ["detect_format", "export_rules", "import_rules", "load_amie"]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

@@ -24,21 +24,5 @@ if TYPE_CHECKING:
         last_at,
         running_sums,
     )
-
-__all__ = [
-    "NEVER",
-    "StaticIndex",
-    "TemporalIndex",
-    "build_static_index",
-    "build_temporal_index",
-    "directed_facts",
-    "find_group",
-    "find_pair",
-    "first_after",
-    "functional_on_object",
-    "last_at",
-    "run_starts",
-    "running_sums",
-]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

@@ -7,7 +7,5 @@ from rulerag.lazy import front_door
 if TYPE_CHECKING:
     from rulerag.mining.inference.batching import Candidates, index_at_time_zero
     from rulerag.mining.inference.engine import StaticInference, TemporalInference
-
-__all__ = ["Candidates", "StaticInference", "TemporalInference", "index_at_time_zero"]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

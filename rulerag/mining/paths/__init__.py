@@ -19,22 +19,5 @@ if TYPE_CHECKING:
         walks_of,
     )
     from rulerag.mining.paths.two_hop_times import Frontier, frontier_of
-
-__all__ = [
-    "CodedRules",
-    "Frontier",
-    "Reached",
-    "atoms_of_walk",
-    "code_rules",
-    "code_static_rules",
-    "frontier_of",
-    "labelled_rule",
-    "merge_rules",
-    "new_reached",
-    "normal_form",
-    "place_of",
-    "reach",
-    "walks_of",
-]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

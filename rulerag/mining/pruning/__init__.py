@@ -8,7 +8,5 @@ if TYPE_CHECKING:
     from rulerag.mining.pruning.coverage import prune_covered
     from rulerag.mining.pruning.scores import DEFAULT_SCORE, SCORES, check_score, top_rules
     from rulerag.mining.pruning.subsumption import prune_subsumed
-
-__all__ = ["DEFAULT_SCORE", "SCORES", "check_score", "prune_covered", "prune_subsumed", "top_rules"]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

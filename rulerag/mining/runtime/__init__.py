@@ -10,21 +10,5 @@ if TYPE_CHECKING:
     from rulerag.mining.runtime.options import RunOptions
     from rulerag.mining.runtime.tasks import Arrays, TaskRunner, checkpoint_folder, thread_backend
     from rulerag.mining.runtime.thresholds import check_count, check_fraction
-
-__all__ = [
-    "Arrays",
-    "RunOptions",
-    "TaskRunner",
-    "amie_memory",
-    "check_count",
-    "check_fraction",
-    "check_memory",
-    "checkpoint_folder",
-    "compiled",
-    "doubled",
-    "inlined",
-    "int64",
-    "thread_backend",
-]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

@@ -6,7 +6,5 @@ from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
     from rulerag.mining.temporal.miner import TLogicMiner
-
-__all__ = ["TLogicMiner"]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

@@ -32,35 +32,5 @@ if TYPE_CHECKING:
     from rulerag.retrieval.base.known_answers import known_answers_first
     from rulerag.retrieval.base.runs import write_run
     from rulerag.retrieval.base.time_aware import TimeAwareRetriever
-
-__all__ = [
-    "CorpusIndex",
-    "FusedRetriever",
-    "RetrievedRows",
-    "RowSearcher",
-    "Rows",
-    "TimeAwareRetriever",
-    "broken_index",
-    "check_bm25",
-    "check_choice",
-    "check_documents",
-    "check_manifest",
-    "check_method",
-    "check_range",
-    "check_threads",
-    "check_top_k",
-    "corpus_fingerprint",
-    "fuse",
-    "group_of",
-    "index_lock",
-    "indexed_text",
-    "known_answers_first",
-    "latest_of",
-    "latest_statements",
-    "new_index_folder",
-    "rank_in_group",
-    "scored_documents",
-    "write_run",
-]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

@@ -8,7 +8,5 @@ if TYPE_CHECKING:
     from rulerag.retrieval.dense.embeddings import embed_corpus
     from rulerag.retrieval.dense.faiss_index import normalized
     from rulerag.retrieval.dense.retriever import DenseRetriever, open_dense
-
-__all__ = ["DenseRetriever", "embed_corpus", "normalized", "open_dense"]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

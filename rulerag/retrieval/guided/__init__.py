@@ -14,16 +14,5 @@ if TYPE_CHECKING:
     from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
     from rulerag.retrieval.guided.selection import HeadRelationSelector
     from rulerag.retrieval.guided.settings import GuidedSettings
-
-__all__ = [
-    "GuidedSettings",
-    "HeadRelationSelector",
-    "PathStep",
-    "RuleGuidedRetriever",
-    "RulePath",
-    "append_rule",
-    "grounds",
-    "substitute_body",
-]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

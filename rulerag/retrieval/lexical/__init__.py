@@ -7,7 +7,5 @@ from rulerag.lazy import front_door
 if TYPE_CHECKING:
     from rulerag.retrieval.lexical.bm25 import BM25Retriever
     from rulerag.retrieval.lexical.lucene import LuceneRetriever
-
-__all__ = ["BM25Retriever", "LuceneRetriever"]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

@@ -7,7 +7,5 @@ from rulerag.lazy import front_door
 if TYPE_CHECKING:
     from rulerag.retrieval.symbolic.chain_completion import complete_chains
     from rulerag.retrieval.symbolic.retriever import SymbolicRetriever
-
-__all__ = ["SymbolicRetriever", "complete_chains"]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

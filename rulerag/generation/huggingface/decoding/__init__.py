@@ -12,17 +12,5 @@ if TYPE_CHECKING:
     from rulerag.generation.huggingface.decoding.packed import PackedDecoder
     from rulerag.generation.huggingface.decoding.packed_model import PackedModel
     from rulerag.generation.huggingface.decoding.padded import Decoder, sampled_tokens, window_of
-
-__all__ = [
-    "Decoded",
-    "Decoder",
-    "Ending",
-    "Limits",
-    "PackedDecoder",
-    "PackedModel",
-    "Tokens",
-    "sampled_tokens",
-    "window_of",
-]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

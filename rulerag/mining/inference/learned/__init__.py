@@ -6,7 +6,5 @@ from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
     from rulerag.mining.inference.learned.model import LearnedTemporalInference
-
-__all__ = ["LearnedTemporalInference"]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

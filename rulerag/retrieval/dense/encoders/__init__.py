@@ -13,16 +13,5 @@ if TYPE_CHECKING:
         tokenize,
     )
     from rulerag.retrieval.dense.encoders.load import NANO_ENCODER, EncoderSettings, load_encoder
-
-__all__ = [
-    "NANO_ENCODER",
-    "SIMILARITIES",
-    "EncoderSettings",
-    "SentenceEncoder",
-    "load_encoder",
-    "padded",
-    "quiet_transformers",
-    "tokenize",
-]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)

@@ -19,20 +19,5 @@ if TYPE_CHECKING:
     from rulerag.retrieval.guided.merging.hits import Merger, RuleSearch, SearchHits
     from rulerag.retrieval.guided.merging.learned import FEATURES, LearnedMerger, MergeWeights
     from rulerag.retrieval.guided.merging.rank import RankMerger, union_of
-
-__all__ = [
-    "FEATURES",
-    "DiversifiedRetriever",
-    "LearnedMerger",
-    "MergeWeights",
-    "Merger",
-    "RankMerger",
-    "RuleSearch",
-    "SearchHits",
-    "check_rows",
-    "find_merge",
-    "make_merger",
-    "union_of",
-]
-
-__getattr__ = front_door(__name__)
+else:
+    __getattr__ = front_door(__name__)
