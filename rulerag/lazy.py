@@ -1,5 +1,4 @@
-"""Front doors: a package names what others use, and imports it when it is first used; and what an
-import by an old name says.
+"""Front doors of packages: names that are imported on first use, and where old names went.
 
 ``import rulerag`` must load neither torch nor Java, and one command not the code of the others.
 The names stand once, as imports under ``if TYPE_CHECKING:``, where type checkers read them too.
