@@ -15,6 +15,7 @@ from rulerag.cli.common import (
     PipelineOptions,
     QuietOption,
     Target,
+    by_flags,
     check_outputs,
     choose_queries,
     is_experiment,
@@ -23,7 +24,6 @@ from rulerag.cli.common import (
     say,
     show_progress,
 )
-from rulerag.cli.flags import by_flags
 from rulerag.errors import ConfigError
 from rulerag.io import write_jsonl
 from rulerag.kg.grounding import statement_lines

@@ -91,22 +91,22 @@ COMMANDS: dict[str, Command] = {
         "rulerag learn-merging bm25-guided__symbolic --dataset runs/validation --out weights.json",
     ),
     "ruleqa build": Command(
-        "rulerag.cli.ruleqa:build",
+        "rulerag.cli.datasets:build",
         "Make questions, corpus, rules and judgements from a knowledge graph.",
         "rulerag ruleqa build --kg ../shared/data/nations --out runs/nations",
     ),
     "ruleqa check": Command(
-        "rulerag.cli.ruleqa:check",
+        "rulerag.cli.datasets:check",
         "Prove that a dataset does not leak its answers.",
         "rulerag ruleqa check runs/ruleqa-i",
     ),
     "ruleqa table": Command(
-        "rulerag.cli.ruleqa:table",
+        "rulerag.cli.datasets:table",
         "Sizes and ceilings of built datasets, beside the published sizes.",
         "rulerag ruleqa table runs/ruleqa-i runs/ruleqa-y",
     ),
     "data fetch": Command(
-        "rulerag.cli.data:fetch",
+        "rulerag.cli.datasets:fetch",
         "Download one data set, every file checked by its SHA-256.",
         "rulerag data fetch icews14 --out data",
     ),

@@ -27,11 +27,11 @@ from rulerag.cli.common import (
     PipelineOptions,
     QuietOption,
     Target,
+    by_flags,
     check_outputs,
     command_line,
     say,
 )
-from rulerag.cli.flags import by_flags
 from rulerag.composition import names
 from rulerag.errors import ConfigError
 from rulerag.explanation import report

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from rulerag.assembly import make_miner
-from rulerag.cli.common import QuietOption, check_outputs, say, show_progress, table
-from rulerag.cli.flags import by_flags
+from rulerag.cli.common import QuietOption, by_flags, check_outputs, say, show_progress, table
 from rulerag.composition import find
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
 from rulerag.kg import FactTable, KnowledgeGraph
