@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -82,6 +84,65 @@ def test_functions_are_short(folder: str) -> None:
     )
     at_95 = lengths[int(0.95 * len(lengths))][0] if lengths else 0
     assert at_95 <= FUNCTION_BUDGET, f"the longest: {lengths[-5:]}"
+
+
+def test_folders_hold_twelve_modules_at_most() -> None:
+    folders = Counter(
+        path.parent.relative_to(ROOT)
+        for path in sources()
+        if path.name not in ("__init__.py", "__main__.py")
+        and path.relative_to(ROOT).parts[0] in ("rulerag", "benchmarks", "training")
+    )
+    assert {str(folder): n for folder, n in folders.items() if n > 12} == {}
+
+
+def test_signatures_are_short() -> None:
+    """Eight parameters of a constructor, twelve of a function; settings hold the rest."""
+    long = []
+    for path in sources():
+        if path.relative_to(ROOT).parts[0] != "rulerag":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                taken = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                own = bool(taken) and taken[0].arg in ("self", "cls")
+                if len(taken) - own > (8 if node.name == "__init__" else 12):
+                    long.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
+    assert long == []
+
+
+def _package(name: str) -> str:
+    return name.rpartition(".")[0]
+
+
+def _imports(node: ast.AST) -> Iterator[ast.ImportFrom]:
+    """Imports of names, but for those that type checkers alone read."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            continue
+        if isinstance(child, ast.ImportFrom) and child.module:
+            yield child
+        yield from _imports(child)
+
+
+@pytest.mark.parametrize("folder", ["rulerag", "benchmarks", "training"])
+def test_no_two_folders_import_each_other(folder: str) -> None:
+    files = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts): path
+        for path in sources()
+        if path.relative_to(ROOT).parts[0] == folder
+    }
+    between = set()
+    for name, path in files.items():
+        for node in _imports(ast.parse(path.read_text(encoding="utf-8"))):
+            # A name behind a front door, or a module of the package.
+            for imported in (node.module, *(f"{node.module}.{a.name}" for a in node.names)):
+                package = imported if f"{imported}.__init__" in files else _package(str(imported))
+                if package.startswith(folder) and imported != folder:
+                    between.add((_package(name), package))
+    # A package and one inside it are one house: its front door names what lies inside.
+    pairs = {(a, b) for a, b in between if a < b and (b, a) in between}
+    assert {(a, b) for a, b in pairs if not b.startswith(f"{a}.")} == set()
 
 
 def test_every_module_says_what_it_is() -> None:
