@@ -13,10 +13,12 @@ import pytest
 from rulerag import (
     GenerationRequest,
     HeadRelationSelector,
+    ProbeEngine,
     PromptTemplate,
     Query,
     Rule,
     RuleBank,
+    RuleQADataset,
     TLogicMiner,
     Verbalizer,
     World,
@@ -25,6 +27,7 @@ from rulerag import (
 from rulerag.assembly import make_miner
 from rulerag.assembly.build import Builder
 from rulerag.composition import Config, registry
+from rulerag.explanation.attribution import attributions
 
 PAGES = Path(__file__).parents[1] / "docs" / "adding"
 
@@ -102,3 +105,21 @@ def test_a_selector(world: World) -> None:
     for query, some, rules in zip(queries, chosen, every, strict=True):
         assert len(some) <= 2 and {rule.head.relation for rule in some} <= {query.relation}
         assert {rule.id for rule in some} <= {rule.id for rule in rules}
+
+
+def test_an_explainer() -> None:
+    run("explainer")
+    engine = ProbeEngine.from_function(
+        lambda kept: ["yes" if 1 in sources else "no" for sources in kept], num_sources=3
+    )
+    (found,), complete = attributions(engine, lambda output: output == "yes", ["alone"])
+    assert complete and found.values == (0.0, 1.0, 0.0)
+    assert found.num_probes == 5
+
+
+def test_a_dataset(tmp_path: Path) -> None:
+    dataset = run("dataset").dataset
+    dataset.save(tmp_path / "mine")
+    again = RuleQADataset.load(tmp_path / "mine")
+    assert again.queries["test"] == dataset.queries["test"]
+    assert [document.text for document in again.corpus] == ["ann visits bath"]

@@ -15,6 +15,7 @@ import pytest
 
 from rulerag.composition import FAMILIES
 from rulerag.kg.calendar import Calendar
+from rulerag.ruleqa import DatasetInfo
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.types import Document, Fact, Query
 
@@ -83,8 +84,10 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 Query("q2", "what does bob visits ?", "bob", "visits", 5, ("ely",)),
             ]
         },
-        calendar={"unit": calendar.unit, "origin": calendar.origin, "step": 1},
-        name="towns",
+        info=DatasetInfo(
+            name="towns",
+            calendar={"unit": calendar.unit, "origin": calendar.origin, "step": 1},
+        ),
     ).save(folder)
     return folder
 

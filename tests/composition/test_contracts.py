@@ -78,8 +78,8 @@ def component(family: str, name: str, ground: Ground, settings: Mapping[str, Any
         return name if family == "prompt" else find(family, name).component
     section = {"type": name, **settings}
     if family == "merge":
-        told = name if not settings else section
-        section, family = {"type": "guided", "retriever": BM25, "merge": told}, "retriever"
+        section = {"type": "guided", "retriever": BM25, "merge": name, **settings}
+        family = "retriever"
     return builder(ground).make(family, Config({family: section}).section(family))
 
 
