@@ -117,11 +117,11 @@ def explain(
     reader = opened.pipeline.generator
     asked = reader if ask.votes == 1 else VotingGenerator(reader, ask.votes)
     check_value(how.value, asked, how.attribution)
-    kept = AnswerCache(ask.cache) if ask.cache is not None else None
     again = functools.partial(_again, chosen, opened, asked) if rerun_retrieval else None
     explanations: list[AnswerExplanation] = []
     with Progress(len(queries), how.most_probes(), quiet=quiet) as progress:
         answers = opened.pipeline.answer(queries)
+        kept = AnswerCache(ask.cache) if ask.cache is not None else None
         explained = [item for item in answers if item.text and item.documents]
         try:
             for item in explained:

@@ -19,6 +19,7 @@ from rulerag.assembly.build import (
 from rulerag.assembly.demo import mine_world, world_dataset
 from rulerag.composition.config import Config
 from rulerag.errors import ConfigError, DataError, FingerprintError, RetrievalError
+from rulerag.mining.temporal import TLogicMiner
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.protocols import Generator, Retriever, RuleSelector
 from rulerag.retrieval.base.time_aware import TimeAwareRetriever
@@ -57,7 +58,8 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
         make_miner("ami")
     with pytest.raises(ConfigError, match="key 'lenghts': the miner 'tlogic' has no such option"):
         make_miner("tlogic", lenghts=(1,))
-    assert make_miner("tlogic", min_support=7).min_support == 7  # type: ignore[attr-defined]
+    miner = make_miner("tlogic", min_support=7)
+    assert isinstance(miner, TLogicMiner) and miner.settings.min_support == 7
 
 
 def test_a_pipeline_answers(dataset: RuleQADataset) -> None:

@@ -12,6 +12,7 @@ from rulerag.assembly import make_pipeline, preset
 from rulerag.cache import SETTLED_SECONDS, WORTH_KEEPING, kept
 from rulerag.errors import FingerprintError
 from rulerag.io import StoredRecords
+from rulerag.ruleqa import DatasetInfo
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.questions import parse_question
 from rulerag.rules import Atom, Rule, RuleBank, RuleQuality
@@ -44,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         qrels={"test": {"q1": {"d00001": 1}}},
         rules=RuleBank([rule]),
         labels={"entities": {f"town_{n}": f"town {n}" for n in range(50)}},
-        calendar={"unit": "day", "origin": "2014-01-01", "step": 1},
+        info=DatasetInfo(calendar={"unit": "day", "origin": "2014-01-01", "step": 1}),
     ).save(home / "data")
     assert (home / "data" / "corpus.jsonl").stat().st_size > WORTH_KEEPING
     time.sleep(SETTLED_SECONDS + 0.1)  # files that were just written are never remembered

@@ -78,7 +78,9 @@ def test_a_start_that_was_better_comes_back() -> None:
     model, _ = small_llama(["a b c"], width=32, layers=1)
     ids = torch.tensor([[5, 6, 7, 8]])
     before = model(ids).logits.detach()
-    settings = GeneratorSettings(path="none", base="none", out="none", rank=2)
+    settings = GeneratorSettings(
+        dataset={"path": "none"}, model={"base": "none"}, retriever={}, out="none", lora={"rank": 2}
+    )
     adapted = peft.get_peft_model(model, adapter_config(settings)).eval()
     with torch.no_grad():
         for name, weight in adapted.named_parameters():
