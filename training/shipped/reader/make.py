@@ -107,11 +107,12 @@ def _make(arguments: argparse.Namespace) -> None:
     training.run(work / "state.pt", progress=not arguments.quiet)
     table = read_text(arguments.table) if arguments.table else ""
     export(training, out, [folder.name for folder in arguments.graph], table, arguments.note)
-    shown = sum(training.recent) / max(1, len(training.recent))
-    sys.stdout.write(
-        f"{training.step:,} steps, stage {training.stage + 1} of {len(STAGES)}, "
-        f"{100 * shown:.1f} % of the last episodes cited right; written to {out}\n"
-    )
+    right = ""
+    if training.recent:  # it begins anew with each stage
+        shown = sum(training.recent) / len(training.recent)
+        right = f", {100 * shown:.1f} % of the last episodes cited right"
+    stage = f"stage {training.stage + 1} of {len(STAGES)}"
+    sys.stdout.write(f"{training.step:,} steps, {stage}{right}; written to {out}\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
