@@ -72,7 +72,7 @@ class Oracle:
         As in section A.1 of the paper: the question for a rule's head becomes the question for
         the atom of its body that ends in the answer, which a document states in so many words.
         The answers stay, and so does ``relation``, by which the guiding rules are found: "the only
-        difference is the queries". Rules from one relation to another come before those that
+        difference is the queries"; ``relation_label`` says what is asked now. Rules from one relation to another come before those that
         repeat a relation, the more supported first. Where the body is a chain, the question is
         asked of the entity before the answer.
 
@@ -94,8 +94,16 @@ class Oracle:
             if timestamp is not None and time == "document":
                 timestamp = max(self.facts.fact(row).timestamp or 0 for row in rows)
                 rows = [row for row in rows if self.facts.fact(row).timestamp == timestamp]
-            text = words.query(subject, relation, timestamp)
-            made.append(replace(query, text=text, subject=subject, timestamp=timestamp))
+            graph = words.graph
+            question = replace(
+                query,
+                text=words.query(subject, relation, timestamp),
+                subject=subject,
+                timestamp=timestamp,
+                subject_label=graph.entities.label(subject),
+                relation_label=graph.relations.label(relation),
+            )
+            made.append(question)
             qrels[query.id] = {self.document_of[row]: 1 for row in rows}
         return made, qrels
 

@@ -113,6 +113,8 @@ def test_degenerate_queries_are_answered_directly(
         # Answers and guiding rules stay; only the question is another one.
         assert (query.answers, query.relation) == (before.answers, before.relation)
         assert query.text != before.text
+        # What is asked stands in the question's data too: a prompt without rules shows it.
+        assert query.text.endswith(f"what does {query.subject_words} {query.relation_words} ?")
         documents = [dataset.documents[i] for i in dataset.qrels("test")[query.id]]
         for document in documents:
             (fact,) = document.facts
