@@ -85,8 +85,7 @@ def _run(arguments: argparse.Namespace) -> None:
             sys.stderr.write(f"{folder.name}\n")
             overrides = [f"dataset.path={out / 'dataset'}", f"dataset.query_set={query_set}"]
             config = method(name, experiment.benchmark, overrides)
-            if query_set != "balanced":  # which is what expected numbers are of
-                config = config.without("expected")
+            config = config.without("expected")  # which is made of this table
             started = time.perf_counter()
             try:
                 pipeline = make_pipeline(config, dataset)

@@ -72,9 +72,9 @@ class Oracle:
         As in section A.1 of the paper: the question for a rule's head becomes the question for
         the atom of its body that ends in the answer, which a document states in so many words.
         The answers stay, and so does ``relation``, by which the guiding rules are found: "the only
-        difference is the queries"; ``relation_label`` says what is asked now. Rules from one relation to another come before those that
-        repeat a relation, the more supported first. Where the body is a chain, the question is
-        asked of the entity before the answer.
+        difference is the queries"; ``relation_label`` says what is asked now. Rules from one
+        relation to another come before those that repeat a relation, the more supported first.
+        Where the body is a chain, the question is asked of the entity before the answer.
 
         Args:
             queries: the original queries.
