@@ -7,6 +7,5 @@ from rulerag.lazy import front_door
 if TYPE_CHECKING:
     from rulerag.kg.labels.candidates import entity_candidates, make_labels, relation_candidates
     from rulerag.kg.labels.files import find_labels, read_labels
-    from rulerag.kg.labels.known_graphs import KnownGraph, recognise
 else:
     __getattr__ = front_door(__name__)

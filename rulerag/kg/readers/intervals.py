@@ -17,7 +17,6 @@ from rulerag.arrays import Ints, Longs
 from rulerag.errors import ConfigError, DataFormatError
 from rulerag.io import excerpt, read_lines
 from rulerag.kg.calendar import Calendar
-from rulerag.kg.labels import recognise
 from rulerag.kg.readers.detect import (
     COLUMN_ORDERS,
     GraphFiles,
@@ -26,6 +25,7 @@ from rulerag.kg.readers.detect import (
     unknown_name,
 )
 from rulerag.kg.readers.integers import read_vocabularies
+from rulerag.kg.readers.known_graphs import recognise
 
 #: Stands for an unknown start or end.
 OPEN_START, OPEN_END = -(2**31), 2**31 - 1

@@ -17,17 +17,16 @@ from rulerag.errors import ConfigError, DataFormatError, EmptyDataError
 from rulerag.kg.calendar import Calendar
 from rulerag.kg.graph import FactTable, KnowledgeGraph
 from rulerag.kg.labels import (
-    KnownGraph,
     entity_candidates,
     find_labels,
     make_labels,
     read_labels,
-    recognise,
     relation_candidates,
 )
 from rulerag.kg.readers.detect import COLUMN_ORDERS, GraphFiles, RawGraph, find_graph
 from rulerag.kg.readers.integers import read_ids
 from rulerag.kg.readers.intervals import read_intervals
+from rulerag.kg.readers.known_graphs import KnownGraph, recognise
 from rulerag.kg.readers.named import read_named
 from rulerag.kg.vocabulary import Vocabulary
 

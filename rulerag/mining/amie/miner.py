@@ -13,13 +13,13 @@ import pydantic
 from rulerag.composition import register
 from rulerag.errors import ConfigError, MiningError
 from rulerag.mining.amie.candidates import CandidateRules
+from rulerag.mining.amie.memory import amie_memory
 from rulerag.mining.amie.one_atom import one_atom_candidates
 from rulerag.mining.amie.rules import build_rules, in_skyline
 from rulerag.mining.indexes import build_static_index
 from rulerag.mining.runtime import (
     RunOptions,
     TaskRunner,
-    amie_memory,
     check_count,
     check_fraction,
     check_memory,

@@ -6,7 +6,7 @@ from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
     from rulerag.mining.runtime.jit import compiled, doubled, inlined, int64
-    from rulerag.mining.runtime.memory import amie_memory, check_memory
+    from rulerag.mining.runtime.memory import check_memory
     from rulerag.mining.runtime.options import RunOptions
     from rulerag.mining.runtime.tasks import Arrays, TaskRunner, checkpoint_folder, thread_backend
     from rulerag.mining.runtime.thresholds import check_count, check_fraction

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
@@ -100,7 +101,7 @@ class RetrievedRows:
         return row
 
 
-class CorpusIndex:
+class CorpusIndex(ABC):
     """What BM25, Lucene and dense indexes share: a corpus, and records made of rows."""
 
     documents: Sequence[Document]
@@ -110,9 +111,9 @@ class CorpusIndex:
         """The fingerprint of the indexed ids and texts."""
         return corpus_fingerprint(self.documents)
 
+    @abstractmethod
     def search(self, queries: Sequence[Query], depth: int) -> Rows:
         """Return, for each query, at most ``depth`` corpus rows, best first."""
-        raise NotImplementedError
 
     def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
         """Return, for each query, at most ``top_k`` documents, best first, ranks from 1.

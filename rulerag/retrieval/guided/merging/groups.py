@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -39,10 +40,11 @@ class GroupMerger(Merger):
     The score of a document in round i (from 0) is its group's value minus i.
     """
 
+    @abstractmethod
     def weigh(self, query: Query, searches: Sequence[RuleSearch], hits: SearchHits) -> HitEvidence:
         """What each hit is worth; hits of no evidence have strength 0."""
-        raise NotImplementedError
 
+    @abstractmethod
     def value(self, joined: Doubles, total: float) -> Doubles:
         """A group's value, from 0 to 1.
 
@@ -50,7 +52,6 @@ class GroupMerger(Merger):
             joined: shape (m,), the evidence of groups.
             total: that of all hits.
         """
-        raise NotImplementedError
 
     def merge(
         self, query: Query, searches: Sequence[RuleSearch], top_k: int

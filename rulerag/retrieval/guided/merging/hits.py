@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -69,7 +70,7 @@ class SearchHits(NamedTuple):
         )
 
 
-class Merger:
+class Merger(ABC):
     """A way to merge the searches of a query, registered as ``merge``.
 
     What its constructor takes besides the documents is filled from the settings of the retriever
@@ -88,6 +89,7 @@ class Merger:
     def __init__(self, documents: Sequence[Document]) -> None:
         self.documents = documents
 
+    @abstractmethod
     def merge(
         self, query: Query, searches: Sequence[RuleSearch], top_k: int
     ) -> list[ScoredDocument]:
@@ -98,4 +100,3 @@ class Merger:
             searches: its searches, in rule order.
             top_k: how many documents are wanted; more may come.
         """
-        raise NotImplementedError
