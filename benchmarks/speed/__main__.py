@@ -12,6 +12,7 @@ from rulerag.console import guarded
 from rulerag.errors import ConfigError, did_you_mean
 
 BENCHMARKS = {
+    "everyday": "benchmarks.speed.everyday",
     "explanation": "benchmarks.speed.explanation",
     "generation": "benchmarks.speed.generation",
     "grounding": "benchmarks.speed.grounding",
