@@ -53,7 +53,7 @@ def cache_root() -> Path:
         return Path(own)
     home = os.environ.get("XDG_CACHE_HOME", "")
     # The XDG base directory specification: a relative path is invalid and ignored.
-    base = Path(home) if os.path.isabs(home) else Path.home() / ".cache"
+    base = Path(home) if os.path.isabs(home) else Path(os.path.expanduser("~")) / ".cache"
     return base / "rulerag"
 
 
@@ -90,15 +90,21 @@ def kept() -> list[Kept]:
     there = sorted(place.name for place in root.iterdir()) if root.is_dir() else []
     found = []
     for kind in sorted({*KINDS, *there}):
-        files = [place for place in (root / kind).rglob("*") if place.is_file()]
-        size = sum(place.stat().st_size for place in files)
+        sizes = []
+        for place in (root / kind).rglob("*"):
+            with suppress(OSError):  # another process may have just deleted it
+                if place.is_file():
+                    sizes.append(place.stat().st_size)
         what = KINDS.get(kind, "not kept by this version")
-        found.append(Kept(kind, what, len(files), size, root / kind))
+        found.append(Kept(kind, what, len(sizes), sum(sizes), root / kind))
     return found
 
 
 def clear(kind: str | None = None) -> list[Kept]:
-    """Delete what is kept of one kind, or everything; return what was there.
+    """Delete what is kept of one kind, or of every kind of this version; return what was there.
+
+    A folder that this version does not know goes only when it is named: where the cache folder is
+    one that holds other things too, they are a user's.
 
     Raises:
         ConfigError: no such kind.
@@ -110,7 +116,8 @@ def clear(kind: str | None = None) -> list[Kept]:
         raise ConfigError(
             f"nothing of the kind {kind!r} is cached", key="kind", hint=did_you_mean(kind, known)
         )
-    gone = [one for one in everything if kind in (None, one.kind) and one.files]
+    chosen = {kind} if kind is not None else set(KINDS)
+    gone = [one for one in everything if one.kind in chosen and one.files]
     for one in gone:
         try:
             shutil.rmtree(one.folder)
@@ -239,19 +246,18 @@ def remembered_arrays(
 
 def _place(kind: str, key: object, suffix: str) -> Path:
     """The file of a key. What other code made is another thing, but for checksums."""
-    code = "" if kind == "fingerprints" else _code_state()
+    code = "" if kind == "fingerprints" else code_fingerprint()
     return cache_root() / kind / (fingerprint_object([code, key], digits=32) + suffix)
 
 
 @cache
-def _code_state() -> str:
-    """Names the state of the library's source files."""
+def code_fingerprint() -> str:
+    """A fingerprint of every source file of the installed package, as this process found it."""
     root = Path(__file__).parent
-    states = [
-        [path.relative_to(root).as_posix(), path.stat().st_size, path.stat().st_mtime_ns]
-        for path in sorted(root.rglob("*.py"))
-    ]
-    return fingerprint_object(states)
+    files = sorted(root.rglob("*.py"))
+    return fingerprint_object(
+        {path.relative_to(root).as_posix(): fingerprint_file(path) for path in files}
+    )
 
 
 def _mark_used(place: Path) -> None:
@@ -262,6 +268,7 @@ def _mark_used(place: Path) -> None:
 def _make_room(folder: Path) -> None:
     """Drop what was not used for the longest time, where a folder is full."""
     files = [place for place in folder.iterdir() if place.suffix in (".json", ".npz")]
-    files.sort(key=lambda place: place.stat().st_mtime_ns)
-    for place in files[: max(0, len(files) - _KEPT_ENTRIES + 1)]:
-        place.unlink(missing_ok=True)
+    with suppress(OSError):  # another process may do the same
+        files.sort(key=lambda place: place.stat().st_mtime_ns)
+        for place in files[: max(0, len(files) - _KEPT_ENTRIES + 1)]:
+            place.unlink(missing_ok=True)

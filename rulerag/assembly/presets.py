@@ -262,13 +262,12 @@ def preset(
     top_k: int = 10,
     encoder: str | Path | None = None,
     fusion: str | None = None,
-    static: bool = False,
     generator: str | Path | None = None,
 ) -> Config:
     """The configuration of a retriever, with or without rules, and of a reader.
 
     Args:
-        dataset: the dataset folder.
+        dataset: the dataset folder; what the fragments say of it by the name in its manifest holds.
         retriever: ``bm25``, ``lucene``, ``dense``, ``symbolic`` (which always follows rules), or
             another of the registry.
         rules: ``guided``, or ``none`` for plain retrieval and reading.
@@ -278,7 +277,6 @@ def preset(
             when None.
         fusion: how the rule-guided list is fused with the plain one, a name of
             :data:`~rulerag.retrieval.base.fusion.METHODS`; not at all when None.
-        static: whether the questions ask for what an undated graph lacks (RuleQA-F, RuleQA-N).
         generator: ``symbolic`` (also when None), ``candidate`` or another of
             ``configs/generators/``, a YAML file with a section ``generator``, or else a causal
             language model: a folder or a name on the Hub, ``rulerag-nano-llama`` for the small one
@@ -296,7 +294,7 @@ def preset(
         )
     if rules not in RULES:
         raise ConfigError(f"unknown choice {rules!r}", key="rules", hint=" or ".join(RULES))
-    about = _about("", static=static)
+    about = _about_folder(Path(dataset))
     values = merged_values(
         _retriever(retriever, rules, about), _generator(str(generator or "symbolic"), about)
     )

@@ -93,11 +93,11 @@ def table(
     from rulerag.io import prepare_folder, write_json, write_text
     from rulerag.ruleqa import size_table, table_row
 
+    home = None if out is None else prepare_folder(out)
     rows = [table_row(folder) for folder in folders]
-    if out is None:
+    if home is None:
         say(size_table(rows))
         return
-    home = prepare_folder(out)
     write_json(home / "table.json", {"datasets": rows})
     write_text(home / "table.md", size_table(rows))
     for name in ("table.json", "table.md"):

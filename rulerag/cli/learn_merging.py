@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from rulerag.assembly import experiment, learn_merge_weights
-from rulerag.cli.common import QuietOption, say, show_progress
-from rulerag.ruleqa import RuleQADataset
+from rulerag.assembly import experiment, learn_merge_weights, open_dataset
+from rulerag.cli.common import QuietOption, check_outputs, say, show_progress
 
 
 def learn_merging(
@@ -32,10 +31,11 @@ def learn_merging(
     The queries must not be those of a test: take a validation variant. The weights are used by
     `retriever.merge=learned retriever.weights=FILE`.
     """
+    check_outputs(out)
     config = experiment(method, changes or (), dataset=dataset)
     weights = learn_merge_weights(
         config,
-        RuleQADataset.load(config.read("dataset.path", str)),
+        open_dataset(config),
         query_set=query_set,
         max_queries=queries,
         progress=show_progress(quiet),

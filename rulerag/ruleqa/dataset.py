@@ -332,6 +332,8 @@ class RuleQADataset:
         files = (path for path in sorted(home.rglob("*")) if path.is_file())
         states = file_states(files) if verify else None
         known = recall("datasets", states) if states is not None else None
+        if not (isinstance(known, dict) and known.keys() >= {"files", "rules"}):
+            known = None  # damaged
         digests = known["files"] if known else _check_files(home, manifest, verify=verify)
         queries: dict[str, list[Query]] = {}
         query_sets: dict[str, set[str]] = {}

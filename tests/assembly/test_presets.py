@@ -70,9 +70,10 @@ def test_unknown_names() -> None:
         preset("x", rules="some")
 
 
-def test_questions_about_an_undated_graph_have_settings_of_their_own() -> None:
-    symbolic = preset("x", retriever="symbolic", static=True)
-    guided = preset("x", static=True)
+def test_questions_about_an_undated_graph_have_settings_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text('{"name": "own", "calendar": {}}')
+    symbolic = preset(tmp_path, retriever="symbolic")
+    guided = preset(tmp_path)
     assert symbolic["retriever.skip_stated"] and guided["retriever.skip_stated"]
     weighed = symbolic["generator.evidence"]
     assert symbolic["retriever.evidence"] == weighed != preset("x")["generator.evidence"]

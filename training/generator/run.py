@@ -142,15 +142,12 @@ def _metrics(
     best = next(row for row in history if row["step"] == best_step)
     if before["merit"] > best["exact_match"] + 1e-3 * best["token_f1"]:
         best_step, best = 0, before  # the start is one of the candidates
-    template: Any = settings.model.template or (
-        "standard" if settings.data.method == "ssft" else None
-    )
     return {
         "dataset": dataset.name,
         "dataset_fingerprint": dataset.fingerprint,
         "method": settings.data.method,
         "base": settings.model.base,
-        "template": template or "rule-guided",
+        "template": _template(settings),
         "examples": len(data.examples),
         "uncited": data.uncited,
         "tuning_queries": len(data.tuning),
@@ -183,25 +180,30 @@ def _write(
         # By name, not by where it happens to be installed.
         write_json(stated_base, {**read_json(stated_base), "base_model_name_or_path": NANO_LLAMA})
     tokenizer.save_pretrained(folder.home)
-    stated = _stated(settings, data)
-    if stated is not None:  # whoever opens the folder asks in the same words
-        write_json(folder.home / "prompt.json", stated)
+    # Whoever opens the folder asks in the same words.
+    write_json(folder.home / "prompt.json", _with_cases(_template(settings), data))
     trainer.state.save_to_json(str(folder.work / "trainer_state.json"))
     folder.finish(generator_card(settings, metrics), metrics)
 
 
-def _stated(settings: GeneratorSettings, data: Instructions) -> Any:
-    """The template of the run as an experiment file has it, with its cases."""
-    stated = (
-        stated_template(settings.model.base)
-        if settings.model.template is None
-        else settings.model.template
-    )
+def _template(settings: GeneratorSettings) -> Any:
+    """The template of the run as a configuration has it; that of SSFT shows no rules."""
+    stated: Any = settings.model.template
+    if stated is None:
+        stated = stated_template(settings.model.base)
+    if settings.data.method != "ssft":
+        return stated or "rule-guided"
+    return "standard" if stated is None else {**_options(stated), "rules": False}
+
+
+def _with_cases(template: Any, data: Instructions) -> Any:
     if not data.cases:
-        return stated
-    named = stated or ("standard" if settings.data.method == "ssft" else "rule-guided")
-    options = dict(named) if isinstance(named, Mapping) else {"type": named}
-    return {**options, "cases": [case.model_dump() for case in data.cases]}
+        return template
+    return {**_options(template), "cases": [case.model_dump() for case in data.cases]}
+
+
+def _options(template: Any) -> dict[str, Any]:
+    return dict(template) if isinstance(template, Mapping) else {"type": template}
 
 
 def generator_card(settings: GeneratorSettings, metrics: dict[str, Any]) -> str:
@@ -228,8 +230,6 @@ def generator_card(settings: GeneratorSettings, metrics: dict[str, Any]) -> str:
         if settings.lora.rank
         else "full",
         quantized=f", base in {settings.model.quantization}" if settings.model.quantization else "",
-        # With cases the template stands in the folder: one that is named would show none.
-        template="" if settings.data.shots else f", template={metrics['template']!r}",
         shown=f", behind {settings.data.shots} solved ones of F_G" if settings.data.shots else "",
         processes=f" on {many} processes" if many > 1 else "",
     )

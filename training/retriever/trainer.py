@@ -28,7 +28,7 @@ Rows = npt.NDArray[np.int64]
 
 
 class RetrieverTrainer:
-    """One run; see :func:`training.retriever.train_retriever`.
+    """One run; see :func:`training.retriever.run.train_retriever`.
 
     Args:
         settings: what to do.
@@ -37,7 +37,7 @@ class RetrieverTrainer:
         matrix: the corpus by the frozen document encoder.
         data: the examples.
         processes: where it runs.
-        folder: what it keeps; None in processes that write nothing.
+        folder: what it keeps; the first process alone writes there.
         progress: show a progress bar.
     """
 

@@ -17,7 +17,6 @@ import platform
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from rulerag import __version__
+from rulerag.cache import code_fingerprint
 from rulerag.composition import Config, retriever_name
 from rulerag.errors import (
     DataFormatError,
@@ -35,7 +35,6 @@ from rulerag.errors import (
 )
 from rulerag.evaluation.metrics import AnswerMatcher, answer_metrics, mean_metrics, qrels_metrics
 from rulerag.io import (
-    fingerprint_file,
     fingerprint_object,
     read_json,
     read_jsonl,
@@ -347,16 +346,6 @@ def _ranking(row: Mapping[str, Any]) -> list[ScoredDocument]:
         ScoredDocument(Document(document["id"], document["text"]), score, rank)
         for rank, (document, score) in enumerate(zip(row["documents"], scores, strict=True), 1)
     ]
-
-
-@cache
-def code_fingerprint() -> str:
-    """A fingerprint of every source file of the installed package, as this process found it."""
-    root = Path(__file__).parents[2]
-    files = sorted(root.rglob("*.py"))
-    return fingerprint_object(
-        {path.relative_to(root).as_posix(): fingerprint_file(path) for path in files}
-    )
 
 
 def versions() -> dict[str, str]:

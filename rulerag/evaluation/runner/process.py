@@ -41,8 +41,9 @@ def in_own_process(work: Callable[[], None]) -> None:
         failure = receiver.recv()
     except EOFError:
         failure = "it was killed"
-    process.join()
-    gc.unfreeze()
+    finally:
+        process.join()
+        gc.unfreeze()
     if failure is not None:
         raise RetrievalError(f"a run failed: {failure}", hint="start again: finished runs are kept")
 
@@ -53,4 +54,7 @@ def _send_errors(work: Callable[[], None], sender: Connection) -> None:
         sender.send(None)
     except (RuleRAGError, OSError, MemoryError) as error:
         sender.send(str(error))
+    except Exception as error:  # a fault of the code: its place goes to stderr, its name on
+        sender.send(f"{type(error).__name__}: {error}")
+        raise
     sender.close()

@@ -190,9 +190,9 @@ class CertifiedRules(SourceRules):
 
     Args:
         certificates: what was shown about each of the minimal sets.
-        asked: the certificate of a rule without a test: validity, confidence (with which all bounds
-            of the rules, and all ceilings of the smaller ones, are true together, at least), and
-            how random subsets are drawn.
+        untested: the certificate of a rule without a test: validity, confidence (with which all
+            bounds of the rules, and all ceilings of the smaller ones, are true together, at least),
+            and how random subsets are drawn.
         isolated: how many subsets were seen to hold with no rule of the size allowed inside.
         num_search_probes: those of the probes that found the rules; the others tested them.
         finished: false where a probe budget ran out: rules without samples were not tested.

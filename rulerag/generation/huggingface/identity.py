@@ -27,7 +27,7 @@ _SAMPLED = 16
 def folder_identity(folder: Path) -> str:
     """A name for the weights and settings in a model or adapter folder: the content of its files.
 
-    Files of any size count by their content (:func:`~rulerag.io.remembered_fingerprint`); what a
+    Files of any size count by their content (:func:`~rulerag.cache.remembered_fingerprint`); what a
     training leaves beside them does not count. The tokenizer has a name of its own.
 
     Raises:

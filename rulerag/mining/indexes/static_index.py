@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from rulerag.arrays import Ints, Longs
 from rulerag.errors import MiningError
+from rulerag.mining.indexes.temporal_index import run_starts
 
 if TYPE_CHECKING:
     from rulerag.kg import FactTable
@@ -137,9 +138,7 @@ def _decode(codes: Longs, entities: int) -> tuple[Ints, Ints, Ints]:
 
 def _run_starts(first: Ints, second: Ints) -> Longs:
     """Where runs of equal ``(first, second)`` start, and the length of the arrays at the end."""
-    before = np.int32(-1)
-    changes = (np.diff(first, prepend=before) != 0) | (np.diff(second, prepend=before) != 0)
-    return np.append(np.flatnonzero(changes), len(first))
+    return np.append(np.flatnonzero(run_starts(first, second)), len(first))
 
 
 def _bounds(ascending: Ints, count: int) -> Longs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 import numpy as np
@@ -27,15 +27,19 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     argument (``int64(0)`` for a constant, which would be a type of its own), loops instead of
     slices that are assigned, sorted or joined, and few arrays in a tuple.
     """
-    try:
-        return cast("Callable[P, R]", numba.njit(cache=True, nogil=True)(function))
-    except RuntimeError:  # numba found no folder that it can write
-        return cast("Callable[P, R]", numba.njit(nogil=True)(function))
+    return _jit(function)
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a small function into each of its compiled callers."""
-    return cast("Callable[P, R]", numba.njit(cache=True, nogil=True, forceinline=True)(function))
+    return _jit(function, forceinline=True)
+
+
+def _jit(function: Callable[P, R], **options: Any) -> Callable[P, R]:
+    try:
+        return cast("Callable[P, R]", numba.njit(cache=True, nogil=True, **options)(function))
+    except RuntimeError:  # numba found no folder that it can write
+        return cast("Callable[P, R]", numba.njit(nogil=True, **options)(function))
 
 
 @compiled

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 # Queries learned between two moves of the progress bar; what is learned does not depend on it.
 _PART = 2048
+_HINT = "LearnedTemporalInference.save writes such a file"
 _FORMAT = "rulerag learned application 1"
 
 
@@ -118,8 +119,8 @@ class LearnedTemporalInference:
         """Learn the weights anew, from both queries of every fact.
 
         Args:
-            asked: the facts that are asked, tables over the same vocabulary; never those that the
-                application is later measured on.
+            asked: the facts that are asked, tables over the same vocabulary; never those that it
+                is later measured on.
             progress: show a progress bar.
 
         Returns:
@@ -324,8 +325,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[np.float64]
             arrays = {name: stored[name] for name in stored.files}
         about = json.loads(str(arrays.pop("about")))
     except (EOFError, OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise DataFormatError("no learned application", path=path, hint="use save()") from error
+        raise DataFormatError("holds no learned weights", path=path, hint=_HINT) from error
     names = {"shared", "relation", "rule"}
     if not isinstance(about, dict) or about.get("format") != _FORMAT or set(arrays) != names:
-        raise DataFormatError("no learned application", path=path, hint="use save()")
+        raise DataFormatError("holds no learned weights", path=path, hint=_HINT)
     return about, arrays

@@ -167,11 +167,11 @@ def test_files(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read"):
         LearnedTemporalInference.load(tmp_path / "nothing", known)
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(DataFormatError, match="no learned application"):
+    with pytest.raises(DataFormatError, match="holds no learned weights"):
         LearnedTemporalInference.load(path, known)
     with path.open("wb") as file:
         np.savez(file, about=np.array("{}"))
-    with pytest.raises(DataFormatError, match="no learned application"):
+    with pytest.raises(DataFormatError, match="holds no learned weights"):
         LearnedTemporalInference.load(path, known)
 
 
