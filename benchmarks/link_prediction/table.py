@@ -122,13 +122,14 @@ def _run(row: Row, folder: Path) -> None:
     """Measure one row in a fresh process, after a first short one that fills numba's cache."""
     graph = shared_folder("data", row.graph)
     command = [sys.executable, "-m", "benchmarks.link_prediction", str(graph)]
-    command += [*row.arguments, "--quiet"]
+    command.append("--quiet")
     if row.imported is not None:
         folder_name, file = row.imported.split("/")
         command += ["--rules", str(shared_folder("reference", folder_name) / file)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    short = ["--limit", "1", "--max-queries", "10"]
-    for extra in (short, ["--out", str(folder)]):
+    few = [word for word in row.arguments if not word.startswith("max_queries=")]
+    short = [*few, "--limit", "1", "max_queries=10"]
+    for extra in (short, [*row.arguments, "--out", str(folder)]):
         done = subprocess.run(
             [*command, *extra], env=environment, capture_output=True, text=True, check=False
         )

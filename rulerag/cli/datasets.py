@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -90,16 +91,16 @@ def table(
     ] = None,
 ) -> None:
     """Sizes and ceilings of built datasets, beside the published sizes."""
-    from rulerag.io import prepare_folder, write_json, write_text
+    from rulerag.io import write_json, write_text
     from rulerag.ruleqa import size_table, table_row
 
-    home = None if out is None else prepare_folder(out)
-    rows = [table_row(folder) for folder in folders]
-    if home is None:
-        say(size_table(rows))
-        return
-    write_json(home / "table.json", {"datasets": rows})
-    write_text(home / "table.md", size_table(rows))
+    with output_folder(out) if out is not None else nullcontext() as home:
+        rows = [table_row(folder) for folder in folders]
+        if home is None:
+            say(size_table(rows))
+            return
+        write_json(home / "table.json", {"datasets": rows})
+        write_text(home / "table.md", size_table(rows))
     for name in ("table.json", "table.md"):
         say(f"written to {home / name}")
 

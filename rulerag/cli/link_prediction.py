@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,8 @@ from rulerag.cli.common import QuietOption, say, show_progress
 from rulerag.composition import parse_override
 from rulerag.errors import ConfigError
 from rulerag.evaluation.link_prediction import LinkPredictionSettings, evaluate_links
-from rulerag.io import prepare_folder, write_json
+from rulerag.io import write_json
+from rulerag.output_folder import output_folder
 
 
 def link_prediction(
@@ -40,13 +42,13 @@ def link_prediction(
     if limit is not None:
         values["limit"] = limit
     settings = LinkPredictionSettings.read(values)
-    if out is not None:
-        prepare_folder(out)  # before anything costly is done
-    result = evaluate_links(
-        kg, miner=miner, rules=rules, settings=settings, progress=show_progress(quiet)
-    )
-    if out is not None:
-        write_json(out / "metrics.json", result)
+    # Made before anything costly is done; a run that fails leaves none behind.
+    with output_folder(out) if out is not None else nullcontext() as folder:
+        result = evaluate_links(
+            kg, miner=miner, rules=rules, settings=settings, progress=show_progress(quiet)
+        )
+        if folder is not None:
+            write_json(folder / "metrics.json", result)
     _tell(result)
 
 
