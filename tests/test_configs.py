@@ -176,7 +176,6 @@ def test_a_bare_command_does_the_same(retriever: str, published: str) -> None:
         retriever=kind,
         rules="guided" if guided or kind == "symbolic" else "none",
         query_set="balanced",
-        static=published in STATIC,
     )
     assert config.without("metadata", "expected") == wanted.without("top_k", "metadata")
 

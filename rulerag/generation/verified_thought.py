@@ -174,6 +174,8 @@ class _ThoughtReader(ABC):
 
         A sentence for which nothing is found, or nothing read, stays.
         """
+        if not places:
+            return
         prompts = [ask_prompt(chain.query.text, chain.thought[n]) for chain, n in places]
         questions = [
             replace(chain.query, text=written.text or chain.query.text)
@@ -215,8 +217,7 @@ class VerifyAndEdit(_ThoughtReader):
 
     def _correct(self, chains: Sequence[_Chain]) -> None:
         places = [(c, n) for c in chains for n in range(min(len(c.thought), self.max_thoughts))]
-        if places:
-            self._check(places)
+        self._check(places)
 
 
 @register("generator", "chain-of-knowledge", parts={"reader": "generator"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import torch
 from rulerag.errors import ConfigError, DataFormatError, RuleRAGError
 from rulerag.io import atomic_write, prepare_folder, read_json, write_json, write_text
 from rulerag.output_folder import hold_folder
+from training.common.processes import first_process
 
 if TYPE_CHECKING:
     from training.common.settings import TrainingSettings
@@ -79,7 +79,7 @@ class RunFolder:
 
     def begin(self, settings: dict[str, Any]) -> None:
         """Say which settings this folder is for; one run alone may, until it ends."""
-        if os.environ.get("RANK", "0") == "0":  # of the processes of one run the first holds it
+        if first_process():  # of the processes of one run the first holds it
             hold_folder(self.home)
         write_json(self.work / "settings.json", {"fingerprint": self.fingerprint, **settings})
 

@@ -83,12 +83,15 @@ def _trained(
         dataset = with_latest_statements(dataset, settings.dataset.split, *more)
     data = prepare(dataset, settings)
     query, document = (_encoder(settings, role, processes) for role in ("query", "document"))
-    # One process encodes what all of them then read.
-    if not processes.is_main:
-        processes.wait()
-    matrix = CorpusMatrix.encode(dataset.corpus, document, progress=progress)
-    if processes.is_main:
-        processes.wait()
+    made: list[CorpusMatrix] = []
+
+    def encode() -> None:
+        made.append(CorpusMatrix.encode(dataset.corpus, document, progress=progress))
+
+    processes.first(encode)  # what the others then read; what fails fails in all of them
+    if not made:
+        encode()
+    (matrix,) = made
     if query.dimension != matrix.vectors.shape[1]:
         raise ConfigError(
             f"queries have {query.dimension} dimensions, documents {matrix.vectors.shape[1]}",

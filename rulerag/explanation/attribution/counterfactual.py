@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rulerag.errors import ExplanationError, ProbeBudgetError
-from rulerag.explanation.lattice import indices_of, level
+from rulerag.explanation.lattice import full_mask, indices_of, level
 from rulerag.explanation.probing import Predicate, ProbeEngine, stopped
 from rulerag.explanation.records import Record
 from rulerag.explanation.source_rules import MAX_EXACT_SOURCES, RuleChanges, RuleOracle
@@ -89,7 +89,7 @@ def counterfactual_sets(
     """
     found: list[Counterfactuals] = []
     complete = True
-    stands = predicate(engine.probe([(1 << engine.num_sources) - 1])[0])
+    stands = predicate(engine.probe([full_mask(engine.num_sources)])[0])
     for search in [smallest_removals, smallest_subsets] if stands else [smallest_subsets]:
         try:
             found.append(search(engine, predicate))

@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from rulerag.arrays import Floats, Ints, Longs
+from rulerag.arrays import Doubles, Floats, Ints, Longs
 from rulerag.mining.indexes import NEVER, TemporalIndex
 from rulerag.mining.paths import (
     CodedRules,
@@ -23,8 +22,6 @@ from rulerag.mining.paths import (
     reach,
 )
 from rulerag.mining.runtime import compiled, doubled, int64
-
-Doubles = npt.NDArray[np.float64]
 
 
 class ScoreTable(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.arrays import Ints, Longs
+from rulerag.arrays import Doubles, Ints, Longs
 from rulerag.mining.indexes import first_after
 from rulerag.mining.runtime import compiled, inlined
 from rulerag.mining.temporal.walk_index import (
@@ -23,7 +23,6 @@ from rulerag.mining.temporal.walk_index import (
     WalkIndex,
 )
 
-Doubles = npt.NDArray[np.float64]
 Stream = npt.NDArray[np.uint64]
 
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.arrays import Ints, Longs
+from rulerag.arrays import Doubles, Ints, Longs
 from rulerag.mining.indexes import TemporalIndex, build_temporal_index, running_sums
 
 if TYPE_CHECKING:
     from rulerag.kg import FactTable
 
-Doubles = npt.NDArray[np.float64]
 
 PAIR_SPAN = 20.0
 ANSWER_SPANS = (7.0, 30.0)

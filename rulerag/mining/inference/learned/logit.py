@@ -11,9 +11,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from rulerag.arrays import Ints, Longs
+from rulerag.arrays import Doubles, Ints, Longs
 from rulerag.mining.inference.learned.features import (
     CLASSES,
     DENSE,
@@ -25,7 +24,6 @@ from rulerag.mining.inference.learned.history import History
 from rulerag.mining.paths import CodedRules, new_reached
 from rulerag.mining.runtime import compiled, doubled, int64
 
-Doubles = npt.NDArray[np.float64]
 KNOWN = 3 * CLASSES
 """The place of the shared weight of any contact; those of dense numbers follow it."""
 SHARED = KNOWN + 1 + DENSE
