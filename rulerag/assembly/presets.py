@@ -211,11 +211,17 @@ def _part(family: str, name: str) -> dict[str, Any]:
 
 def _about_folder(folder: Path) -> _About:
     """What the fragments say of a dataset folder, by the name in its manifest."""
+    name, dated = _manifest(folder)
+    return _about(name, static=not dated)
+
+
+def _manifest(folder: Path) -> tuple[str, bool]:
+    """The name of a dataset folder, and whether it has dates, as far as it says."""
     manifest = folder / "manifest.json"
-    told = read_json(manifest) if manifest.is_file() else {}
-    name = told.get("name") if isinstance(told, dict) else None
-    static = isinstance(told, dict) and "calendar" in told and not told["calendar"]
-    return _about(str(name or folder.name), static=static)
+    stated = read_json(manifest) if manifest.is_file() else {}
+    if not isinstance(stated, dict):
+        stated = {}
+    return str(stated.get("name") or folder.name), bool(stated.get("calendar", True))
 
 
 def _keys(values: Mapping[str, Any]) -> Iterator[str]:
@@ -267,7 +273,8 @@ def preset(
     """The configuration of a retriever, with or without rules, and of a reader.
 
     Args:
-        dataset: the dataset folder; what the fragments say of it by the name in its manifest holds.
+        dataset: the dataset folder; if its manifest has the name of a published benchmark, what
+            ``configs/datasets/`` says of that one holds.
         retriever: ``bm25``, ``lucene``, ``dense``, ``symbolic`` (which always follows rules), or
             another of the registry.
         rules: ``guided``, or ``none`` for plain retrieval and reading.
@@ -294,7 +301,8 @@ def preset(
         )
     if rules not in RULES:
         raise ConfigError(f"unknown choice {rules!r}", key="rules", hint=" or ".join(RULES))
-    about = _about_folder(Path(dataset))
+    # An undated corpus of one's own may well state what is asked.
+    about = _about(_manifest(Path(dataset))[0])
     values = merged_values(
         _retriever(retriever, rules, about), _generator(str(generator or "symbolic"), about)
     )
