@@ -169,6 +169,20 @@ def explainer(make: Make, ground: Ground) -> None:
     assert values() == first
 
 
+def dataset(make: Make, ground: Ground) -> None:
+    """Documents, questions and rules that fit each other, the same each time."""
+    del ground
+    made = make()
+    assert made.fingerprint and make().fingerprint == made.fingerprint
+    documents = {document.id for document in made.corpus}
+    queries = {query.id: query for rows in made.queries.values() for query in rows}
+    assert len(documents) == len(made.corpus) > 0 and queries
+    assert {query.id for query in made.query_set("full")} <= set(queries)
+    assert isinstance(made.rules, RuleBank)
+    for query, grades in made.qrels_for(queries.values()).items():
+        assert query in queries and set(grades) <= documents
+
+
 CONTRACTS: Mapping[str, Callable[[Make, Ground], None]] = {
     "miner": miner,
     "selector": selector,
@@ -178,4 +192,5 @@ CONTRACTS: Mapping[str, Callable[[Make, Ground], None]] = {
     "generator": generator,
     "prompt": prompt,
     "explainer": explainer,
+    "dataset": dataset,
 }

@@ -24,7 +24,7 @@ from rulerag import (
     World,
     queries_from_facts,
 )
-from rulerag.assembly import make_miner
+from rulerag.assembly import make_miner, open_dataset
 from rulerag.assembly.build import Builder
 from rulerag.composition import Config, registry
 from rulerag.explanation.attribution import attributions
@@ -119,6 +119,9 @@ def test_an_explainer() -> None:
 
 def test_a_dataset(tmp_path: Path) -> None:
     dataset = run("dataset").dataset
+    (tmp_path / "towns.csv").write_text("ann,bath\nbob,ely\n")
+    section = {"dataset": {"type": "table", "path": str(tmp_path / "towns.csv")}}
+    assert open_dataset(Config(section)).queries["test"][1].answers == ("bob",)
     dataset.save(tmp_path / "mine")
     again = RuleQADataset.load(tmp_path / "mine")
     assert again.queries["test"] == dataset.queries["test"]

@@ -57,6 +57,27 @@ class LastWord:
         return [Completion(text.upper() if self.capitals else text) for text in said]
 '''
 
+DATASET = '''
+import csv
+
+from rulerag import Document, Query, RuleQADataset, register
+
+@register("dataset", "table")
+def open_table(path: str, *, question: str = "who visits {} ?") -> RuleQADataset:
+    """A table of visitors and towns: a document a row, a question a town."""
+    with open(path) as file:
+        rows = list(csv.reader(file))
+    return RuleQADataset(
+        corpus=[Document(f"d{n}", f"{who} visits {town}") for n, (who, town) in enumerate(rows)],
+        queries={
+            "test": [
+                Query(f"q{n}", question.format(town), town, answers=(who,))
+                for n, (who, town) in enumerate(rows)
+            ]
+        },
+    )
+'''
+
 EXPLAINER = '''
 from dataclasses import replace
 
@@ -132,6 +153,26 @@ def test_own_components_on_an_own_dataset(
     # A plug-in that fails to import is named once, and the rest works.
     (line,) = [line for line in done.stderr.splitlines() if "plug-in" in line]
     assert line.startswith("the plug-in 'broken' (own_broken) is left out: ModuleNotFoundError")
+
+
+def test_an_own_dataset(tmp_path: Path) -> None:
+    environment = plug_in(tmp_path / "site", dataset=DATASET, retriever=RETRIEVER)
+    (tmp_path / "towns.csv").write_text("ann,bath\nbob,ely\n")
+    experiment = tmp_path / "towns.yaml"
+    experiment.write_text(
+        "dataset: {type: table, path: ./towns.csv}\n"
+        "retriever: {type: overlap}\n"
+        "generator: {type: candidate}\n"
+        "top_k: 1\n"
+    )
+    words = ("evaluate", experiment, "dataset.question=visits {}")
+    done = run(environment, *words, "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    result = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert result["num_queries"] == 2
+    assert result["config"]["dataset"]["question"] == "visits {}"
+    done = run(environment, *words, "dataset.questions=1", "--out", tmp_path / "run")
+    assert "did you mean 'dataset.question'" in done.stderr
 
 
 def test_an_unknown_setting_suggests_the_nearest(

@@ -229,27 +229,15 @@ def make_miner(name: str, **options: Any) -> RuleMiner:
 
 
 def open_dataset(config: Config) -> RuleQADataset:
-    """The dataset that a configuration names; its key ``prediction`` overrules the manifest's.
+    """The dataset that a configuration names.
 
     Raises:
         ConfigError: it names none, or the folder is missing; says how to build it.
         DataError: the folder holds no dataset, or not the one that its manifest describes.
     """
-    section = config.section("dataset").check(("query_set", "prediction"), required=("path",))
-    folder = Path(section.read("path", str))
-    if not folder.is_dir():
-        name = folder.name if folder.name.startswith("ruleqa-") else "NAME"
-        instead = "; or give dataset.path=FOLDER" if config.source is not None else ""
-        raise section.error(
-            f"the dataset folder {folder} is not here",
-            "path",
-            hint=f"build it: rulerag ruleqa build --name {name} "
-            f"--kg GRAPH_FOLDER --out {folder}{instead}",
-        )
-    asked = section.get("prediction")
-    return RuleQADataset.load(
-        folder, prediction=None if asked is None else section.read("prediction", bool)
-    )
+    section = config.section("dataset").without("query_set")  # which queries is for a run to say
+    dataset: RuleQADataset = Builder({}).make("dataset", section)
+    return dataset
 
 
 def _refuse_moved(config: Config) -> None:

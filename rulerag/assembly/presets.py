@@ -40,8 +40,6 @@ if not CONFIGS.is_dir():
     CONFIGS = _PACKAGE.parent / "configs"
 """The fragments: inside the installed package, beside it in a checkout."""
 
-_DATASET_KEYS = tuple(f"dataset.{key}" for key in ("path", "query_set", "prediction"))
-
 
 def fragments(folder: str) -> list[str]:
     """The names of ``configs/<folder>/`` that are not variants of another."""
@@ -227,8 +225,8 @@ def _manifest(folder: Path) -> tuple[str, bool]:
 def _keys(values: Mapping[str, Any]) -> Iterator[str]:
     """Every key that an experiment may set."""
     yield from TOP_KEYS
-    yield from _DATASET_KEYS
-    yield from known_keys(values)
+    yield "dataset.query_set"
+    yield from known_keys({"dataset": {}, **values})
 
 
 def _refuse_bare_names(values: Mapping[str, Any], source: Path) -> None:

@@ -71,6 +71,7 @@ FAMILIES: Mapping[str, str] = {
     "generator": "",
     "prompt": "rule-guided",
     "explainer": "",
+    "dataset": "folder",
 }
 """The kinds of components, and what a section without ``type`` means; empty where it must say."""
 

@@ -14,6 +14,7 @@ from rulerag.assembly.presets import CONFIGS
 from rulerag.composition import FAMILIES, Config, find, names
 from rulerag.errors import ConfigError
 from rulerag.generation.huggingface import NANO_LLAMA
+from rulerag.ruleqa import RuleQADataset
 from rulerag.synthetic.world import World
 from tests.contracts import CONTRACTS, Ground
 from tests.endpoints import Server
@@ -92,6 +93,11 @@ def test_it_keeps_the_contract(
 ) -> None:
     ground = grounds["static" if name == "amie" else "temporal"]
     settings = dict(NEEDS.get((family, name), {}))
+    if (family, name) == ("dataset", "folder"):
+        settings["path"] = str(request.getfixturevalue("tmp_path") / "towns")
+        rows = {"test": ground.queries}
+        made = RuleQADataset(corpus=ground.corpus, queries=rows, rules=ground.bank)
+        made.save(settings["path"])
     if name == "openai":
         server: Server = request.getfixturevalue("server")
         settings |= {"base_url": server.url, "model": "m", "api_key": "k"}

@@ -230,7 +230,7 @@ def test_every_key_of_nested_components_is_known() -> None:
     }
     keys = set(known_keys(config))
     assert {"retriever.merge", "retriever.retriever.k1", "generator.evidence.prior"} <= keys
-    assert "dataset.path" not in keys and "retriever.retriever.documents" not in keys
+    assert "dataset.prediction" in keys and "retriever.retriever.documents" not in keys
 
 
 def test_what_a_nested_retriever_is_called() -> None:
