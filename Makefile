@@ -23,8 +23,11 @@ demo: ## the main job on the embedded world: report.html and metrics.json in dem
 test: ## the tests, with every optional package installed; slow ones are left out and counted
 	@scripts/test $(ARGS)
 
-test-all: ## every test, the slow ones too
-	@scripts/test -m "slow or not slow" $(ARGS)
+test-all: ## every test, the slow ones and those of pretrained models (fetched once) too
+	@scripts/setup all
+	@.venv/bin/rulerag models fetch all-minilm-l6-v2
+	@.venv/bin/rulerag models fetch smollm2-135m-instruct
+	@scripts/test --models -m "slow or not slow" $(ARGS)
 
 check: ## lint, format, types and import floors
 	@scripts/check

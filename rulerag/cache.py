@@ -33,6 +33,7 @@ KINDS: Mapping[str, str] = {
     "embeddings": "vectors of corpora, by encoder",
     "fingerprints": "checksums of large files",
     "lucene": "Lucene indexes",
+    "models": "fetched models and de-quantised GGUF files; they go only when they are named",
 }
 """What is kept, by the name of its folder."""
 
@@ -104,7 +105,7 @@ def clear(kind: str | None = None) -> list[Kept]:
     """Delete what is kept of one kind, or of every kind of this version; return what was there.
 
     A folder that this version does not know goes only when it is named: where the cache folder is
-    one that holds other things too, they are a user's.
+    one that holds other things too, they are a user's. So do models, which were fetched on purpose.
 
     Raises:
         ConfigError: no such kind.
@@ -116,7 +117,7 @@ def clear(kind: str | None = None) -> list[Kept]:
         raise ConfigError(
             f"nothing of the kind {kind!r} is cached", key="kind", hint=did_you_mean(kind, known)
         )
-    chosen = {kind} if kind is not None else set(KINDS)
+    chosen = {kind} if kind is not None else set(KINDS) - {"models"}
     gone = [one for one in everything if one.kind in chosen and one.files]
     for one in gone:
         try:

@@ -14,8 +14,10 @@ from hypothesis import settings
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from rulerag.cache import cache_root
 from rulerag.kg.calendar import Calendar
 from rulerag.kg.graph import KnowledgeGraph
+from rulerag.models import SOURCE
 from rulerag.parallel.backends import fault_handlers_kept
 from rulerag.types import Fact
 from tests.endpoints import Server, serving
@@ -102,6 +104,36 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--models``: run what needs a pretrained model."""
+    parser.addoption("--models", action="store_true", help="run tests of pretrained models")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip, by name, what needs a model that was not asked for."""
+    if not config.getoption("--models"):
+        reason = "runs a pretrained model: make test-all, or --models"
+        for item in items:
+            if item.get_closest_marker("models"):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+# Tests have cache folders of their own; models lie in the user's.
+_MODELS = cache_root() / "models"
+
+
+@pytest.fixture(scope="session")
+def pretrained() -> Callable[[str], Path]:
+    """A function from a model's name to its folder; skips, by name, one that was not fetched."""
+
+    def find(name: str) -> Path:
+        if not (_MODELS / name / SOURCE).is_file():
+            pytest.skip(f"the model {name} is not here (rulerag models fetch {name})")
+        return _MODELS / name
+
+    return find
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from rulerag.retrieval.dense.encoders import SentenceEncoder, load_encoder, quiet_transformers
+from rulerag.models import quiet_transformers
+from rulerag.retrieval.dense.encoders import SentenceEncoder, load_encoder
 
 _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 

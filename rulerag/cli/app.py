@@ -110,6 +110,26 @@ COMMANDS: dict[str, Command] = {
         "Download one data set, every file checked by its SHA-256.",
         "rulerag data fetch icews14 --out data",
     ),
+    "models list": Command(
+        "rulerag.cli.models:list_models",
+        "Models that go by a name here: size, licence, and whether they are in place.",
+        "rulerag models list",
+    ),
+    "models fetch": Command(
+        "rulerag.cli.models:fetch",
+        "Get a model, every file checked by its SHA-256; its terms are shown first.",
+        "rulerag models fetch smollm2-135m-instruct",
+    ),
+    "models info": Command(
+        "rulerag.cli.models:info",
+        "What a model is, where it came from and what it takes.",
+        "rulerag models info all-minilm-l6-v2",
+    ),
+    "models save": Command(
+        "rulerag.cli.models:save",
+        "Save a GGUF file as a folder of transformers, its weights de-quantised to float32.",
+        "rulerag models save model.gguf --out model",
+    ),
     "cache": Command(
         "rulerag.cli.caching:cache",
         "Show or clear what is kept between commands: indexes, vectors, checksums.",
@@ -121,6 +141,7 @@ COMMANDS: dict[str, Command] = {
 _GROUPS = {
     "ruleqa": "Datasets of questions from knowledge graphs.",
     "data": "Public knowledge graphs.",
+    "models": "Pretrained encoders and language models.",
 }
 
 

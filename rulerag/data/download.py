@@ -14,14 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rulerag.errors import (
-    ConfigError,
-    DataError,
-    FingerprintError,
-    MissingDependencyError,
-    OutputError,
-    did_you_mean,
-)
+from rulerag.download import download_file
+from rulerag.errors import ConfigError, FingerprintError, did_you_mean
 from rulerag.io import atomic_write, fingerprint_file, prepare_folder, read_json
 
 #: Where GitHub serves a file of a repository at a commit.
@@ -29,7 +23,6 @@ ADDRESS = "https://raw.githubusercontent.com/{repository}/{commit}/{path}"
 
 _FIELDS = {"repository", "commit", "path"}
 _PARTS = ".parts"
-_REFUSED = range(400, 408)  # answers that another attempt would not change
 
 
 @cache
@@ -92,7 +85,7 @@ def fetch(
 
     def download(place: Mapping[str, Any], target: Path) -> None:
         url = mirror.format(**{field: str(place[field]) for field in _FIELDS})
-        _download(url, target, place["sha256"], retries=retries, progress=progress)
+        download_file(url, target, place["sha256"], retries=retries, progress=progress)
 
     made = []
     for file, entry in source["files"].items():
@@ -110,45 +103,6 @@ def fetch(
     for other in source.get("also", ()):
         made += fetch(other, out, mirror=mirror, retries=retries, progress=progress)
     return made
-
-
-def _download(url: str, target: Path, sha256: str, *, retries: int, progress: bool) -> None:
-    """Put the file of an address in place; one that is there and right is left alone."""
-    try:
-        import pooch
-        import requests
-    except ImportError:
-        raise MissingDependencyError("pooch", "data") from None
-
-    def get(url: str, file: str, owner: Any) -> None:
-        try:
-            pooch.HTTPDownloader(progressbar=progress)(url, file, owner)
-        except requests.HTTPError as error:
-            if error.response is not None and error.response.status_code in _REFUSED:
-                raise DataError(
-                    str(error), hint="the address may have moved: name another with --mirror"
-                ) from error
-            raise
-
-    pooch.get_logger().setLevel("WARNING")
-    store = pooch.create(
-        path=prepare_folder(target.parent),
-        base_url="",
-        registry={target.name: sha256},
-        urls={target.name: url},
-        retry_if_failed=retries,
-    )
-    try:
-        store.fetch(target.name, downloader=get)
-    except requests.RequestException as error:
-        raise DataError(
-            f"{url} cannot be downloaded ({error})",
-            hint="check the connection, or name a mirror with --mirror; what is here is kept",
-        ) from error
-    except ValueError as error:
-        raise FingerprintError(f"{url}: {error}", path=target) from error
-    except OSError as error:
-        raise OutputError(f"cannot be written ({error.strerror})", path=target) from error
 
 
 def _rebuild(entry: Mapping[str, Any], parts: Path, target: Path) -> None:

@@ -7,13 +7,13 @@ import importlib.util
 import logging
 import warnings
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
 from rulerag.composition import Settings
 from rulerag.errors import ConfigError, GenerationError, MissingDependencyError
 from rulerag.io import read_json
+from rulerag.models import find_model, is_gguf, opened_gguf
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +21,6 @@ failure = partial(GenerationError, provider="huggingface")
 NANO_LLAMA = "rulerag-nano-llama"
 """The small reader that is installed with rulerag; its card stands in its folder."""
 
-_SHIPPED = Path(str(files("rulerag"))) / "models" / "nano-llama"
 _LOADING_ERRORS = (OSError, ValueError, KeyError, RuntimeError, TypeError, ImportError)
 
 
@@ -61,8 +60,12 @@ class Loading(Settings):
 
 
 def shipped(model: Any) -> Any:
-    """The folder of :data:`NANO_LLAMA`; any other model as it is."""
-    return _SHIPPED if str(model) == NANO_LLAMA else model
+    """The folder of a model that goes by a name here, or of a GGUF file; another as it is.
+
+    Raises:
+        DataError: the model was not fetched, or the GGUF file cannot be read.
+    """
+    return opened_gguf(model) if is_gguf(model) else find_model(model)
 
 
 def stated_template(model: Any) -> Any:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
-    from rulerag.retrieval.dense.encoders.checkpoint import quiet_transformers
     from rulerag.retrieval.dense.encoders.encoder import (
         SIMILARITIES,
         SentenceEncoder,

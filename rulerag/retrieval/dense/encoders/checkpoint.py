@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import logging
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -144,24 +140,3 @@ def _kind(name: str | Path, config: dict[str, Any]) -> str:
             hint=f'add "architectures": {" or ".join(map(repr, _DPR_KINDS))} to its config.json',
         )
     return "transformer"
-
-
-@contextmanager
-def quiet_transformers() -> Iterator[None]:
-    """Keep transformers from writing bars and load reports: what matters is checked here.
-
-    And bitsandbytes, which comes with it where it is installed, from naming kernels that it lacks.
-    """
-    talk: Any = importlib.import_module("transformers.utils.logging")
-    kernels = logging.getLogger("bitsandbytes")
-    before = kernels.level, talk.get_verbosity(), talk.is_progress_bar_enabled()
-    kernels.setLevel(logging.ERROR)
-    talk.set_verbosity_error()
-    talk.disable_progress_bar()
-    try:
-        yield
-    finally:
-        kernels.setLevel(before[0])
-        talk.set_verbosity(before[1])
-        if before[2]:
-            talk.enable_progress_bar()

@@ -20,8 +20,8 @@ from rulerag.arrays import Floats, Longs
 from rulerag.composition import Settings
 from rulerag.errors import ConfigError, EmptyDataError, RetrievalError
 from rulerag.io import fingerprint_object
+from rulerag.models import quiet_transformers
 from rulerag.retrieval.base import check_choice
-from rulerag.retrieval.dense.encoders.checkpoint import quiet_transformers
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

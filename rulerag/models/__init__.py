@@ -1,0 +1,23 @@
+"""Pretrained models: what may be fetched by name, and GGUF files as folders.
+
+Read :mod:`~rulerag.models.fetch` first, then :mod:`~rulerag.models.gguf`. The two small models of
+the library's own lie in folders beside these files; what made them is in ``training/shipped``.
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.models.fetch import (
+        SHIPPED,
+        fetch_model,
+        find_model,
+        known_models,
+        model_folder,
+        model_source,
+    )
+    from rulerag.models.gguf import SOURCE, gguf_info, is_gguf, opened_gguf, save_gguf
+    from rulerag.models.quiet import quiet_transformers
+else:
+    __getattr__ = front_door(__name__)

