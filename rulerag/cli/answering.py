@@ -14,7 +14,6 @@ from rulerag.cli.common import (
     Opened,
     PipelineOptions,
     QuietOption,
-    Target,
     by_flags,
     check_outputs,
     choose_queries,
@@ -57,8 +56,8 @@ def answer(
     """Answer a question, or the queries of a dataset, with the evidence."""
     check_outputs(out)
     place = place_of(target, dataset, ids=query, query_set=options.query_set, limit=limit)
-    chosen = Target(place, options)
-    opened = open_target(chosen, target, dataset, ids=query, limit=limit, quiet=quiet)
+    question = None if dataset is None else target
+    opened = open_target(place, options, question, ids=query, limit=limit, quiet=quiet)
     answers = opened.pipeline.answer(opened.queries)
     if out is not None:
         write_jsonl(out, (item.to_json() for item in answers))
@@ -114,29 +113,24 @@ def _exists(target: str) -> bool:
 
 
 def open_target(
-    target: Target,
-    asked: str,
-    dataset: Path | None,
+    place: Path,
+    options: PipelineOptions,
+    question: str | None,
     *,
     ids: Sequence[str] | None,
     limit: int | None,
     quiet: bool,
 ) -> Opened:
-    """The pipeline, and the question or the chosen queries."""
-    config = target.config()
+    """The pipeline, and the question or else the chosen queries."""
+    config = options.config(place)
 
     def choose(opened: RuleQADataset) -> list[Query]:
-        if dataset is not None:
-            return [parse_question(asked, opened)]
+        if question is not None:
+            return [parse_question(question, opened)]
         return choose_queries(opened, config, ids=ids or (), limit=limit)
 
-    return open_pipeline(
-        config,
-        choose,
-        index=target.options.index,
-        progress=show_progress(quiet) and dataset is None,
-        keep_union=False,
-    )
+    progress = show_progress(quiet) and question is None
+    return open_pipeline(config, choose, index=options.index, progress=progress, keep_union=False)
 
 
 def _shown(item: Answer) -> str:
@@ -148,8 +142,8 @@ def _shown(item: Answer) -> str:
     names = {rule_id: f"R{number}" for number, rule_id in enumerate(found, start=1)}
     texts = {rule.id: rule.text for rule in item.rules}
     places = {scored.document.id: f"D{scored.rank}" for scored in item.documents}
-    told = statement_lines(item.stated, item.query, item.text, places, names)
-    lines += [f"  {line}" for line in told]
+    stated = statement_lines(item.stated, item.query, item.text, places, names)
+    lines += [f"  {line}" for line in stated]
     if names:
         lines.append("  rules that found documents:")
         lines += [f"    {name:4}{texts.get(rule_id, rule_id)}" for rule_id, name in names.items()]

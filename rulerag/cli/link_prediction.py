@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from rulerag.cli.common import QuietOption, say, show_progress
+from rulerag.cli.common import QuietOption, say, show_progress, with_settings
 from rulerag.composition import parse_override
 from rulerag.errors import ConfigError
 from rulerag.evaluation.link_prediction import LinkPredictionSettings, evaluate_links
@@ -17,6 +16,7 @@ from rulerag.io import write_json
 from rulerag.output_folder import output_folder
 
 
+@with_settings(LinkPredictionSettings)
 def link_prediction(
     kg: Annotated[Path, typer.Argument(help="a graph folder with splits")],
     changes: Annotated[
@@ -50,13 +50,6 @@ def link_prediction(
         if folder is not None:
             write_json(folder / "metrics.json", result)
     _tell(result)
-
-
-_SETTINGS = str(inspect.getdoc(LinkPredictionSettings)).partition("Args:\n")[2].replace("``", "")
-link_prediction.__doc__ = (
-    f"{link_prediction.__doc__}\n\n    \b\n    Settings (KEY=VALUE):\n"
-    + "".join(f"    {line}\n" for line in _SETTINGS.splitlines())
-)
 
 
 def _tell(result: dict[str, Any]) -> None:
