@@ -23,9 +23,7 @@ from dataclasses import replace
 from typing import Literal
 
 from rulerag.composition import register
-from rulerag.generation.prompts.citations import Citation
-from rulerag.generation.prompts.parsing import first_answer
-from rulerag.generation.prompts.template import PromptTemplate
+from rulerag.generation.prompts.template import Citation, PromptTemplate, first_answer
 from rulerag.rules import Rule
 from rulerag.types import Document, GenerationRequest
 
