@@ -28,7 +28,7 @@ from rulerag.explanation.attribution.values import (
     banzhaf_values,
 )
 from rulerag.explanation.lattice import full_mask, indices_of, mask_of
-from rulerag.explanation.probing import ProbeEngine, Score, SetValue, valued
+from rulerag.explanation.probing import Probed, Score, SetValue, valued
 
 _PENALTIES = np.geomspace(1e-3, 1e2, 21) / 4
 """For one row; a quarter is the variance of a source that is kept every other time."""
@@ -68,18 +68,14 @@ def rule_surrogate(rules: Iterable[Iterable[int]], names: Sequence[str]) -> Attr
 
 @register("explainer", "linear")
 def explain_by_linear_surrogate(
-    engine: ProbeEngine | SetValue,
-    score: Score | None,
-    *,
-    samples: int | None = None,
-    seed: int = 0,
+    engine: Probed, score: Score | None, *, samples: int | None = None, seed: int = 0
 ) -> Attribution:
     """:func:`linear_surrogate` of 64 random subsets by default."""
     return linear_surrogate(engine, score, ablations=samples or 64, seed=seed)
 
 
 def linear_surrogate(
-    engine: ProbeEngine | SetValue,
+    engine: Probed,
     score: Score | None = None,
     *,
     ablations: int = 64,

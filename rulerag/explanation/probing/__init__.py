@@ -28,6 +28,6 @@ if TYPE_CHECKING:
         predicate_pair,
     )
     from rulerag.explanation.probing.sources import Piece, Source, group, partition
-    from rulerag.explanation.probing.values import Score, SetValue, valued
+    from rulerag.explanation.probing.values import Probed, Score, SetValue, valued
 else:
     __getattr__ = front_door(__name__)
