@@ -291,7 +291,8 @@ class OpenAICompatibleGenerator:
         text, request = prompt
         answer = self._call(self._payload(text, options))
         tokens = {key: _at(answer, "usage", key) for key in ("prompt_tokens", "completion_tokens")}
-        self._count(calls=1, **{k: n for k, n in tokens.items() if isinstance(n, int)})
+        with self._lock:
+            self._counts.update(calls=1, **{k: n for k, n in tokens.items() if isinstance(n, int)})
         read = self.template.parse(self._written(answer, request), request)
         system = _at(answer, "system_fingerprint")
         self._system = system if isinstance(system, str) else ""
@@ -311,10 +312,6 @@ class OpenAICompatibleGenerator:
         if self.settings.log_probability:
             payload["logprobs"] = True if self.settings.api == "chat" else 1
         return {key: value for key, value in (payload | dict(options)).items() if value is not None}
-
-    def _count(self, **numbers: int) -> None:
-        with self._lock:
-            self._counts.update(numbers)
 
     def _call(self, payload: Mapping[str, Any]) -> Any:
         """The endpoint's answer, which has choices."""

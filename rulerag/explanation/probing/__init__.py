@@ -21,10 +21,9 @@ if TYPE_CHECKING:
         OutputPredicate,
         Predicate,
         PredicateValues,
-        describe,
         is_correct,
         matches_answer,
-        negate,
+        named,
         predicate_pair,
     )
     from rulerag.explanation.probing.sources import Piece, Source, group, partition

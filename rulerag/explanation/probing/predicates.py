@@ -128,19 +128,12 @@ def abstains() -> OutputPredicate:
     return OutputPredicate(lambda output: not normalize_answer(output), *words)
 
 
-def negate(predicate: Predicate) -> OutputPredicate:
-    """The opposite of any predicate."""
+def named(predicate: Predicate) -> OutputPredicate:
+    """Any predicate with its condition in words; a plain function goes by its name."""
     if isinstance(predicate, OutputPredicate):
-        return ~predicate
-    name = describe(predicate)
-    return OutputPredicate(lambda output: not predicate(output), f"{name} fails", f"{name} holds")
-
-
-def describe(predicate: Predicate) -> str:
-    """What a predicate asks, in words; the name of a plain function."""
-    if isinstance(predicate, OutputPredicate):
-        return str(predicate)
-    return str(getattr(predicate, "__name__", None) or type(predicate).__name__)
+        return predicate
+    name = getattr(predicate, "__name__", None) or type(predicate).__name__
+    return OutputPredicate(predicate, f"{name} holds", f"{name} fails")
 
 
 def predicate_pair(
