@@ -44,7 +44,7 @@ class SymbolicReader:
     ``place`` is the best place (from 1) of its documents in the list. Weights of one answer are
     joined by noisy-or; ties go to the more recent fact, then to the earlier document, then to the
     answer first in alphabetical order. A chain counts only where the documents hold a fact for
-    every one of its atoms; a candidate tells which document grounds which. Where nothing fires it
+    every one of its atoms; a candidate says which document grounds which. Where nothing fires it
     abstains with an empty answer.
 
     What a document states of the question (:class:`~rulerag.kg.grounding.Statements`) is taken

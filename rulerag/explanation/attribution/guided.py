@@ -95,12 +95,12 @@ def guided_surrogate(
 class _GuidedFit:
     """The probes of one surrogate, and what is fitted to them."""
 
-    def __init__(self, value: SetValue, probes: int, chance: random.Random) -> None:
+    def __init__(self, value: SetValue, probes: int, rng: random.Random) -> None:
         self._value = value
         self._count = value.num_sources
         self._limit = min(probes, 1 << self._count)
         self._probes = probes
-        self._chance = chance
+        self._rng = rng
         self._known = value.known
 
     def result(self, margin: float | None) -> Attribution:
@@ -124,7 +124,7 @@ class _GuidedFit:
         allowed = int(_SEARCH * self._limit)
         engine = ProbeEngine.from_function(outputs, num_sources=self._count, max_probes=allowed)
         oracle = RuleOracle("retention", engine, lambda text: float(text) >= threshold)
-        seed = self._chance.getrandbits(32)
+        seed = self._rng.getrandbits(32)
         search = BorderSearch(oracle, max_size=_MAX_SIZE, max_probes=allowed, seed=seed)
         with suppress(ProbeBudgetError):
             search.run()
@@ -133,7 +133,7 @@ class _GuidedFit:
     def _draw(self, target: int) -> None:
         """Ask random subsets, each source kept with the probability one half, up to a total."""
         wanted = max(0, target - len(self._known))
-        self._value(random_masks(self._count, wanted, self._chance, self._known, listed=12))
+        self._value(random_masks(self._count, wanted, self._rng, self._known, listed=12))
 
     def _fitted(self, rules: Sequence[int], complete: bool) -> SplitSurrogate:
         """The prediction: a linear function with, and one without, a whole rule."""
@@ -192,7 +192,7 @@ class _GuidedFit:
         """The mean effect of each source on the prediction for random subsets of the others."""
         count, predict = self._count, cache(surrogate)  # each subset serves several sources
         masks: Sequence[int] = range(1 << count) if 1 << count <= _SAMPLES else ()
-        masks = masks or [self._chance.getrandbits(count) for _ in range(_SAMPLES)]
+        masks = masks or [self._rng.getrandbits(count) for _ in range(_SAMPLES)]
         return tuple(
             float(np.mean([predict(m | 1 << i) - predict(m & ~(1 << i)) for m in masks]))
             for i in range(count)

@@ -2,7 +2,7 @@
 
 It works as ContextCite does (a LASSO on random ablations) and is not ContextCite's estimator: that
 one explains the logit of the response's probability, divided by its number of tokens, with a
-penalty of 0.01. Here the score is explained as it is given, be it a log-probability or a verdict,
+penalty of 0.01. Here the score itself is explained, be it a log-probability or a predicate value,
 and the penalty goes by its spread. ``benchmarks/explanation/contextcite.py`` runs ContextCite's own
 package beside it.
 
@@ -100,9 +100,9 @@ def linear_surrogate(
     if ablations < 2:
         raise ConfigError(f"expected 2 or more, found {ablations}", key="ablations")
     value = valued(engine, score)
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     masks = [
-        sum(1 << i for i in range(value.num_sources) if chance.random() < 0.5)
+        sum(1 << i for i in range(value.num_sources) if rng.random() < 0.5)
         for _ in range(ablations)
     ]
     found = value(masks)

@@ -269,7 +269,7 @@ def banzhaf_values(
     return _of("Banzhaf (sampled)", value, means, errors)
 
 
-def _random_masks(count: int, samples: int, chance: random.Random) -> list[int]:
+def _random_masks(count: int, samples: int, rng: random.Random) -> list[int]:
     """Random subsets, each source kept in at least two of them and left out of two, for its error.
 
     They do not come with their complements, as permutations come with their reverses: what a
@@ -279,9 +279,9 @@ def _random_masks(count: int, samples: int, chance: random.Random) -> list[int]:
     """
     masks = [0] * samples
     for index in range(count):
-        column = chance.getrandbits(samples)
+        column = rng.getrandbits(samples)
         while not 2 <= column.bit_count() <= samples - 2:  # hardly ever, but for few samples
-            column = chance.getrandbits(samples)
+            column = rng.getrandbits(samples)
         for place in indices_of(column):
             masks[place] |= 1 << index
     return masks
@@ -301,12 +301,12 @@ def _mean_gain(table: Doubles, index: int, weights: Doubles) -> float:
     return float(np.dot(table[without | 1 << index] - table[without], weights[without]))
 
 
-def _permutation_gains(value: SetValue, pairs: int, chance: random.Random) -> Doubles:
+def _permutation_gains(value: SetValue, pairs: int, rng: random.Random) -> Doubles:
     """What each source adds in each order and its reverse, of shape (2 * pairs, num_sources)."""
     order = list(range(value.num_sources))
     orders: list[list[int]] = []
     for _ in range(pairs):
-        chance.shuffle(order)
+        rng.shuffle(order)
         orders += [order.copy(), order[::-1]]
     masks = [mask_of(one[:length]) for one in orders for length in range(len(one) + 1)]
     steps = np.diff(value(masks).reshape(len(orders), -1), axis=1)

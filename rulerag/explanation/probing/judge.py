@@ -2,7 +2,7 @@
 
 References:
     Rorseth et al. 2025 (arXiv:2510.22689), section 5.2.1: correct by a match with the accepted
-    answers, otherwise by a model's verdict.
+    answers, otherwise by a model's reply.
     Zheng et al. 2023 (NeurIPS 37): models as judges.
 """
 
@@ -44,7 +44,7 @@ def judged(
 
     The prompt is sent as the text of a query without documents; new outputs of a batch go to the
     model together. Let it decode greedily, and put an ``AnswerCache`` in front of it to have every
-    verdict asked once.
+    reply asked for once.
 
     Args:
         generator: the judge.
@@ -72,7 +72,7 @@ def judged(
             for i, output in enumerate(outputs)
         ]
         replies = [completion.text for completion in generator.generate(requests)]
-        return [_verdict(r, o, unclear) for r, o in zip(replies, outputs, strict=True)]
+        return [_value(r, o, unclear) for r, o in zip(replies, outputs, strict=True)]
 
     return OutputPredicate(lambda output: ask([output])[0], holds, fails, ask)
 
@@ -93,11 +93,11 @@ def judged_correct(generator: Generator, question: str, answers: Iterable[str]) 
     judge = judged(generator, _CORRECTNESS, question=question, answers="; ".join(accepted))
 
     def ask(outputs: Sequence[str]) -> list[bool]:
-        verdicts = {output: matches(output) for output in outputs}
+        right = {output: matches(output) for output in outputs}
         # An empty output is no answer, whatever a judge makes of it.
-        waiting = [output for output, right in verdicts.items() if not right and output.strip()]
-        verdicts.update(zip(waiting, judge.many(waiting) if waiting else (), strict=True))
-        return [verdicts[output] for output in outputs]
+        waiting = [output for output, holds in right.items() if not holds and output.strip()]
+        right.update(zip(waiting, judge.many(waiting) if waiting else (), strict=True))
+        return [right[output] for output in outputs]
 
     return OutputPredicate(lambda o: ask([o])[0], matches.holds, matches.fails, ask)
 
@@ -107,16 +107,16 @@ def _filled(prompt: str, parts: dict[str, str]) -> str:
     return re.sub(r"\{(\w+)\}", lambda match: parts.get(match[1], match[0]), prompt)
 
 
-def _verdict(reply: str, output: str, unclear: bool | None) -> bool:
+def _value(reply: str, output: str, unclear: bool | None) -> bool:
     about = f"about the output {shortened(repr(output), 200)}"
     if not reply.strip():
         hint = "ask again, or take another judge; no reply is no verdict"
         raise EmptyCompletionError(f"the judge said nothing {about}", hint=hint)
     word = (normalize_answer(reply).split() or [""])[0]
-    verdict = _REPLIES.get(word, unclear)
-    if verdict is None:
+    value = _REPLIES.get(word, unclear)
+    if value is None:
         raise PredicateError(
             f"the judge said {shortened(repr(reply), 100)}, neither yes nor no, {about}",
             hint="say what an unclear reply counts as (unclear=False)",
         )
-    return verdict
+    return value

@@ -33,7 +33,7 @@ class OutputPredicate:
         test: whether an output meets the condition.
         holds: the condition in words, such as ``the output is empty``.
         fails: its opposite in words.
-        test_many: the verdicts on several outputs, where asking them together is cheaper.
+        test_many: the values for several outputs, where asking them together is cheaper.
     """
 
     test: Callable[[str], bool]
@@ -173,13 +173,13 @@ class PredicateValues:
     """A predicate over output codes; it is called once for each distinct output.
 
     Args:
-        predicate: what is asked of an output; one with a method ``many`` (outputs to verdicts)
+        predicate: what is asked of an output; one with a method ``many`` (outputs to their values)
             gets all the new outputs of a batch at once.
         outputs: the distinct outputs of an engine, a list that grows; a code is an index of it.
 
     Raises:
         PredicateError: when called, if the predicate raised or did not return a Boolean.
-        GenerationError: when called, if a judging model failed; never a verdict.
+        GenerationError: when called, if a judging model failed; that is never a value.
     """
 
     def __init__(self, predicate: Predicate, outputs: Sequence[str]) -> None:

@@ -256,15 +256,15 @@ class _Explained:
         units, most = self.units, self.settings.max_sources
         if self.settings.validity is not None or len(units) <= most:
             return list(units), ()
-        by_merit = sorted(
+        ranked = sorted(
             range(len(units)),
             key=lambda place: (
                 not contains_answer(units[place].text, [self.answer.text]),
                 self.answer.documents[units[place].pieces[0].document].rank,
             ),
         )
-        own = [units[place] for place in sorted(by_merit[: most - 1])]
-        rest = [units[place] for place in sorted(by_merit[most - 1 :])]
+        own = [units[place] for place in sorted(ranked[: most - 1])]
+        rest = [units[place] for place in sorted(ranked[most - 1 :])]
         return [*own, group(rest, REST)], tuple(unit.name for unit in rest)
 
     def _refuse_sampled_answer(self) -> None:

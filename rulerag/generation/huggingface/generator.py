@@ -293,8 +293,6 @@ class HuggingFaceGenerator:
 
     def _answers(self, requests: Sequence[GenerationRequest]) -> list[Decoded]:
         """The decoded answers, each distinct prompt read once."""
-        from tqdm import tqdm
-
         prepared = self.encode(requests)
         dropped = sum(bool(prompt.dropped) for prompt, _ in prepared)
         if dropped:
@@ -305,11 +303,7 @@ class HuggingFaceGenerator:
                 self.max_input_tokens,
             )
         distinct = {tokens.tobytes(): tokens for _, tokens in prepared}
-        longest = max(map(len, distinct.values()), default=0) + self.settings.max_new_tokens
-        with tqdm(total=len(distinct), desc="generate", disable=not self.progress) as bar:
-            decoder = self._decoder(longest)
-            found = decoder.generate(list(distinct.values()), self._limits, bar.update)
-        decoded = dict(zip(distinct, found, strict=True))
+        decoded = dict(zip(distinct, self._decode(list(distinct.values())), strict=True))
         return [decoded[tokens.tobytes()] for _, tokens in prepared]
 
     def score(
@@ -358,6 +352,13 @@ class HuggingFaceGenerator:
             )
         found = self._decoder(longest).score(sequences, starts, self._limits)
         return np.array(found, dtype=np.float64)
+
+    def _decode(self, prompts: Sequence[Tokens]) -> list[Decoded]:
+        from tqdm import tqdm
+
+        longest = max(map(len, prompts), default=0) + self.settings.max_new_tokens
+        with tqdm(total=len(prompts), desc="generate", disable=not self.progress) as bar:
+            return self._decoder(longest).generate(prompts, self._limits, bar.update)
 
     def _completion(self, decoded: Decoded, request: GenerationRequest) -> Completion:
         answer = self.template.parse(self._text(decoded), request)

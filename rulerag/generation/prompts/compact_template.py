@@ -49,7 +49,7 @@ class CompactTemplate(PromptTemplate):
 
         A bar that is missing or misplaced is put where a pattern of the request ends: a model that
         copied the right document may miss the border between an entity and the words of a
-        relation, which only the pattern tells.
+        relation, which only the pattern shows.
         """
         line = completion.strip().partition("\n")[0].strip()
         if request is not None and (answer := self._by_pattern(line, request)):
