@@ -11,6 +11,7 @@ import typer
 from rulerag.cli.common import QuietOption, say, show_progress, with_settings
 from rulerag.composition import parse_override
 from rulerag.errors import ConfigError
+from rulerag.evaluation import markdown_table
 from rulerag.evaluation.link_prediction import LinkPredictionSettings, evaluate_links
 from rulerag.io import write_json
 from rulerag.output_folder import output_folder
@@ -55,10 +56,11 @@ def link_prediction(
 def _tell(result: dict[str, Any]) -> None:
     found = result["metrics"]
     say(f"{result['benchmark']}: {result['num_queries']:,} queries, {result['num_rules']:,} rules")
-    say("| ties | MRR | Hits@1 | Hits@3 | Hits@10 |\n| --- | ---: | ---: | ---: | ---: |")
+    titles = ("ties", "MRR", "Hits@1", "Hits@3", "Hits@10")
+    rows = []
     for kind in ("", "_rounded_down", "_best", "_worst"):
-        cells = [found[f"{name}{kind}"] for name in ("mrr", "hits@1", "hits@3", "hits@10")]
         name = kind.strip("_").replace("_", " ") or "mean"
-        say(f"| {name} | " + " | ".join(f"{100 * cell:.2f}" for cell in cells) + " |")
+        rows.append([name, *(f"{100 * found[f'{one.lower()}{kind}']:.2f}" for one in titles[1:])])
+    say(markdown_table(titles, rows).rstrip())
     seconds = ", ".join(f"{name} {value:.1f}" for name, value in result["cpu_seconds"].items())
     say(f"CPU seconds: {seconds}; peak memory {result['peak_memory_mb']:.0f} MB")

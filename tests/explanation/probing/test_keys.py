@@ -161,7 +161,7 @@ READERS: dict[str, Callable[[], Generator]] = {
     "prior": lambda: SymbolicReader(evidence=EvidenceModel(prior=6.0)),
     "labels": lambda: SymbolicReader(labels={"Ostra": "Republic of Ostra"}),
     "discount": lambda: SymbolicReader(rank_discount=0.5),
-    "direct": lambda: SymbolicReader(direct_confidence=0.4),
+    "candidates": lambda: SymbolicReader(max_candidates=3),
 }
 
 
