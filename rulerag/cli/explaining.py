@@ -18,7 +18,6 @@ from rulerag.cli.answering import (
     IdsOption,
     TargetArgument,
     open_target,
-    place_of,
     tell_rest,
 )
 from rulerag.cli.common import (
@@ -108,10 +107,8 @@ def explain(
             key="index",
             hint="leave --index or --rerun-retrieval out",
         )
-    query_set = options.query_set
-    place = place_of(target, dataset, ids=query, query_set=query_set, limit=limit)
-    question = None if dataset is None else target
-    opened = open_target(place, options, question, ids=query, limit=limit, quiet=quiet)
+    opened = open_target(target, dataset, options, ids=query, limit=limit, quiet=quiet)
+    place = dataset or Path(target)
     queries = opened.queries[:SHOWN] if limit is None and not query else opened.queries
     reader = opened.pipeline.generator
     asked = reader if ask.votes == 1 else VotingGenerator(reader, ask.votes)
