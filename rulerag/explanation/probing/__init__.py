@@ -22,6 +22,8 @@ if TYPE_CHECKING:
         Predicate,
         PredicateValues,
         is_correct,
+        judged,
+        judged_correct,
         matches_answer,
         named,
         predicate_pair,

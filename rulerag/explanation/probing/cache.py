@@ -232,7 +232,8 @@ class CachedGenerator(WrappedGenerator):
             EndpointChangedError: the endpoint answers as another build of the model now.
             ExplanationError: the generator returned too few or too many completions.
         """
-        keys = [request_key(self.fingerprint, self.reading(request)) for request in requests]
+        name = self.fingerprint  # read once: it may look at the weights of a model
+        keys = [request_key(name, self.reading(request)) for request in requests]
         wanted: dict[str, GenerationRequest] = {}
         for key, request in zip(keys, requests, strict=True):
             wanted.setdefault(key, request)
