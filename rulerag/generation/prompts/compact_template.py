@@ -79,26 +79,19 @@ class CompactTemplate(PromptTemplate):
         signed = _SIGNED.match(completion.strip().partition("\n")[0].strip())
         return (signed.group(2).strip(), signed.group(3).strip()) if signed else ()
 
-    def completion(
-        self,
-        answer: str,
-        fact: Citation | tuple[str, str] | None = None,
-        *,
-        inverse: bool = False,
-    ) -> str:
+    def completion(self, answer: str, fact: Citation | tuple[str, str] | None = None) -> str:
         """What a model should write after the prompt, for training.
 
         Args:
             answer: the answer in words.
             fact: the other end and the relation of the supporting fact in words; the question's
                 subject is not shown, a bridge is.
-            inverse: whether the answer is the subject of that fact, where a pair does not say.
         """
         if fact is None:
             return f" {answer}"
         cited = Citation(*fact)
         end = cited.subject if cited.bridge else _MARK
-        if inverse or cited.inverse:
+        if cited.inverse:
             return f" < {answer} | {cited.relation} {end}"
         return f" > {end} {cited.relation} | {answer}"
 
