@@ -90,7 +90,7 @@ def _came_of_ctrl_c(error: BaseException | None) -> bool:
     """Whether an exception is ``KeyboardInterrupt``, or what others made of one.
 
     Only what was raised *from* it: an error of the work that follows a Ctrl-C, such as a file that
-    cannot be put away, is an error, and told as one.
+    cannot be put away, is an error, and reported as one.
     """
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__

@@ -9,39 +9,18 @@ from typing import Any, Protocol, runtime_checkable
 
 from rulerag.errors import ConfigError, RetrievalError
 from rulerag.kg.grounding import Statements, compare
-from rulerag.protocols import Generator, Guides, Retriever, RuleSelector
+from rulerag.protocols import Generator, Retriever, RuleSelector
 from rulerag.rules import Rule
 from rulerag.types import Answer, Completion, GenerationRequest, Query, ScoredDocument
-
-__all__ = ["GuidedRetriever", "RuleRAGPipeline", "UnionRetriever"]
 
 _READER_RULES = ("none", "selected", "found")
 
 
 @runtime_checkable
 class UnionRetriever(Protocol):
-    """A retriever that also tells the whole union its best documents were taken from."""
+    """A retriever that also gives the whole union that its best documents were taken from."""
 
     def retrieve_union(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
-        """Return, for each query, the union of every rule's ``top_k`` documents."""
-        ...
-
-
-@runtime_checkable
-class GuidedRetriever(Protocol):
-    """A retriever that selects guiding rules itself, or takes those that are selected already."""
-
-    selector: RuleSelector
-
-    def retrieve(
-        self, queries: Sequence[Query], top_k: int, *, rules: Guides | None = None
-    ) -> list[list[ScoredDocument]]:
-        """Return, for each query, at most ``top_k`` documents, best first, ranks from 1."""
-        ...
-
-    def retrieve_union(
-        self, queries: Sequence[Query], top_k: int, *, rules: Guides | None = None
-    ) -> list[list[ScoredDocument]]:
         """Return, for each query, the union of every rule's ``top_k`` documents."""
         ...
 
@@ -49,7 +28,7 @@ class GuidedRetriever(Protocol):
 class RuleRAGPipeline:
     """Answers queries with documents and rules (RuleRAG, arXiv:2410.22353, section 3).
 
-    Every answer that is no prediction also tells what the corpus states of its question, and which
+    Every answer that is no prediction also holds what the corpus states of its question, and which
     rules support or contradict that (:attr:`~rulerag.Answer.stated`).
 
     Args:
@@ -126,8 +105,10 @@ class RuleRAGPipeline:
         unions: Sequence[Sequence[ScoredDocument]] = [()] * len(queries)
         if retrieved is None:
             retriever: Any = self.retriever
-            own = isinstance(retriever, GuidedRetriever) and retriever.selector is self.selector
-            guides = {"rules": selected} if own else {}  # selected once, for both halves
+            guided = self.selector is not None and (
+                getattr(retriever, "selector", None) is self.selector
+            )
+            guides = {"rules": selected} if guided else {}  # selected once, for both halves
             retrieved = retriever.retrieve(queries, self.top_k, **guides)
             if self.keep_union and isinstance(retriever, UnionRetriever):
                 unions = retriever.retrieve_union(queries, self.top_k, **guides)
@@ -159,7 +140,7 @@ class RuleRAGPipeline:
 
     @cached_property
     def _corpus(self) -> Statements:
-        """What the corpus states, as far as the retriever tells it."""
+        """What the corpus states, as far as the retriever knows it."""
         known = getattr(self.retriever, "statements", None)
         documents = getattr(self.retriever, "documents", ())
         return known if isinstance(known, Statements) else Statements(documents)

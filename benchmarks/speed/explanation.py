@@ -24,7 +24,6 @@ from rulerag.explanation.probing import (
     CachedGenerator,
     ProbeEngine,
     matches_answer,
-    negate,
 )
 from rulerag.explanation.source_rules import DualMiner
 from rulerag.generation.huggingface import HuggingFaceGenerator
@@ -154,7 +153,7 @@ def _mined(
     engine = ProbeEngine.from_generator(generator, request)
     outputs = engine.probe(range(1 << engine.num_sources))
     holds = matches_answer(answer)
-    rules = DualMiner().mine(engine, retention=holds, omission=negate(holds))
+    rules = DualMiner().mine(engine, retention=holds, omission=~holds)
     took = time.process_time() - start
     return outputs, tuple(part.minimal for part in rules), engine.num_probes, took
 

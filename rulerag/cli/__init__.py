@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         argv: the arguments; those of the process when None.
     """
     words = sys.argv[1:] if argv is None else list(argv)
-    # The library logs what a person may want to know, such as how much of a run stands already.
+    # The library logs what a person may want to know, such as how much of a run is done already.
     notes = logging.StreamHandler()
     logger = logging.getLogger("rulerag")
     level = logger.level

@@ -14,7 +14,6 @@ from rulerag.cli.common import (
     Opened,
     PipelineOptions,
     QuietOption,
-    Target,
     by_flags,
     check_outputs,
     choose_queries,
@@ -56,9 +55,7 @@ def answer(
 ) -> None:
     """Answer a question, or the queries of a dataset, with the evidence."""
     check_outputs(out)
-    place = place_of(target, dataset, ids=query, query_set=options.query_set, limit=limit)
-    chosen = Target(place, options)
-    opened = open_target(chosen, target, dataset, ids=query, limit=limit, quiet=quiet)
+    opened = open_target(target, dataset, options, ids=query, limit=limit, quiet=quiet)
     answers = opened.pipeline.answer(opened.queries)
     if out is not None:
         write_jsonl(out, (item.to_json() for item in answers))
@@ -72,38 +69,55 @@ def answer(
         say(f"exact match {percent(right / len(known))} % of {len(known):,} {plural}")
 
 
-def place_of(
+def open_target(
     target: str,
     dataset: Path | None,
+    options: PipelineOptions,
     *,
     ids: Sequence[str] | None,
-    query_set: str | None,
     limit: int | None,
-) -> Path:
-    """The dataset folder or experiment file: the target itself, or what its question is asked of.
+    quiet: bool,
+) -> Opened:
+    """The pipeline, with the question or else the chosen queries.
+
+    Args:
+        target: a dataset folder or an experiment file; the question where ``dataset`` is set.
+        dataset: the folder or file that a question belongs to.
+        options: how it is opened.
+        ids: of the queries.
+        limit: only the first so many.
+        quiet: no progress bars.
 
     Raises:
-        ConfigError: it is not clear what is asked of what.
+        ConfigError: the target is neither, or a question comes with a choice of queries.
     """
     if dataset is None:
-        if is_experiment(target) or (_exists(target) and Path(target).is_dir()):
-            return Path(target)
-        raise ConfigError(
-            f"{target!r} is no dataset folder and no experiment file",
-            hint="for a question, name the dataset too: --dataset FOLDER",
-        )
-    if _exists(target):
+        if not is_experiment(target) and not (_exists(target) and Path(target).is_dir()):
+            raise ConfigError(
+                f"{target!r} is no dataset folder and no experiment file",
+                hint="for a question, name the dataset too: --dataset FOLDER",
+            )
+    elif _exists(target):
         raise ConfigError(
             f"{target!r} is no question", hint="leave out --dataset to ask its queries"
         )
-    for key, value in (("query", ids), ("query_set", query_set), ("limit", limit)):
-        if value:
-            raise ConfigError(
-                "chooses queries of a dataset, and a question was asked",
-                key=key,
-                hint="leave out the question or this option",
-            )
-    return dataset
+    else:
+        for key, value in (("query", ids), ("query_set", options.query_set), ("limit", limit)):
+            if value:
+                raise ConfigError(
+                    "chooses queries of a dataset, and a question was asked",
+                    key=key,
+                    hint="leave out the question or this option",
+                )
+    config = options.config(dataset or Path(target))
+
+    def choose(opened: RuleQADataset) -> list[Query]:
+        if dataset is not None:
+            return [parse_question(target, opened)]
+        return choose_queries(opened, config, ids=ids or (), limit=limit)
+
+    progress = show_progress(quiet) and dataset is None
+    return open_pipeline(config, choose, index=options.index, progress=progress, keep_union=False)
 
 
 def _exists(target: str) -> bool:
@@ -111,32 +125,6 @@ def _exists(target: str) -> bool:
         return bool(target) and Path(target).exists()
     except OSError:  # a question may be longer than a file name can be
         return False
-
-
-def open_target(
-    target: Target,
-    asked: str,
-    dataset: Path | None,
-    *,
-    ids: Sequence[str] | None,
-    limit: int | None,
-    quiet: bool,
-) -> Opened:
-    """The pipeline, and the question or the chosen queries."""
-    config = target.config()
-
-    def choose(opened: RuleQADataset) -> list[Query]:
-        if dataset is not None:
-            return [parse_question(asked, opened)]
-        return choose_queries(opened, config, ids=ids or (), limit=limit)
-
-    return open_pipeline(
-        config,
-        choose,
-        index=target.options.index,
-        progress=show_progress(quiet) and dataset is None,
-        keep_union=False,
-    )
 
 
 def _shown(item: Answer) -> str:
@@ -148,8 +136,8 @@ def _shown(item: Answer) -> str:
     names = {rule_id: f"R{number}" for number, rule_id in enumerate(found, start=1)}
     texts = {rule.id: rule.text for rule in item.rules}
     places = {scored.document.id: f"D{scored.rank}" for scored in item.documents}
-    told = statement_lines(item.stated, item.query, item.text, places, names)
-    lines += [f"  {line}" for line in told]
+    stated = statement_lines(item.stated, item.query, item.text, places, names)
+    lines += [f"  {line}" for line in stated]
     if names:
         lines.append("  rules that found documents:")
         lines += [f"    {name:4}{texts.get(rule_id, rule_id)}" for rule_id, name in names.items()]

@@ -148,7 +148,7 @@ _GROUPS = {
 def parse(argv: Sequence[str] | None) -> Callable[[], None] | None:
     """The work that the arguments ask for, ready to run; None where they asked for help.
 
-    Parsing and working are apart, so that errors and Ctrl-C of the work are told our way.
+    Parsing and working are apart, so that errors and Ctrl-C of the work read our way.
 
     Args:
         argv: the arguments; those of the process when None.

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature, getdoc, signature
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -25,15 +25,6 @@ from rulerag.pipeline import RuleRAGPipeline
 from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Query
 
-# Unset options are None, so that an experiment file can refuse those that it decides itself.
-RetrieverOption = Annotated[
-    str | None, typer.Option(help=f"{', '.join(fragments('retrievers'))} (default bm25)")
-]
-RulesOption = Annotated[str | None, typer.Option(help="guided (default) or none")]
-TopKOption = Annotated[int | None, typer.Option(help="documents per query (default 10)")]
-QuerySetOption = Annotated[
-    str | None, typer.Option(help="balanced, full, f_r or f_g (default full, or the experiment's)")
-]
 IndexOption = Annotated[
     Path | None,
     typer.Option(help="a folder written by `rulerag index`, used with its settings"),
@@ -41,17 +32,6 @@ IndexOption = Annotated[
 EncoderOption = Annotated[
     str | None,
     typer.Option(help="of dense retrieval: a folder or Hub name (default: the one installed)"),
-]
-FusionOption = Annotated[
-    str | None,
-    typer.Option(help="fuse the guided list with the plain: rrf or weighted"),
-]
-GeneratorOption = Annotated[
-    str | None,
-    typer.Option(
-        help=f"{', '.join(fragments('generators'))} (default symbolic), a model (folder or Hub "
-        "name; rulerag-nano-llama is installed), or a YAML file with a section `generator`"
-    ),
 ]
 LimitOption = Annotated[int | None, typer.Option(help="only the first N queries")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="no progress bars")]
@@ -100,8 +80,10 @@ def check_outputs(*files: Path | None) -> None:
 
 
 @dataclass(frozen=True)
-class PipelineOptions:
-    """The options of a command that opens a pipeline; None where one is not given.
+class RetrievalOptions:
+    """The options of a command that retrieves; None where one is not set.
+
+    An experiment file can then refuse those that it decides itself.
 
     Args:
         retriever: see :func:`~rulerag.assembly.preset`, like the next two.
@@ -109,68 +91,65 @@ class PipelineOptions:
         top_k: see there.
         query_set: the queries to ask; for an experiment in place of its own.
         index: a built index.
-        encoder: see :func:`~rulerag.assembly.preset`, like the next two.
+        encoder: see :func:`~rulerag.assembly.preset`, like the next one.
         fusion: see there.
-        generator: see there.
     """
 
-    retriever: RetrieverOption = None
-    rules: RulesOption = None
-    top_k: TopKOption = None
-    query_set: QuerySetOption = None
+    retriever: Annotated[
+        str | None, typer.Option(help=f"{', '.join(fragments('retrievers'))} (default bm25)")
+    ] = None
+    rules: Annotated[str | None, typer.Option(help="guided (default) or none")] = None
+    top_k: Annotated[int | None, typer.Option(help="documents per query (default 10)")] = None
+    query_set: Annotated[
+        str | None,
+        typer.Option(help="balanced, full, f_r or f_g (default full, or the experiment's)"),
+    ] = None
     index: IndexOption = None
     encoder: EncoderOption = None
-    fusion: FusionOption = None
-    generator: GeneratorOption = None
+    fusion: Annotated[
+        str | None, typer.Option(help="fuse the guided list with the plain: rrf or weighted")
+    ] = None
 
-
-@dataclass(frozen=True)
-class Target:
-    """What a pipeline is opened for: a dataset folder with options, or an experiment file.
-
-    Args:
-        place: the folder or the file.
-        options: how.
-    """
-
-    place: Path
-    options: PipelineOptions
-
-    def config(self, *, rules: str = "guided") -> Config:
-        """The experiment's configuration, or the preset that the options name.
+    def config(self, place: Path, *, rules: str = "guided") -> Config:
+        """The configuration of an experiment file, or the preset of a dataset folder.
 
         Args:
+            place: the file or the folder.
             rules: what a text retriever does where no option says it.
 
         Raises:
             ConfigError: an option that an experiment decides itself, or one that is wrong.
         """
-        told = self.options
-        options = {
-            "retriever": told.retriever,
-            "rules": told.rules,
-            "top_k": told.top_k,
-            "encoder": told.encoder,
-            "fusion": told.fusion,
-            "generator": told.generator,
-        }
-        given: dict[str, Any] = {k: value for k, value in options.items() if value is not None}
-        if is_experiment(self.place):
-            if given:
+        chosen = {key: value for key, value in vars(self).items() if value is not None}
+        index, query_set = chosen.pop("index", None), chosen.pop("query_set", None)
+        if is_experiment(place):
+            if chosen:
                 raise ConfigError(
-                    f"the experiment file {self.place} decides this itself",
-                    key=next(iter(given)),
+                    f"the experiment file {place} decides this itself",
+                    key=next(iter(chosen)),
                     hint="leave the option out, or name a dataset folder",
                 )
-            query_set = [f"dataset.query_set={told.query_set}"] if told.query_set else []
-            return experiment(self.place, query_set)
-        given.setdefault("rules", "guided" if told.retriever == "symbolic" else rules)
-        config = preset(self.place, query_set=told.query_set or "full", **given)
-        if told.index is None:
+            return experiment(place, [f"dataset.query_set={query_set}"] if query_set else [])
+        chosen.setdefault("rules", "guided" if self.retriever == "symbolic" else rules)
+        config = preset(place, query_set=query_set or "full", **chosen)
+        if index is None:
             return config
         # An index keeps the settings that it was built with.
         values = config.to_dict()
         return Config({**values, "retriever": _without_index_settings(values["retriever"])})
+
+
+@dataclass(frozen=True)
+class PipelineOptions(RetrievalOptions):
+    """Those of a command that also generates; ``generator`` as in ``preset``."""
+
+    generator: Annotated[
+        str | None,
+        typer.Option(
+            help=f"{', '.join(fragments('generators'))} (default symbolic), a model (folder or Hub "
+            "name; rulerag-nano-llama is installed), or a YAML file with a section `generator`"
+        ),
+    ] = None
 
 
 def _without_index_settings(section: dict[str, Any]) -> dict[str, Any]:
@@ -188,12 +167,14 @@ class Opened:
     """What a command works with.
 
     Args:
+        config: what it was opened by.
         dataset: the dataset.
         queries: the queries to ask of it.
         pipeline: the pipeline over it.
         load_seconds: what opening all of it took.
     """
 
+    config: Config
     dataset: RuleQADataset
     queries: list[Query]
     pipeline: RuleRAGPipeline
@@ -227,7 +208,7 @@ def open_pipeline(
     queries = choose(dataset)
     options = Options(index=index, progress=progress, keep_union=keep_union)
     pipeline = make_pipeline(config, dataset, options)
-    return Opened(dataset, queries, pipeline, time.perf_counter() - started)
+    return Opened(config, dataset, queries, pipeline, time.perf_counter() - started)
 
 
 def choose_queries(
@@ -310,6 +291,21 @@ def by_flags(**options: Any) -> Callable[[Callable[..., None]], Callable[..., No
         command.__signature__ = Signature(flags)  # type: ignore[attr-defined]
         command.__annotations__ = {flag.name: flag.annotation for flag in flags}
         return command
+
+    return decorate
+
+
+def with_settings(settings: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Describe the settings that a command takes as KEY=VALUE at the end of its help.
+
+    Args:
+        settings: the class, whose docstring describes them under ``Args:``.
+    """
+
+    def decorate(work: Callable[..., None]) -> Callable[..., None]:
+        about = str(getdoc(settings)).partition("Args:\n")[2].replace("``", "")
+        work.__doc__ = f"{getdoc(work)}\n\n\b\nSettings (KEY=VALUE):\n{about}"
+        return work
 
     return decorate
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,15 +12,10 @@ import typer
 
 from rulerag.cli.common import (
     EncoderOption,
-    FusionOption,
-    IndexOption,
     LimitOption,
-    PipelineOptions,
-    QuerySetOption,
     QuietOption,
-    RetrieverOption,
-    Target,
-    TopKOption,
+    RetrievalOptions,
+    by_flags,
     check_outputs,
     choose_queries,
     open_pipeline,
@@ -104,21 +100,24 @@ def _documents(corpus: Path) -> list[Document]:
     return read_records(file, Document.from_json)
 
 
-def retrieve(
-    dataset: Annotated[Path, typer.Argument(help="a dataset folder, or an experiment file")],
-    out: Annotated[Path, typer.Option(help="the TREC run to write")],
-    retriever: RetrieverOption = None,
+@dataclass(frozen=True)
+class PlainOptions(RetrievalOptions):
+    """Those of ``retrieve``, which follows no rules by default."""
+
     rules: Annotated[
         str | None, typer.Option(help="none (default) or guided; symbolic is always guided")
-    ] = None,
-    top_k: TopKOption = None,
-    query_set: QuerySetOption = None,
+    ] = None
+
+
+@by_flags()
+def retrieve(
+    *,
+    dataset: Annotated[Path, typer.Argument(help="a dataset folder, or an experiment file")],
+    out: Annotated[Path, typer.Option(help="the TREC run to write")],
+    options: PlainOptions,
     union: Annotated[
         bool, typer.Option("--union", help="write the untrimmed union of every rule's top k")
     ] = False,
-    index: IndexOption = None,
-    encoder: EncoderOption = None,
-    fusion: FusionOption = None,
     limit: LimitOption = None,
     quiet: QuietOption = False,
 ) -> None:
@@ -127,12 +126,11 @@ def retrieve(
     from rulerag.retrieval.base import write_run
 
     check_outputs(out)
-    options = PipelineOptions(retriever, rules, top_k, query_set, index, encoder, fusion)
-    config = Target(dataset, options).config(rules="none")
+    config = options.config(dataset, rules="none")
     opened = open_pipeline(
         config,
         lambda dataset: choose_queries(dataset, config, limit=limit),
-        index=index,
+        index=options.index,
         progress=show_progress(quiet),
     )
     queries, engine, depth = opened.queries, opened.pipeline.retriever, opened.pipeline.top_k

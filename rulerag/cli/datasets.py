@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rulerag.cli.common import QuietOption, say, show_progress
+from rulerag.cli.common import QuietOption, say, show_progress, with_settings
 from rulerag.errors import ConfigError
 from rulerag.output_folder import output_folder
 from rulerag.ruleqa import BENCHMARKS, VARIANTS, RuleQASettings, read_settings
 
 
+@with_settings(RuleQASettings)
 def build(
     kg: Annotated[Path, typer.Option(help="a graph folder, or one file of facts")],
     out: Annotated[Path, typer.Option(help="the dataset folder to write")],
@@ -68,12 +68,6 @@ def build(
         f"|Q| {sizes['queries']:,} balanced, {sizes['queries_full']:,} full"
     )
     say(f"written to {out}, fingerprint {dataset.fingerprint}")
-
-
-_SETTINGS = str(inspect.getdoc(RuleQASettings)).partition("Args:\n")[2].replace("``", "")
-build.__doc__ = f"{build.__doc__}\n    \b\n    Settings (KEY=VALUE):\n" + "".join(
-    f"    {line}\n" for line in _SETTINGS.splitlines()
-)
 
 
 def check(folder: Annotated[Path, typer.Argument(help="a dataset folder")]) -> None:

@@ -18,7 +18,6 @@ from rulerag.cli.answering import (
     IdsOption,
     TargetArgument,
     open_target,
-    place_of,
     tell_rest,
 )
 from rulerag.cli.common import (
@@ -26,7 +25,6 @@ from rulerag.cli.common import (
     Opened,
     PipelineOptions,
     QuietOption,
-    Target,
     by_flags,
     check_outputs,
     command_line,
@@ -105,19 +103,17 @@ def explain(
     check_outputs(out, html)
     if rerun_retrieval and options.index is not None:
         raise ConfigError(
-            "holds the documents that shall be taken out",
+            "holds the documents that are to be taken out",
             key="index",
             hint="leave --index or --rerun-retrieval out",
         )
-    query_set = options.query_set
-    place = place_of(target, dataset, ids=query, query_set=query_set, limit=limit)
-    chosen = Target(place, options)
-    opened = open_target(chosen, target, dataset, ids=query, limit=limit, quiet=quiet)
+    opened = open_target(target, dataset, options, ids=query, limit=limit, quiet=quiet)
+    place = dataset or Path(target)
     queries = opened.queries[:SHOWN] if limit is None and not query else opened.queries
     reader = opened.pipeline.generator
     asked = reader if ask.votes == 1 else VotingGenerator(reader, ask.votes)
     check_value(how.value, asked, how.attribution)
-    again = functools.partial(_again, chosen, opened, asked) if rerun_retrieval else None
+    again = functools.partial(_again, opened, asked) if rerun_retrieval else None
     explanations: list[AnswerExplanation] = []
     with Progress(len(queries), how.most_probes(), quiet=quiet) as progress:
         answers = opened.pipeline.answer(queries)
@@ -128,11 +124,11 @@ def explain(
                 explanations.append(_explained(item, asked, how, ask, kept, progress, again))
         except KeyboardInterrupt:
             if explanations:
-                _write(chosen, opened, explanations, out, html)
+                _write(place, opened, explanations, out, html)
                 how_many = f"{len(explanations)} of {len(explained)} answers were explained"
                 sys.stderr.write(f"\n{how_many}{_written(out, html)}\n")
             raise
-    _write(chosen, opened, explanations, out, html)
+    _write(place, opened, explanations, out, html)
     for explanation in explanations[:SHOWN]:
         say(f"{explanation}\n")
     tell_rest(len(explanations), "explanation", out)
@@ -148,7 +144,7 @@ def explain(
 
 
 def _write(
-    chosen: Target,
+    place: Path,
     opened: Opened,
     explanations: Sequence[AnswerExplanation],
     out: Path | None,
@@ -161,7 +157,7 @@ def _write(
     if out is not None:
         write_jsonl(out, records)
     if html is not None:
-        about = _about(chosen, opened, explanations)
+        about = _about(place, opened, explanations)
         write_report(html, title="Why these answers", about=about, explanations=records)
 
 
@@ -198,7 +194,6 @@ def _explained(
 
 
 def _again(
-    chosen: Target,
     opened: Opened,
     generator: Generator,
     explanation: AnswerExplanation,
@@ -209,7 +204,7 @@ def _again(
 
     Retrieval is put together anew, so that nothing of them is left; the reader stays.
     """
-    config, whole, pipeline = chosen.config(), opened.dataset, opened.pipeline
+    config, whole, pipeline = opened.config, opened.dataset, opened.pipeline
 
     def over(documents: list[Document]) -> RuleRAGPipeline:
         dataset = RuleQADataset(
@@ -233,14 +228,14 @@ def _again(
 
 
 def _about(
-    chosen: Target, opened: Opened, explanations: Sequence[AnswerExplanation]
+    place: Path, opened: Opened, explanations: Sequence[AnswerExplanation]
 ) -> list[tuple[str, str]]:
     """What the page says about itself: question, dataset, settings, command and date."""
     dataset = opened.dataset
     rows = [("question", explanations[0].query)] if len(explanations) == 1 else []
-    rows.append(("dataset", f"{dataset.name}, {len(dataset.corpus):,} documents, {chosen.place}"))
+    rows.append(("dataset", f"{dataset.name}, {len(dataset.corpus):,} documents, {place}"))
     rows.append(("dataset fingerprint", opened.pipeline.fingerprints["dataset"]))
-    settings = chosen.config().without("dataset", "metadata", "expected").to_dict()
+    settings = opened.config.without("dataset", "metadata", "expected").to_dict()
     rows += [(key, _in_line(value)) for key, value in settings.items()]
     if explanations:
         made = {k: v for k, v in explanations[0].settings.items() if k != "fingerprints"}
@@ -254,8 +249,8 @@ def _in_line(value: object) -> str:
     """A setting on one line: ``type bm25, k1 0.9``; what is not set is left out."""
     if not isinstance(value, Mapping):
         return str(value)
-    told = {key: part for key, part in value.items() if part is not None}
-    return ", ".join(f"{key} {_in_line(part)}" for key, part in told.items()) or "as by default"
+    parts = [f"{key} {_in_line(part)}" for key, part in value.items() if part is not None]
+    return ", ".join(parts) or "as by default"
 
 
 def _tell_unanswered(queries: Sequence[Query]) -> None:

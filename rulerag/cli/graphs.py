@@ -64,7 +64,7 @@ class Smaller:
             check_score(self.score)
             if self.per_head is None:
                 raise ConfigError(
-                    "tells the best rules of a head, and all are kept",
+                    "ranks the rules of a head, and all are kept",
                     key="score",
                     hint="say how many to keep: --per-head 10",
                 )
@@ -72,7 +72,7 @@ class Smaller:
     def of(self, bank: RuleBank, facts: FactTable | None = None) -> RuleBank:
         """The smaller bank; each step says what it left."""
         if self.prune:
-            bank = _told("not subsumed", bank, prune_subsumed(bank))
+            bank = _reported("not subsumed", bank, prune_subsumed(bank))
         if self.prune_covered:
             if facts is None:
                 raise ConfigError(
@@ -80,14 +80,14 @@ class Smaller:
                 )
             from rulerag.mining.pruning import prune_covered  # loads numba
 
-            bank = _told("predicting something new", bank, prune_covered(bank, facts))
+            bank = _reported("predicting something new", bank, prune_covered(bank, facts))
         if self.per_head is not None:
             score = self.score or DEFAULT_SCORE
-            bank = _told(f"best by {score}", bank, top_rules(bank, self.per_head, score))
+            bank = _reported(f"best by {score}", bank, top_rules(bank, self.per_head, score))
         return bank
 
 
-def _told(words: str, before: RuleBank, after: RuleBank) -> RuleBank:
+def _reported(words: str, before: RuleBank, after: RuleBank) -> RuleBank:
     say(f"{len(after):,} of {len(before):,} rules {words}")
     return after
 
@@ -176,7 +176,7 @@ def mine(
     _check_format(format, graph)
     if smaller.prune_covered and graph.is_temporal:
         raise ConfigError(
-            f"{graph.name!r} is dated, and covered rules are told on static facts",
+            f"{graph.name!r} is dated, and covered rules are found on static facts",
             key="prune-covered",
             hint="use --prune",
         )
@@ -341,7 +341,7 @@ def _load_bank(file: Path, format: str = "auto", graph: KnowledgeGraph | None = 
     from rulerag.mining.formats import detect_format, import_rules
 
     if format == "auto":
-        # A bank of no rules is an empty file, which tells no format.
+        # A bank of no rules is an empty file, which shows no format.
         empty = file.is_file() and not file.stat().st_size
         format = "jsonl" if empty else detect_format(file)
     if format == "tlogic" and graph is None:

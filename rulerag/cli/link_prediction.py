@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import inspect
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from rulerag.cli.common import QuietOption, say, show_progress
+from rulerag.cli.common import QuietOption, say, show_progress, with_settings
 from rulerag.composition import parse_override
 from rulerag.errors import ConfigError
+from rulerag.evaluation import markdown_table
 from rulerag.evaluation.link_prediction import LinkPredictionSettings, evaluate_links
 from rulerag.io import write_json
 from rulerag.output_folder import output_folder
 
 
+@with_settings(LinkPredictionSettings)
 def link_prediction(
     kg: Annotated[Path, typer.Argument(help="a graph folder with splits")],
     changes: Annotated[
@@ -52,20 +53,14 @@ def link_prediction(
     _tell(result)
 
 
-_SETTINGS = str(inspect.getdoc(LinkPredictionSettings)).partition("Args:\n")[2].replace("``", "")
-link_prediction.__doc__ = (
-    f"{link_prediction.__doc__}\n\n    \b\n    Settings (KEY=VALUE):\n"
-    + "".join(f"    {line}\n" for line in _SETTINGS.splitlines())
-)
-
-
 def _tell(result: dict[str, Any]) -> None:
     found = result["metrics"]
     say(f"{result['benchmark']}: {result['num_queries']:,} queries, {result['num_rules']:,} rules")
-    say("| ties | MRR | Hits@1 | Hits@3 | Hits@10 |\n| --- | ---: | ---: | ---: | ---: |")
+    titles = ("ties", "MRR", "Hits@1", "Hits@3", "Hits@10")
+    rows = []
     for kind in ("", "_rounded_down", "_best", "_worst"):
-        cells = [found[f"{name}{kind}"] for name in ("mrr", "hits@1", "hits@3", "hits@10")]
         name = kind.strip("_").replace("_", " ") or "mean"
-        say(f"| {name} | " + " | ".join(f"{100 * cell:.2f}" for cell in cells) + " |")
+        rows.append([name, *(f"{100 * found[f'{one.lower()}{kind}']:.2f}" for one in titles[1:])])
+    say(markdown_table(titles, rows).rstrip())
     seconds = ", ".join(f"{name} {value:.1f}" for name, value in result["cpu_seconds"].items())
     say(f"CPU seconds: {seconds}; peak memory {result['peak_memory_mb']:.0f} MB")

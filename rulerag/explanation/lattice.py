@@ -62,23 +62,23 @@ def level(num_sources: int, size: int) -> Iterator[int]:
 
 
 def random_masks(
-    num_sources: int, count: int, chance: random.Random, known: Collection[int], *, listed: int
+    num_sources: int, count: int, rng: random.Random, known: Collection[int], *, listed: int
 ) -> list[int]:
     """Distinct random masks that are not known, each equally likely; fewer where fewer are left.
 
     Args:
         num_sources: how many sources the masks run over.
         count: how many masks.
-        chance: where they come from.
+        rng: where they come from.
         known: masks that are left out.
         listed: up to so many sources all masks are listed; beyond, random ones are drawn until new.
     """
     if num_sources <= listed:
         left = [mask for mask in range(1 << num_sources) if mask not in known]
-        return chance.sample(left, min(count, len(left)))
+        return rng.sample(left, min(count, len(left)))
     found: dict[int, None] = {}
     while len(found) < min(count, (1 << num_sources) - len(known)):
-        mask = chance.getrandbits(num_sources)
+        mask = rng.getrandbits(num_sources)
         if mask not in known:
             found[mask] = None
     return list(found)

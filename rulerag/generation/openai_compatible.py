@@ -291,8 +291,9 @@ class OpenAICompatibleGenerator:
         text, request = prompt
         answer = self._call(self._payload(text, options))
         tokens = {key: _at(answer, "usage", key) for key in ("prompt_tokens", "completion_tokens")}
-        self._count(calls=1, **{k: n for k, n in tokens.items() if isinstance(n, int)})
-        read = self.template.parse(self._written(answer, request), request)
+        with self._lock:
+            self._counts.update(calls=1, **{k: n for k, n in tokens.items() if isinstance(n, int)})
+        read = self._read(answer, request)
         system = _at(answer, "system_fingerprint")
         self._system = system if isinstance(system, str) else ""
         score = self._score(answer) if self.settings.log_probability else None
@@ -311,10 +312,6 @@ class OpenAICompatibleGenerator:
         if self.settings.log_probability:
             payload["logprobs"] = True if self.settings.api == "chat" else 1
         return {key: value for key, value in (payload | dict(options)).items() if value is not None}
-
-    def _count(self, **numbers: int) -> None:
-        with self._lock:
-            self._counts.update(numbers)
 
     def _call(self, payload: Mapping[str, Any]) -> Any:
         """The endpoint's answer, which has choices."""
@@ -366,8 +363,8 @@ class OpenAICompatibleGenerator:
         safe = message.replace(self._key, "***") if self._key else message
         return kind(safe, provider=self.address, retryable=retryable, hint=hint)
 
-    def _written(self, answer: Any, request: GenerationRequest) -> str:
-        """What the model wrote, with an answer in it.
+    def _read(self, answer: Any, request: GenerationRequest) -> str:
+        """The answer in what the model wrote; never empty.
 
         A text that was cut at the limit of tokens counts as long as the line with the answer ended
         before the cut: nothing behind that line is read.
@@ -407,7 +404,8 @@ class OpenAICompatibleGenerator:
                 "allow longer answers (max_new_tokens); models that think first need much more",
                 CutCompletionError,
             )
-        if not self.template.parse(text, request):
+        read = self.template.parse(text, request)
+        if not read:
             empty = "null" if content is None else "an empty text"
             what = f"{text!r:.100}, in which no answer stands" if text.strip() else empty
             raise self._error(
@@ -415,7 +413,7 @@ class OpenAICompatibleGenerator:
                 "try again, or check the model, its chat template and the options stop and tools",
                 EmptyCompletionError,
             )
-        return text
+        return read
 
     def _score(self, answer: Any) -> float | None:
         """The sum of the tokens' log-probabilities, where the endpoint gives them."""

@@ -13,6 +13,9 @@ from rulerag.kg.grounding import EvidenceModel, FactIndex, Statements, evidence_
 from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.types import Candidate, Completion, Fact, GenerationRequest, GroundedAtom
 
+# The confidence of reading a fact of the question's relation without a rule, in a prediction.
+_DIRECT = 0.5
+
 
 class _Support:
     """What speaks for one candidate answer."""
@@ -44,7 +47,7 @@ class SymbolicReader:
     ``place`` is the best place (from 1) of its documents in the list. Weights of one answer are
     joined by noisy-or; ties go to the more recent fact, then to the earlier document, then to the
     answer first in alphabetical order. A chain counts only where the documents hold a fact for
-    every one of its atoms; a candidate tells which document grounds which. Where nothing fires it
+    every one of its atoms; a candidate says which document grounds which. Where nothing fires it
     abstains with an empty answer.
 
     What a document states of the question (:class:`~rulerag.kg.grounding.Statements`) is taken
@@ -56,12 +59,10 @@ class SymbolicReader:
         labels: the readable form of entity names; names themselves where one is missing.
         evidence: how groundings are weighted.
         rank_discount: how much the order of the documents counts; 0 ignores it.
-        direct_confidence: the confidence of reading a fact of the question's relation without a
-            rule, in a prediction.
         max_candidates: how many ranked candidates a completion carries.
 
     Raises:
-        ConfigError: a negative discount, or a confidence outside (0, 1].
+        ConfigError: a negative discount.
     """
 
     def __init__(
@@ -70,23 +71,19 @@ class SymbolicReader:
         labels: Mapping[str, str] | None = None,
         evidence: EvidenceModel | None = None,
         rank_discount: float = 0.0,
-        direct_confidence: float = 0.5,
         max_candidates: int = 10,
     ) -> None:
         if rank_discount < 0:
             raise ConfigError(f"{rank_discount} is below 0", key="rank_discount")
-        if not 0 < direct_confidence <= 1:
-            raise ConfigError(f"{direct_confidence} is not in (0, 1]", key="direct_confidence")
         self.labels = labels or {}
         self.evidence = evidence or EvidenceModel()
         self.rank_discount = rank_discount
-        self.direct_confidence = direct_confidence
         self.max_candidates = max_candidates
 
     @property
     def fingerprint(self) -> str:
         """Names the generator and every setting that changes answers."""
-        settings = [self.evidence.settings(), self.rank_discount, self.direct_confidence]
+        settings = [self.evidence.settings(), self.rank_discount, _DIRECT]
         return fingerprint_object(["symbolic-reader", *settings, self.max_candidates, self._names])
 
     @cached_property
@@ -115,7 +112,7 @@ class SymbolicReader:
             identifier = request.documents[place].id
             support.documents[identifier] = None
             support.grounded[GroundedAtom(identifier, None, 0)] = None
-        direct = (self._direct(query.relation),) if query.prediction else ()
+        direct = (_direct(query.relation),) if query.prediction else ()
         for rule in request.rules or direct:
             if any(atom.relation not in relations for atom in rule.body):
                 continue
@@ -160,8 +157,9 @@ class SymbolicReader:
             return Completion("")
         return Completion(candidates[0].text, candidates[0].score, candidates)
 
-    def _direct(self, relation: str) -> Rule:
-        """Reading a stated fact of the question's relation, written as a rule of that relation."""
-        quality = RuleQuality(confidence=self.direct_confidence)
-        head = Atom(relation, "?x", "?y")
-        return Rule(head, (head,), quality=quality, text=relation or "?", miner="direct")
+
+def _direct(relation: str) -> Rule:
+    """Reading a stated fact of the question's relation, written as a rule of that relation."""
+    quality = RuleQuality(confidence=_DIRECT)
+    head = Atom(relation, "?x", "?y")
+    return Rule(head, (head,), quality=quality, text=relation or "?", miner="direct")

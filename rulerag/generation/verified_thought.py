@@ -131,7 +131,7 @@ class _ThoughtReader(ABC):
 
     @property
     def sampling(self) -> str:
-        """How answers are drawn by chance, in words."""
+        """How answers are sampled, in words."""
         return f"a vote of {self.samples} at temperature {self.temperature}"
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:

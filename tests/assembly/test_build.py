@@ -176,7 +176,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "retriever.retriever": ("order", "decay", "strict", "pool", "max_pool", "distinct_facts"),
     "retriever": ("compose", "merge", "include_plain", "plain_weight", "pool", "power"),
     "generator.evidence": ("prior", "sharpness", "decay"),
-    "generator": ("rank_discount", "direct_confidence", "max_candidates"),
+    "generator": ("rank_discount", "max_candidates"),
 }
 
 

@@ -187,7 +187,7 @@ def test_retrieval_runs_again_without_what_the_answer_needs(
     assert "Retrieved again" in result.out and again["lines"][0] in result.out
     assert "Retrieved again" in html.read_text()
     told = refused(*command, "--index", tmp_path)
-    assert "key 'index': holds the documents that shall be taken out" in told
+    assert "key 'index': holds the documents that are to be taken out" in told
 
 
 def test_sentences_mark_their_documents(asked: Query, dated: Path, rulerag: Any) -> None:

@@ -90,7 +90,7 @@ def test_rules_joins_banks(bank: Path, rulerag: Any, tmp_path: Path) -> None:
         (("--per-head", 0), "key 'top': 0 is out of range"),
         (
             ("--score", "confidence"),
-            "key 'score': tells the best rules of a head",
+            "key 'score': ranks the rules of a head",
         ),
         (("--per-head", 2, "--score", "products"), "did you mean 'product'"),
         (("--prune-covered",), "key 'prune-covered': needs the graph of the rules"),

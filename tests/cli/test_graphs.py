@@ -138,8 +138,8 @@ def test_mining_resumes_from_a_checkpoint(
         ("static", ("--backend", "process", "--threads", "0"), "0 workers cannot work"),
         ("static", ("--top", "0"), "key 'top': 0 is out of range"),
         ("static", ("--top", "3", "--score", "best"), "key 'score': unknown score 'best'"),
-        ("static", ("--score", "product"), "key 'score': tells the best rules of a head"),
-        ("temporal", ("--prune-covered",), "covered rules are told on static facts"),
+        ("static", ("--score", "product"), "key 'score': ranks the rules of a head"),
+        ("temporal", ("--prune-covered",), "covered rules are found on static facts"),
         ("static", ("--layout", "csv"), "key 'layout': there is no layout 'csv'"),
     ],
 )

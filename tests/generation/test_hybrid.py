@@ -12,8 +12,7 @@ import pytest
 
 from rulerag.errors import ConfigError
 from rulerag.generation.hybrid import HybridReader, cited_fact
-from rulerag.generation.prompts.citations import Citation
-from rulerag.generation.prompts.template import PromptTemplate
+from rulerag.generation.prompts.template import Citation, PromptTemplate
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.protocols import Generator
 from rulerag.rules import Atom, Rule, RuleQuality

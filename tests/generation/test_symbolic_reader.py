@@ -152,8 +152,6 @@ def test_no_documents_no_answer() -> None:
 def test_bad_input_and_fingerprints() -> None:
     with pytest.raises(ConfigError, match="rank_discount"):
         SymbolicReader(rank_discount=-1)
-    with pytest.raises(ConfigError, match="direct_confidence"):
-        SymbolicReader(direct_confidence=0)
     assert SymbolicReader().fingerprint != SymbolicReader(rank_discount=1).fingerprint
 
 

@@ -1,8 +1,7 @@
 """How much each source counts, and the smallest changes that change the answer.
 
-Explainers are registered functions, called by name
-(:mod:`~rulerag.explanation.attribution.by_name`); all of them explain the same numbers, those of
-:class:`~rulerag.explanation.probing.SetValue`.
+Explainers are registered functions, called by name (``values``); all of them explain the same
+numbers, those of :class:`~rulerag.explanation.probing.SetValue`.
 """
 
 from typing import TYPE_CHECKING
@@ -10,14 +9,15 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
-    from rulerag.explanation.attribution.by_name import attributions, check_methods
     from rulerag.explanation.attribution.counterfactual import Counterfactuals, counterfactual_sets
     from rulerag.explanation.attribution.guided import LOG_MARGIN
     from rulerag.explanation.attribution.surrogate import linear_surrogate, rule_surrogate
     from rulerag.explanation.attribution.values import (
         Attribution,
         LinearSurrogate,
+        attributions,
         banzhaf_values,
+        check_methods,
         leave_one_out,
         shapley_values,
     )

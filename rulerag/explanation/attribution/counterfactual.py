@@ -25,6 +25,8 @@ from rulerag.explanation.wording import listing
 
 _BATCH, _MOST_LINES = 256, 20
 
+CHANGES = ("removed", "kept")
+
 
 @dataclass(frozen=True)
 class Counterfactuals(Record):
@@ -90,9 +92,9 @@ def counterfactual_sets(
     found: list[Counterfactuals] = []
     complete = True
     stands = predicate(engine.probe([full_mask(engine.num_sources)])[0])
-    for search in [smallest_removals, smallest_subsets] if stands else [smallest_subsets]:
+    for change in CHANGES if stands else CHANGES[1:]:
         try:
-            found.append(search(engine, predicate))
+            found.append(smallest_changes(engine, predicate, change))
         except ProbeBudgetError as error:
             complete = False
             if isinstance(error.partial, Counterfactuals):
@@ -100,72 +102,53 @@ def counterfactual_sets(
     return tuple(found), complete
 
 
-def smallest_removals(engine: ProbeEngine, predicate: Predicate) -> Counterfactuals:
-    """The smallest sets of sources whose removal makes the predicate fail.
+def smallest_changes(engine: ProbeEngine, predicate: Predicate, change: str) -> Counterfactuals:
+    """The smallest sets whose removal makes a predicate fail, or that alone are enough for it.
 
     Up to 20 sources every size is looked at whole, so that ``k`` of ``n`` sources take ``n choose
     k`` probes.
 
     Args:
-        engine: answers for subsets of the sources; with every source the predicate holds.
+        engine: answers for subsets of the sources.
         predicate: whether an output meets the condition.
+        change: ``removed`` or ``kept``.
 
     Raises:
-        ExplanationError: the predicate fails with every source kept.
+        ExplanationError: the predicate fails with every source kept, so that no removal changes it.
         PredicateError: the predicate raised or did not return a Boolean.
         ProbeBudgetError: the budget ran out; ``partial`` says which sizes were looked at.
     """
+    removed, names = change == "removed", engine.names
     oracle = RuleOracle("retention", engine, predicate)
-    if not oracle.holds(oracle.full):
+    if removed and not oracle.holds(oracle.full):
         what = "the predicate fails with every source kept: there is nothing to change"
         hint = "give the predicate of the answer at hand, or its opposite"
         raise ExplanationError(what, hint=hint)
     if engine.num_sources > MAX_EXACT_SOURCES:
-        return _from_rules(oracle, engine.names, "removed")
-    return _smallest(RuleOracle("omission", engine, predicate), engine.names, "removed")
-
-
-def smallest_subsets(engine: ProbeEngine, predicate: Predicate) -> Counterfactuals:
-    """The smallest sets of sources that alone are enough for the predicate.
-
-    Args:
-        engine: answers for subsets of the sources.
-        predicate: whether an output meets the condition.
-
-    Raises:
-        PredicateError: the predicate raised or did not return a Boolean.
-        ProbeBudgetError: the budget ran out; ``partial`` says which sizes were looked at.
-    """
-    oracle = RuleOracle("retention", engine, predicate)
-    if engine.num_sources > MAX_EXACT_SOURCES:
-        return _from_rules(oracle, engine.names, "kept")
-    return _smallest(oracle, engine.names, "kept")
-
-
-def _sets(masks: Sequence[int]) -> frozenset[frozenset[int]]:
-    return frozenset(frozenset(indices_of(mask)) for mask in masks)
-
-
-def _smallest(oracle: RuleOracle, names: tuple[str, ...], change: str) -> Counterfactuals:
-    """Level by level from the empty set until some set gives the wanted verdict."""
-    wanted, most = change == "kept", oracle.num_sources
+        return _from_rules(oracle, names, change)
+    if removed:
+        oracle = RuleOracle("omission", engine, predicate)
 
     def result(found: Sequence[int], searched: int, *, complete: bool) -> Counterfactuals:
         return Counterfactuals(change, _sets(found), names, searched, oracle.num_probes, complete)
 
-    for size in range(most + 1):
+    for size in range(engine.num_sources + 1):
         found: list[int] = []
-        masks = level(most, size)
+        masks = level(engine.num_sources, size)
         while batch := list(itertools.islice(masks, _BATCH)):
             try:
                 values = oracle.hold(batch)
             except ProbeBudgetError as error:
                 reached = f"every set of fewer than {size} sources was looked at"
                 raise stopped(error, reached, result(found, size - 1, complete=False)) from None
-            found += [m for m, value in zip(batch, values, strict=True) if value == wanted]
+            found += [m for m, holds in zip(batch, values, strict=True) if holds != removed]
         if found:
             return result(found, size, complete=True)
-    return result([], most, complete=True)
+    return result([], engine.num_sources, complete=True)
+
+
+def _sets(masks: Sequence[int]) -> frozenset[frozenset[int]]:
+    return frozenset(frozenset(indices_of(mask)) for mask in masks)
 
 
 def _from_rules(oracle: RuleOracle, names: tuple[str, ...], change: str) -> Counterfactuals:

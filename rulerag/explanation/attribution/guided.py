@@ -20,6 +20,7 @@ import random
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -33,7 +34,7 @@ from rulerag.explanation.lattice import (
     minimal_transversals,
     random_masks,
 )
-from rulerag.explanation.probing import ProbeEngine, Score, SetValue, valued
+from rulerag.explanation.probing import Probed, ProbeEngine, Score, SetValue, valued
 from rulerag.explanation.source_rules import BorderSearch, RuleOracle
 
 LOG_MARGIN = math.log(10)
@@ -46,11 +47,7 @@ _TRIED, _MAX_SIZE, _SAMPLES, _TRANSVERSALS = 4, 10, 512, 200
 
 @register("explainer", "guided")
 def explain_by_guided_surrogate(
-    engine: ProbeEngine | SetValue,
-    score: Score | None,
-    *,
-    samples: int | None = None,
-    seed: int = 0,
+    engine: Probed, score: Score | None, *, samples: int | None = None, seed: int = 0
 ) -> Attribution:
     """:func:`guided_surrogate` of 64 subsets by default; numbers are taken as log-probabilities."""
     margin = LOG_MARGIN if score is None else None
@@ -59,7 +56,7 @@ def explain_by_guided_surrogate(
 
 
 def guided_surrogate(
-    engine: ProbeEngine | SetValue,
+    engine: Probed,
     score: Score | None = None,
     *,
     probes: int = 64,
@@ -98,12 +95,12 @@ def guided_surrogate(
 class _GuidedFit:
     """The probes of one surrogate, and what is fitted to them."""
 
-    def __init__(self, value: SetValue, probes: int, chance: random.Random) -> None:
+    def __init__(self, value: SetValue, probes: int, rng: random.Random) -> None:
         self._value = value
         self._count = value.num_sources
         self._limit = min(probes, 1 << self._count)
         self._probes = probes
-        self._chance = chance
+        self._rng = rng
         self._known = value.known
 
     def result(self, margin: float | None) -> Attribution:
@@ -127,7 +124,7 @@ class _GuidedFit:
         allowed = int(_SEARCH * self._limit)
         engine = ProbeEngine.from_function(outputs, num_sources=self._count, max_probes=allowed)
         oracle = RuleOracle("retention", engine, lambda text: float(text) >= threshold)
-        seed = self._chance.getrandbits(32)
+        seed = self._rng.getrandbits(32)
         search = BorderSearch(oracle, max_size=_MAX_SIZE, max_probes=allowed, seed=seed)
         with suppress(ProbeBudgetError):
             search.run()
@@ -136,7 +133,7 @@ class _GuidedFit:
     def _draw(self, target: int) -> None:
         """Ask random subsets, each source kept with the probability one half, up to a total."""
         wanted = max(0, target - len(self._known))
-        self._value(random_masks(self._count, wanted, self._chance, self._known, listed=12))
+        self._value(random_masks(self._count, wanted, self._rng, self._known, listed=12))
 
     def _fitted(self, rules: Sequence[int], complete: bool) -> SplitSurrogate:
         """The prediction: a linear function with, and one without, a whole rule."""
@@ -165,14 +162,15 @@ class _GuidedFit:
         while current:
             choice = indices_of(current & breaking) or indices_of(current)
             without = {index: current ^ 1 << index for index in choice}
-            likely = sorted(without, key=lambda i, w=without: (predict(w[i]), i))  # type: ignore[misc]
-            new = [without[i] for i in likely[:_TRIED] if without[i] not in self._known]
+            expected = {index: predict(mask) for index, mask in without.items()}
+            likely = sorted(choice, key=expected.__getitem__)[:_TRIED]  # of equals the first
+            new = [without[i] for i in likely if without[i] not in self._known]
             tried = new[: self._limit - len(self._known)] if len(choice) > 1 else []
             self._value(tried)
             seen = {i: self._known[m] for i, m in without.items() if m in self._known}
             if len(tried) < len(new):  # no probe is left: what is not known is predicted
-                seen = {i: self._known.get(m, predict(m)) for i, m in without.items()}
-            order.append(min(seen or without, key=lambda i, s=seen: (s.get(i, 0.0), i)))
+                seen = {**expected, **seen}
+            order.append(min(seen or choice, key=lambda i, s=seen: (s.get(i, 0.0), i)))
             current = without[order[-1]]
         return tuple(order)
 
@@ -190,11 +188,11 @@ class _GuidedFit:
 
         return min((mask for mask in sets if mask.bit_count() == least), key=left)
 
-    def _effects(self, predict: SplitSurrogate) -> tuple[float, ...]:
+    def _effects(self, surrogate: SplitSurrogate) -> tuple[float, ...]:
         """The mean effect of each source on the prediction for random subsets of the others."""
-        count = self._count
+        count, predict = self._count, cache(surrogate)  # each subset serves several sources
         masks: Sequence[int] = range(1 << count) if 1 << count <= _SAMPLES else ()
-        masks = masks or [self._chance.getrandbits(count) for _ in range(_SAMPLES)]
+        masks = masks or [self._rng.getrandbits(count) for _ in range(_SAMPLES)]
         return tuple(
             float(np.mean([predict(m | 1 << i) - predict(m & ~(1 << i)) for m in masks]))
             for i in range(count)

@@ -2,7 +2,7 @@
 
 It works as ContextCite does (a LASSO on random ablations) and is not ContextCite's estimator: that
 one explains the logit of the response's probability, divided by its number of tokens, with a
-penalty of 0.01. Here the score is explained as it is given, be it a log-probability or a verdict,
+penalty of 0.01. Here the score itself is explained, be it a log-probability or a predicate value,
 and the penalty goes by its spread. ``benchmarks/explanation/contextcite.py`` runs ContextCite's own
 package beside it.
 
@@ -28,7 +28,7 @@ from rulerag.explanation.attribution.values import (
     banzhaf_values,
 )
 from rulerag.explanation.lattice import full_mask, indices_of, mask_of
-from rulerag.explanation.probing import ProbeEngine, Score, SetValue, valued
+from rulerag.explanation.probing import Probed, Score, SetValue, valued
 
 _PENALTIES = np.geomspace(1e-3, 1e2, 21) / 4
 """For one row; a quarter is the variance of a source that is kept every other time."""
@@ -68,18 +68,14 @@ def rule_surrogate(rules: Iterable[Iterable[int]], names: Sequence[str]) -> Attr
 
 @register("explainer", "linear")
 def explain_by_linear_surrogate(
-    engine: ProbeEngine | SetValue,
-    score: Score | None,
-    *,
-    samples: int | None = None,
-    seed: int = 0,
+    engine: Probed, score: Score | None, *, samples: int | None = None, seed: int = 0
 ) -> Attribution:
     """:func:`linear_surrogate` of 64 random subsets by default."""
     return linear_surrogate(engine, score, ablations=samples or 64, seed=seed)
 
 
 def linear_surrogate(
-    engine: ProbeEngine | SetValue,
+    engine: Probed,
     score: Score | None = None,
     *,
     ablations: int = 64,
@@ -104,9 +100,9 @@ def linear_surrogate(
     if ablations < 2:
         raise ConfigError(f"expected 2 or more, found {ablations}", key="ablations")
     value = valued(engine, score)
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     masks = [
-        sum(1 << i for i in range(value.num_sources) if chance.random() < 0.5)
+        sum(1 << i for i in range(value.num_sources) if rng.random() < 0.5)
         for _ in range(ablations)
     ]
     found = value(masks)

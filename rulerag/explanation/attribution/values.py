@@ -1,7 +1,8 @@
 """How much each source counts: leave-one-out, Shapley and Banzhaf values.
 
 Every function takes an engine and a score (a number for an output, or a predicate) and asks the
-engine in batches; what it knows is not asked again.
+engine in batches; what it knows is not asked again. An explainer is such a function ``(engine,
+score, *, samples, seed) -> Attribution`` under ``@register("explainer", NAME)``.
 
 References:
     Shapley 1953 (Contributions to the Theory of Games 2, 307-317).
@@ -21,10 +22,10 @@ from functools import cached_property
 import numpy as np
 
 from rulerag.arrays import Doubles
-from rulerag.composition import register
-from rulerag.errors import ConfigError
+from rulerag.composition import find, register
+from rulerag.errors import ConfigError, ProbeBudgetError
 from rulerag.explanation.lattice import indices_of, mask_of
-from rulerag.explanation.probing import ProbeEngine, Score, SetValue, Source, valued
+from rulerag.explanation.probing import Predicate, Probed, Score, SetValue, Source, valued
 from rulerag.explanation.records import Record
 from rulerag.protocols import Encoder
 
@@ -142,17 +143,13 @@ class Attribution(Record):
 
 @register("explainer", "leave-one-out")
 def explain_by_leave_one_out(
-    engine: ProbeEngine | SetValue,
-    score: Score | None,
-    *,
-    samples: int | None = None,
-    seed: int = 0,
+    engine: Probed, score: Score | None, *, samples: int | None = None, seed: int = 0
 ) -> Attribution:
     """:func:`leave_one_out`, which takes no sample."""
     return leave_one_out(engine, score)
 
 
-def leave_one_out(engine: ProbeEngine | SetValue, score: Score | None = None) -> Attribution:
+def leave_one_out(engine: Probed, score: Score | None = None) -> Attribution:
     """What the score loses when a source alone is removed: ``v(all) - v(all without i)``.
 
     Args:
@@ -172,11 +169,7 @@ def leave_one_out(engine: ProbeEngine | SetValue, score: Score | None = None) ->
 
 @register("explainer", "shapley")
 def explain_by_shapley_values(
-    engine: ProbeEngine | SetValue,
-    score: Score | None,
-    *,
-    samples: int | None = None,
-    seed: int = 0,
+    engine: Probed, score: Score | None, *, samples: int | None = None, seed: int = 0
 ) -> Attribution:
     """:func:`shapley_values` from random orders: by default exact up to 10 sources, else 200."""
     if samples is None and engine.num_sources > _EXACT_BY_DEFAULT:
@@ -185,11 +178,7 @@ def explain_by_shapley_values(
 
 
 def shapley_values(
-    engine: ProbeEngine | SetValue,
-    score: Score | None = None,
-    *,
-    permutations: int | None = None,
-    seed: int = 0,
+    engine: Probed, score: Score | None = None, *, permutations: int | None = None, seed: int = 0
 ) -> Attribution:
     """What a source adds to those before it, on average over every order of the sources.
 
@@ -232,11 +221,7 @@ def shapley_values(
 
 @register("explainer", "banzhaf")
 def explain_by_banzhaf_values(
-    engine: ProbeEngine | SetValue,
-    score: Score | None,
-    *,
-    samples: int | None = None,
-    seed: int = 0,
+    engine: Probed, score: Score | None, *, samples: int | None = None, seed: int = 0
 ) -> Attribution:
     """:func:`banzhaf_values` from random subsets: by default exact up to 10 sources, else 400."""
     if samples is None and engine.num_sources > _EXACT_BY_DEFAULT:
@@ -245,11 +230,7 @@ def explain_by_banzhaf_values(
 
 
 def banzhaf_values(
-    engine: ProbeEngine | SetValue,
-    score: Score | None = None,
-    *,
-    samples: int | None = None,
-    seed: int = 0,
+    engine: Probed, score: Score | None = None, *, samples: int | None = None, seed: int = 0
 ) -> Attribution:
     """What a source adds to a random subset of the others, each subset equally likely.
 
@@ -288,7 +269,7 @@ def banzhaf_values(
     return _of("Banzhaf (sampled)", value, means, errors)
 
 
-def _random_masks(count: int, samples: int, chance: random.Random) -> list[int]:
+def _random_masks(count: int, samples: int, rng: random.Random) -> list[int]:
     """Random subsets, each source kept in at least two of them and left out of two, for its error.
 
     They do not come with their complements, as permutations come with their reverses: what a
@@ -298,9 +279,9 @@ def _random_masks(count: int, samples: int, chance: random.Random) -> list[int]:
     """
     masks = [0] * samples
     for index in range(count):
-        column = chance.getrandbits(samples)
+        column = rng.getrandbits(samples)
         while not 2 <= column.bit_count() <= samples - 2:  # hardly ever, but for few samples
-            column = chance.getrandbits(samples)
+            column = rng.getrandbits(samples)
         for place in indices_of(column):
             masks[place] |= 1 << index
     return masks
@@ -320,12 +301,12 @@ def _mean_gain(table: Doubles, index: int, weights: Doubles) -> float:
     return float(np.dot(table[without | 1 << index] - table[without], weights[without]))
 
 
-def _permutation_gains(value: SetValue, pairs: int, chance: random.Random) -> Doubles:
+def _permutation_gains(value: SetValue, pairs: int, rng: random.Random) -> Doubles:
     """What each source adds in each order and its reverse, of shape (2 * pairs, num_sources)."""
     order = list(range(value.num_sources))
     orders: list[list[int]] = []
     for _ in range(pairs):
-        chance.shuffle(order)
+        rng.shuffle(order)
         orders += [order.copy(), order[::-1]]
     masks = [mask_of(one[:length]) for one in orders for length in range(len(one) + 1)]
     steps = np.diff(value(masks).reshape(len(orders), -1), axis=1)
@@ -353,3 +334,50 @@ def embedding_similarity(
     unit = vectors / np.where(norms > 0, norms, 1.0)
     values, names = (unit[1:] @ unit[0]).tolist(), tuple(source.name for source in sources)
     return Attribution("embedding similarity", names, tuple(values), None, math.nan, None, 0)
+
+
+def attributions(
+    engine: Probed,
+    score: Predicate | None,
+    methods: Sequence[str],
+    *,
+    samples: int | None = None,
+    seed: int = 0,
+) -> tuple[tuple[Attribution, ...], bool]:
+    """Values of the sources by several methods.
+
+    Args:
+        engine: answers, or numbers, for subsets of the sources.
+        score: whether an output meets the condition, counted as 1 and 0; None where outputs
+            are numbers, taken as log-probabilities.
+        methods: names of registered explainers.
+        samples: random orders (Shapley) or random subsets (the others) to ask; by default what
+            each explainer says.
+        seed: of the random choices.
+
+    Returns:
+        What the methods found, in order, and whether the probe budget sufficed for all of them.
+
+    Raises:
+        ConfigError: no explainer has such a name, or it refuses the sample size.
+        PredicateError: the score raised.
+    """
+    check_methods(methods)
+    found, complete = [], True
+    for method in methods:
+        explain = find("explainer", method).component
+        try:
+            found.append(explain(engine, score, samples=samples, seed=seed))
+        except ProbeBudgetError:
+            complete = False
+    return tuple(found), complete
+
+
+def check_methods(methods: Sequence[str]) -> None:
+    """Refuse names that :func:`attributions` would refuse, before any work is done.
+
+    Raises:
+        ConfigError: no explainer has such a name.
+    """
+    for method in methods:
+        find("explainer", method, key="attribution")

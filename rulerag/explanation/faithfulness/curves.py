@@ -84,8 +84,8 @@ def unasked_subsets(
         seed: of the subsets.
         asked: masks that are left out.
     """
-    chance = random.Random(seed)
-    return random_masks(num_sources, samples, chance, frozenset(asked), listed=16)
+    rng = random.Random(seed)
+    return random_masks(num_sources, samples, rng, frozenset(asked), listed=16)
 
 
 def linear_datamodeling_score(

@@ -12,22 +12,6 @@ from rulerag.types import Answer
 
 
 @dataclass(frozen=True, slots=True)
-class RuleFaithfulness:
-    """How the claim of one answer compares with its minimal retention rules.
-
-    Args:
-        claimed: the ids of the mined rules that the answer claims to follow.
-        needed: the ids of the mined rules that found a document of a minimal retention rule.
-        score: the share of the minimal retention rules all of whose documents a claimed rule
-            found; None when there is no such rule or no claim, so that nothing can be compared.
-    """
-
-    claimed: tuple[str, ...]
-    needed: tuple[str, ...]
-    score: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class FaithfulnessSummary:
     """The mean rule faithfulness of some answers.
 
@@ -70,8 +54,8 @@ def claimed_rules(answer: Answer) -> tuple[str, ...]:
     return tuple(rule.id for rule in answer.rules[:1])
 
 
-def rule_faithfulness(explanation: AnswerExplanation, claimed: Iterable[str]) -> RuleFaithfulness:
-    """Compare claimed rules with the documents that the answer was shown to need.
+def rule_faithfulness(explanation: AnswerExplanation, claimed: Iterable[str]) -> float | None:
+    """The share of an answer's minimal retention rules all of whose documents a claimed rule found.
 
     An answer that stands whatever is removed needs no document, and so no rule: nothing is
     compared, and nothing is with retention rules that were not shown to hold. Sentences and words
@@ -81,6 +65,9 @@ def rule_faithfulness(explanation: AnswerExplanation, claimed: Iterable[str]) ->
     Args:
         explanation: the explanation of the answer.
         claimed: ids of mined rules, for example from :func:`claimed_rules`.
+
+    Returns:
+        None when there is no such rule or no claim, so that nothing can be compared.
     """
     ids = {trace.alias: trace.id for trace in explanation.rules}
     of_document = {
@@ -91,14 +78,11 @@ def rule_faithfulness(explanation: AnswerExplanation, claimed: Iterable[str]) ->
     found_by = {name: of_document.get(document_of(name), set()) for name in names}
     together = [found_by[name] for name in explanation.together]
     found_by[REST] = set.intersection(*together) if together else set()
-    claims = tuple(dict.fromkeys(claimed))
+    claims = set(claimed)
     rules = [rule.names for rule in strongest(explanation.retained) if rule.names]
-    needed = {rule for names in rules for name in names for rule in found_by[name]}
-    score = None
-    if rules and claims:
-        score = fmean(all(found_by[name] & set(claims) for name in names) for names in rules)
-    ordered = tuple(trace.id for trace in explanation.rules if trace.id in needed)
-    return RuleFaithfulness(claims, ordered, score)
+    if not (rules and claims):
+        return None
+    return fmean(all(found_by[name] & claims for name in names) for names in rules)
 
 
 def mean_rule_faithfulness(
@@ -106,7 +90,7 @@ def mean_rule_faithfulness(
 ) -> FaithfulnessSummary:
     """The mean score of many answers, and how many of those compared are right or wrong."""
     scored = [
-        (rule_faithfulness(explanation, claimed_rules(answer)).score, explanation.right)
+        (rule_faithfulness(explanation, claimed_rules(answer)), explanation.right)
         for answer, explanation in explained
     ]
     scores = [score for score, _ in scored if score is not None]

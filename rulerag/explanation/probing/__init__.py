@@ -21,13 +21,14 @@ if TYPE_CHECKING:
         OutputPredicate,
         Predicate,
         PredicateValues,
-        describe,
         is_correct,
+        judged,
+        judged_correct,
         matches_answer,
-        negate,
+        named,
         predicate_pair,
     )
     from rulerag.explanation.probing.sources import Piece, Source, group, partition
-    from rulerag.explanation.probing.values import Score, SetValue, valued
+    from rulerag.explanation.probing.values import Probed, Score, SetValue, valued
 else:
     __getattr__ = front_door(__name__)

@@ -3,7 +3,7 @@
 The key of an answer is what the generator reads of the request
 (:mod:`~rulerag.explanation.probing.asking`) with the generator's fingerprint (weights, template,
 decoding), so that another model or another prompt never meets an answer that is not its own. Beside
-the key stands which build of the model answered, where an endpoint tells (``system_fingerprint``).
+the key stands which build of the model answered, where it is known (``system_fingerprint``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from rulerag.types import Candidate, Completion, GenerationRequest, GroundedAtom
 FORMAT = 2
 """The version of the file's layout; a file of another version is refused.
 
-Format 1 had keys without the rules' counts, and none of its answers can be told from a stale one.
+Format 1 had keys without the rules' counts, and a stale answer among them looks like any other.
 """
 
 _APPLICATION = 0x52524147  # "RRAG", in the header of the file
@@ -77,7 +77,7 @@ class AnswerCache:
 
         Args:
             keys: what is looked for.
-            system: the build, as :meth:`store` was told.
+            system: the build, as :meth:`store` got it.
         """
         wanted = "system = ? AND key IN (SELECT value FROM json_each(?))"
         question = f"SELECT key, completion FROM answers WHERE {wanted}"
@@ -99,7 +99,7 @@ class AnswerCache:
             generator: the generator's fingerprint, for people who look into the file.
             answers: keys, completions and how many tokens each took.
             seconds: how long they took together.
-            system: which build of the model gave them, as an endpoint tells.
+            system: which build of the model gave them, where an endpoint says it.
 
         Raises:
             OutputError: the file cannot be written, for example because the disk is full.
@@ -181,7 +181,7 @@ class AnswerCache:
 class CachedGenerator(WrappedGenerator):
     """A generator in front of which an ``AnswerCache`` stands; takes any generator's place.
 
-    All answers that one object hands out come from one build of the model. Where an endpoint tells
+    All answers that one object hands out come from one build of the model. Where an endpoint names
     its build, answers that another one gave are stored under that build's name and asked for again,
     as where two take turns; an endpoint that only answers as another build is an error, and a rerun
     goes on with that one.
@@ -221,7 +221,7 @@ class CachedGenerator(WrappedGenerator):
 
     @property
     def system_fingerprint(self) -> str:
-        """Which build of the model gave the answers handed out, where an endpoint tells."""
+        """Which build of the model gave the answers handed out, where an endpoint says it."""
         return self._system or ""
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
@@ -232,7 +232,8 @@ class CachedGenerator(WrappedGenerator):
             EndpointChangedError: the endpoint answers as another build of the model now.
             ExplanationError: the generator returned too few or too many completions.
         """
-        keys = [request_key(self.fingerprint, self.reading(request)) for request in requests]
+        name = self.fingerprint  # read once: it may look at the weights of a model
+        keys = [request_key(name, self.reading(request)) for request in requests]
         wanted: dict[str, GenerationRequest] = {}
         for key, request in zip(keys, requests, strict=True):
             wanted.setdefault(key, request)

@@ -1,7 +1,7 @@
 """The log-probability of one response as what a probe gives; ContextCite explains its logit.
 
-A verdict is 0 or 1; the log-probability of what the model wrote also tells by how much a source
-counts. It comes from generators that score given texts, such as ``HuggingFaceGenerator``.
+A predicate value is 0 or 1; the log-probability of what the model wrote also shows by how much a
+source counts. It comes from generators that score given texts, such as ``HuggingFaceGenerator``.
 
 References:
     Cohen-Wang et al. 2024 (ContextCite, arXiv:2409.00729), section 2: the response's probability

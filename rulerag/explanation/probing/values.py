@@ -74,7 +74,11 @@ class SetValue:
         return np.array([self.known[mask] for mask in asked], dtype=np.float64)
 
 
-def valued(engine: ProbeEngine | SetValue, score: Score | None) -> SetValue:
+Probed = ProbeEngine | SetValue
+"""What explainers ask: outputs or numbers for subsets of the sources."""
+
+
+def valued(engine: Probed, score: Score | None) -> SetValue:
     """The subsets of an engine with numbers.
 
     Args:

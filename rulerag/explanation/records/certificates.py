@@ -258,7 +258,7 @@ def _subsets(rules: Sequence[NamedRule], done: str) -> str:
 
 
 def strongest(rules: Sequence[NamedRule]) -> list[NamedRule]:
-    """The rules that :func:`holding` tells: those that were shown to hold."""
+    """The rules that :func:`holding` speaks of: those that were shown to hold."""
     return [
         rule
         for kind in ("always", "certified", "exact")

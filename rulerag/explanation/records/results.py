@@ -229,7 +229,7 @@ class CertifiedRules(SourceRules):
         elif self.complete:
             last = "Every other subset lies inside one that fails: no other set always holds."
         elif self.isolated:
-            last = f"Outputs are uneven ({self.isolated} stray subsets hold): there may be more."
+            last = f"Outputs are uneven ({self.isolated} outlying subsets hold): there may be more."
         else:
             last = "The search was cut short: there may be more."
         return "\n".join([*self._lines(head), f"  {last}"])

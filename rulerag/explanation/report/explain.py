@@ -27,16 +27,14 @@ from rulerag.explanation.lattice import full_mask, mask_of
 from rulerag.explanation.probing import (
     AnswerCache,
     CachedGenerator,
-    OutputPredicate,
     Predicate,
     ProbeEngine,
     Source,
     VotingGenerator,
     check_value,
-    describe,
     group,
     matches_answer,
-    negate,
+    named,
     partition,
     refuse_another_answer,
     response_engine,
@@ -230,9 +228,16 @@ class _Explained:
         self.sources, self.together = self._choose_sources()
         self.engine = self._engine(ProbeEngine.from_generator, self.asked, self.sources)
         self._refuse_sampled_answer()
-        self.claims = _claims(answer.text, *self.conditions)
-        self.retention = self.conditions[0] or matches_answer(answer.text)
-        self.omission = self.conditions[1] or negate(self.retention)
+        kept, removed = self.conditions
+        self.retention = kept or matches_answer(answer.text)
+        self.omission = removed or ~named(self.retention)
+        claim, counterclaim = str(named(self.retention)), str(named(self.omission))
+        if kept is None:
+            claim, opposite = "the generator gives no answer", "it gives one"
+            if answer.text.strip():
+                claim, opposite = f"the answer {shortened(answer.text, 80)} stands", "it goes"
+            counterclaim = counterclaim if removed else opposite
+        self.claims = claim, counterclaim
 
     def _engine(
         self, make: Callable[..., ProbeEngine], generator: Generator, sources: Sequence[Source]
@@ -251,15 +256,15 @@ class _Explained:
         units, most = self.units, self.settings.max_sources
         if self.settings.validity is not None or len(units) <= most:
             return list(units), ()
-        by_merit = sorted(
+        ranked = sorted(
             range(len(units)),
             key=lambda place: (
                 not contains_answer(units[place].text, [self.answer.text]),
                 self.answer.documents[units[place].pieces[0].document].rank,
             ),
         )
-        own = [units[place] for place in sorted(by_merit[: most - 1])]
-        rest = [units[place] for place in sorted(by_merit[most - 1 :])]
+        own = [units[place] for place in sorted(ranked[: most - 1])]
+        rest = [units[place] for place in sorted(ranked[most - 1 :])]
         return [*own, group(rest, REST)], tuple(unit.name for unit in rest)
 
     def _refuse_sampled_answer(self) -> None:
@@ -341,7 +346,7 @@ class _Explained:
     ) -> Duality | None:
         """How both kinds fit, where each rule was shown and the conditions are opposites."""
         kinds = {rule.certificate.kind for rule in (*retained, *omitted)}
-        opposite = describe(self.omission) == describe(negate(self.retention))
+        opposite = str(named(self.omission)) == str(~named(self.retention))
         if not opposite or not kinds <= {"exact", "certified"}:
             return None
         kept, removed = ([rule.names for rule in part] for part in (retained, omitted))
@@ -408,26 +413,6 @@ def _finished(mine: Callable[[], T]) -> T:
         return mine()
     except ProbeBudgetError as error:
         return cast(T, error.partial)
-
-
-def _claims(
-    answer: str, predicate: Predicate | None, omission_predicate: Predicate | None
-) -> tuple[str, str]:
-    """The conditions of the retention and of the omission rules as clauses."""
-    if predicate is not None:
-        claim, counterclaim = _clause(predicate), _clause(negate(predicate))
-    elif answer.strip():
-        claim, counterclaim = f"the answer {shortened(answer, 80)} stands", "it goes"
-    else:
-        claim, counterclaim = "the generator gives no answer", "it gives one"
-    if omission_predicate is not None:
-        counterclaim = _clause(omission_predicate)
-    return claim, counterclaim
-
-
-def _clause(predicate: Predicate) -> str:
-    words = describe(predicate)
-    return words if isinstance(predicate, OutputPredicate) else f"{words} holds"
 
 
 def _known(engine: ProbeEngine, mask: int) -> str | None:

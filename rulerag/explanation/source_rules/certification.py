@@ -130,7 +130,7 @@ class Certifier:
     Args:
         oracle: the condition.
         validity: the share for which a rule has to hold.
-        chance: where the random sets come from.
+        rng: where the random sets come from.
         subsets: ``uniform`` (each such set equally likely, so that nearly all hold about half of
             the other sources) or ``by-size`` (how many of the others it holds is drawn uniformly,
             then which, so that small and large sets count as much as middling ones). Every share
@@ -138,12 +138,12 @@ class Certifier:
     """
 
     def __init__(
-        self, oracle: RuleOracle, validity: float, chance: random.Random, subsets: str
+        self, oracle: RuleOracle, validity: float, rng: random.Random, subsets: str
     ) -> None:
         self._oracle = oracle
         self._by_size = subsets == "by-size"
         self._validity = validity
-        self._chance = chance
+        self._rng = rng
         self._drawn: dict[int, list[int]] = {}
         # A source may go when the rest holds for so many sets without it, but for a few.
         self._enough = math.ceil(1 / (1 - validity))
@@ -231,7 +231,7 @@ class Certifier:
         repairs = []
         for failing in dict.fromkeys(evidence.failing[:_TRIES]):
             lacking = list(indices_of(self._oracle.full ^ failing))
-            self._chance.shuffle(lacking)
+            self._rng.shuffle(lacking)
             repairs.append(shrink(lacking, self._fails_without, max_size=_MOST_REPAIRS))
         return any(repair is not None for repair in repairs)
 
@@ -290,5 +290,5 @@ class Certifier:
         """A random set with the sources of ``mask``."""
         if self._by_size:
             free = indices_of(self._oracle.full ^ mask)
-            return mask | mask_of(self._chance.sample(free, self._chance.randint(0, len(free))))
-        return mask | self._chance.getrandbits(max(1, self._oracle.num_sources)) & self._oracle.full
+            return mask | mask_of(self._rng.sample(free, self._rng.randint(0, len(free))))
+        return mask | self._rng.getrandbits(max(1, self._oracle.num_sources)) & self._oracle.full

@@ -48,7 +48,7 @@ class CertifiedMiner:
     Then each rule is tested on random subsets of those that it speaks of, each equally likely.
     Without a failure, ``log(risk) / log(validity)`` of them are enough: 59 for the defaults and one
     rule. With failures four times as many are drawn and the bound is the exact binomial one. A rule
-    that is shown to hold too seldom is refuted: what its counterexamples lack tells the search
+    that is shown to hold too seldom is refuted: what its counterexamples lack shows the search
     where to go on, and the rules found then are tested in turn, five times at most. Last, the rules
     with one source fewer than a certified one are tried, to show that they fall below the validity:
     that is what makes a rule minimal here. The risk is divided among the rules and the smaller
@@ -130,14 +130,14 @@ class _CertifiedSearch:
     def __post_init__(self) -> None:
         miner, oracle = self.miner, self.oracle
         self._untested = Certificate("untested", miner.validity, miner.confidence, miner.subsets)
-        chance = random.Random(miner.seed)
-        self._certifier = Certifier(oracle, miner.validity, chance, miner.subsets)
+        rng = random.Random(miner.seed)
+        self._certifier = Certifier(oracle, miner.validity, rng, miner.subsets)
         self._search = BorderSearch(
             oracle,
             review=self._certifier.without_redundant,
             max_size=_MAX_SIZE,
             max_probes=_MAX_SEARCH_PROBES,
-            seed=chance.getrandbits(32),
+            seed=rng.getrandbits(32),
         )
         self._tests: dict[int, RuleTest] = {}
         self._smaller: dict[int, RuleTest] = {}

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from rulerag.errors import ExplanationError
-from rulerag.explanation.lattice import mask_of
+from rulerag.explanation.lattice import full_mask, mask_of
 from rulerag.explanation.probing import Predicate, ProbeEngine, Source
 from rulerag.explanation.records import (
     NamedRule,
@@ -155,18 +154,12 @@ def grouped(engine: ProbeEngine, groups: Groups) -> ProbeEngine:
 
     Sources in no group are kept in every probe.
 
-    Raises:
-        ExplanationError: a source stands in two groups or does not exist, or a group is empty.
+    Args:
+        engine: answers for subsets of the sources.
+        groups: disjoint groups of them, none empty.
     """
-    members = [index for group in groups.values() for index in group]
-    if len(set(members)) < len(members):
-        raise ExplanationError("a source stands in two groups", hint="give disjoint groups")
-    if not all(groups.values()):
-        raise ExplanationError("a group holds no source", hint="leave empty groups out")
-    if any(not 0 <= index < engine.num_sources for index in members):
-        raise ExplanationError(f"a group reaches beyond the {engine.num_sources} sources")
     masks = [mask_of(group) for group in groups.values()]
-    always = mask_of(set(range(engine.num_sources)) - set(members))
+    always = full_mask(engine.num_sources) ^ sum(masks)
 
     def answer(kept: list[tuple[int, ...]]) -> list[str]:
         # The groups are disjoint: their sum is their union.
@@ -195,7 +188,6 @@ def mine_in_groups(
         seed: of random tests, where there are many.
 
     Raises:
-        ExplanationError: the groups are not disjoint.
         PredicateError: the predicate raised or did not return a Boolean.
         ProbeBudgetError: the engine's budget ran out.
     """

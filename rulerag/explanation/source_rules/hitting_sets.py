@@ -120,7 +120,7 @@ class RuleChanges:
 
 
 class _TooManyError(Exception):
-    """The hitting sets cannot be told in a bounded number of steps."""
+    """The hitting sets cannot be found in a bounded number of steps."""
 
 
 def smallest_hitting_sets(edges: Sequence[int], most: int) -> Iterator[int]:
@@ -154,7 +154,7 @@ def _of_size(
         return
     for index in indices_of(min(open_edges, key=int.bit_count)):
         yield from _of_size(edges, left - 1, mask | 1 << index, barred, steps)
-        barred |= 1 << index  # sets with this source are told: each set is told once
+        barred |= 1 << index  # sets with this source were yielded: each set comes once
 
 
 def _disjoint(edges: Sequence[int]) -> int:

@@ -139,7 +139,7 @@ class BorderSearch:
 
     def __post_init__(self) -> None:
         self._reviewed: set[int] = set()
-        self._chance = random.Random(self.seed)
+        self._rng = random.Random(self.seed)
 
     @property
     def complete(self) -> bool:
@@ -194,7 +194,7 @@ class BorderSearch:
                 self._add(found)
                 return
             # A single output that should not have held leads every later step astray.
-            self._chance.shuffle(elements)
+            self._rng.shuffle(elements)
         self.isolated.append(seed)
 
     def _add(self, mask: int) -> None:
@@ -215,7 +215,7 @@ class BorderSearch:
         """Whether hardly any set near ``seed`` holds: it hangs on no small set inside."""
         near = []
         for _ in range(_NEIGHBOURS):
-            gone = [index for index in indices_of(seed) if self._chance.random() < _AWAY]
+            gone = [index for index in indices_of(seed) if self._rng.random() < _AWAY]
             near.append(seed & ~mask_of(gone))
         return self.oracle.hold(near).count(True) < 2
 

@@ -44,12 +44,15 @@ from rulerag.generation.huggingface.load import (
     shipped,
     stated_template,
 )
-from rulerag.generation.huggingface.prompts import PromptEncoder
 from rulerag.generation.prompts import Citation, Prompt, PromptTemplate
 from rulerag.io import fingerprint_object
 from rulerag.types import Completion, GenerationRequest
 
 logger = logging.getLogger(__name__)
+
+# The most tokens that a tokenizer sets before and behind a text, and the most that it makes of one
+# byte where it takes letters apart (the ligature U+FDFA, of three bytes, becomes 33).
+_AROUND, _LIGATURE = 8, 11
 
 
 class DecodingSettings(Loading):
@@ -129,10 +132,7 @@ class HuggingFaceGenerator:
         if self.chat and not templated:
             raise ConfigError("the tokenizer has no chat template", key="chat", hint="chat=False")
         self.max_input_tokens = self._room()
-        self._prompts = PromptEncoder(
-            self.tokenizer, self.template, self.max_input_tokens, self.chat, own.chat_options
-        )
-        self._decoders = self._make_decoder()
+        self._decoders = self._make_decoders()
 
     def _open(self, model: Any, tokenizer: Any, adapter: Any) -> None:
         """Open model, tokenizer and adapter, and check that they fit each other."""
@@ -166,7 +166,7 @@ class HuggingFaceGenerator:
             names.append(adapter_identity(adapter))
         self._weights = Weights(self.model, fingerprint_object(names) if all(names) else "")
 
-    def _make_decoder(self) -> tuple[PackedDecoder | None, Decoder]:
+    def _make_decoders(self) -> tuple[PackedDecoder | None, Decoder]:
         """The fast decoder where it fits, and the one for everything else."""
         ends: set[Any] = set()
         for owner in (self.model.generation_config, self.model.config.get_text_config()):
@@ -214,8 +214,17 @@ class HuggingFaceGenerator:
         return ""
 
     def reading(self, request: GenerationRequest) -> object:
-        """The packed prompt, word for word."""
-        return self._prompts.text(request)
+        """The packed prompt, word for word; tokens are counted only where it may be too long.
+
+        Raises:
+            GenerationError: the prompt does not fit even without documents.
+        """
+        text = self.template.render(request).text
+        whole = self._conversation(text) if self.chat else text
+        most = len(whole.encode()) * (1 if whole.isascii() else _LIGATURE) + _AROUND
+        if self.max_input_tokens is None or most <= self.max_input_tokens:
+            return text
+        return self.encode([request])[0][0].text
 
     def prompts(self, requests: Sequence[GenerationRequest]) -> list[Prompt]:
         """What the model reads for each request, and which documents did not fit.
@@ -376,7 +385,14 @@ class HuggingFaceGenerator:
             prompt: the prompt's text; words may join at the border.
             text: what is written behind it, such as ``template.completion(answer)``.
         """
-        return self._prompts.completion(prompt, text)
+        # Some tokenizers put a space before every text: only behind something is the border right.
+        # With a chat template the text stands behind a special token, that is alone.
+        before = "" if self.chat else prompt[-16:]
+        whole, start = (self._plain(part) for part in (before + text, before))
+        joined = whole[: len(start)] != start
+        ids = self._plain(text) if joined else whole[len(start) :]
+        end = self.tokenizer.eos_token_id
+        return np.asarray(ids + ([] if end is None else [end]), dtype=np.int64)
 
     def encode(self, requests: Sequence[GenerationRequest]) -> list[tuple[Prompt, Tokens]]:
         """Prompts and their tokens; those over the limit are packed again.
@@ -384,7 +400,57 @@ class HuggingFaceGenerator:
         Raises:
             GenerationError: a prompt does not fit even without documents.
         """
-        return self._prompts.encode(requests)
+        prompts = [self.template.render(request) for request in requests]
+        tokens = self._tokens([prompt.text for prompt in prompts])
+        limit = self.max_input_tokens
+        return [
+            (prompt, ids) if limit is None or len(ids) <= limit else self._packed(request, limit)
+            for request, prompt, ids in zip(requests, prompts, tokens, strict=True)
+        ]
+
+    def _packed(self, request: GenerationRequest, limit: int) -> tuple[Prompt, Tokens]:
+        def count(text: str) -> int:
+            return len(self._plain(text))
+
+        budget = limit - len(self._tokens(["x"])[0]) + count("x")
+        while True:
+            prompt = self.template.render(request, budget=budget, count=count)
+            tokens = self._tokens([prompt.text])[0]
+            if len(tokens) <= limit:
+                return prompt, tokens
+            # Words of the chat template may join with those of the prompt.
+            budget -= len(tokens) - limit
+
+    def _plain(self, text: str) -> list[int]:
+        return cast("list[int]", self.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _tokens(self, texts: Sequence[str]) -> list[Tokens]:
+        if not texts:
+            return []
+        if self.chat:
+            texts = [self._conversation(text) for text in texts]
+        ids = self.tokenizer(list(texts), add_special_tokens=not self.chat)["input_ids"]
+        end = self.tokenizer.eos_token_id
+        if not self.chat:  # some tokenizers end every text, and a prompt is to be continued
+            ids = [row[:-1] if len(row) > 1 and row[-1] == end else row for row in ids]
+        if not all(ids):
+            raise failure("a prompt has no token")
+        return [np.asarray(row, dtype=np.int64) for row in ids]
+
+    def _conversation(self, text: str) -> str:
+        """A prompt in the words of the tokenizer's chat template."""
+        from jinja2 import TemplateError
+
+        try:
+            conversation = self.tokenizer.apply_chat_template(
+                [{"role": "user", "content": text}],
+                tokenize=False,
+                add_generation_prompt=True,
+                **self.settings.chat_options,
+            )
+        except TemplateError as error:
+            raise failure(f"the chat template failed: {error}", hint="try chat=False") from error
+        return cast(str, conversation)
 
 
 def _seed_of(prompt: bytes, seed: int, number: int) -> int:

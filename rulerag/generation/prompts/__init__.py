@@ -5,9 +5,14 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
-    from rulerag.generation.prompts.citations import Citation, citation_of
     from rulerag.generation.prompts.compact_template import CompactTemplate
-    from rulerag.generation.prompts.few_shot import ROWS, Case
-    from rulerag.generation.prompts.template import Prompt, PromptTemplate
+    from rulerag.generation.prompts.template import (
+        ROWS,
+        Case,
+        Citation,
+        Prompt,
+        PromptTemplate,
+        citation_of,
+    )
 else:
     __getattr__ = front_door(__name__)

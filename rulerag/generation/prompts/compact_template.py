@@ -23,9 +23,7 @@ from dataclasses import replace
 from typing import Literal
 
 from rulerag.composition import register
-from rulerag.generation.prompts.citations import Citation
-from rulerag.generation.prompts.parsing import first_answer
-from rulerag.generation.prompts.template import PromptTemplate
+from rulerag.generation.prompts.template import Citation, PromptTemplate, first_answer
 from rulerag.rules import Rule
 from rulerag.types import Document, GenerationRequest
 
@@ -51,7 +49,7 @@ class CompactTemplate(PromptTemplate):
 
         A bar that is missing or misplaced is put where a pattern of the request ends: a model that
         copied the right document may miss the border between an entity and the words of a
-        relation, which only the pattern tells.
+        relation, which only the pattern shows.
         """
         line = completion.strip().partition("\n")[0].strip()
         if request is not None and (answer := self._by_pattern(line, request)):
@@ -81,26 +79,19 @@ class CompactTemplate(PromptTemplate):
         signed = _SIGNED.match(completion.strip().partition("\n")[0].strip())
         return (signed.group(2).strip(), signed.group(3).strip()) if signed else ()
 
-    def completion(
-        self,
-        answer: str,
-        fact: Citation | tuple[str, str] | None = None,
-        *,
-        inverse: bool = False,
-    ) -> str:
+    def completion(self, answer: str, fact: Citation | tuple[str, str] | None = None) -> str:
         """What a model should write after the prompt, for training.
 
         Args:
             answer: the answer in words.
             fact: the other end and the relation of the supporting fact in words; the question's
                 subject is not shown, a bridge is.
-            inverse: whether the answer is the subject of that fact, where a pair does not say.
         """
         if fact is None:
             return f" {answer}"
         cited = Citation(*fact)
         end = cited.subject if cited.bridge else _MARK
-        if inverse or cited.inverse:
+        if cited.inverse:
             return f" < {answer} | {cited.relation} {end}"
         return f" > {end} {cited.relation} | {answer}"
 

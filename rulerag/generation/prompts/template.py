@@ -9,19 +9,19 @@ work on them; ``paper`` keeps the published order. The fixed wording is ours.
 
 from __future__ import annotations
 
+import re
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self
 
 import pydantic
 
 from rulerag.composition import Settings, find, register
 from rulerag.errors import ConfigError, GenerationError
-from rulerag.generation.prompts.citations import Citation
-from rulerag.generation.prompts.few_shot import CASES, Case
-from rulerag.generation.prompts.parsing import first_answer, last_field
 from rulerag.io import fingerprint_object
-from rulerag.types import Document, GenerationRequest
+from rulerag.types import Document, Fact, GenerationRequest
 
 _FORM = (
     "Each query asks for the missing object of a fact: it gives a subject and a relation, and a "
@@ -43,6 +43,92 @@ _GUIDED_CITED = _FORM + (
 )
 _NUMBERS = ("Zero", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 _SEPARATOR = " | "
+
+# A dot after one of several initials, or after a short title, belongs to the name: J. R., D.C., Jr.
+_NAME_DOT = re.compile(r"[^\W\d_]\. ?[^\W\d_]\.$|(?:^|\s)(?:Jr|Sr|Inc|Ltd|Co|Corp|St|Dr|Mr|Mrs)\.$")
+# What reasoning models write before they answer.
+_THOUGHT = re.compile(r"\A\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
+
+
+class Citation(NamedTuple):
+    """A fact in words, seen from the end that is not the answer.
+
+    Args:
+        subject: that other end.
+        relation: the relation.
+        inverse: whether the answer is the subject of the fact.
+        bridge: whether the other end is another entity than the question's subject, as in the
+            second step of a chain.
+    """
+
+    subject: str
+    relation: str
+    inverse: bool = False
+    bridge: bool = False
+
+
+def citation_of(
+    fact: Fact, answer: str, subject: str, labels: Mapping[str, Mapping[str, str]]
+) -> Citation | None:
+    """A fact as a citation of an answer; None where the answer is at neither end.
+
+    Args:
+        fact: by its names.
+        answer: the answer in words.
+        subject: the name of the question's subject.
+        labels: readable names, by ``entities`` and ``relations``.
+    """
+    entities, relations = labels.get("entities", {}), labels.get("relations", {})
+    first, last = (entities.get(end, end) for end in (fact.subject, fact.object))
+    relation = relations.get(fact.relation, fact.relation)
+    if last == answer:
+        return Citation(first, relation, False, fact.subject != subject)
+    if first == answer:
+        return Citation(last, relation, True, fact.object != subject)
+    return None
+
+
+class Case(Settings):
+    """One solved case, in words.
+
+    Args:
+        documents: the retrieved documents.
+        rules: the guiding rules.
+        query: the question.
+        answer: its answer.
+        fact: subject and relation of the supporting fact, for citing templates.
+
+    Raises:
+        ConfigError: a key is missing, unknown or of the wrong kind.
+    """
+
+    documents: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    query: str = pydantic.Field(min_length=1)
+    answer: str = pydantic.Field(min_length=1)
+    fact: tuple[str, str] | None = None
+
+    @classmethod
+    def from_request(
+        cls, request: GenerationRequest, answer: str, fact: tuple[str, str] | None = None
+    ) -> Case:
+        """The case that a request and its answer make."""
+        return cls(
+            documents=tuple(document.text for document in request.documents),
+            rules=tuple(rule.text for rule in request.rules),
+            query=request.query.text,
+            answer=answer,
+            fact=fact,
+        )
+
+
+ROWS: list[dict[str, Any]] = tomllib.loads(
+    Path(__file__).with_name("few_shot.toml").read_text(encoding="utf-8")
+)["case"]
+"""The three invented cases, and a chain of thought for each."""
+
+CASES = tuple(Case(**{key: row[key] for key in Case.model_fields}) for row in ROWS)
+"""The three invented cases: places, in the form of RuleQA's documents, rules and queries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +312,9 @@ class PromptTemplate(Settings):
             request: what it read, which helps some templates to find the answer.
         """
         answer = first_answer(completion, self.answer_cue)
-        return last_field(answer, _SEPARATOR) if self.target == "citation" else answer
+        if self.target == "citation":
+            return answer.rpartition(_SEPARATOR.strip())[2].strip()
+        return answer
 
     def cited(self, completion: str) -> tuple[str, ...]:
         """The parts of the fact that a completion cites; empty when it cites none."""
@@ -301,3 +389,33 @@ def _number(value: int) -> str:
 
 def _sentence(text: str) -> str:
     return text if text.endswith(".") else text + "."
+
+
+def first_answer(completion: str, cue: str = "") -> str:
+    """The first line with text, without a repeated cue, outer quotes and the final full stop.
+
+    A thought in ``<think>`` before it is left out.
+    """
+    for line in _THOUGHT.sub("", completion, count=1).splitlines():
+        text = line.strip()
+        if cue and text.lower().startswith(cue.lower()):
+            text = text[len(cue) :].strip()
+        if text:
+            return _unquoted(_without_full_stop(text))
+    return ""
+
+
+def _without_full_stop(text: str) -> str:
+    if not text.endswith("."):
+        return text
+    if text.endswith(".."):  # the name's own dot, then the full stop; or an ellipsis
+        bare = text.rstrip(".")
+        return f"{bare}." if _NAME_DOT.search(f"{bare}.") else bare.rstrip()
+    return text if _NAME_DOT.search(text) else text[:-1].rstrip()
+
+
+def _unquoted(text: str) -> str:
+    for mark in ('"', "'", "`", "**"):
+        if len(text) > 2 * len(mark) and text.startswith(mark) and text.endswith(mark):
+            return _without_full_stop(text[len(mark) : -len(mark)].strip())
+    return text

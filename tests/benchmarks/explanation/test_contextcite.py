@@ -12,8 +12,8 @@ import pytest
 
 from benchmarks.explanation import contextcite as comparison
 from benchmarks.explanation.contextcite_cases import ContextCite, Question, questions
-from rulerag.explanation.attribution.by_name import attributions
 from rulerag.explanation.attribution.surrogate import fit_lasso
+from rulerag.explanation.attribution.values import attributions
 from rulerag.explanation.faithfulness.curves import linear_datamodeling_score
 from rulerag.explanation.report.explain import explain_answer
 from rulerag.generation.huggingface.generator import HuggingFaceGenerator

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.explanation.certified import TARGETS
 from benchmarks.explanation.certified import measure as measure_rules
 from benchmarks.explanation.explainers import BUDGETS, EXPLAINERS, formulas, measure, worlds
-from rulerag.explanation.attribution.by_name import attributions
+from rulerag.explanation.attribution.values import attributions
 from rulerag.explanation.source_rules.exact import MonoMiner
 
 RESULTS = Path(__file__).resolve().parents[3] / "benchmarks" / "results" / "explanations"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from functools import partial
 
 import pytest
 
@@ -9,8 +10,7 @@ from rulerag.errors import ExplanationError, ProbeBudgetError
 from rulerag.explanation.attribution.counterfactual import (
     Counterfactuals,
     counterfactual_sets,
-    smallest_removals,
-    smallest_subsets,
+    smallest_changes,
 )
 from rulerag.explanation.faithfulness.planted import PlantedAnswer
 from rulerag.explanation.lattice import indices_of, mask_of, minimal_transversals
@@ -19,6 +19,9 @@ from rulerag.explanation.source_rules.certified import CertifiedMiner
 from rulerag.explanation.source_rules.hitting_sets import RuleChanges, smallest_hitting_sets
 from rulerag.explanation.source_rules.monotone_search import RuleOracle
 from tests.fakes import PlantedFunction, random_function, subset_of
+
+smallest_removals = partial(smallest_changes, change="removed")
+smallest_subsets = partial(smallest_changes, change="kept")
 
 
 def yes(output: str) -> bool:

@@ -7,10 +7,14 @@ import numpy as np
 import pytest
 
 from rulerag.errors import ConfigError, DataFormatError
-from rulerag.explanation.attribution.by_name import attributions
 from rulerag.explanation.attribution.guided import LOG_MARGIN, guided_surrogate
 from rulerag.explanation.attribution.surrogate import fit_ridge, linear_surrogate
-from rulerag.explanation.attribution.values import Attribution, LinearSurrogate, banzhaf_values
+from rulerag.explanation.attribution.values import (
+    Attribution,
+    LinearSurrogate,
+    attributions,
+    banzhaf_values,
+)
 from rulerag.explanation.faithfulness.curves import comprehensiveness, linear_datamodeling_score
 from rulerag.explanation.faithfulness.planted import PlantedAnswer
 from rulerag.explanation.probing.values import SetValue

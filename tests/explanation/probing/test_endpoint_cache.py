@@ -25,7 +25,7 @@ from rulerag.errors import (
 from rulerag.explanation.probing.asking import VotingGenerator
 from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.probing.engine import ProbeEngine
-from rulerag.explanation.probing.judge import judged
+from rulerag.explanation.probing.predicates import judged
 from rulerag.explanation.report.explain import explain_answer
 from rulerag.explanation.source_rules.exact import MonoMiner
 from rulerag.generation.openai_compatible import OpenAICompatibleGenerator

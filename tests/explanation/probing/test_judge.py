@@ -7,8 +7,7 @@ import pytest
 from rulerag.errors import ConfigError, EmptyCompletionError, PredicateError, SamplingError
 from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.probing.engine import ProbeEngine
-from rulerag.explanation.probing.judge import judged, judged_correct
-from rulerag.explanation.probing.predicates import predicate_pair
+from rulerag.explanation.probing.predicates import judged, judged_correct, predicate_pair
 from rulerag.explanation.source_rules.exact import MonoMiner
 from rulerag.types import Completion
 from tests.fakes import PlantedFunction

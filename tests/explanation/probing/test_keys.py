@@ -13,7 +13,7 @@ import pytest
 from rulerag.composition.registry import names
 from rulerag.explanation.probing.asking import VotingGenerator, reading_of, request_key
 from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
-from rulerag.explanation.probing.judge import judged
+from rulerag.explanation.probing.predicates import judged
 from rulerag.generation.openai_compatible import OpenAICompatibleGenerator
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.kg.grounding.evidence import EvidenceModel
@@ -161,7 +161,7 @@ READERS: dict[str, Callable[[], Generator]] = {
     "prior": lambda: SymbolicReader(evidence=EvidenceModel(prior=6.0)),
     "labels": lambda: SymbolicReader(labels={"Ostra": "Republic of Ostra"}),
     "discount": lambda: SymbolicReader(rank_discount=0.5),
-    "direct": lambda: SymbolicReader(direct_confidence=0.4),
+    "candidates": lambda: SymbolicReader(max_candidates=3),
 }
 
 

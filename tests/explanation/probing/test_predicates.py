@@ -27,7 +27,7 @@ def test_predicates_and_their_opposites(
     predicate: p.OutputPredicate, holds: str, fails: str
 ) -> None:
     assert predicate(holds) is True and predicate(fails) is False
-    for opposite in (~predicate, p.negate(predicate)):
+    for opposite in (~predicate, ~p.named(predicate)):
         assert opposite(holds) is False and opposite(fails) is True
         assert str(opposite) != str(predicate) and str(~opposite) == str(predicate)
 
@@ -36,10 +36,9 @@ def test_any_function_can_be_negated_and_described() -> None:
     def is_short(output: str) -> bool:
         return len(output) < 3
 
-    assert p.negate(is_short)("long text") and not p.negate(is_short)("ab")
-    assert str(p.negate(is_short)) == "is_short fails"
-    assert p.describe(is_short) == "is_short"
-    assert p.describe(p.equals("x")) == "the output is exactly 'x'"
+    assert (~p.named(is_short))("long text") and not (~p.named(is_short))("ab")
+    assert (str(p.named(is_short)), str(~p.named(is_short))) == ("is_short holds", "is_short fails")
+    assert str(p.named(p.equals("x"))) == "the output is exactly 'x'"
 
 
 def test_bad_predicates_are_refused() -> None:

@@ -2,9 +2,6 @@ from __future__ import annotations
 
 import random
 
-import pytest
-
-from rulerag.errors import ExplanationError
 from rulerag.explanation.faithfulness.planted import PlantedAnswer
 from rulerag.explanation.probing.engine import ProbeEngine
 from rulerag.explanation.probing.sources import partition
@@ -84,17 +81,3 @@ def test_groups_by_document_and_by_rule() -> None:
     of_document = groups_of(answer, sentences, "document")
     assert of_document == {"D1": [0, 1], "D2": [2], "D3": [3], "D4": [4]}
     assert groups_of(answer, sentences, "rule") == {"R1": [0, 1], "R2": [2, 4], "query": [3]}
-
-
-@pytest.mark.parametrize(
-    ("groups", "message"),
-    [
-        ({"a": [0], "b": [0]}, "in two groups"),
-        ({"a": [0, 0]}, "in two groups"),
-        ({"a": []}, "no source"),
-        ({"a": [9]}, "beyond the 3"),
-    ],
-)
-def test_bad_groups_are_refused(groups: dict[str, list[int]], message: str) -> None:
-    with pytest.raises(ExplanationError, match=message):
-        grouped(PlantedAnswer(3, [{0}]).engine(), groups)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rulerag.generation.prompts.compact_template import CompactTemplate
-from rulerag.generation.prompts.template import PromptTemplate
+from rulerag.generation.prompts.template import Citation, PromptTemplate
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, Fact, GenerationRequest, Query
 
@@ -89,7 +89,7 @@ def test_a_longer_name_that_begins_with_the_subject_is_another_entity() -> None:
 
 @pytest.mark.parametrize("inverse", [False, True])
 def test_completion_and_parsing_are_inverse(inverse: bool) -> None:
-    said = TEMPLATE.completion("Darlington F.C.", ("China", "Make a visit"), inverse=inverse)
+    said = TEMPLATE.completion("Darlington F.C.", Citation("China", "Make a visit", inverse))
     assert TEMPLATE.parse(said) == TEMPLATE.parse(said + "\n= more") == "Darlington F.C."
     sides = (
         ("Darlington F.C.", "Make a visit @") if inverse else ("@ Make a visit", "Darlington F.C.")
@@ -99,7 +99,7 @@ def test_completion_and_parsing_are_inverse(inverse: bool) -> None:
 
 def test_a_citation_is_the_document_as_shown() -> None:
     asked = request(FORWARDS, BACKWARDS)
-    said = TEMPLATE.completion("Iran", ("China", "Host a visit"), inverse=True)
+    said = TEMPLATE.completion("Iran", Citation("China", "Host a visit", inverse=True))
     assert " ".join(TEMPLATE.cited(said)) == TEMPLATE.line(asked.documents[1], asked)
 
 

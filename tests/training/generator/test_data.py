@@ -12,9 +12,8 @@ from benchmarks.speed.generation import small_llama
 from rulerag.composition.config import load_config
 from rulerag.errors import ConfigError, EmptyDataError, GenerationError
 from rulerag.generation.huggingface.generator import HuggingFaceGenerator
-from rulerag.generation.prompts.citations import Citation
 from rulerag.generation.prompts.compact_template import CompactTemplate
-from rulerag.generation.prompts.template import PromptTemplate
+from rulerag.generation.prompts.template import Citation, PromptTemplate
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, Fact, GenerationRequest, Query

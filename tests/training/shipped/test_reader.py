@@ -15,6 +15,7 @@ from rulerag.errors import ConfigError
 from rulerag.generation.huggingface.generator import HuggingFaceGenerator
 from rulerag.generation.huggingface.load import NANO_LLAMA, stated_template
 from rulerag.generation.prompts.compact_template import CompactTemplate
+from rulerag.generation.prompts.template import Citation
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, GenerationRequest, Query
@@ -47,7 +48,7 @@ def test_the_symbolic_reader_answers_every_episode(stage: Stage) -> None:
         assert [bool(c.text) for c in reader.generate(alone)] == list(episode.fires)
         first = episode.request.documents[episode.fires.index(True)]
         said_so = CompactTemplate().completion(
-            episode.answer, episode.fact, inverse=episode.inverse
+            episode.answer, Citation(*episode.fact, episode.inverse)
         )
         shown = CompactTemplate().line(first, episode.request)
         assert " ".join(CompactTemplate().cited(said_so)) == shown

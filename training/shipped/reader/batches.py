@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from rulerag.generation.prompts import CompactTemplate
+from rulerag.generation.prompts import Citation, CompactTemplate
 from training.shipped.reader.episodes import Episode
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def encode(
         tokenizer: of the model; the marks of lines are one token each.
     """
     prompts = [template.render(episode.request).text for episode in episodes]
-    answers = [template.completion(e.answer, e.fact, inverse=e.inverse) for e in episodes]
+    answers = [template.completion(e.answer, Citation(*e.fact, e.inverse)) for e in episodes]
     heads = tokenizer(prompts)["input_ids"]
     tails = tokenizer(answers, add_special_tokens=False)["input_ids"]
     marks = tokenizer.convert_tokens_to_ids(["\n=", "\n:"])

@@ -12,7 +12,7 @@ from rulerag.assembly import make_pipeline, preset
 from rulerag.composition import Config
 from rulerag.console import guarded
 from rulerag.generation.huggingface import HuggingFaceGenerator
-from rulerag.generation.prompts import CompactTemplate
+from rulerag.generation.prompts import Citation, CompactTemplate
 from rulerag.io import write_json, write_text
 from rulerag.kg import KnowledgeGraph
 from rulerag.kg.grounding import FactIndex, ground
@@ -55,7 +55,7 @@ def episode_figures(reader: HuggingFaceGenerator, *, episodes: int = 200) -> dic
                 (
                     template.parse(s, e.request) == e.answer,
                     template.cited(s)
-                    == template.cited(template.completion(e.answer, e.fact, inverse=e.inverse)),
+                    == template.cited(template.completion(e.answer, Citation(*e.fact, e.inverse))),
                 )
                 for s, e in zip(said, made, strict=True)
             ]

@@ -64,10 +64,7 @@ class Decoder:
             GenerationError: the model's scores are not numbers.
         """
         import torch
-        from transformers import DynamicCache
-        from transformers import GenerationConfig as UntypedConfig
-
-        GenerationConfig: Any = UntypedConfig
+        from transformers import DynamicCache, GenerationConfig
 
         longest = max(map(len, prompts), default=0) + limits.new_tokens
         # Padding in the middle would move tokens out of a sliding window too early.
@@ -78,7 +75,7 @@ class Decoder:
         cache: Any = DynamicCache()
         stored: Tokens = np.zeros(0, dtype=np.int64)
         # What the model's folder recommends (sampling, penalties) is not what is measured here.
-        blank: Any = GenerationConfig
+        blank: Any = GenerationConfig  # untyped
         recommended, self.model.generation_config = self.model.generation_config, blank()
         try:
             for batch in batches:

@@ -8,8 +8,7 @@ import pytest
 
 from rulerag.composition import names, register, registry
 from rulerag.errors import ConfigError
-from rulerag.explanation.attribution.by_name import attributions, check_methods
-from rulerag.explanation.attribution.values import Attribution
+from rulerag.explanation.attribution.values import Attribution, attributions, check_methods
 from rulerag.explanation.faithfulness.planted import PlantedAnswer
 from rulerag.explanation.probing.engine import ProbeEngine
 from rulerag.explanation.probing.values import Score, SetValue, valued
