@@ -20,8 +20,6 @@ from rulerag.mining.indexes import build_static_index
 from rulerag.mining.runtime import (
     RunOptions,
     TaskRunner,
-    check_count,
-    check_fraction,
     check_memory,
     checkpoint_folder,
     thread_backend,
@@ -59,34 +57,24 @@ class AmieSettings(RunOptions):
         ConfigError: a setting is out of range; names it and the range.
     """
 
-    max_atoms: int = 3
-    min_head_coverage: float = 0.01
-    min_pca_confidence: float = 0.1
-    threads: int = 2
+    max_atoms: int = pydantic.Field(default=3, ge=2, le=3)
+    min_head_coverage: float = pydantic.Field(default=0.01, ge=0, le=1)
+    min_pca_confidence: float = pydantic.Field(default=0.1, ge=0, le=1)
+    threads: int = pydantic.Field(default=2, ge=1)
     skyline: bool = True
-    min_head_size: int = 100
-    min_support: int = 1
+    min_head_size: int = pydantic.Field(default=100, ge=1)
+    min_support: int = pydantic.Field(default=1, ge=1)
 
     @pydantic.field_validator("max_atoms", mode="before")
     @classmethod
-    def _two_or_three(cls, value: Any) -> int:
+    def _two_or_three(cls, value: Any) -> Any:
         if value == 4:
             raise ConfigError(
                 "4 is out of range: rules with three body atoms are not mined",
                 key="max_atoms",
                 hint="give 2 or 3: nothing applies longer rules",
             )
-        return check_count("max_atoms", value, 2, 3)
-
-    @pydantic.field_validator("min_head_coverage", "min_pca_confidence", mode="before")
-    @classmethod
-    def _fractions(cls, value: Any, info: pydantic.ValidationInfo) -> float:
-        return check_fraction(str(info.field_name), value)
-
-    @pydantic.field_validator("min_head_size", "min_support", mode="before")
-    @classmethod
-    def _counts(cls, value: Any, info: pydantic.ValidationInfo) -> int:
-        return check_count(str(info.field_name), value, 1)
+        return value
 
 
 @register("miner", "amie")
