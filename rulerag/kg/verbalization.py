@@ -49,7 +49,7 @@ class Verbalizer:
         """The rule in words, with readable relations (see :func:`rulerag.rules.rule_text`)."""
         return rule_text(rule, self.graph.relations.label)
 
-    def corpus(self, table: FactTable, *, first: int = 1) -> list[Document]:
+    def corpus(self, table: FactTable) -> list[Document]:
         """One document for each fact of a table, in table order.
 
         Ids count from ``d000001``, so the same table always gives the same ids. ``facts`` of a
@@ -57,7 +57,6 @@ class Verbalizer:
 
         Args:
             table: the facts; over the same vocabularies as the graph.
-            first: the number of the first document, for a corpus of several tables.
         """
         entities, relations = (
             [labels.label(name) for name in names]
@@ -69,7 +68,7 @@ class Verbalizer:
         stamps = set() if table.timestamp is None else set(table.timestamp.tolist())
         times: dict[int | None, str] = {time: self._time(time) for time in (None, *stamps)}
         columns = (table.subject.tolist(), table.relation.tolist(), table.object.tolist())
-        rows = enumerate(zip(table, *columns, strict=True), start=first)
+        rows = enumerate(zip(table, *columns, strict=True), start=1)
         return [
             Document(
                 f"d{n:06d}", fact_text(entities[s], relations[r], entities[o], times[f[3]]), (f,)

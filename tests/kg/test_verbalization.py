@@ -71,8 +71,6 @@ def test_the_corpus_states_its_facts(dated: KnowledgeGraph) -> None:
         ),
     ]
     assert Verbalizer(dated.train).corpus(dated.train) == documents
-    more = Verbalizer(dated).corpus(dated.train, first=3)
-    assert [document.id for document in more] == ["d000003", "d000004"]
 
 
 @pytest.mark.parametrize(
