@@ -274,7 +274,6 @@ class RuleBank:
         min_support: int = 0,
         max_body_atoms: int | None = None,
         heads: Collection[str] | None = None,
-        keep: Callable[[Rule], bool] | None = None,
     ) -> RuleBank:
         """The rules that pass every condition, in the same order.
 
@@ -283,7 +282,6 @@ class RuleBank:
             min_support: least support, in facts.
             max_body_atoms: longest body, in atoms.
             heads: the head relations to keep; all when None.
-            keep: a further condition.
         """
         kept = [
             rule
@@ -292,7 +290,6 @@ class RuleBank:
             and (rule.quality.support or 0) >= min_support
             and (max_body_atoms is None or len(rule.body) <= max_body_atoms)
             and (heads is None or rule.head.relation in heads)
-            and (keep is None or keep(rule))
         ]
         return self if len(kept) == len(self) else RuleBank(kept)
 

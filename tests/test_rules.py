@@ -313,7 +313,6 @@ def test_filter_keeps_the_order_and_every_condition_counts() -> None:
     both = bank.filter(min_confidence=0.5, min_support=5)
     assert list(both) == [one_atom("a"), long]
     assert list(bank.filter(max_body_atoms=1)) == [r for r in bank if r != long]
-    assert list(bank.filter(keep=lambda rule: rule.body[0].relation == "c")) == [one_atom("c")]
     assert list(bank.filter()) == list(bank)
 
 

@@ -1,4 +1,4 @@
-"""Facts, queries and rules in words, and the corpus of a table of facts.
+"""Facts and queries in words, and the corpus of a table of facts.
 
 The forms are RuleRAG's (arXiv:2410.22353, section 2 and Table 8): a fact reads
 ``Time 2014-06-23 China Make statement Iran.``, a query ``Time 2014-12-01 what does China Make
@@ -8,7 +8,6 @@ statement ?``; without a time both start with the subject's words.
 from __future__ import annotations
 
 from rulerag.kg.graph import FactTable, KnowledgeGraph
-from rulerag.rules import Rule, rule_text
 from rulerag.types import Document, Fact
 
 
@@ -25,7 +24,7 @@ def query_text(subject: str, relation: str, time: str = "") -> str:
 
 
 class Verbalizer:
-    """Puts a graph's facts, queries and rules into words.
+    """Puts a graph's facts and queries into words.
 
     Args:
         graph: a knowledge graph, or a table of facts.
@@ -44,10 +43,6 @@ class Verbalizer:
         """The question for the object of a subject and a relation, by raw names."""
         entity, relation_ = self.graph.entities.label(subject), self.graph.relations.label(relation)
         return query_text(entity, relation_, self._time(timestamp))
-
-    def rule(self, rule: Rule) -> str:
-        """The rule in words, with readable relations (see :func:`rulerag.rules.rule_text`)."""
-        return rule_text(rule, self.graph.relations.label)
 
     def corpus(self, table: FactTable) -> list[Document]:
         """One document for each fact of a table, in table order.

@@ -190,7 +190,7 @@ def test_thresholds_only_remove_rules(graph_folder: Folder) -> None:
         ("min_support", 30, lambda r: r.quality.support >= 30),
         ("max_atoms", 2, lambda r: len(r.body) == 1),
     ):
-        kept = every.filter(keep=keep)
+        kept = [rule for rule in every if keep(rule)]
         assert 0 < len(kept) < len(every)
         assert [r.id for r in AmieMiner(skyline=False, **{key: value}).mine(train)] == [
             r.id for r in kept
