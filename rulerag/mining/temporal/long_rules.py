@@ -13,7 +13,7 @@ import numpy as np
 
 from rulerag.arrays import Bools, Ints, Longs
 from rulerag.mining.indexes import find_group, find_pair, first_after
-from rulerag.mining.runtime import compiled
+from rulerag.mining.runtime import compiled, inlined
 from rulerag.mining.temporal.random_walks import Stream, below, cyclic_walks, mixed, stream
 from rulerag.mining.temporal.rules import TemporalRules
 from rulerag.mining.temporal.walk_index import (
@@ -176,12 +176,18 @@ def _all_steps(index: WalkIndex, relation: int, step: int, every: Longs, sizes: 
     return size if sizes[step - 1] >= 0 else -1
 
 
+@inlined
+def _has(index: WalkIndex, node: int, relation: int) -> bool:
+    """Whether a node has facts with a directed relation."""
+    return bool((index.has[relation, node >> 3] >> (node & 7)) & 1)
+
+
 @compiled
 def _onward(index: WalkIndex, step: int, before: int, relation: int) -> tuple[int, int]:
     """The facts by a relation that follow the fact of a step, at the same time or later."""
     graph, order = index.graph, BY_RELATION if step == 1 else ONWARD
     node = index.facts[order, TARGET, before]
-    if not (index.has[relation, node >> 3] >> (node & 7)) & 1:
+    if not _has(index, node, relation):
         return 0, 0
     group = find_group(graph, node, relation)
     low = graph.pair_bounds[graph.group_bounds[group]]
@@ -245,8 +251,9 @@ def _count(index: WalkIndex, rule: Ints, facts: Longs, kept: Bools, counts: Long
         if bound and not _as_linked(nodes, link, length):
             continue
         counts[1] += 1
-        group = find_group(graph, nodes[0], rule[0])
-        pair = find_pair(graph, group, nodes[length]) if group >= 0 else -1
+        if not _has(index, nodes[0], rule[0]):
+            continue
+        pair = find_pair(graph, find_group(graph, nodes[0], rule[0]), nodes[length])
         if pair >= 0:
             latest = graph.times[graph.pair_bounds[pair + 1] - 1]
             counts[0] += latest > index.facts[last, TIME, facts[length - 1, body]]
