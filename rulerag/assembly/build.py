@@ -20,17 +20,6 @@ from rulerag.protocols import Generator, Retriever, RuleMiner, RuleSelector
 from rulerag.ruleqa import RuleQADataset
 from rulerag.rules import RuleBank
 
-__all__ = [
-    "TOP_KEYS",
-    "Builder",
-    "Options",
-    "make_generator",
-    "make_miner",
-    "make_pipeline",
-    "make_retriever",
-    "make_selector",
-    "open_dataset",
-]
 
 TOP_KEYS = (
     "metadata",

@@ -45,18 +45,6 @@ from rulerag.errors import ConfigError, did_you_mean
 if TYPE_CHECKING:
     from rulerag.composition.settings import Settings
 
-__all__ = [
-    "FAMILIES",
-    "GROUP",
-    "SHARED",
-    "Entry",
-    "find",
-    "innermost",
-    "known_keys",
-    "names",
-    "register",
-    "retriever_name",
-]
 
 _LOG = logging.getLogger(__name__)
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from pydantic import Field, model_validator
 
 from rulerag.cache import remembered_arrays
+from rulerag.checks import check_choice, check_range
 from rulerag.composition import Settings, register
 from rulerag.errors import RetrievalError
 from rulerag.io import StoredRecords, fingerprint_object
@@ -18,8 +19,6 @@ from rulerag.retrieval.base.corpus import (
     RetrievedRows,
     Rows,
     RowSearcher,
-    check_choice,
-    check_range,
     check_top_k,
 )
 from rulerag.retrieval.base.deduplicate import statement_of

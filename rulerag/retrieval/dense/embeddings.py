@@ -13,10 +13,11 @@ from tqdm.auto import tqdm
 
 from rulerag.arrays import Floats
 from rulerag.cache import cache_folder
+from rulerag.checks import check_range
 from rulerag.errors import DataError, EmptyDataError, OutputError, RetrievalError
 from rulerag.io import prepare_folder, read_json, write_json
 from rulerag.output_folder import LOCK, locked
-from rulerag.retrieval.base import check_range, corpus_fingerprint, indexed_text
+from rulerag.retrieval.base import corpus_fingerprint, indexed_text
 from rulerag.retrieval.dense.encoders import SentenceEncoder
 from rulerag.types import Document
 

@@ -16,6 +16,7 @@ from pydantic import Field
 from tqdm.auto import tqdm
 
 from rulerag.arrays import Floats
+from rulerag.checks import check_choice
 from rulerag.composition import Settings, register
 from rulerag.errors import ConfigError, EmptyDataError, FingerprintError, RetrievalError
 from rulerag.io import fingerprint_object
@@ -23,7 +24,6 @@ from rulerag.retrieval.base import (
     CorpusIndex,
     Rows,
     broken_index,
-    check_choice,
     check_documents,
     check_manifest,
     check_threads,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
+from rulerag.checks import check_choice, check_range
 from rulerag.composition import register
 from rulerag.io import fingerprint_object
-from rulerag.retrieval.base import check_choice, check_range
 from rulerag.rules import Rule, RuleBank
 from rulerag.types import Query
 

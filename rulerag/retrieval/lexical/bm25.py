@@ -35,7 +35,6 @@ from rulerag.retrieval.base import (
 from rulerag.retrieval.lexical.tokenization import Tokenizer
 from rulerag.types import Document, Query
 
-__all__ = ["BM25Retriever"]
 
 _KIND = "bm25"
 # Queries handed to a thread at once: large enough to hide the call, small enough to share.

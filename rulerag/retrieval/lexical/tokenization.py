@@ -6,7 +6,7 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rulerag.retrieval.base import check_choice, check_range
+from rulerag.checks import check_choice, check_range
 
 # Lucene's list (EnglishAnalyzer), so that both BM25 back ends pass over the same words.
 _LUCENE_STOPWORDS = (

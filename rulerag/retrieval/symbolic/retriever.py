@@ -13,6 +13,7 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from rulerag.arrays import Doubles, Longs
+from rulerag.checks import check_range
 from rulerag.composition import register
 from rulerag.errors import EmptyDataError
 from rulerag.io import fingerprint_object
@@ -27,7 +28,6 @@ from rulerag.kg.grounding import (
 )
 from rulerag.protocols import Guides, RuleSelector
 from rulerag.retrieval.base import (
-    check_range,
     check_top_k,
     group_of,
     known_answers_first,

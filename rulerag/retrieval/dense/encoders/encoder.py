@@ -17,10 +17,10 @@ from pydantic import Field
 from tqdm.auto import tqdm
 
 from rulerag.arrays import Floats, Longs
+from rulerag.checks import check_choice
 from rulerag.composition import Settings
 from rulerag.errors import ConfigError, EmptyDataError, RetrievalError
 from rulerag.io import fingerprint_object
-from rulerag.retrieval.base import check_choice
 from rulerag.retrieval.dense.encoders.checkpoint import quiet_transformers
 
 if TYPE_CHECKING:

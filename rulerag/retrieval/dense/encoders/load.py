@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rulerag.checks import check_choice
 from rulerag.errors import ConfigError, MissingDependencyError, RetrievalError, RuleRAGError
-from rulerag.retrieval.base import check_choice
 from rulerag.retrieval.dense.encoders.checkpoint import (
     Checkpoint,
     find_checkpoint,
