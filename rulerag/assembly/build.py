@@ -20,7 +20,6 @@ from rulerag.protocols import Generator, Retriever, RuleMiner, RuleSelector
 from rulerag.ruleqa import RuleQADataset
 from rulerag.rules import RuleBank
 
-
 TOP_KEYS = (
     "metadata",
     "dataset",

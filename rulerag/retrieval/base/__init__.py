@@ -10,7 +10,6 @@ if TYPE_CHECKING:
         RetrievedRows,
         Rows,
         RowSearcher,
-        check_bm25,
         check_documents,
         check_threads,
         check_top_k,

@@ -115,12 +115,6 @@ def check_threads(threads: int | None) -> None:
     check_range("threads", 1 if threads is None else threads, 1)
 
 
-def check_bm25(k1: float, b: float) -> None:
-    """Raise a ConfigError unless ``k1`` and ``b`` are parameters of BM25."""
-    check_range("k1", k1, 0)
-    check_range("b", b, 0, 1)
-
-
 def check_top_k(top_k: int, key: str = "top_k") -> None:
     """Raise a ConfigError unless at least one document is asked for."""
     if isinstance(top_k, bool) or not isinstance(top_k, int | np.integer) or top_k < 1:

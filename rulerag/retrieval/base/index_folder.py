@@ -13,7 +13,6 @@ from rulerag.errors import DataError, FingerprintError, OutputError, RetrievalEr
 from rulerag.io import check_folder, made_folder, read_json, write_json
 from rulerag.output_folder import LOCK, locked
 
-
 MANIFEST = "manifest.json"
 _LAYOUT = 1
 

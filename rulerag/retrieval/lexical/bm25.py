@@ -16,25 +16,23 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 from rulerag.cache import remembered_arrays
+from rulerag.checks import check_range
 from rulerag.composition import register
-from rulerag.errors import EmptyDataError, MissingDependencyError
+from rulerag.errors import ConfigError, EmptyDataError, MissingDependencyError
 from rulerag.io import StoredRecords, fingerprint_object
 from rulerag.retrieval.base import (
     CorpusIndex,
     Rows,
     broken_index,
-    check_bm25,
     check_documents,
     check_manifest,
     check_threads,
     check_top_k,
-    corpus_fingerprint,
     indexed_text,
     new_index_folder,
 )
 from rulerag.retrieval.lexical.tokenization import Tokenizer
 from rulerag.types import Document, Query
-
 
 _KIND = "bm25"
 # Queries handed to a thread at once: large enough to hide the call, small enough to share.
@@ -85,21 +83,17 @@ class BM25Retriever(CorpusIndex):
         progress: bool = False,
     ) -> None:
         words = stopwords if isinstance(stopwords, str) else tuple(stopwords)
-        self._setup(documents, k1, b, Tokenizer(dates, words, min_token_length), threads, progress)
+        tokenizer = Tokenizer(dates=dates, stopwords=words, min_length=min_token_length)
+        self.documents = check_documents(documents)
+        self._set(k1, b, tokenizer, threads, progress)
         self._use(self._remembered())
 
-    def _setup(
-        self,
-        documents: Sequence[Document],
-        k1: float,
-        b: float,
-        tokenizer: Tokenizer,
-        threads: int | None,
-        progress: bool,
+    def _set(
+        self, k1: float, b: float, tokenizer: Tokenizer, threads: int | None, progress: bool
     ) -> None:
-        check_bm25(k1, b)
+        check_range("k1", k1, 0)
+        check_range("b", b, 0, 1)
         check_threads(threads)
-        self.documents = check_documents(documents)
         self.k1 = float(k1)
         self.b = float(b)
         self.tokenizer = tokenizer
@@ -229,16 +223,15 @@ class BM25Retriever(CorpusIndex):
             FingerprintError: the index was built from other documents.
         """
         self = cls.__new__(cls)
-        corpus = check_documents(documents)
-        settings = check_manifest(folder, _KIND, corpus=corpus_fingerprint(corpus))
+        self.documents = check_documents(documents)
+        settings = check_manifest(folder, _KIND, corpus=self.corpus_fingerprint)
         try:
             tokenizer = Tokenizer(**settings["tokenizer"])
-            self._setup(corpus, settings["k1"], settings["b"], tokenizer, threads, progress)
-            index = _bm25s().BM25.load(str(Path(folder) / "bm25s"), show_progress=False)
-            self._index = index
-            self._use(_arrays_of(index))
+            self._set(settings["k1"], settings["b"], tokenizer, threads, progress)
+            self._index = _bm25s().BM25.load(str(Path(folder) / "bm25s"), show_progress=False)
+            self._use(_arrays_of(self._index))
             self._check_arrays()
-        except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
+        except (ConfigError, OSError, ValueError, KeyError, TypeError, EOFError) as error:
             reason = f"the index is damaged ({type(error).__name__}: {error})"
             raise broken_index(_KIND, folder, reason) from error
         return self
