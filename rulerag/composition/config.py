@@ -6,10 +6,11 @@ A configuration is data. It is read from one file (which may extend another), ch
 
 from __future__ import annotations
 
+import copy
 import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -311,12 +312,10 @@ def parse_file(path: Path) -> dict[str, Any]:
     Raises:
         ConfigError: it is not YAML, or holds a list.
     """
-    from omegaconf import OmegaConf
-
     # PyYAML comes with omegaconf, which lets its parser's exceptions through.
     yaml = importlib.import_module("yaml")
     try:
-        parsed = OmegaConf.to_container(OmegaConf.create(read_text(path)), resolve=False)
+        parsed = copy.deepcopy(_parsed(read_text(path)))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         reason = getattr(error, "problem", None) or str(error).splitlines()[0]
@@ -324,7 +323,15 @@ def parse_file(path: Path) -> dict[str, Any]:
         raise ConfigError(f"not YAML ({reason})", path=path, line=line) from error
     if not isinstance(parsed, dict):
         raise ConfigError("expected keys and values, found a list", path=path)
-    return parsed  # type: ignore[return-value]
+    return parsed
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> Any:
+    """What a YAML text holds; fragments are parsed once, however many methods they are part of."""
+    from omegaconf import OmegaConf
+
+    return OmegaConf.to_container(OmegaConf.create(text), resolve=False)
 
 
 def merged_values(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,6 +28,6 @@ if TYPE_CHECKING:
     )
     from rulerag.retrieval.base.known_answers import known_answers_first
     from rulerag.retrieval.base.runs import write_run
-    from rulerag.retrieval.base.time_aware import TimeAwareRetriever
+    from rulerag.retrieval.base.time_aware import TimeAwareRetriever, row_searcher
 else:
     __getattr__ = front_door(__name__)

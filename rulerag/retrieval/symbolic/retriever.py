@@ -29,6 +29,7 @@ from rulerag.kg.grounding import (
 from rulerag.protocols import Guides, RuleSelector
 from rulerag.retrieval.base import (
     check_top_k,
+    corpus_fingerprint,
     group_of,
     known_answers_first,
     rank_in_group,
@@ -101,13 +102,13 @@ class SymbolicRetriever:
         self._compiled: dict[tuple[str, ...], _CompiledRules] = {}
         self._warned = False
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
-        """Names the facts and every setting that changes results."""
-        facts = self._index.facts
-        chains = [self.whole_chains, self.skip_stated, self.max_rows]
-        settings = [*chains, self.evidence.settings()]
-        return fingerprint_object(["symbolic", facts.fingerprint, *settings])
+        """Names documents, facts, rules and every setting that changes results."""
+        corpus = [corpus_fingerprint(self.documents), self._index.facts.fingerprint]
+        rules = getattr(self.selector, "fingerprint", None)
+        settings = [self.whole_chains, self.skip_stated, self.max_rows, self.evidence.settings()]
+        return fingerprint_object(["symbolic", *corpus, rules, *settings])
 
     def retrieve(
         self, queries: Sequence[Query], top_k: int, *, rules: Guides | None = None
