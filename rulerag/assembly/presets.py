@@ -19,6 +19,7 @@ import rulerag
 from rulerag.assembly.build import TOP_KEYS
 from rulerag.composition import (
     Config,
+    find,
     frozen,
     known_keys,
     load_config,
@@ -87,14 +88,10 @@ def _fragment(folder: str, family: str, name: str, changes: Mapping[str, Any]) -
     file = CONFIGS / folder / f"{name}.yaml"
     if file.is_file():
         return read_values(file, changes)
-    fragments = [place.stem for place in file.parent.glob("*.yaml")]
     if name in names(family):
         return {family: {"type": name}}
-    raise ConfigError(
-        f"no {family} is called {name!r}",
-        key=family,
-        hint=did_you_mean(name, [*fragments, *names(family)]),
-    )
+    known = [*(place.stem for place in file.parent.glob("*.yaml")), *names(family)]
+    raise ConfigError(f"no {family} is called {name!r}", key=family, hint=did_you_mean(name, known))
 
 
 def method(
@@ -177,7 +174,9 @@ def experiment(
         if dataset is None and both:
             hint = f"rulerag evaluate {target} --dataset FOLDER --out DIR"
             raise ConfigError("a method needs a dataset", key="dataset", hint=hint)
-        values = _method_values(f"{retriever}{both}{generator}", _about_folder(dataset or Path()))
+        name, dated = _manifest(dataset or Path())
+        about = _about(name, static=not dated)
+        values = _method_values(f"{retriever}{both}{generator}", about)
     if dataset is not None:
         values = merged_values(values, {"dataset": {"path": str(dataset)}})
     for family, name in chosen.items():
@@ -207,12 +206,6 @@ def _part(family: str, name: str) -> dict[str, Any]:
     if family == "retriever":
         return _fragment("retrievers", family, name, {})
     return {family: {"type": name}}
-
-
-def _about_folder(folder: Path) -> _About:
-    """What the fragments say of a dataset folder, by the name in its manifest."""
-    name, dated = _manifest(folder)
-    return _about(name, static=not dated)
 
 
 def _manifest(folder: Path) -> tuple[str, bool]:
@@ -293,12 +286,7 @@ def preset(
         ConfigError: an unknown name, the symbolic retriever without rules, an encoder for another
             retriever than dense, nothing to fuse, or a file without the section.
     """
-    if retriever not in names("retriever"):
-        raise ConfigError(
-            f"no retriever is called {retriever!r}",
-            key="retriever",
-            hint=did_you_mean(retriever, names("retriever")),
-        )
+    find("retriever", retriever, key="retriever")
     if rules not in RULES:
         raise ConfigError(f"unknown choice {rules!r}", key="rules", hint=" or ".join(RULES))
     # An undated corpus of one's own may well state what is asked.

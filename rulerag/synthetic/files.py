@@ -16,7 +16,8 @@ from rulerag.errors import DataError, DataFormatError, FingerprintError
 from rulerag.io import atomic_write, fingerprint_file, prepare_folder, read_json, to_json
 from rulerag.kg import FactTable, KnowledgeGraph
 from rulerag.rules import Rule
-from rulerag.synthetic.planting import QUERY_KINDS, PlantedRule, QueryTruth
+from rulerag.synthetic.draft import QueryTruth
+from rulerag.synthetic.planting import QUERY_KINDS, PlantedRule
 from rulerag.synthetic.schema import WORLD_CALENDAR
 
 _TRUTH = "truth.json"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from rulerag.arrays import Longs
 from rulerag.rules import Atom, Rule, RuleQuality
@@ -33,24 +32,6 @@ class PlantedRule:
 
     rule: Rule
     confidence: float
-
-
-@dataclass(frozen=True)
-class QueryTruth:
-    """The truth about the held-out facts of one split, as columns; row i is one query.
-
-    Args:
-        row: int64 array of shape (q,), rows of the split's table.
-        kind: int8 array of shape (q,), positions in :data:`QUERY_KINDS`.
-        rule: int32 array of shape (q, 2), positions in the planted rules; -1 for none.
-        support: int64 array of shape (q, 2, 2), rows of the training table for each rule and body
-            atom; -1 for none.
-    """
-
-    row: Longs
-    kind: npt.NDArray[np.int8]
-    rule: npt.NDArray[np.int32]
-    support: Longs
 
 
 def plant(draft: Draft, plan: WorldPlan) -> list[PlantedRule]:

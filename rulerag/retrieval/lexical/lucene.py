@@ -182,10 +182,15 @@ class LuceneRetriever(CorpusIndex):
 
     @classmethod
     def load(
-        cls, folder: str | Path, documents: Sequence[Document], **options: Any
+        cls,
+        folder: str | Path,
+        documents: Sequence[Document],
+        *,
+        progress: bool = False,
+        **changes: Any,
     ) -> LuceneRetriever:
         """Open the index of a folder, as the constructor does."""
-        return cls(folder, documents, **options)
+        return cls(folder, documents, progress=progress, **changes)
 
     @property
     def built_with(self) -> dict[str, Any]:
