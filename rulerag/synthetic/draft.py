@@ -235,8 +235,8 @@ class Draft:
             new = subject[rows][order] != object_[rows][order]
             new[1:] &= pairs[1:] != pairs[:-1]
             if len(taken):
-                place = np.minimum(np.searchsorted(taken, pairs), len(taken) - 1)
-                new &= taken[place] != pairs
+                nearest = np.minimum(np.searchsorted(taken, pairs), len(taken) - 1)
+                new &= taken[nearest] != pairs
             # A stable sort merges two sorted runs in linear time.
             taken = np.sort(np.concatenate([taken, pairs[new]]), kind="stable")
             rows = np.sort(rows[order[~new]])

@@ -58,8 +58,8 @@ def save_world(
         file.write(to_json(head)[:-1] + ',\n"rules": [\n')
         rules = ({"planted": p.confidence, **p.rule.to_json()} for p in planted)
         file.write(",\n".join(to_json(rule) for rule in rules) + '\n],\n"queries": {\n')
-        for place, (split, truth) in enumerate(truths.items()):
-            file.write(f'{"," if place else ""}"{split}": [\n')
+        for number, (split, truth) in enumerate(truths.items()):
+            file.write(f'{"," if number else ""}"{split}": [\n')
             file.write(",\n".join(map(to_json, _queries(truth))) + "\n]\n")
         file.write("}}\n")
 
@@ -149,13 +149,13 @@ def _truth(
     rule = np.full((len(rows), 2), -1, dtype=np.int32)
     support = np.full((len(rows), 2, 2), -1, dtype=np.int64)
     fits = [row["line"] for row in rows] == list(range(1, len(held_out) + 1))
-    for place, row in enumerate(rows):
+    for query, row in enumerate(rows):
         for way, found in enumerate(row["supports"]):
             number, lines = found["rule"], found["train_lines"]
             fits = fits and 0 <= number < len(rules) and len(lines) == len(rules[number].rule.body)
             fits = fits and all(1 <= line <= len(train) for line in lines)
-            rule[place, way] = number
-            support[place, way, : len(lines)] = np.array(lines) - 1
+            rule[query, way] = number
+            support[query, way, : len(lines)] = np.array(lines) - 1
     if not fits:
         raise DataFormatError("a query speaks of a line or a rule that is not there", key="queries")
     kinds = np.array([QUERY_KINDS.index(row["kind"]) for row in rows], dtype=np.int8)

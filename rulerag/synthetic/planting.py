@@ -27,7 +27,7 @@ class PlantedRule:
 
     Args:
         rule: the rule; its quality holds the exact counts over the training facts.
-        confidence: what was asked for. The counts meet it up to half a fact.
+        confidence: the intended one. The counts meet it up to half a fact.
     """
 
     rule: Rule
@@ -188,11 +188,11 @@ def _plant_chain(draft: Draft, chain: Chain, plan: ChainPlan, rules: list[Plante
     subject = draft.rng.permutation(draft.entities(x_kind))[:total]
     middles = draft.rng.permutation(draft.entities(z_kind))[: plan.num_middles]
     objects = draft.entities(y_kind)
-    place = zipf_ranks(draft.rng, total, plan.num_middles)
+    middle = zipf_ranks(draft.rng, total, plan.num_middles)
     target = zipf_ranks(draft.rng, plan.num_middles, len(objects))
     opening, joining = int(0.45 * _TRAIN), int(0.3 * _TRAIN)
     first = draft.facts(
-        draft.cells(subject, z_kind, object_=middles[place]),
+        draft.cells(subject, z_kind, object_=middles[middle]),
         chain.first,
         _days(draft, total, end=joining),
     )
@@ -201,7 +201,7 @@ def _plant_chain(draft: Draft, chain: Chain, plan: ChainPlan, rules: list[Plante
         chain.second,
         _days(draft, plan.num_middles, joining, opening),
     )
-    answer = target[place]
+    answer = target[middle]
     order = draft.rng.permutation(plan.blocks)
     outliers = order[plan.support :]
     elsewhere = draft.rng.integers(1, len(objects), len(outliers))
@@ -211,7 +211,7 @@ def _plant_chain(draft: Draft, chain: Chain, plan: ChainPlan, rules: list[Plante
     split, time = _held_out(draft, 0, plan.num_asked)
     head = draft.facts(cell[plan.blocks :], chain.head, time, split=split)
     asked = slice(plan.blocks, total)
-    draft.queries(head, _CHAIN, (len(rules), (first[asked], second[place[asked]])))
+    draft.queries(head, _CHAIN, (len(rules), (first[asked], second[middle[asked]])))
     quality = _quality(plan.dated, plan.support, total, plan.blocks, plan.blocks)
     body = (Atom(chain.first, "?x", "?z"), Atom(chain.second, "?z", "?y"))
     rule = Rule(Atom(chain.head, "?x", "?y"), body, plan.dated, quality, miner="planted")
