@@ -22,7 +22,7 @@ from rulerag.errors import ConfigError, did_you_mean
 from rulerag.kg import Calendar, FactTable, KnowledgeGraph, Vocabulary
 from rulerag.rules import Rule, RuleBank, readable
 from rulerag.synthetic.draft import Draft, DraftFacts, QueryTruth
-from rulerag.synthetic.files import load_world, save_world
+from rulerag.synthetic.files import save_world
 from rulerag.synthetic.names import NameMaker
 from rulerag.synthetic.plan import WorldPlan
 from rulerag.synthetic.planting import QUERY_KINDS, PlantedRule, plant
@@ -184,22 +184,13 @@ class World:
     def save(self, folder: str | Path) -> None:
         """Write the graph (``train.txt`` …, readable names) and its truth (``truth.json``).
 
+        The graph is read like any other; the whole world comes again from :meth:`generate`.
+
         Raises:
             OutputError: the folder cannot be written.
         """
         made = {"kind": self.kind, "seed": self.seed, "max_body_atoms": self.max_body_atoms}
         save_world(folder, self.graph, self.planted, self.truth, made)
-
-    @classmethod
-    def load(cls, folder: str | Path) -> World:
-        """Read a saved world.
-
-        Raises:
-            DataError: a file is missing or unreadable.
-            DataFormatError: ``truth.json`` is not what :meth:`save` writes.
-            FingerprintError: the facts were changed after the truth was written.
-        """
-        return cls(**load_world(folder))
 
     def __repr__(self) -> str:
         return (
