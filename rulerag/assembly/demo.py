@@ -250,8 +250,8 @@ def _config(dataset: Path, name: str, retriever: str, rules: str) -> Config:
 def _explain(
     answers: Sequence[Answer], generator: Any, *, progress: bool
 ) -> list[AnswerExplanation]:
-    told = [answer for answer in answers if answer.text and answer.documents]
-    bar = tqdm(told, "explaining", disable=not progress, unit="answer")
+    answered = [answer for answer in answers if answer.text and answer.documents]
+    bar = tqdm(answered, "explaining", disable=not progress, unit="answer")
     return [explain_answer(answer, generator) for answer in bar]
 
 

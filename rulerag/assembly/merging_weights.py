@@ -85,11 +85,11 @@ def examples_of(
         if not len(hits.row):
             continue
         features, candidate = merger.features(query, searches, hits)
-        found, place = np.unique(hits.row, return_inverse=True)
+        found, document = np.unique(hits.row, return_inverse=True)
         documents = [searcher.documents[row] for row in found.tolist()]
         holds = [matcher.first_rank([d], query.answers) is not None for d in documents]
         right = np.zeros(int(candidate.max()) + 1, dtype=bool)
-        np.logical_or.at(right, candidate, np.array(holds)[place])
+        np.logical_or.at(right, candidate, np.array(holds)[document])
         examples.append(Example(features, candidate, right))
     return examples
 

@@ -46,7 +46,7 @@ _DATASET_KEYS = tuple(f"dataset.{key}" for key in ("path", "query_set", "predict
 
 def fragments(folder: str) -> list[str]:
     """The names of ``configs/<folder>/`` that are not variants of another."""
-    names = {place.stem for place in (CONFIGS / folder).glob("*.yaml")}
+    names = {file.stem for file in (CONFIGS / folder).glob("*.yaml")}
     return sorted(name for name in names if name.rpartition("-")[0] not in names)
 
 
@@ -90,7 +90,7 @@ def _fragment(folder: str, family: str, name: str, changes: Mapping[str, Any]) -
         return read_values(file, changes)
     if name in names(family):
         return {family: {"type": name}}
-    known = [*(place.stem for place in file.parent.glob("*.yaml")), *names(family)]
+    known = [*(other.stem for other in file.parent.glob("*.yaml")), *names(family)]
     raise ConfigError(f"no {family} is called {name!r}", key=family, hint=did_you_mean(name, known))
 
 
@@ -339,26 +339,28 @@ def _fused(section: Mapping[str, Any], fusion: str) -> dict[str, Any]:
     return {"type": "fused", "method": fusion, "retrievers": [section, section["retriever"]]}
 
 
-def _generator(told: str, about: _About | None = None) -> dict[str, Any]:
+def _generator(name: str, about: _About | None = None) -> dict[str, Any]:
     """The settings of a generator by name, by file, or by model."""
     changes = about.generators if about is not None else {}
-    if (CONFIGS / "generators" / f"{told}.yaml").is_file():
-        return _fragment("generators", "generator", told, changes)
-    if told.endswith((".yaml", ".yml")):
-        config = load_config(told)
+    if (CONFIGS / "generators" / f"{name}.yaml").is_file():
+        return _fragment("generators", "generator", name, changes)
+    if name.endswith((".yaml", ".yml")):
+        config = load_config(name)
         config.check(tuple(config), required=("generator",))
         return {"generator": config.section("generator").to_dict()}
-    if told in names("generator"):
+    if name in names("generator"):
         raise ConfigError(
-            f"{told!r} needs settings of its own",
+            f"{name!r} needs settings of its own",
             key="generator",
-            hint=f"a YAML file with generator: {{type: {told}, …}}, or the folder of a model",
+            hint=f"a YAML file with generator: {{type: {name}, …}}, or the folder of a model",
         )
-    # A slip of the pen is told before the Hub is asked for a model of that name.
-    known = [place.stem for place in (CONFIGS / "generators").glob("*.yaml")]
-    likely = difflib.get_close_matches(told, (*known, NANO_LLAMA), 1, 0.8)
-    if likely and told != NANO_LLAMA and not Path(told).exists():
+    # A slip of the pen is named before the Hub is searched for a model of that name.
+    known = [file.stem for file in (CONFIGS / "generators").glob("*.yaml")]
+    likely = difflib.get_close_matches(name, (*known, NANO_LLAMA), 1, 0.8)
+    if likely and name != NANO_LLAMA and not Path(name).exists():
         raise ConfigError(
-            f"no generator is called {told!r}", key="generator", hint=f"did you mean {likely[0]!r}?"
+            f"no generator is called {name!r}",
+            key="generator",
+            hint=f"did you mean {likely[0]!r}?",
         )
-    return {"generator": {"type": "huggingface", "model": told}}
+    return {"generator": {"type": "huggingface", "model": name}}

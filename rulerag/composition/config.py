@@ -20,7 +20,7 @@ from rulerag.io import fingerprint_object, read_text
 T = TypeVar("T")
 
 _REQUIRED: Any = object()
-_KIND_NAMES: dict[type, str] = {
+KIND_WORDS: dict[type, str] = {
     str: "a text",
     bool: "true or false",
     int: "a whole number",
@@ -140,12 +140,12 @@ class Config(Mapping[str, Any]):
             value = None
         if value is None:
             if default is _REQUIRED:
-                raise self.error("is missing", key, hint=f"give {_KIND_NAMES[kind]}")
+                raise self.error("is missing", key, hint=f"give {KIND_WORDS[kind]}")
             return default  # type: ignore[return-value]
         if kind is float and type(value) is int:
             return float(value)  # type: ignore[return-value]
         if type(value) is not kind:
-            raise self.error(f"expected {_KIND_NAMES[kind]}, found {_describe(value)}", key)
+            raise self.error(f"expected {KIND_WORDS[kind]}, found {_describe(value)}", key)
         return value
 
     def section(self, key: str) -> Config:
@@ -209,7 +209,7 @@ def load_config(
         overrides: ``key=value``, the value in YAML, paths from the current folder. A key is a
             dotted path or its tail where that tail is unique (``query_set=full`` for
             ``dataset.query_set``).
-        keys: tells further dotted keys that may be set, such as those that the components of the
+        keys: gives further dotted keys that may be set, such as those that the components of the
             file take beside what it states.
 
     Raises:
@@ -267,9 +267,9 @@ def read_values(
     Raises:
         ConfigError: see :func:`load_config`.
     """
-    place = path.resolve()
-    if place in chain:
-        circle = " → ".join(p.name for p in (*chain[chain.index(place) :], place))
+    resolved = path.resolve()
+    if resolved in chain:
+        circle = " → ".join(p.name for p in (*chain[chain.index(resolved) :], resolved))
         raise ConfigError(f"extends itself ({circle})", path=path, key="extends")
     if not path.is_file():
         known = (
@@ -285,7 +285,7 @@ def read_values(
     for base in [bases] if isinstance(bases, str) else bases:
         if not isinstance(base, str):
             raise ConfigError(f"expected a file name, found {base!r}", path=path, key="extends")
-        merged = merged_values(merged, read_values(path.parent / base, changes, (*chain, place)))
+        merged = merged_values(merged, read_values(path.parent / base, changes, (*chain, resolved)))
     merged = merged_values(merged, _with_places(values, path.parent))
     return merged_values(merged, (changes or {}).get(path.stem, {}))
 
@@ -300,9 +300,9 @@ def _with_places(values: Any, folder: Path, key: str = "") -> Any:
         return values
     beside = folder / values
     if values.startswith(("./", "../")) or (key in PATH_KEYS and values and beside.exists()):
-        place = os.path.abspath(beside)
+        whole = os.path.abspath(beside)
         here = os.path.join(os.getcwd(), "")
-        return place.removeprefix(here)
+        return whole.removeprefix(here)
     return values
 
 
@@ -456,4 +456,4 @@ def _thaw(value: Any) -> Any:
 def _describe(value: Any) -> str:
     if isinstance(value, Mapping):
         return "a section of keys"
-    return f"{_KIND_NAMES.get(type(value), type(value).__name__)} ({value!r})"
+    return f"{KIND_WORDS.get(type(value), type(value).__name__)} ({value!r})"

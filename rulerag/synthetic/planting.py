@@ -134,7 +134,7 @@ def _plant_asked(group: _Group, clue: int, done: int) -> None:
     conflicts, agreements = plan.conflicts(clue), plan.agreements(clue)
     parts = np.split(np.arange(count), [conflicts, conflicts + agreements])
     if conflicts:
-        # The wrong pointer is the less confident and the older one: the truth can be told.
+        # The wrong pointer is the less confident and the older one: the two can be told apart.
         here = parts[0]
         wrong = group.cells(subject[here])
         group.clue(clue + 1, wrong, _days(draft, conflicts, end=_RECENT - 30))

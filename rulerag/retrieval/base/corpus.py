@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
@@ -131,15 +132,12 @@ def check_documents(documents: Sequence[Document]) -> Sequence[Document]:
     corpus = documents if isinstance(documents, StoredRecords) else tuple(documents)
     if not corpus:
         raise EmptyDataError("the corpus holds no documents", hint="give at least one document")
-    if isinstance(corpus, StoredRecords):
-        return corpus
-    seen: set[str] = set()
-    for document in corpus:
-        if document.id in seen:
+    if not isinstance(corpus, StoredRecords):
+        (name, count), *_ = Counter(document.id for document in corpus).most_common(1)
+        if count > 1:
             raise DataFormatError(
-                f"two documents share the id {document.id!r}", hint="ids must be unique in a corpus"
+                f"two documents share the id {name!r}", hint="ids must be unique in a corpus"
             )
-        seen.add(document.id)
     return corpus
 
 

@@ -154,7 +154,7 @@ def _encode(
             bar.update(len(rows) - len(own))
             if folder is not None:
                 vectors.flush()
-                # Written last: a chunk counts when this tells of it.
+                # Written last: a chunk counts when this file says so.
                 write_json(folder / _PROGRESS, {"rows": int(rows[-1]) + 1, "truncated": truncated})
     if folder is not None:
         write_json(folder / _SUMMARY, {"truncated": truncated, "dimension": vectors.shape[1]})
@@ -188,7 +188,7 @@ class _Kept(NamedTuple):
 
 
 def _kept(folder: Path, note: str, size: int) -> _Kept | None:
-    """What an earlier run left, finished or not, by the file that tells of it."""
+    """What an earlier run left, finished or not, by the file that records it."""
     if not (folder / note).exists():
         return None
     try:

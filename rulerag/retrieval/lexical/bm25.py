@@ -66,7 +66,7 @@ class BM25Retriever(CorpusIndex):
         ConfigError: an option is out of range.
 
     References:
-        Robertson & Zaragoza 2009; the variant that Lucene uses, as told in Kamphuis et al. 2020.
+        Robertson & Zaragoza 2009; the variant that Lucene uses, see Kamphuis et al. 2020.
         Index: Lù 2024, BM25S (arXiv:2407.03618).
     """
 

@@ -154,7 +154,7 @@ def load_encoder(
 
 
 def known_recipe(name: str, config: Mapping[str, Any] | None = None) -> Recipe | None:
-    """The recipe of a checkpoint; None when nothing tells it.
+    """The recipe of a checkpoint; None when nothing states it.
 
     Args:
         name: its folder or its name on the Hugging Face Hub; the last part counts.
