@@ -134,10 +134,7 @@ class Config(Mapping[str, Any]):
         Raises:
             ConfigError: the key is missing or of another type.
         """
-        try:
-            value = self[key]
-        except KeyError:
-            value = None
+        value = self.get(key)
         if value is None:
             if default is _REQUIRED:
                 raise self.error("is missing", key, hint=f"give {KIND_WORDS[kind]}")
@@ -154,10 +151,7 @@ class Config(Mapping[str, Any]):
         Raises:
             ConfigError: the key holds something else.
         """
-        try:
-            value = self[key]
-        except KeyError:
-            value = None
+        value = self.get(key)
         if value is None:
             return Config({}, source=self.source, where=self._path(key))
         if not isinstance(value, Config):

@@ -95,7 +95,9 @@ def test_the_names_read_from_source_are_those_that_register() -> None:
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
     own = {
-        key: e.defined for key, e in registry._REGISTERED.items() if e.defined.startswith("rulerag.")
+        key: e.defined
+        for key, e in registry._REGISTERED.items()
+        if e.defined.startswith("rulerag.")
     }
     assert own == registry._own()
 

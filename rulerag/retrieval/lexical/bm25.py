@@ -86,7 +86,7 @@ class BM25Retriever(CorpusIndex):
         tokenizer = Tokenizer(dates=dates, stopwords=words, min_length=min_token_length)
         self.documents = check_documents(documents)
         self._set(k1, b, tokenizer, threads, progress)
-        self._use(self._remembered())
+        self._arrays = self._remembered()
 
     def _set(
         self, k1: float, b: float, tokenizer: Tokenizer, threads: int | None, progress: bool
@@ -130,9 +130,6 @@ class BM25Retriever(CorpusIndex):
         index.index((corpus, vocabulary), create_empty_token=False, show_progress=self.progress)
         return index
 
-    def _use(self, arrays: _Arrays) -> None:
-        self._vocabulary, self._data, self._indices, self._starts = arrays
-
     def __repr__(self) -> str:
         return f"BM25Retriever({len(self.documents):,} documents, k1={self.k1}, b={self.b})"
 
@@ -167,9 +164,8 @@ class BM25Retriever(CorpusIndex):
         def search_chunk(start: int) -> None:
             stop = start + _CHUNK
             tokens = self._tokens(queries[start:stop])
-            index = (self._data, self._indices, self._starts)
             found = (rows[start:stop], scores[start:stop])
-            best_documents(*index, *tokens, len(self.documents), *found)
+            best_documents(*self._arrays[1:], *tokens, len(self.documents), *found)
 
         starts = range(0, len(queries), _CHUNK)
         bar = tqdm(total=len(queries), desc="BM25", unit="query", disable=not self.progress)
@@ -186,7 +182,7 @@ class BM25Retriever(CorpusIndex):
         weights: list[int] = []
         bounds = [0]
         for query in queries:
-            known = map(self._vocabulary.get, self.tokenizer(query.text))
+            known = map(self._arrays.vocabulary.get, self.tokenizer(query.text))
             counts = Counter(token for token in known if token is not None)
             tokens.extend(counts)
             weights.extend(counts.values())
@@ -229,7 +225,7 @@ class BM25Retriever(CorpusIndex):
             tokenizer = Tokenizer(**settings["tokenizer"])
             self._set(settings["k1"], settings["b"], tokenizer, threads, progress)
             self._index = _bm25s().BM25.load(str(Path(folder) / "bm25s"), show_progress=False)
-            self._use(_arrays_of(self._index))
+            self._arrays = _arrays_of(self._index)
             self._check_arrays()
         except (ConfigError, OSError, ValueError, KeyError, TypeError, EOFError) as error:
             reason = f"the index is damaged ({type(error).__name__}: {error})"
@@ -238,18 +234,15 @@ class BM25Retriever(CorpusIndex):
 
     def _check_arrays(self) -> None:
         """Make sure that no stored number leads the kernel out of its arrays."""
-        entries, columns = len(self._data), len(self._starts) - 1
+        words, data, rows, starts = self._arrays
         whole = (
-            len(self._indices) == entries
+            len(rows) == len(data)
             and self._index.scores["num_docs"] == len(self.documents)
-            and columns > max(self._vocabulary.values(), default=0)
-            and self._starts[0] == 0
-            and self._starts[-1] == entries
-            and bool((np.diff(self._starts) >= 0).all())
-            and (
-                entries == 0
-                or 0 <= self._indices.min() <= self._indices.max() < len(self.documents)
-            )
+            and len(starts) - 1 > max(words.values(), default=0)
+            and starts[0] == 0
+            and starts[-1] == len(data)
+            and bool((np.diff(starts) >= 0).all())
+            and (not len(data) or 0 <= rows.min() <= rows.max() < len(self.documents))
         )
         if not whole:
             raise ValueError("its arrays do not fit together")
