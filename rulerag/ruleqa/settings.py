@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, model_validator
 
-from rulerag.checks import check_choice, check_range
-from rulerag.composition import Settings, parse_override
+from rulerag.composition import Settings, check_choice, check_range, parse_override
 from rulerag.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.arrays import Longs
-from rulerag.checks import check_choice
+from rulerag.composition import check_choice
 
 ENTITY_KINDS = ("person", "city", "country", "organisation", "work")
 

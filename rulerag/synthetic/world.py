@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.arrays import Longs
-from rulerag.checks import check_choice
+from rulerag.composition import check_choice
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.kg import Calendar, FactTable, KnowledgeGraph, Vocabulary
 from rulerag.rules import Rule, RuleBank, readable

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.cache import remembered
-from rulerag.checks import check_range
+from rulerag.composition import check_range
 from rulerag.errors import ConfigError, DataFormatError, EmptyDataError
 from rulerag.io import StoredRecords
 from rulerag.types import Document, Query, RuleHit, ScoredDocument

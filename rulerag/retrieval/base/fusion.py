@@ -8,8 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from rulerag.checks import check_range
-from rulerag.composition import register
+from rulerag.composition import check_range, register
 from rulerag.errors import ConfigError, FingerprintError, did_you_mean
 from rulerag.io import fingerprint_object
 from rulerag.kg.grounding import Statements

@@ -11,8 +11,7 @@ import numpy.typing as npt
 from pydantic import Field, model_validator
 
 from rulerag.cache import remembered_arrays
-from rulerag.checks import check_choice, check_range
-from rulerag.composition import Settings, register
+from rulerag.composition import Settings, check_choice, check_range, register
 from rulerag.errors import RetrievalError
 from rulerag.io import StoredRecords, fingerprint_object
 from rulerag.retrieval.base.corpus import (

@@ -13,7 +13,7 @@ from tqdm.auto import tqdm
 
 from rulerag.arrays import Floats
 from rulerag.cache import cache_folder
-from rulerag.checks import check_range
+from rulerag.composition import check_range
 from rulerag.errors import DataError, EmptyDataError, OutputError, RetrievalError
 from rulerag.io import prepare_folder, read_json, write_json
 from rulerag.output_folder import LOCK, locked

@@ -16,8 +16,7 @@ from pydantic import Field
 from tqdm.auto import tqdm
 
 from rulerag.arrays import Floats
-from rulerag.checks import check_choice
-from rulerag.composition import Settings, register
+from rulerag.composition import Settings, check_choice, register
 from rulerag.errors import ConfigError, EmptyDataError, FingerprintError, RetrievalError
 from rulerag.io import fingerprint_object
 from rulerag.retrieval.base import (

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from rulerag.checks import check_choice, check_range
-from rulerag.composition import register
+from rulerag.composition import check_choice, check_range, register
 from rulerag.io import fingerprint_object
 from rulerag.rules import Rule, RuleBank
 from rulerag.types import Query

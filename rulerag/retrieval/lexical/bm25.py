@@ -16,8 +16,7 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 from rulerag.cache import remembered_arrays
-from rulerag.checks import check_range
-from rulerag.composition import register
+from rulerag.composition import check_range, register
 from rulerag.errors import ConfigError, EmptyDataError, MissingDependencyError
 from rulerag.io import StoredRecords, fingerprint_object
 from rulerag.retrieval.base import (

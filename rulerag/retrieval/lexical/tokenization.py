@@ -8,8 +8,7 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from rulerag.checks import check_choice
-from rulerag.composition import Settings
+from rulerag.composition import Settings, check_choice
 
 # Lucene's list (EnglishAnalyzer), so that both BM25 back ends pass over the same words.
 _LUCENE_STOPWORDS = (

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from rulerag.arrays import Doubles, Longs
-from rulerag.checks import check_range
-from rulerag.composition import register
+from rulerag.composition import check_range, register
 from rulerag.errors import EmptyDataError
 from rulerag.io import fingerprint_object
 from rulerag.kg import KnowledgeGraph

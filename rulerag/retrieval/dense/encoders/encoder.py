@@ -15,8 +15,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from rulerag.arrays import Floats, Longs
-from rulerag.checks import check_choice
-from rulerag.composition import Settings
+from rulerag.composition import Settings, check_choice
 from rulerag.errors import ConfigError, EmptyDataError, RetrievalError
 from rulerag.io import fingerprint_object
 from rulerag.retrieval.dense.encoders.checkpoint import quiet_transformers

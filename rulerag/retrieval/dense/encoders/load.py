@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rulerag.checks import check_choice
+from rulerag.composition import check_choice
 from rulerag.errors import ConfigError, MissingDependencyError, RetrievalError, RuleRAGError
 from rulerag.retrieval.dense.encoders.checkpoint import (
     Checkpoint,
