@@ -9,16 +9,10 @@ from typing import Any, Literal, Self, Union, get_args, get_origin
 
 import pydantic
 
+from rulerag.composition.config import KIND_WORDS
 from rulerag.errors import ConfigError, did_you_mean
 
-_WORDS: dict[Any, str] = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "a text",
-    Path: "a path",
-    type(None): "null",
-}
+_WORDS: dict[Any, str] = {**KIND_WORDS, Path: "a path", type(None): "null"}
 
 
 class Settings(pydantic.BaseModel):
@@ -41,7 +35,7 @@ class Settings(pydantic.BaseModel):
         except pydantic.ValidationError as error:
             raise _named(error, type(self), None, "") from error
 
-    # As of its own: else pydantic would call it for nested models, whose errors are told from here.
+    # As of its own: else pydantic would call it for nested models, whose errors are named here.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
     @classmethod

@@ -9,8 +9,8 @@ from rulerag.kg.grounding import groundings_in
 from rulerag.rules import Rule
 from rulerag.types import Query, ScoredDocument
 
-# How far down a list the parts of a chain are looked for.
-_LOOK = 50
+DEPTH = 50
+"""How far down a list the parts of a chain are looked for."""
 
 
 def answer_atom(rule: Rule) -> int:
@@ -34,7 +34,7 @@ def complete_chains(
         documents: what was found, best first.
         count: how many chains are completed.
     """
-    chains = _chains(query, rules, documents[:_LOOK]) if count else {}
+    chains = _chains(query, rules, documents[:DEPTH]) if count else {}
     order: dict[int, float] = {}
     completed = 0
     for number, scored in enumerate(documents):
