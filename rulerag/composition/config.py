@@ -14,6 +14,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from rulerag.composition.checks import nearest_key
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.io import fingerprint_object, read_text
 
@@ -117,7 +118,7 @@ class Config(Mapping[str, Any]):
         known = {*allowed, *required}
         for key in self:
             if key not in known:
-                raise self.error("unknown key", key, hint=did_you_mean(key, known))
+                raise self.error("unknown key", key, hint=nearest_key(key, known))
         for key in required:
             if self._values.get(key) is None:
                 raise self.error("is missing", key, hint=f"known here: {', '.join(sorted(known))}")
@@ -428,7 +429,7 @@ def _locate(
         )
     names = {*known, *(path.rpartition(".")[2] for path in known)}
     raise ConfigError(
-        "no such key to override", path=source, key=name, hint=did_you_mean(name, names)
+        "no such key to override", path=source, key=name, hint=nearest_key(name, names)
     )
 
 
