@@ -257,7 +257,5 @@ def test_a_key_that_had_another_name_is_told_the_new_one(tmp_path: Path) -> None
     file.write_text("retriever: {type: guided, retriever: {type: bm25}, bridges: 1}\n")
     with pytest.raises(ConfigError, match=r"key .retriever\.bridges.: unknown key — it is called"):
         Builder({}).make("retriever", load_config(file).section("retriever"))
-    with pytest.raises(
-        ConfigError, match=r"no such key .* — it is called .generator\.evidence\.exp"
-    ):
+    with pytest.raises(ConfigError, match=r"it is called .generator\.evidence\.exp"):
         experiment("bm25__symbolic", ["generator.evidence.sharpness=2"], dataset=tmp_path)
