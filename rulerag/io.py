@@ -286,9 +286,9 @@ def read_lines(path: str | Path, limit: int = -1) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def excerpt(line: str, limit: int = 60) -> str:
+def excerpt(line: str) -> str:
     """A line for messages: in quotes, cut to a readable length, control characters visible."""
-    return repr(line if len(line) <= limit else line[: limit - 1] + "…")
+    return repr(line if len(line) <= 60 else line[:59] + "…")
 
 
 def read_text(path: str | Path) -> str:
@@ -324,28 +324,22 @@ def write_json(path: str | Path, value: Any) -> None:
     write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
 
 
-def read_jsonl(path: str | Path, *, partial_tail: bool = False) -> Iterator[dict[str, Any]]:
+def read_jsonl(path: str | Path) -> Iterator[dict[str, Any]]:
     """The objects of a JSON-lines file, one at a time; empty lines are passed over.
 
     Args:
         path: the file; ``.gz`` is decompressed.
-        partial_tail: forgive a last line that a killed writer left unfinished.
 
     Raises:
         DataFormatError: a line is not a JSON object; names the line.
     """
-    for _, value in _numbered_objects(path, partial_tail=partial_tail):
+    for _, value in _numbered_objects(path):
         yield value
 
 
-def _numbered_objects(
-    path: str | Path, *, partial_tail: bool = False
-) -> Iterator[tuple[int, dict[str, Any]]]:
+def _numbered_objects(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects with their lines in the file, from 1."""
-    data = read_bytes(path)
-    if partial_tail:
-        data = _without_partial_tail(data)
-    for number, line in enumerate(_decode(data, path).split("\n"), start=1):
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -359,15 +353,6 @@ def _numbered_objects(
                 f"expected a JSON object, found {type(value).__name__}", path=path, line=number
             )
         yield number, value
-
-
-def _without_partial_tail(data: bytes) -> bytes:
-    start = data.rfind(b"\n") + 1
-    try:
-        json.loads(data[start:].decode("utf-8"))
-    except ValueError:  # no JSON, or cut inside a letter of several bytes
-        return data[:start]
-    return data
 
 
 def read_records(path: str | Path, make: Callable[[dict[str, Any]], T]) -> list[T]:

@@ -13,8 +13,6 @@ from typing import Any
 from rulerag.errors import ConfigError, DataFormatError, UnknownNameError, did_you_mean
 from rulerag.io import fingerprint_object, read_records, write_jsonl
 
-__all__ = ["Atom", "Rule", "RuleBank", "RuleQuality", "readable", "rule_text"]
-
 
 def readable(name: str) -> str:
     """The readable form of a relation without a label of its own: underscores become spaces."""
@@ -188,11 +186,7 @@ def _atom_from_json(value: Any, key: str) -> Atom:
     return Atom(value["relation"], value["subject"], value["object"])
 
 
-def rule_text(
-    rule: Rule,
-    label: Callable[[str], str] = readable,
-    entity_label: Callable[[str], str] = str,
-) -> str:
+def rule_text(rule: Rule, label: Callable[[str], str] = readable) -> str:
     """The rule in RuleRAG's words (arXiv:2410.22353, section 2).
 
     ``[Entity 1, r1, Entity 2] leads to [Entity 1, r2, Entity 2]``; the head's ends are Entity 1
@@ -201,7 +195,6 @@ def rule_text(
     Args:
         rule: the rule.
         label: the words of a raw relation.
-        entity_label: the words of a raw entity, for rules with constants.
     """
     names: dict[str, str] = {}
     for atom in (rule.head, *rule.body):
@@ -210,7 +203,7 @@ def rule_text(
                 names.setdefault(variable, f"Entity {len(names) + 1}")
 
     def words(atom: Atom) -> str:
-        ends = (names.get(end) or entity_label(end) for end in (atom.subject, atom.object))
+        ends = (names.get(end, end) for end in (atom.subject, atom.object))
         return f"[{f', {label(atom.relation)}, '.join(ends)}]"
 
     return f"{' and '.join(words(atom) for atom in rule.body)} leads to {words(rule.head)}"
@@ -281,7 +274,6 @@ class RuleBank:
         min_support: int = 0,
         max_body_atoms: int | None = None,
         heads: Collection[str] | None = None,
-        keep: Callable[[Rule], bool] | None = None,
     ) -> RuleBank:
         """The rules that pass every condition, in the same order.
 
@@ -290,7 +282,6 @@ class RuleBank:
             min_support: least support, in facts.
             max_body_atoms: longest body, in atoms.
             heads: the head relations to keep; all when None.
-            keep: a further condition.
         """
         kept = [
             rule
@@ -299,7 +290,6 @@ class RuleBank:
             and (rule.quality.support or 0) >= min_support
             and (max_body_atoms is None or len(rule.body) <= max_body_atoms)
             and (heads is None or rule.head.relation in heads)
-            and (keep is None or keep(rule))
         ]
         return self if len(kept) == len(self) else RuleBank(kept)
 
@@ -332,10 +322,6 @@ class RuleBank:
                 known = found.get(rule.id)
                 found[rule.id] = rule if known is None else _joined(known, rule, prefer)
         return RuleBank(found.values())
-
-    def with_labels(self, label: Callable[[str], str]) -> RuleBank:
-        """The same rules with their text made from readable relation names."""
-        return RuleBank(replace(rule, text=rule_text(rule, label)) for rule in self)
 
     @cached_property
     def fingerprint(self) -> str:

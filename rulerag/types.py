@@ -9,19 +9,6 @@ from typing import Any, NamedTuple
 from rulerag.errors import DataFormatError
 from rulerag.rules import Rule, readable
 
-__all__ = [
-    "Answer",
-    "Candidate",
-    "Completion",
-    "Document",
-    "Fact",
-    "GenerationRequest",
-    "GroundedAtom",
-    "Query",
-    "RuleHit",
-    "ScoredDocument",
-]
-
 
 class Fact(NamedTuple):
     """One fact of a graph by its names; ``timestamp`` in the graph's own time unit, or None."""

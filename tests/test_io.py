@@ -299,28 +299,12 @@ def test_a_broken_line_is_named_by_its_place_in_the_file(
     with pytest.raises(DataFormatError, match=message) as caught:
         list(read_jsonl(path))
     assert (caught.value.path, caught.value.line) == (path, 4)
-    with pytest.raises(DataFormatError, match=message):  # a finished line is never forgiven
-        list(read_jsonl(path, partial_tail=True))
 
 
 def test_a_separator_inside_a_text_does_not_end_a_line(tmp_path: Path) -> None:
     rows = [{"text": "one\u2028two\x85three\rfour"}, {"text": "five"}]
     write_jsonl(tmp_path / "rows.jsonl", rows)
     assert list(read_jsonl(tmp_path / "rows.jsonl")) == rows
-
-
-def test_a_partial_tail_is_forgiven_on_request_wherever_it_was_cut(tmp_path: Path) -> None:
-    whole = [{"id": "q1", "answer": "Åland"}, {"id": "q2", "answer": "Côte d'Ivoire"}]
-    lines = [(to_json(row) + "\n").encode() for row in whole]
-    path = tmp_path / "answers.jsonl"
-    for cut in range(1, len(lines[1]) - 1):  # every byte, also inside a letter of two bytes
-        path.write_bytes(lines[0] + lines[1][:cut])
-        assert list(read_jsonl(path, partial_tail=True)) == whole[:1], cut
-        with pytest.raises(DataFormatError) as caught:
-            list(read_jsonl(path))
-        assert caught.value.line == 2
-    path.write_bytes(lines[0] + lines[1][:-1])  # all but the line feed: the row is whole
-    assert list(read_jsonl(path, partial_tail=True)) == whole
 
 
 def test_records_name_file_line_and_key_of_what_is_refused(tmp_path: Path) -> None:

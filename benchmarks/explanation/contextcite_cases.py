@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.common.world_questions import world_questions
 from rulerag.errors import GenerationError, MissingDependencyError
 from rulerag.explanation.lattice import mask_of
 from rulerag.explanation.probing import ProbeEngine, ResponseScorer, SetValue, valued
 from rulerag.generation.huggingface import HuggingFaceGenerator
-from rulerag.synthetic import World, world_questions
+from rulerag.synthetic import World
 from rulerag.types import GenerationRequest
 
 SIZES = (8, 12, 16, 24)

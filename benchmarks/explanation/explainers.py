@@ -23,6 +23,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from benchmarks.common.world_questions import world_questions
 from rulerag.errors import ProbeBudgetError
 from rulerag.explanation.attribution import (
     Attribution,
@@ -44,7 +45,7 @@ from rulerag.explanation.source_rules import CertifiedMiner
 from rulerag.generation import SymbolicReader
 from rulerag.io import write_json
 from rulerag.ruleqa import graph_labels
-from rulerag.synthetic import World, world_questions
+from rulerag.synthetic import World
 from rulerag.types import GenerationRequest
 
 BUDGETS = (32, 64, 128, 256)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 from pathlib import Path
 
 from benchmarks.ruleqa.rule_counts import write_rule_counts
@@ -18,7 +17,7 @@ from rulerag.console import guarded
 from rulerag.kg import KnowledgeGraph
 from rulerag.ruleqa import BENCHMARKS, RuleQASettings
 
-_OPTIONS = {f"--{field.name.replace('_', '-')}": field.name for field in fields(RuleQASettings)}
+_OPTIONS = {f"--{name.replace('_', '-')}": name for name in RuleQASettings.model_fields}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

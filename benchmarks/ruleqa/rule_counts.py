@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,16 +42,11 @@ def count_rules(name: str, graph: KnowledgeGraph) -> list[dict[str, Any]]:
         test facts whose relation is the head of one.
     """
     settings = known_settings(name)
-    check_settings(name, graph, replace(settings, hold_out=0), 0, "test")
+    check_settings(name, graph, settings.model_copy(update={"hold_out": 0}), 0, "test")
     counts = []
     for atoms, support, confidence in GRIDS[settings.miner]:
-        chosen = replace(
-            settings,
-            max_atoms=atoms,
-            min_support=support,
-            min_confidence=confidence,
-            num_rules=None,
-        )
+        thresholds = {"max_atoms": atoms, "min_support": support, "min_confidence": confidence}
+        chosen = settings.model_copy(update={**thresholds, "num_rules": None})
         counts.append(_row(chosen, mine(graph, chosen), graph))
     return counts
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.common.world_questions import world_questions
 from rulerag.errors import GenerationError
 from rulerag.explanation.probing import (
     AnswerCache,
@@ -29,7 +30,7 @@ from rulerag.explanation.source_rules import DualMiner
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.io import prepare_folder, write_json
 from rulerag.protocols import Generator
-from rulerag.synthetic import World, world_questions
+from rulerag.synthetic import World
 from rulerag.types import Completion, GenerationRequest
 
 TARGET = 4.0

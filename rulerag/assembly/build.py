@@ -20,18 +20,6 @@ from rulerag.protocols import Generator, Retriever, RuleMiner, RuleSelector
 from rulerag.ruleqa import RuleQADataset
 from rulerag.rules import RuleBank
 
-__all__ = [
-    "TOP_KEYS",
-    "Builder",
-    "Options",
-    "make_generator",
-    "make_miner",
-    "make_pipeline",
-    "make_retriever",
-    "make_selector",
-    "open_dataset",
-]
-
 TOP_KEYS = (
     "metadata",
     "dataset",
@@ -172,8 +160,8 @@ def _opened(entry: Entry, section: Config, folder: Path, values: Mapping[str, An
     assert entry.loader is not None  # noqa: S101  (checked when it was chosen)
     taken = inspect.signature(entry.loader).parameters
     every = any(one.kind is one.VAR_KEYWORD for one in taken.values())
-    known = {key: value for key, value in values.items() if every or key in taken}
-    opened = entry.loader(folder=folder, **known)
+    known = [key for key in values if key in taken or (every and key not in entry.injected)]
+    opened = entry.loader(folder=folder, **{key: values[key] for key in known})
     for key, value in opened.built_with.items():
         if section.get(key) is not None and section[key] != value:
             raise section.error(

@@ -141,31 +141,21 @@ def run_demo(
             written, or another process writes there.
     """
     with output_folder(out) as folder:
-        return _run(folder, num_facts, seed, progress=progress, say=say)
-
-
-def _run(
-    folder: Path, num_facts: int, seed: int, *, progress: bool, say: Callable[[str], None]
-) -> dict[str, Any]:
-    started = time.perf_counter()
-    worlds = {}
-    for kind in ("temporal", "static"):
-        worlds[kind] = _run_world(
-            World.generate(num_facts, kind=kind, seed=seed, max_body_atoms=1),
-            folder,
-            progress=progress,
-            say=say,
-        )
-    seconds = time.perf_counter() - started
-    summary = {
-        "benchmark": "embedded worlds",
-        "num_facts": num_facts,
-        "seed": seed,
-        "seconds": {"total": round(seconds, 2)},
-        "worlds": {kind: part.summary for kind, part in worlds.items()},
-    }
-    write_json(folder / "metrics.json", summary)
-    _write_page(folder, worlds, seconds)
+        started = time.perf_counter()
+        worlds = {}
+        for kind in ("temporal", "static"):
+            world = World.generate(num_facts, kind=kind, seed=seed, max_body_atoms=1)
+            worlds[kind] = _run_world(world, folder, progress=progress, say=say)
+        seconds = time.perf_counter() - started
+        summary = {
+            "benchmark": "embedded worlds",
+            "num_facts": num_facts,
+            "seed": seed,
+            "seconds": {"total": round(seconds, 2)},
+            "worlds": {kind: part.summary for kind, part in worlds.items()},
+        }
+        write_json(folder / "metrics.json", summary)
+        _write_page(folder, worlds, seconds)
     say(f"\n{seconds:.0f} s in all; read {folder / 'report.html'}, figures in metrics.json")
     return summary
 
@@ -211,7 +201,10 @@ def _run_world(
     say(results_table(results, shown).to_markdown())
     answers = pipelines["symbolic"].answer(dataset.query_set("supported"))
     explained = _explain(answers, pipelines["symbolic"].generator, progress=progress)
-    held = _truth_held(dataset, explained)
+    judged = dataset.qrels("test")
+    held = sum(
+        any(document.id in judged[one.query_id] for document in one.supporting) for one in explained
+    )
     probes = sum(explanation.num_probes for explanation in explained)
     write_jsonl(folder / world.kind / "explanations.jsonl", (e.to_json() for e in explained))
     say(
@@ -257,19 +250,9 @@ def _config(dataset: Path, name: str, retriever: str, rules: str) -> Config:
 def _explain(
     answers: Sequence[Answer], generator: Any, *, progress: bool
 ) -> list[AnswerExplanation]:
-    told = [answer for answer in answers if answer.text and answer.documents]
-    bar = tqdm(told, "explaining", disable=not progress, unit="answer")
+    answered = [answer for answer in answers if answer.text and answer.documents]
+    bar = tqdm(answered, "explaining", disable=not progress, unit="answer")
     return [explain_answer(answer, generator) for answer in bar]
-
-
-def _truth_held(dataset: RuleQADataset, explained: Sequence[AnswerExplanation]) -> int:
-    """How many explanations have a true supporting document in a minimal retention rule."""
-    judged = dataset.qrels("test")
-    held = 0
-    for explanation in explained:
-        needed = {document.id for document in explanation.supporting}
-        held += bool(needed & judged[explanation.query_id].keys())
-    return held
 
 
 def _write_page(folder: Path, worlds: dict[str, _WorldRun], seconds: float) -> None:

@@ -9,7 +9,7 @@ variant (``rulerag ruleqa build --variant validation``), never test queries.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -85,11 +85,11 @@ def examples_of(
         if not len(hits.row):
             continue
         features, candidate = merger.features(query, searches, hits)
-        found, place = np.unique(hits.row, return_inverse=True)
+        found, document = np.unique(hits.row, return_inverse=True)
         documents = [searcher.documents[row] for row in found.tolist()]
         holds = [matcher.first_rank([d], query.answers) is not None for d in documents]
         right = np.zeros(int(candidate.max()) + 1, dtype=bool)
-        np.logical_or.at(right, candidate, np.array(holds)[place])
+        np.logical_or.at(right, candidate, np.array(holds)[document])
         examples.append(Example(features, candidate, right))
     return examples
 
@@ -123,7 +123,7 @@ def fit(examples: Sequence[Example], *, penalty: float = 1e-3) -> Doubles:
     )
     of_candidate = torch.from_numpy(np.repeat(np.arange(len(able)), sizes))
     right = torch.from_numpy(np.concatenate([one.right for one in able])).double()
-    begin = torch.tensor([START.get(name, 0.0) for name in FEATURES], dtype=torch.float64)
+    begin = torch.from_numpy(MergeWeights(START).vector)
     weights = begin.clone().requires_grad_()
     optimizer = torch.optim.LBFGS([weights], max_iter=_STEPS, line_search_fn="strong_wolfe")
 
@@ -183,7 +183,12 @@ def learn_merge_weights(
     retriever = make_retriever(changed, dataset, make_selector(changed, dataset.rules))
     assert isinstance(retriever, RuleGuidedRetriever | DiversifiedRetriever)  # noqa: S101  (by its type)
     seen = {_question(query) for query in fine_tuning_queries(changed)}
-    queries = _unseen(dataset, query_set, seen)
+    queries = [q for q in dataset.query_set(query_set) if _question(q) not in seen]
+    if not queries:
+        raise EmptyDataError(
+            f"the encoder was fine-tuned on every query of {query_set!r}",
+            hint="take another query set, or an encoder fine-tuned on others",
+        )
     if max_queries and len(queries) > max_queries:
         chosen = np.random.default_rng(0).permutation(len(queries))[:max_queries]
         queries = [queries[n] for n in np.sort(chosen)]
@@ -196,7 +201,7 @@ def learn_merge_weights(
         "queries": len(examples),
         "queries_of_fine_tuning": len(seen),
         "candidates_hold_an_answer": round(float(np.mean([a.right.any() for a in examples])), 4),
-        "recall@10 at the start": round(recall_at(examples, _vector(START)), 4),
+        "recall@10 at the start": round(recall_at(examples, MergeWeights(START).vector), 4),
         "recall@10 cross-validated": round(_cross_validated(examples), 4),
     }
     rounded = {name: round(float(w), 4) for name, w in zip(FEATURES, weights, strict=True)}
@@ -235,19 +240,6 @@ def fine_tuning_queries(config: Config) -> list[Query]:
     return RuleQADataset.load(settings["path"]).query_set(settings["split"])
 
 
-def _unseen(
-    dataset: RuleQADataset, query_set: str, seen: Collection[tuple[str, str, int | None]]
-) -> list[Query]:
-    """The queries of a set but for those that an encoder was fine-tuned on."""
-    queries = [query for query in dataset.query_set(query_set) if _question(query) not in seen]
-    if not queries:
-        raise EmptyDataError(
-            f"the encoder was fine-tuned on every query of {query_set!r}",
-            hint="take another query set, or an encoder fine-tuned on others",
-        )
-    return queries
-
-
 def _question(query: Query) -> tuple[str, str, int | None]:
     return query.subject, query.relation, query.timestamp
 
@@ -261,7 +253,3 @@ def _cross_validated(examples: Sequence[Example]) -> float:
         if held and any(one.right.any() for one in rest):
             total += recall_at(held, fit(rest)) * len(held)
     return total / max(1, len(examples))
-
-
-def _vector(weights: dict[str, float]) -> Doubles:
-    return MergeWeights(weights).vector

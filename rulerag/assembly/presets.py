@@ -19,6 +19,7 @@ import rulerag
 from rulerag.assembly.build import TOP_KEYS
 from rulerag.composition import (
     Config,
+    find,
     frozen,
     known_keys,
     load_config,
@@ -43,7 +44,7 @@ if not CONFIGS.is_dir():
 
 def fragments(folder: str) -> list[str]:
     """The names of ``configs/<folder>/`` that are not variants of another."""
-    names = {place.stem for place in (CONFIGS / folder).glob("*.yaml")}
+    names = {file.stem for file in (CONFIGS / folder).glob("*.yaml")}
     return sorted(name for name in names if name.rpartition("-")[0] not in names)
 
 
@@ -85,14 +86,10 @@ def _fragment(folder: str, family: str, name: str, changes: Mapping[str, Any]) -
     file = CONFIGS / folder / f"{name}.yaml"
     if file.is_file():
         return read_values(file, changes)
-    fragments = [place.stem for place in file.parent.glob("*.yaml")]
     if name in names(family):
         return {family: {"type": name}}
-    raise ConfigError(
-        f"no {family} is called {name!r}",
-        key=family,
-        hint=did_you_mean(name, [*fragments, *names(family)]),
-    )
+    known = [*(other.stem for other in file.parent.glob("*.yaml")), *names(family)]
+    raise ConfigError(f"no {family} is called {name!r}", key=family, hint=did_you_mean(name, known))
 
 
 def method(
@@ -175,7 +172,9 @@ def experiment(
         if dataset is None and both:
             hint = f"rulerag evaluate {target} --dataset FOLDER --out DIR"
             raise ConfigError("a method needs a dataset", key="dataset", hint=hint)
-        values = _method_values(f"{retriever}{both}{generator}", _about_folder(dataset or Path()))
+        name, dated = _manifest(dataset or Path())
+        about = _about(name, static=not dated)
+        values = _method_values(f"{retriever}{both}{generator}", about)
     if dataset is not None:
         values = merged_values(values, {"dataset": {"path": str(dataset)}})
     for family, name in chosen.items():
@@ -205,12 +204,6 @@ def _part(family: str, name: str) -> dict[str, Any]:
     if family == "retriever":
         return _fragment("retrievers", family, name, {})
     return {family: {"type": name}}
-
-
-def _about_folder(folder: Path) -> _About:
-    """What the fragments say of a dataset folder, by the name in its manifest."""
-    name, dated = _manifest(folder)
-    return _about(name, static=not dated)
 
 
 def _manifest(folder: Path) -> tuple[str, bool]:
@@ -291,12 +284,7 @@ def preset(
         ConfigError: an unknown name, the symbolic retriever without rules, an encoder for another
             retriever than dense, nothing to fuse, or a file without the section.
     """
-    if retriever not in names("retriever"):
-        raise ConfigError(
-            f"no retriever is called {retriever!r}",
-            key="retriever",
-            hint=did_you_mean(retriever, names("retriever")),
-        )
+    find("retriever", retriever, key="retriever")
     if rules not in RULES:
         raise ConfigError(f"unknown choice {rules!r}", key="rules", hint=" or ".join(RULES))
     # An undated corpus of one's own may well state what is asked.
@@ -349,26 +337,28 @@ def _fused(section: Mapping[str, Any], fusion: str) -> dict[str, Any]:
     return {"type": "fused", "method": fusion, "retrievers": [section, section["retriever"]]}
 
 
-def _generator(told: str, about: _About | None = None) -> dict[str, Any]:
+def _generator(name: str, about: _About | None = None) -> dict[str, Any]:
     """The settings of a generator by name, by file, or by model."""
     changes = about.generators if about is not None else {}
-    if (CONFIGS / "generators" / f"{told}.yaml").is_file():
-        return _fragment("generators", "generator", told, changes)
-    if told.endswith((".yaml", ".yml")):
-        config = load_config(told)
+    if (CONFIGS / "generators" / f"{name}.yaml").is_file():
+        return _fragment("generators", "generator", name, changes)
+    if name.endswith((".yaml", ".yml")):
+        config = load_config(name)
         config.check(tuple(config), required=("generator",))
         return {"generator": config.section("generator").to_dict()}
-    if told in names("generator"):
+    if name in names("generator"):
         raise ConfigError(
-            f"{told!r} needs settings of its own",
+            f"{name!r} needs settings of its own",
             key="generator",
-            hint=f"a YAML file with generator: {{type: {told}, …}}, or the folder of a model",
+            hint=f"a YAML file with generator: {{type: {name}, …}}, or the folder of a model",
         )
-    # A slip of the pen is told before the Hub is asked for a model of that name.
-    known = [place.stem for place in (CONFIGS / "generators").glob("*.yaml")]
-    likely = difflib.get_close_matches(told, (*known, NANO_LLAMA), 1, 0.8)
-    if likely and told != NANO_LLAMA and not Path(told).exists():
+    # A slip of the pen is named before the Hub is searched for a model of that name.
+    known = [file.stem for file in (CONFIGS / "generators").glob("*.yaml")]
+    likely = difflib.get_close_matches(name, (*known, NANO_LLAMA), 1, 0.8)
+    if likely and name != NANO_LLAMA and not Path(name).exists():
         raise ConfigError(
-            f"no generator is called {told!r}", key="generator", hint=f"did you mean {likely[0]!r}?"
+            f"no generator is called {name!r}",
+            key="generator",
+            hint=f"did you mean {likely[0]!r}?",
         )
-    return {"generator": {"type": "huggingface", "model": told}}
+    return {"generator": {"type": "huggingface", "model": name}}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
+    from rulerag.composition.checks import check_choice, check_range
     from rulerag.composition.config import (
         Config,
         frozen,

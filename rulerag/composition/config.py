@@ -6,20 +6,22 @@ A configuration is data. It is read from one file (which may extend another), ch
 
 from __future__ import annotations
 
+import copy
 import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from rulerag.composition.checks import nearest_key
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.io import fingerprint_object, read_text
 
 T = TypeVar("T")
 
 _REQUIRED: Any = object()
-_KIND_NAMES: dict[type, str] = {
+KIND_WORDS: dict[type, str] = {
     str: "a text",
     bool: "true or false",
     int: "a whole number",
@@ -116,7 +118,7 @@ class Config(Mapping[str, Any]):
         known = {*allowed, *required}
         for key in self:
             if key not in known:
-                raise self.error("unknown key", key, hint=did_you_mean(key, known))
+                raise self.error("unknown key", key, hint=nearest_key(key, known))
         for key in required:
             if self._values.get(key) is None:
                 raise self.error("is missing", key, hint=f"known here: {', '.join(sorted(known))}")
@@ -133,18 +135,15 @@ class Config(Mapping[str, Any]):
         Raises:
             ConfigError: the key is missing or of another type.
         """
-        try:
-            value = self[key]
-        except KeyError:
-            value = None
+        value = self.get(key)
         if value is None:
             if default is _REQUIRED:
-                raise self.error("is missing", key, hint=f"give {_KIND_NAMES[kind]}")
+                raise self.error("is missing", key, hint=f"give {KIND_WORDS[kind]}")
             return default  # type: ignore[return-value]
         if kind is float and type(value) is int:
             return float(value)  # type: ignore[return-value]
         if type(value) is not kind:
-            raise self.error(f"expected {_KIND_NAMES[kind]}, found {_describe(value)}", key)
+            raise self.error(f"expected {KIND_WORDS[kind]}, found {_describe(value)}", key)
         return value
 
     def section(self, key: str) -> Config:
@@ -153,10 +152,7 @@ class Config(Mapping[str, Any]):
         Raises:
             ConfigError: the key holds something else.
         """
-        try:
-            value = self[key]
-        except KeyError:
-            value = None
+        value = self.get(key)
         if value is None:
             return Config({}, source=self.source, where=self._path(key))
         if not isinstance(value, Config):
@@ -208,7 +204,7 @@ def load_config(
         overrides: ``key=value``, the value in YAML, paths from the current folder. A key is a
             dotted path or its tail where that tail is unique (``query_set=full`` for
             ``dataset.query_set``).
-        keys: tells further dotted keys that may be set, such as those that the components of the
+        keys: gives further dotted keys that may be set, such as those that the components of the
             file take beside what it states.
 
     Raises:
@@ -266,9 +262,9 @@ def read_values(
     Raises:
         ConfigError: see :func:`load_config`.
     """
-    place = path.resolve()
-    if place in chain:
-        circle = " → ".join(p.name for p in (*chain[chain.index(place) :], place))
+    resolved = path.resolve()
+    if resolved in chain:
+        circle = " → ".join(p.name for p in (*chain[chain.index(resolved) :], resolved))
         raise ConfigError(f"extends itself ({circle})", path=path, key="extends")
     if not path.is_file():
         known = (
@@ -284,7 +280,7 @@ def read_values(
     for base in [bases] if isinstance(bases, str) else bases:
         if not isinstance(base, str):
             raise ConfigError(f"expected a file name, found {base!r}", path=path, key="extends")
-        merged = merged_values(merged, read_values(path.parent / base, changes, (*chain, place)))
+        merged = merged_values(merged, read_values(path.parent / base, changes, (*chain, resolved)))
     merged = merged_values(merged, _with_places(values, path.parent))
     return merged_values(merged, (changes or {}).get(path.stem, {}))
 
@@ -299,9 +295,9 @@ def _with_places(values: Any, folder: Path, key: str = "") -> Any:
         return values
     beside = folder / values
     if values.startswith(("./", "../")) or (key in PATH_KEYS and values and beside.exists()):
-        place = os.path.abspath(beside)
+        whole = os.path.abspath(beside)
         here = os.path.join(os.getcwd(), "")
-        return place.removeprefix(here)
+        return whole.removeprefix(here)
     return values
 
 
@@ -311,12 +307,10 @@ def parse_file(path: Path) -> dict[str, Any]:
     Raises:
         ConfigError: it is not YAML, or holds a list.
     """
-    from omegaconf import OmegaConf
-
     # PyYAML comes with omegaconf, which lets its parser's exceptions through.
     yaml = importlib.import_module("yaml")
     try:
-        parsed = OmegaConf.to_container(OmegaConf.create(read_text(path)), resolve=False)
+        parsed = copy.deepcopy(_parsed(read_text(path)))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         reason = getattr(error, "problem", None) or str(error).splitlines()[0]
@@ -324,7 +318,15 @@ def parse_file(path: Path) -> dict[str, Any]:
         raise ConfigError(f"not YAML ({reason})", path=path, line=line) from error
     if not isinstance(parsed, dict):
         raise ConfigError("expected keys and values, found a list", path=path)
-    return parsed  # type: ignore[return-value]
+    return parsed
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> Any:
+    """What a YAML text holds; fragments are parsed once, however many methods they are part of."""
+    from omegaconf import OmegaConf
+
+    return OmegaConf.to_container(OmegaConf.create(text), resolve=False)
 
 
 def merged_values(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -427,7 +429,7 @@ def _locate(
         )
     names = {*known, *(path.rpartition(".")[2] for path in known)}
     raise ConfigError(
-        "no such key to override", path=source, key=name, hint=did_you_mean(name, names)
+        "no such key to override", path=source, key=name, hint=nearest_key(name, names)
     )
 
 
@@ -449,4 +451,4 @@ def _thaw(value: Any) -> Any:
 def _describe(value: Any) -> str:
     if isinstance(value, Mapping):
         return "a section of keys"
-    return f"{_KIND_NAMES.get(type(value), type(value).__name__)} ({value!r})"
+    return f"{KIND_WORDS.get(type(value), type(value).__name__)} ({value!r})"

@@ -45,18 +45,6 @@ from rulerag.errors import ConfigError, did_you_mean
 if TYPE_CHECKING:
     from rulerag.composition.settings import Settings
 
-__all__ = [
-    "FAMILIES",
-    "GROUP",
-    "SHARED",
-    "Entry",
-    "find",
-    "innermost",
-    "known_keys",
-    "names",
-    "register",
-    "retriever_name",
-]
 
 _LOG = logging.getLogger(__name__)
 
@@ -109,7 +97,7 @@ class Entry:
     Args:
         family: what it is, a key of :data:`FAMILIES`.
         name: its ``type`` in a configuration.
-        place: where it is defined, ``module:name``.
+        defined: where, as ``module:name``.
         parts: the family of each parameter that holds a component and is not named as its family.
         shared: the shared resource of each parameter that is not named as its resource.
         make: the class method that makes it, where that is not the constructor.
@@ -118,7 +106,7 @@ class Entry:
 
     family: str
     name: str
-    place: str
+    defined: str
     parts: Mapping[str, str] = field(default_factory=dict)
     shared: Mapping[str, str] = field(default_factory=dict)
     make: str = ""
@@ -127,7 +115,7 @@ class Entry:
     @cached_property
     def component(self) -> Any:
         """The class or function."""
-        module, _, attribute = self.place.partition(":")
+        module, _, attribute = self.defined.partition(":")
         return getattr(importlib.import_module(module), attribute)
 
     @property
@@ -204,15 +192,15 @@ def register(
             raise ConfigError(
                 f"there is no family {family!r} of components", hint=did_you_mean(family, FAMILIES)
             )
-        place = f"{component.__module__}:{component.__qualname__}"
-        entry = Entry(family, name, place, parts or {}, shared or {}, make, load)
+        defined = f"{component.__module__}:{component.__qualname__}"
+        entry = Entry(family, name, defined, parts or {}, shared or {}, make, load)
         entry.__dict__["component"] = component  # may be local to a function
         known = _REGISTERED.get((family, name))
-        other = known.place if known is not None else _own().get((family, name), place)
-        if other != place:
+        other = known.defined if known is not None else _own().get((family, name), defined)
+        if other != defined:
             raise ConfigError(
                 f"two components of the family {family} are called {name!r}",
-                hint=f"rename one: {other} or {place}",
+                hint=f"rename one: {other} or {defined}",
             )
         _REGISTERED[family, name] = entry
         return component
@@ -230,11 +218,11 @@ def _own() -> Mapping[tuple[str, str], str]:
             continue
         module = ".".join((_ROOT.name, *file.relative_to(_ROOT).with_suffix("").parts))
         for family, name, attribute in _DECORATED.findall(text):
-            place = f"{module.removesuffix('.__init__')}:{attribute}"
-            if found.setdefault((family, name), place) != place:
+            defined = f"{module.removesuffix('.__init__')}:{attribute}"
+            if found.setdefault((family, name), defined) != defined:
                 raise ConfigError(
                     f"two components of the family {family} are called {name!r}",
-                    hint=f"rename one: {found[family, name]} or {place}",
+                    hint=f"rename one: {found[family, name]} or {defined}",
                 )
     return found
 
@@ -272,10 +260,10 @@ def find(family: str, name: str, *, key: str = "type") -> Entry:
     Raises:
         ConfigError: the family has no such name; lists those it has.
     """
-    place = _own().get((family, name))
-    if place is not None and (family, name) not in _REGISTERED:
-        importlib.import_module(place.partition(":")[0])
-    elif place is None and (family, name) not in _REGISTERED:
+    defined = _own().get((family, name))
+    if defined is not None and (family, name) not in _REGISTERED:
+        importlib.import_module(defined.partition(":")[0])
+    elif defined is None and (family, name) not in _REGISTERED:
         _plug_ins()
     entry = _REGISTERED.get((family, name))
     if entry is None:

@@ -9,16 +9,11 @@ from typing import Any, Literal, Self, Union, get_args, get_origin
 
 import pydantic
 
-from rulerag.errors import ConfigError, did_you_mean
+from rulerag.composition.checks import nearest_key
+from rulerag.composition.config import KIND_WORDS
+from rulerag.errors import ConfigError
 
-_WORDS: dict[Any, str] = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "a text",
-    Path: "a path",
-    type(None): "null",
-}
+_WORDS: dict[Any, str] = {**KIND_WORDS, Path: "a path", type(None): "null"}
 
 
 class Settings(pydantic.BaseModel):
@@ -41,7 +36,7 @@ class Settings(pydantic.BaseModel):
         except pydantic.ValidationError as error:
             raise _named(error, type(self), None, "") from error
 
-    # As of its own: else pydantic would call it for nested models, whose errors are told from here.
+    # As of its own: else pydantic would call it for nested models, whose errors are named here.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
     @classmethod
@@ -106,7 +101,7 @@ def _named(
     key = ".".join([*([where] if where else []), *keys]) or None
     value, hint = first["input"], None
     if first["type"] == "extra_forbidden":
-        message, hint = "unknown key", did_you_mean(keys[-1], inside.model_fields)
+        message, hint = "unknown key", nearest_key(keys[-1], inside.model_fields)
     elif first["type"] == "missing":
         message, hint = "is missing", f"give {kinds_in_words(annotation)}"
     elif first["type"] == "value_error":

@@ -16,10 +16,6 @@ from rulerag.text import best_token_f1, exact_match, normalize_answer
 from rulerag.types import Answer, Document
 
 CUTOFFS = (1, 2, 5, 10)
-_RULERAG = "RuleRAG, arXiv:2410.22353, section 4.3"
-_EVALUATOR = "the evaluator published with RuleRAG, which calls it EM or T-F1"
-_SQUAD = "SQuAD, arXiv:1606.05250, section 6.1"
-_TREC = "trec_eval, through ir_measures; averaged over the queries that have judgements"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +26,6 @@ class Metric:
         name: its key in ``metrics.json``.
         title: its heading in tables.
         description: what one value says.
-        reference: where it is defined.
         higher_is_better: the direction; None for a count that is neither good nor bad.
         low: the least possible value.
         high: the largest possible value.
@@ -39,7 +34,6 @@ class Metric:
     name: str
     title: str
     description: str
-    reference: str
     higher_is_better: bool | None = True
     low: float = 0.0
     high: float = 1.0
@@ -53,37 +47,33 @@ class Metric:
 _METRICS = {
     metric.name: metric
     for metric in (
+        # RuleRAG, arXiv:2410.22353, section 4.3; of entities instead of strings below.
         Metric(
             "answer_recall@k",
             "R@k",
             "an acceptable answer stands, normalised and on token boundaries, in the text of one "
             "of the first k documents",
-            _RULERAG,
         ),
         Metric(
             "answer_recall@k_union",
             "R@k union",
             "the same over the whole union of every rule's first k documents, however many",
-            _RULERAG,
         ),
         Metric(
             "entity_recall@k",
             "R@k entity",
             "one of the first k documents states a fact whose subject or object is an acceptable "
             "answer; a name inside a longer name, China in Citizen (China), does not count",
-            "answer recall, of entities instead of strings",
         ),
         Metric(
             "entity_recall@k_union",
             "R@k union, entity",
             "the same over the whole union of every rule's first k documents, however many",
-            "answer recall, of entities instead of strings",
         ),
         Metric(
             "documents_per_query",
             "docs",
             "documents that the reader saw",
-            "a count",
             higher_is_better=None,
             high=math.inf,
         ),
@@ -91,27 +81,27 @@ _METRICS = {
             "documents_per_query_union",
             "docs union",
             "documents in the whole union, before it was cut to the best",
-            "a count",
             higher_is_better=None,
             high=math.inf,
         ),
-        Metric("exact_match", "EM", "the normalised answer equals an acceptable one", _SQUAD),
+        # Exact match and F1: SQuAD, arXiv:1606.05250, section 6.1; the lenient ones: the evaluator
+        # published with RuleRAG, which calls them EM and T-F1.
+        Metric("exact_match", "EM", "the normalised answer equals an acceptable one"),
         Metric(
             "lenient_match",
             "EM, lenient",
             "the first known entity name in the output equals an acceptable answer",
-            _EVALUATOR,
         ),
-        Metric("token_f1", "F1", "token overlap with the closest acceptable answer", _SQUAD),
+        Metric("token_f1", "F1", "token overlap with the closest acceptable answer"),
         Metric(
             "character_f1",
             "char-F1",
             "overlap of the bags of characters with the first acceptable answer",
-            _EVALUATOR,
         ),
-        Metric("recall@k", "recall@k", "share of the judged documents in the first k", _TREC),
-        Metric("mrr@k", "MRR@k", "one over the rank of the first judged document, or 0", _TREC),
-        Metric("ndcg@k", "nDCG@k", "discounted gain of the first k over the best possible", _TREC),
+        # trec_eval, through ir_measures; averaged over the queries that have judgements.
+        Metric("recall@k", "recall@k", "share of the judged documents in the first k"),
+        Metric("mrr@k", "MRR@k", "one over the rank of the first judged document, or 0"),
+        Metric("ndcg@k", "nDCG@k", "discounted gain of the first k over the best possible"),
     )
 }
 
@@ -205,15 +195,14 @@ def answer_metrics(
     answer: Answer,
     *,
     top_k: int = 10,
-    cutoffs: Iterable[int] = CUTOFFS,
     matcher: AnswerMatcher | None = None,
 ) -> dict[str, float]:
     """The metrics of one answer, all in [0, 1] but the two counts of documents.
 
     Args:
         answer: with its documents, and with the untrimmed union where there was one.
-        top_k: the depth of each search; it names the union's recall.
-        cutoffs: the k of answer recall; those above ``top_k`` are left out, ``top_k`` is added.
+        top_k: the depth of each search; it names the union's recall, and is a k of answer recall
+            beside those of :data:`CUTOFFS` below it.
         matcher: one for a whole run, which makes it fast.
     """
     matcher = matcher or AnswerMatcher()
@@ -226,7 +215,7 @@ def answer_metrics(
     found = math.inf if rank is None else rank
     values = {
         f"answer_recall@{k}": float(found <= k)
-        for k in sorted({*(k for k in cutoffs if k < top_k), top_k})
+        for k in sorted({*(k for k in CUTOFFS if k < top_k), top_k})
     }
     values[f"answer_recall@{top_k}_union"] = float(union)
     values["documents_per_query"] = float(len(answer.documents))

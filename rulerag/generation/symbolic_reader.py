@@ -9,9 +9,9 @@ from functools import cached_property
 from rulerag.composition import register
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
-from rulerag.kg.grounding import EvidenceModel, FactIndex, Statements, evidence_sum, ground
+from rulerag.kg.grounding import EvidenceModel, Statements, evidence_sum, groundings_in
 from rulerag.rules import Atom, Rule, RuleQuality
-from rulerag.types import Candidate, Completion, Fact, GenerationRequest, GroundedAtom
+from rulerag.types import Candidate, Completion, GenerationRequest, GroundedAtom
 
 # The confidence of reading a fact of the question's relation without a rule, in a prediction.
 _DIRECT = 0.5
@@ -96,13 +96,6 @@ class SymbolicReader:
         return [self._read(request) for request in requests]
 
     def _read(self, request: GenerationRequest) -> Completion:
-        facts: list[Fact] = []
-        owner: list[int] = []
-        for place, document in enumerate(request.documents):
-            facts.extend(document.facts)
-            owner.extend([place] * len(document.facts))
-        index = FactIndex(facts)
-        relations = {fact.relation for fact in facts}
         query = request.query
         supports: dict[str, _Support] = {}
         for name, time, place in Statements(request.documents).of(query):
@@ -113,22 +106,20 @@ class SymbolicReader:
             support.documents[identifier] = None
             support.grounded[GroundedAtom(identifier, None, 0)] = None
         direct = (_direct(query.relation),) if query.prediction else ()
-        for rule in request.rules or direct:
-            if any(atom.relation not in relations for atom in rule.body):
-                continue
-            for grounding in ground(rule, query.subject, index, query.timestamp):
-                places = sorted({owner[row] for row in grounding.rows})
-                weight = self.evidence.weight(rule, query.timestamp, grounding.latest)
-                support = supports.setdefault(grounding.answer, _Support())
-                discount = (places[0] + 1) ** self.rank_discount
-                support.add(weight / discount, places[0], grounding.latest)
-                support.documents.update((request.documents[p].id, None) for p in places)
-                rule_id = rule.id if request.rules else None
-                if rule_id is not None:
-                    support.rules[rule_id] = None
-                for atom, row in enumerate(grounding.rows):
-                    found = GroundedAtom(request.documents[owner[row]].id, rule_id, atom)
-                    support.grounded[found] = None
+        rules = request.rules or direct
+        for rule, grounding, owners in groundings_in(request.documents, rules, query):
+            places = sorted(set(owners))
+            weight = self.evidence.weight(rule, query.timestamp, grounding.latest)
+            support = supports.setdefault(grounding.answer, _Support())
+            discount = (places[0] + 1) ** self.rank_discount
+            support.add(weight / discount, places[0], grounding.latest)
+            support.documents.update((request.documents[p].id, None) for p in places)
+            rule_id = rule.id if request.rules else None
+            if rule_id is not None:
+                support.rules[rule_id] = None
+            for atom, place in enumerate(owners):
+                found = GroundedAtom(request.documents[place].id, rule_id, atom)
+                support.grounded[found] = None
         return self._complete(supports)
 
     def _complete(self, supports: Mapping[str, _Support]) -> Completion:

@@ -1,4 +1,4 @@
-"""Facts, queries and rules in words, and the corpus of a table of facts.
+"""Facts and queries in words, and the corpus of a table of facts.
 
 The forms are RuleRAG's (arXiv:2410.22353, section 2 and Table 8): a fact reads
 ``Time 2014-06-23 China Make statement Iran.``, a query ``Time 2014-12-01 what does China Make
@@ -8,7 +8,6 @@ statement ?``; without a time both start with the subject's words.
 from __future__ import annotations
 
 from rulerag.kg.graph import FactTable, KnowledgeGraph
-from rulerag.rules import Rule, rule_text
 from rulerag.types import Document, Fact
 
 
@@ -25,7 +24,7 @@ def query_text(subject: str, relation: str, time: str = "") -> str:
 
 
 class Verbalizer:
-    """Puts a graph's facts, queries and rules into words.
+    """Puts a graph's facts and queries into words.
 
     Args:
         graph: a knowledge graph, or a table of facts.
@@ -45,11 +44,7 @@ class Verbalizer:
         entity, relation_ = self.graph.entities.label(subject), self.graph.relations.label(relation)
         return query_text(entity, relation_, self._time(timestamp))
 
-    def rule(self, rule: Rule) -> str:
-        """The rule in words, with readable relations (see :func:`rulerag.rules.rule_text`)."""
-        return rule_text(rule, self.graph.relations.label)
-
-    def corpus(self, table: FactTable, *, first: int = 1) -> list[Document]:
+    def corpus(self, table: FactTable) -> list[Document]:
         """One document for each fact of a table, in table order.
 
         Ids count from ``d000001``, so the same table always gives the same ids. ``facts`` of a
@@ -57,7 +52,6 @@ class Verbalizer:
 
         Args:
             table: the facts; over the same vocabularies as the graph.
-            first: the number of the first document, for a corpus of several tables.
         """
         entities, relations = (
             [labels.label(name) for name in names]
@@ -69,7 +63,7 @@ class Verbalizer:
         stamps = set() if table.timestamp is None else set(table.timestamp.tolist())
         times: dict[int | None, str] = {time: self._time(time) for time in (None, *stamps)}
         columns = (table.subject.tolist(), table.relation.tolist(), table.object.tolist())
-        rows = enumerate(zip(table, *columns, strict=True), start=first)
+        rows = enumerate(zip(table, *columns, strict=True), start=1)
         return [
             Document(
                 f"d{n:06d}", fact_text(entities[s], relations[r], entities[o], times[f[3]]), (f,)

@@ -10,36 +10,37 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import itertools
 import multiprocessing
 import os
 import pickle
 import signal
 import threading
-from collections import deque
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from itertools import islice
 from typing import Any, Protocol, TypeVar, runtime_checkable
 from weakref import WeakSet
 
-from rulerag.errors import ConfigError, MissingDependencyError, RuleRAGError, did_you_mean
-from rulerag.parallel.chunks import (
-    AHEAD,
+from rulerag.errors import ConfigError, MissingDependencyError, did_you_mean
+from rulerag.parallel.items import (
     Initializer,
-    chunks_of,
+    Outcome,
     in_order,
     initialize,
     name_item,
-    results,
-    run_chunk,
+    run_item,
     short,
     start_worker,
 )
 
 T = TypeVar("T")
 R = TypeVar("R")
+Submit = Callable[[Any], Callable[[], Outcome]]
+Start = tuple[Initializer | None, tuple[Any, ...]]
 
 
 @runtime_checkable
@@ -58,7 +59,6 @@ class Backend(Protocol):
         *,
         initializer: Initializer | None = None,
         initargs: tuple[Any, ...] = (),
-        chunk_size: int = 1,
     ) -> Iterator[R]:
         """Yield ``function(item)`` for every item, in the order of the items.
 
@@ -67,8 +67,6 @@ class Backend(Protocol):
             items: the items; taken as workers become free, so that the iterable may be endless.
             initializer: called once in every worker before its first item.
             initargs: its arguments.
-            chunk_size: items that travel together; larger where an item is a matter of
-                milliseconds.
 
         Raises:
             Exception: the error that ``function`` raised, its message or notes naming the item.
@@ -88,7 +86,6 @@ class SerialBackend:
         *,
         initializer: Initializer | None = None,
         initargs: tuple[Any, ...] = (),
-        chunk_size: int = 1,
     ) -> Iterator[R]:
         """See :meth:`Backend.map`."""
         if initializer is not None:
@@ -102,7 +99,33 @@ class SerialBackend:
             yield result
 
 
-class ThreadBackend:
+class _Pool:
+    """A backend of several workers; each kind says how an item is sent to one of them."""
+
+    workers: int
+    _lost: type[Exception] = BrokenProcessPool
+    _worker = "worker process"
+
+    def map(
+        self,
+        function: Callable[[T], R],
+        items: Iterable[T],
+        *,
+        initializer: Initializer | None = None,
+        initargs: tuple[Any, ...] = (),
+    ) -> Iterator[R]:
+        """See :meth:`Backend.map`."""
+        with self._started(function, (initializer, initargs)) as submit:
+            yield from in_order(submit, self.workers, items, lost=self._lost, worker=self._worker)
+
+    @abstractmethod
+    def _started(
+        self, function: Callable[[Any], Any], start: Start
+    ) -> AbstractContextManager[Submit]:
+        """Workers for one map; after an error or Ctrl-C the items that wait are dropped."""
+
+
+class ThreadBackend(_Pool):
     """Works in threads of this process: for functions that let go of Python's global lock.
 
     Nothing is pickled, so that functions may be closures and share large arrays.
@@ -117,33 +140,25 @@ class ThreadBackend:
     def __init__(self, workers: int | None = None) -> None:
         self.workers = _worker_count(workers)
 
-    def map(
-        self,
-        function: Callable[[T], R],
-        items: Iterable[T],
-        *,
-        initializer: Initializer | None = None,
-        initargs: tuple[Any, ...] = (),
-        chunk_size: int = 1,
-    ) -> Iterator[R]:
-        """See :meth:`Backend.map`."""
+    @contextmanager
+    def _started(self, function: Callable[[Any], Any], start: Start) -> Iterator[Submit]:
         thread = threading.local()
+        initializer, initargs = start
 
-        def run(chunk: list[T]) -> list[tuple[bool, Any]]:
+        def run(item: Any) -> Outcome:
             if initializer is not None and not hasattr(thread, "ready"):
                 initializer(*initargs)
                 thread.ready = True
-            return run_chunk(function, chunk)
+            return run_item(function, item)
 
         executor = ThreadPoolExecutor(self.workers)
         try:
-            yield from in_order(executor, self.workers, run, items, chunk_size)
+            yield lambda item: executor.submit(run, item).result
         finally:
-            # After an error or Ctrl-C the items that wait are dropped, not run to the end.
             executor.shutdown(cancel_futures=True)
 
 
-class ProcessBackend:
+class ProcessBackend(_Pool):
     """Works in a pool of fresh processes on this machine.
 
     Processes are spawned, not forked: JVM, FAISS and thread pools do not survive a fork.
@@ -158,27 +173,18 @@ class ProcessBackend:
     def __init__(self, workers: int | None = None) -> None:
         self.workers = _worker_count(workers)
 
-    def map(
-        self,
-        function: Callable[[T], R],
-        items: Iterable[T],
-        *,
-        initializer: Initializer | None = None,
-        initargs: tuple[Any, ...] = (),
-        chunk_size: int = 1,
-    ) -> Iterator[R]:
-        """See :meth:`Backend.map`."""
+    @contextmanager
+    def _started(self, function: Callable[[Any], Any], start: Start) -> Iterator[Submit]:
         _check_picklable(function)
         executor = ProcessPoolExecutor(
             self.workers,
             mp_context=multiprocessing.get_context("spawn"),
             initializer=start_worker,
-            initargs=(initializer, initargs),
+            initargs=start,
         )
         done = False
         try:
-            run = partial(run_chunk, function)
-            yield from in_order(executor, self.workers, run, items, chunk_size)
+            yield lambda item: executor.submit(run_item, function, item).result
             done = True
         finally:
             # After an error or Ctrl-C the rest is not wanted: do not wait for running items.
@@ -189,7 +195,7 @@ class ProcessBackend:
                     process.terminate()
 
 
-class RayBackend:
+class RayBackend(_Pool):
     """Works on a Ray cluster, one actor for each worker.
 
     Args:
@@ -208,6 +214,7 @@ class RayBackend:
             raise MissingDependencyError("ray", extra="ray") from error
         if workers is not None:
             _worker_count(workers)
+        self._lost, self._worker = self._ray.exceptions.RayActorError, "Ray worker"
         self._actors: list[Any] = []
         self._maps = 0
         self._running = 0
@@ -227,51 +234,28 @@ class RayBackend:
                 hint=f"give {cpus} or fewer",
             )
 
-    def map(
-        self,
-        function: Callable[[T], R],
-        items: Iterable[T],
-        *,
-        initializer: Initializer | None = None,
-        initargs: tuple[Any, ...] = (),
-        chunk_size: int = 1,
-    ) -> Iterator[R]:
-        """See :meth:`Backend.map`."""
+    @contextmanager
+    def _started(self, function: Callable[[Any], Any], start: Start) -> Iterator[Submit]:
         _check_picklable(function)
-        actors = self._started()
+        actors = itertools.cycle(self._living_actors())
         self._maps += 1
         self._running += 1
         # As bytes, so that workers get arrays that they may write to, like those of a process pool;
-        # inside a list, so that only the first chunk of each worker fetches them.
-        start_up = [self._maps, self._ray.put(pickle.dumps((initializer, initargs)))]
+        # inside a list, so that only the first item of each worker fetches them.
+        start_up = [self._maps, self._ray.put(pickle.dumps(start))]
         shared = self._ray.put(function)
         done = False
-        waiting: deque[tuple[int, list[Any], Any]] = deque()
-        chunks = chunks_of(items, chunk_size)
-        turn = 0
         try:
-            while True:
-                for start, chunk in islice(chunks, self.workers * AHEAD - len(waiting)):
-                    future = actors[turn % self.workers].run.remote(shared, chunk, start_up)
-                    waiting.append((start, chunk, future))
-                    turn += 1
-                if not waiting:
-                    break
-                start, chunk, future = waiting.popleft()
-                yield from results(self._ray.get(future), start, chunk)
+            yield lambda item: partial(
+                self._ray.get, next(actors).run.remote(shared, item, start_up)
+            )
             done = True
-        except self._ray.exceptions.RayActorError as error:
-            raise RuleRAGError(
-                f"a Ray worker died at or after item {start} ({short(chunk[0])})",
-                hint="it may have run out of memory: try fewer workers",
-            ) from error
         finally:
             self._running -= 1
             if not done:
-                # After an error or Ctrl-C the items that wait are dropped, with their workers.
-                self._stop()
+                self._stop()  # the items that wait are dropped with their workers
 
-    def _started(self) -> list[Any]:
+    def _living_actors(self) -> list[Any]:
         """The actors; they stay from one map to the next, since starting Python takes seconds."""
         if not self._actors:
             # Each actor holds a CPU: those of idle backends would keep ours waiting.
@@ -344,20 +328,18 @@ def in_this_process(backend: Backend) -> bool:
 
 
 class _RayWorker:
-    """An actor; what a map starts with is fetched by the first chunk that it gets of that map."""
+    """An actor; what a map starts with is fetched by the first item that it gets of that map."""
 
     def __init__(self) -> None:
         self._map = 0
 
-    def run(
-        self, function: Callable[[Any], Any], chunk: list[Any], start_up: list[Any]
-    ) -> list[tuple[bool, Any]]:
+    def run(self, function: Callable[[Any], Any], item: Any, start_up: list[Any]) -> Outcome:
         number, content = start_up
         if number != self._map:
             content = importlib.import_module("ray").get(content)
             initialize(*pickle.loads(content))
             self._map = number
-        return run_chunk(function, chunk)
+        return run_item(function, item)
 
 
 def _worker_count(workers: int | None) -> int:

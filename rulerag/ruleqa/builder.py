@@ -9,7 +9,7 @@ What the paper leaves open is an option of :class:`RuleQASettings` with a stated
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -72,7 +72,7 @@ def build(
         tried = settings_to_try(graph, changes or {})
     else:
         known = settings or known_settings(str(name))
-        tried = [replace(known, **(changes or {}))]
+        tried = [RuleQASettings.joined(known, changes or {})]
     for settings in tried:
         check_settings(name or "the dataset", graph, settings, seed, variant)
     base = name or graph.name

@@ -28,8 +28,8 @@ def card_files(dataset: RuleQADataset, command: str) -> dict[str, Iterable[str]]
     variant = str(dataset.settings.get("variant", "test"))
     base = dataset.name.removesuffix(f"-{variant}")
     graph = GRAPHS.get(base)
-    judged = {split: f"judgements/{split}.jsonl" for split in dataset.queries}
-    judged = {split: path for split, path in judged.items() if dataset.qrels(split)}
+    splits = [split for split in dataset.queries if dataset.qrels(split)]
+    judged = {split: f"judgements/{split}.jsonl" for split in splits}
     single = {name: {name: f"{name}.jsonl"} for name in ("queries", "corpus", "rules")}
     files: dict[str, Iterable[str]] = {
         path: (

@@ -140,17 +140,11 @@ class RuleQADataset:
     def _asking(self, rows: Iterable[Query]) -> Iterator[Query]:
         """Queries as this dataset asks them: predictions or not, with their words."""
         for query in rows:
-            is_ready = query.subject_label and query.relation_label
-            if is_ready and query.prediction == self.prediction:
-                yield query
-                continue
-            words = self._labels_of(query)
-            yield replace(
-                query,
-                prediction=self.prediction,
-                subject_label=query.subject_label or words["subject_label"],
-                relation_label=query.relation_label or words["relation_label"],
-            )
+            words = self._labels_of(query).items()
+            changes: dict[str, Any] = {key: word for key, word in words if not getattr(query, key)}
+            if query.prediction != self.prediction:
+                changes["prediction"] = self.prediction
+            yield replace(query, **changes) if changes else query
 
     def _check(self) -> None:
         _check_ids("document", (document.id for document in self.corpus))
@@ -477,9 +471,9 @@ def _read_manifest(home: Path, *, verify: bool) -> dict[str, Any]:
     if not home.is_dir():
         raise DataError("no such folder", path=home, hint="rulerag ruleqa build makes one")
     path = home / "manifest.json"
-    if not path.exists() and not verify:
-        return {}
     if not path.exists():
+        if not verify:
+            return {}
         raise DataFormatError(
             "is no complete dataset folder (it has no manifest.json)",
             path=home,

@@ -163,9 +163,9 @@ class Oracle:
         found = self._longer(query.relation).ground(query.subject, query.timestamp)
         keep = np.flatnonzero(np.isin(found.answer, self._wanted(query)))
         for rule in guides:
-            for place in keep[found.rule[keep] == longer.index(rule)].tolist():
-                answer = self.graph.entities.names[int(found.answer[place])]
-                for row in found.rows[place][found.rows[place] >= 0].tolist():
+            for grounding in keep[found.rule[keep] == longer.index(rule)].tolist():
+                answer = self.graph.entities.names[int(found.answer[grounding])]
+                for row in found.rows[grounding][found.rows[grounding] >= 0].tolist():
                     fact = self.facts.fact(row)
                     if fact.object == answer and fact.subject != query.subject:
                         relation = self.graph.relations.id(fact.relation)

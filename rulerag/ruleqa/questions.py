@@ -172,7 +172,7 @@ def _by_words(names: set[str], labels: Mapping[str, str]) -> dict[str, _Known]:
     words: dict[str, _Known] = {}
     known = [(name, labels.get(name, name)) for name in sorted(names)]
     # Labels first: a raw name must not hide what the dataset's texts call something else.
-    for place in (1, 0):
+    for column in (1, 0):
         for pair in known:
-            words.setdefault(" ".join(pair[place].split()).casefold(), pair)
+            words.setdefault(" ".join(pair[column].split()).casefold(), pair)
     return words

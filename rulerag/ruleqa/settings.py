@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
+from pydantic import Field, model_validator
+
+from rulerag.composition import Settings, check_choice, check_range, parse_override
 from rulerag.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
     from rulerag.kg import KnowledgeGraph
 
 
-@dataclass(frozen=True)
-class RuleQASettings:
+class RuleQASettings(Settings):
     """The choices that the paper leaves open.
 
     Args:
@@ -37,58 +38,81 @@ class RuleQASettings:
         degenerate_time: the time that a degenerate query asks about: that of the latest
             ``document`` that states its answer, or ``keep``, the original query's.
         min_head_size: least facts of the head relation of a static rule; 100 when None.
+
+    Raises:
+        ConfigError: a setting is unknown, of another kind or out of range.
     """
 
-    num_queries: int
+    num_queries: int = Field(ge=1)
     miner: str
-    max_atoms: int = 2
-    min_support: int = 2
-    min_confidence: float = 0.01
-    oracle_rules: int = 10
-    min_head_coverage: float = 0.01
-    num_rules: int | None = None
+    max_atoms: int = Field(default=2, ge=2)
+    min_support: int = Field(default=2, ge=1)
+    min_confidence: float = Field(default=0.01, ge=0, le=1)
+    oracle_rules: int = Field(default=10, ge=1)
+    min_head_coverage: float = Field(default=0.01, ge=0, le=1)
+    num_rules: int | None = Field(default=None, ge=1)
     corpus: str = "train"
-    hold_out: int = 0
-    pairs_per_query: int | None = None
+    hold_out: int = Field(default=0, ge=0)
+    pairs_per_query: int | None = Field(default=None, ge=1)
     balance_from: str = "guided"
     degenerate_time: str = "document"
-    min_head_size: int | None = None
+    min_head_size: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _are_known(self) -> Self:
+        for key, known in _CHOICES.items():
+            check_choice(key, getattr(self, key), known)
+        return self
 
     def stated(self) -> dict[str, Any]:
         """The settings as a manifest holds them; ``min_head_size`` only where it is set."""
-        values = asdict(self)
-        return values if self.min_head_size else {k: values[k] for k in list(values)[:-1]}
+        return self.model_dump(exclude=None if self.min_head_size else {"min_head_size"})
+
+
+_CHOICES = {
+    "miner": ("tlogic", "amie"),
+    "corpus": ("train", "train+valid"),
+    "balance_from": ("guided", "supported"),
+    "degenerate_time": ("document", "keep"),
+}
 
 
 BENCHMARKS = {
-    "ruleqa-i": RuleQASettings(1559, "tlogic"),
-    "ruleqa-y": RuleQASettings(1864, "tlogic"),
-    "ruleqa-w": RuleQASettings(2065, "tlogic"),
+    "ruleqa-i": RuleQASettings(num_queries=1559, miner="tlogic"),
+    "ruleqa-y": RuleQASettings(num_queries=1864, miner="tlogic"),
+    "ruleqa-w": RuleQASettings(num_queries=2065, miner="tlogic"),
     # No test pair of FB15K-237 is linked in train: rules of one body atom find nothing there.
     "ruleqa-f": RuleQASettings(
-        1233, "amie", max_atoms=3, min_support=18, min_confidence=0.1, oracle_rules=30
+        num_queries=1233,
+        miner="amie",
+        max_atoms=3,
+        min_support=18,
+        min_confidence=0.1,
+        oracle_rules=30,
     ),
     # NELL-995 has 543 validation facts; the paper's F_R and F_G hold 9,115 pairs.
     "ruleqa-n": RuleQASettings(
-        815, "amie", max_atoms=3, min_support=10, oracle_rules=30, hold_out=3000
+        num_queries=815, miner="amie", max_atoms=3, min_support=10, oracle_rules=30, hold_out=3000
     ),
 }
 
 _STATIC = RuleQASettings(
-    1000, "amie", max_atoms=3, min_confidence=0.1, oracle_rules=30, num_rules=5000
+    num_queries=1000, miner="amie", max_atoms=3, min_confidence=0.1, oracle_rules=30, num_rules=5000
 )
-# What is tried for a graph of one's own, strictest first.
+# What is tried for a graph of one's own, strictest first: thresholds that differ from these.
 _TRIED = {
     "tlogic": (
-        RuleQASettings(1000, "tlogic"),
-        RuleQASettings(1000, "tlogic", min_support=1),
-        RuleQASettings(1000, "tlogic", min_support=1, max_atoms=3),
+        RuleQASettings(num_queries=1000, miner="tlogic"),
+        ({}, {"min_support": 1}, {"min_support": 1, "max_atoms": 3}),
     ),
     "amie": (
-        replace(_STATIC, min_support=10),
-        replace(_STATIC, min_support=10, min_head_size=10),
-        replace(_STATIC, min_support=2, min_head_size=2),
-        replace(_STATIC, min_support=1, min_head_size=1, min_confidence=0.01),
+        _STATIC,
+        (
+            {"min_support": 10},
+            {"min_support": 10, "min_head_size": 10},
+            {"min_support": 2, "min_head_size": 2},
+            {"min_support": 1, "min_head_size": 1, "min_confidence": 0.01},
+        ),
     ),
 }
 
@@ -115,24 +139,6 @@ VARIANTS = {
     "degenerate": "the test questions, turned into questions that the corpus answers directly",
 }
 
-# The least value of each whole number, and the hint beside it.
-_LEAST = {
-    "num_queries": (1, "say 1000"),
-    "max_atoms": (2, "a head and one body atom"),
-    "min_support": (1, "say 2"),
-    "num_rules": (1, "say 1000"),
-    "oracle_rules": (1, "say 10"),
-    "hold_out": (0, "0 holds none out"),
-    "pairs_per_query": (1, "say 3"),
-    "min_head_size": (1, "say 100"),
-}
-_CHOICES = {
-    "miner": ("tlogic", "amie"),
-    "corpus": ("train", "train+valid"),
-    "balance_from": ("guided", "supported"),
-    "degenerate_time": ("document", "keep"),
-}
-
 
 def known_settings(name: str) -> RuleQASettings:
     """The settings of a benchmark.
@@ -156,7 +162,8 @@ def settings_to_try(graph: KnowledgeGraph, changes: Mapping[str, Any]) -> list[R
         graph: static or temporal, which decides the miner.
         changes: settings that are fixed.
     """
-    tried = [replace(s, **changes) for s in _TRIED["tlogic" if graph.is_temporal else "amie"]]
+    base, thresholds = _TRIED["tlogic" if graph.is_temporal else "amie"]
+    tried = [RuleQASettings.joined(base, {**one, **changes}) for one in thresholds]
     most = max(Counter(graph.train.relation.tolist()).values())
     # Thresholds that no relation has facts for leave no rule, as AMIE would say each time.
     fitting = [s for s in tried if s.miner != "amie" or (s.min_head_size or 100) <= most]
@@ -169,19 +176,13 @@ def read_settings(pairs: Iterable[str]) -> dict[str, Any]:
     Raises:
         ConfigError: an unknown or repeated key, or a value of another type.
     """
-    types = {field.name: str(field.type).partition(" ")[0] for field in fields(RuleQASettings)}
     values: dict[str, Any] = {}
     for pair in pairs:
-        key, equals, text = pair.partition("=")
-        if key not in types or not equals:
-            raise ConfigError(f"{pair!r} is no setting KEY=VALUE", hint=did_you_mean(key, types))
+        key, value = parse_override(pair)
         if key in values:
             raise ConfigError("is given twice", key=key)
-        try:
-            values[key] = {"int": int, "float": float, "str": str}[types[key]](text)
-        except ValueError:
-            kind = {"int": "whole number", "float": "number"}[types[key]]
-            raise ConfigError(f"{text!r} is no {kind}", key=key) from None
+        values[key] = value
+    RuleQASettings.joined(_STATIC, values)
     return values
 
 
@@ -191,23 +192,10 @@ def check_settings(
     """Refuse, before any work, what cannot be built.
 
     Raises:
-        ConfigError: a setting is out of range, or the graph is of the other kind.
+        ConfigError: an unknown variant, a seed below 0, or settings that do not fit the graph.
     """
-    for key, (least, hint) in _LEAST.items():
-        value = getattr(settings, key)
-        if value is not None and value < least:
-            raise ConfigError(f"{value} is below {least}", key=key, hint=hint)
-    for key in ("min_confidence", "min_head_coverage"):
-        if not 0 <= getattr(settings, key) <= 1:
-            raise ConfigError(
-                f"{getattr(settings, key)} is no fraction", key=key, hint="between 0 and 1"
-            )
-    if seed < 0:
-        raise ConfigError(f"{seed} is below 0", key="seed", hint="say 0")
-    for key, known in (*_CHOICES.items(), ("variant", tuple(VARIANTS))):
-        value = variant if key == "variant" else getattr(settings, key)
-        if value not in known:
-            raise ConfigError(f"unknown {key} {value!r}", key=key, hint=did_you_mean(value, known))
+    check_range("seed", seed, 0)
+    check_choice("variant", variant, VARIANTS)
     if graph.is_temporal != (settings.miner == "tlogic"):
         needed, found = ("dated", "static") if settings.miner == "tlogic" else ("static", "dated")
         raise ConfigError(

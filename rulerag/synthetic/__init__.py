@@ -10,7 +10,6 @@ from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
     from rulerag.synthetic.names import ENTITY_KINDS, NameMaker
-    from rulerag.synthetic.questions import world_questions
     from rulerag.synthetic.world import World
 else:
     __getattr__ = front_door(__name__)

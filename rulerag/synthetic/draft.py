@@ -68,17 +68,20 @@ class DraftFacts:
 
 
 @dataclass(frozen=True)
-class DraftQueries:
-    """All queries of a draft, by fact id.
+class QueryTruth:
+    """The truth about held-out facts, as columns; row i is one query.
 
     Args:
-        asked: int64 array of shape (q,), the held-out facts.
-        kind: int8 array of shape (q,), what sort of query.
-        rule: int32 array of shape (q, 2), the rules that lead to the answer; -1 for none.
-        support: int64 array of shape (q, 2, 2), the body facts of each; -1 for none.
+        row: int64 array of shape (q,), the held-out facts: rows of their split's table, or ids of
+            a draft while it is made.
+        kind: int8 array of shape (q,), positions in
+            :data:`~rulerag.synthetic.planting.QUERY_KINDS`.
+        rule: int32 array of shape (q, 2), positions in the planted rules; -1 for none.
+        support: int64 array of shape (q, 2, 2), the training facts of each rule and body atom, as
+            ``row`` names facts; -1 for none.
     """
 
-    asked: Longs
+    row: Longs
     kind: npt.NDArray[np.int8]
     rule: Ints
     support: Longs
@@ -166,7 +169,7 @@ class Draft:
                 support[:, way, atom] = facts
         self._queries.append((asked, kind, rule, support))
 
-    def finish(self) -> tuple[DraftFacts, DraftQueries]:
+    def finish(self) -> tuple[DraftFacts, QueryTruth]:
         """Draw the objects of all cells and lay out the facts.
 
         Raises:
@@ -187,8 +190,8 @@ class Draft:
                 [np.broadcast_to(facts[4], len(facts[0])) for facts in self._facts]
             ).astype(np.int8),
         )
-        return drawn, DraftQueries(
-            asked=np.concatenate(asked),
+        return drawn, QueryTruth(
+            row=np.concatenate(asked),
             kind=np.repeat([q[1] for q in self._queries], [len(a) for a in asked]).astype(np.int8),
             rule=np.concatenate([queries[2] for queries in self._queries]),
             support=np.concatenate([queries[3] for queries in self._queries]),
@@ -232,8 +235,8 @@ class Draft:
             new = subject[rows][order] != object_[rows][order]
             new[1:] &= pairs[1:] != pairs[:-1]
             if len(taken):
-                place = np.minimum(np.searchsorted(taken, pairs), len(taken) - 1)
-                new &= taken[place] != pairs
+                nearest = np.minimum(np.searchsorted(taken, pairs), len(taken) - 1)
+                new &= taken[nearest] != pairs
             # A stable sort merges two sorted runs in linear time.
             taken = np.sort(np.concatenate([taken, pairs[new]]), kind="stable")
             rows = np.sort(rows[order[~new]])

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.arrays import Longs
-from rulerag.errors import ConfigError, did_you_mean
+from rulerag.composition import check_choice
 
 ENTITY_KINDS = ("person", "city", "country", "organisation", "work")
 
@@ -107,17 +107,14 @@ class NameMaker:
         Raises:
             ConfigError: the kind is unknown.
         """
-        if kind not in ENTITY_KINDS:
-            raise ConfigError(
-                f"no names are made for the kind {kind!r}", hint=did_you_mean(kind, ENTITY_KINDS)
-            )
-        places = np.asarray(index, dtype=np.int64).reshape(-1)
-        spelt = np.empty(len(places), dtype=object)
+        check_choice("kind", kind, ENTITY_KINDS, "kind of name")
+        numbers = np.asarray(index, dtype=np.int64).reshape(-1)
+        spelt = np.empty(len(numbers), dtype=object)
         start = 0
         for depth, level in enumerate(_LEVELS[kind]):
-            here = np.flatnonzero((places >= start) & (places < start + level.capacity))
+            here = np.flatnonzero((numbers >= start) & (numbers < start + level.capacity))
             if len(here):
-                mixed = self._mix(places[here] - start, level.capacity, kind, depth)
+                mixed = self._mix(numbers[here] - start, level.capacity, kind, depth)
                 spelt[here] = level.spell(mixed)
             start += level.capacity
         prefix = "The " if kind == "work" else ""

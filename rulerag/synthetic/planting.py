@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from rulerag.arrays import Longs
 from rulerag.rules import Atom, Rule, RuleQuality
@@ -28,29 +27,11 @@ class PlantedRule:
 
     Args:
         rule: the rule; its quality holds the exact counts over the training facts.
-        confidence: what was asked for. The counts meet it up to half a fact.
+        confidence: the intended one. The counts meet it up to half a fact.
     """
 
     rule: Rule
     confidence: float
-
-
-@dataclass(frozen=True)
-class QueryTruth:
-    """The truth about the held-out facts of one split, as columns; row i is one query.
-
-    Args:
-        row: int64 array of shape (q,), rows of the split's table.
-        kind: int8 array of shape (q,), positions in :data:`QUERY_KINDS`.
-        rule: int32 array of shape (q, 2), positions in the planted rules; -1 for none.
-        support: int64 array of shape (q, 2, 2), rows of the training table for each rule and body
-            atom; -1 for none.
-    """
-
-    row: Longs
-    kind: npt.NDArray[np.int8]
-    rule: npt.NDArray[np.int32]
-    support: Longs
 
 
 def plant(draft: Draft, plan: WorldPlan) -> list[PlantedRule]:
@@ -153,7 +134,7 @@ def _plant_asked(group: _Group, clue: int, done: int) -> None:
     conflicts, agreements = plan.conflicts(clue), plan.agreements(clue)
     parts = np.split(np.arange(count), [conflicts, conflicts + agreements])
     if conflicts:
-        # The wrong pointer is the less confident and the older one: the truth can be told.
+        # The wrong pointer is the less confident and the older one: the two can be told apart.
         here = parts[0]
         wrong = group.cells(subject[here])
         group.clue(clue + 1, wrong, _days(draft, conflicts, end=_RECENT - 30))
@@ -207,11 +188,11 @@ def _plant_chain(draft: Draft, chain: Chain, plan: ChainPlan, rules: list[Plante
     subject = draft.rng.permutation(draft.entities(x_kind))[:total]
     middles = draft.rng.permutation(draft.entities(z_kind))[: plan.num_middles]
     objects = draft.entities(y_kind)
-    place = zipf_ranks(draft.rng, total, plan.num_middles)
+    middle = zipf_ranks(draft.rng, total, plan.num_middles)
     target = zipf_ranks(draft.rng, plan.num_middles, len(objects))
     opening, joining = int(0.45 * _TRAIN), int(0.3 * _TRAIN)
     first = draft.facts(
-        draft.cells(subject, z_kind, object_=middles[place]),
+        draft.cells(subject, z_kind, object_=middles[middle]),
         chain.first,
         _days(draft, total, end=joining),
     )
@@ -220,7 +201,7 @@ def _plant_chain(draft: Draft, chain: Chain, plan: ChainPlan, rules: list[Plante
         chain.second,
         _days(draft, plan.num_middles, joining, opening),
     )
-    answer = target[place]
+    answer = target[middle]
     order = draft.rng.permutation(plan.blocks)
     outliers = order[plan.support :]
     elsewhere = draft.rng.integers(1, len(objects), len(outliers))
@@ -230,7 +211,7 @@ def _plant_chain(draft: Draft, chain: Chain, plan: ChainPlan, rules: list[Plante
     split, time = _held_out(draft, 0, plan.num_asked)
     head = draft.facts(cell[plan.blocks :], chain.head, time, split=split)
     asked = slice(plan.blocks, total)
-    draft.queries(head, _CHAIN, (len(rules), (first[asked], second[place[asked]])))
+    draft.queries(head, _CHAIN, (len(rules), (first[asked], second[middle[asked]])))
     quality = _quality(plan.dated, plan.support, total, plan.blocks, plan.blocks)
     body = (Atom(chain.first, "?x", "?z"), Atom(chain.second, "?z", "?y"))
     rule = Rule(Atom(chain.head, "?x", "?y"), body, plan.dated, quality, miner="planted")

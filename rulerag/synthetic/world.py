@@ -17,14 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.arrays import Longs
+from rulerag.composition import check_choice
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.kg import Calendar, FactTable, KnowledgeGraph, Vocabulary
 from rulerag.rules import Rule, RuleBank, readable
-from rulerag.synthetic.draft import Draft, DraftFacts, DraftQueries
-from rulerag.synthetic.files import load_world, save_world
+from rulerag.synthetic.draft import Draft, DraftFacts, QueryTruth
+from rulerag.synthetic.files import save_world
 from rulerag.synthetic.names import NameMaker
 from rulerag.synthetic.plan import WorldPlan
-from rulerag.synthetic.planting import QUERY_KINDS, PlantedRule, QueryTruth, plant
+from rulerag.synthetic.planting import QUERY_KINDS, PlantedRule, plant
 from rulerag.synthetic.schema import SCHEMAS, WORLD_CALENDAR
 from rulerag.types import Fact
 
@@ -183,22 +184,13 @@ class World:
     def save(self, folder: str | Path) -> None:
         """Write the graph (``train.txt`` …, readable names) and its truth (``truth.json``).
 
+        The graph is read like any other; the whole world comes again from :meth:`generate`.
+
         Raises:
             OutputError: the folder cannot be written.
         """
         made = {"kind": self.kind, "seed": self.seed, "max_body_atoms": self.max_body_atoms}
         save_world(folder, self.graph, self.planted, self.truth, made)
-
-    @classmethod
-    def load(cls, folder: str | Path) -> World:
-        """Read a saved world.
-
-        Raises:
-            DataError: a file is missing or unreadable.
-            DataFormatError: ``truth.json`` is not what :meth:`save` writes.
-            FingerprintError: the facts were changed after the truth was written.
-        """
-        return cls(**load_world(folder))
 
     def __repr__(self) -> str:
         return (
@@ -209,10 +201,7 @@ class World:
 
 
 def _check(num_facts: int, kind: str, seed: int, max_body_atoms: int) -> None:
-    if kind not in SCHEMAS:
-        raise ConfigError(
-            f"there is no kind of world {kind!r}", key="kind", hint=did_you_mean(kind, SCHEMAS)
-        )
+    check_choice("kind", kind, SCHEMAS, "kind of world")
     _check_whole(num_facts, "num_facts", _LEAST, _MOST)
     _check_whole(seed, "seed", 0, None)
     _check_whole(max_body_atoms, "max_body_atoms", 1, 2)
@@ -280,13 +269,13 @@ def _names(used: Longs, draft: Draft, maker: NameMaker) -> list[str]:
     return spelt
 
 
-def _truth(queries: DraftQueries, facts: DraftFacts, rows: Longs, split: int) -> QueryTruth:
+def _truth(queries: QueryTruth, facts: DraftFacts, rows: Longs, split: int) -> QueryTruth:
     """The queries whose fact is in a split, in the order of its table."""
-    here = np.flatnonzero(facts.split[queries.asked] == split)
-    here = here[np.argsort(rows[queries.asked[here]])]
+    here = np.flatnonzero(facts.split[queries.row] == split)
+    here = here[np.argsort(rows[queries.row[here]])]
     support = queries.support[here]
     return QueryTruth(
-        rows[queries.asked[here]],
+        rows[queries.row[here]],
         queries.kind[here],
         queries.rule[here],
         np.where(support >= 0, rows[support], -1),

@@ -175,7 +175,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "selector": ("max_rules", "rank_by", "min_confidence", "min_support"),
     "retriever.retriever": ("order", "decay", "strict", "pool", "max_pool", "distinct_facts"),
     "retriever": ("compose", "merge", "include_plain", "plain_weight", "pool", "power"),
-    "generator.evidence": ("prior", "sharpness", "decay"),
+    "generator.evidence": ("prior", "exponent", "decay"),
     "generator": ("rank_discount", "max_candidates"),
 }
 

@@ -152,7 +152,7 @@ def test_a_method_on_a_dataset_of_ones_own(folder: Path) -> None:
 def test_a_published_dataset_has_settings_and_numbers(folder: Path) -> None:
     (folder / "manifest.json").write_text('{"name": "ruleqa-f", "calendar": {}}')
     config = experiment("dense-guided__symbolic", dataset=folder)
-    assert (config["retriever.bridges"], config["dataset.query_set"]) == (1, "balanced")
+    assert (config["retriever.beam_width"], config["dataset.query_set"]) == (1, "balanced")
     assert config["dataset.path"] == str(folder)
     assert config["expected.answer_recall@10.value"] == 0.3447
     assert "exact_match" not in experiment("dense-guided__llama", dataset=folder)["expected"]

@@ -122,7 +122,11 @@ def test_mining_resumes_from_a_checkpoint(
         ("static", ("--threads", "0"), "key 'threads': 0 is out of range"),
         ("temporal", ("--lengths", "1,4"), "key 'lengths': temporal bodies of lengths [1, 4]"),
         ("temporal", ("--min-support", "0"), "key 'min_support': 0 is out of range"),
-        ("static", ("--min-confidence", "nan"), "key 'min_pca_confidence': nan is out of range"),
+        (
+            "static",
+            ("--min-confidence", "nan"),
+            "key 'min_pca_confidence': expected a number, found nan",
+        ),
         ("static", ("--min-confidence", "-1"), "key 'min_pca_confidence': -1.0 is out of range"),
         ("static", ("--min-head-coverage", "2"), "key 'min_head_coverage': 2.0 is out of range"),
         ("static", ("--min-head-size", "0"), "key 'min_head_size': 0 is out of range"),

@@ -132,7 +132,7 @@ def test_a_prediction_is_asked_for_by_name(
         "null": ("Lisbon", True),
     }
     file.write_text(f"dataset: {{path: {people}, prediction: 1}}\n{lines}")
-    assert "key 'dataset.prediction': expected true or false, found a whole number" in refused(
+    assert "key 'dataset.prediction': expected true or false or null, found 1" in refused(
         "answer", file
     )
 

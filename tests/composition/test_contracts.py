@@ -114,7 +114,7 @@ def test_it_says_what_it_is_and_takes_no_other_key(family: str, name: str) -> No
     entry = find(family, name)
     assert (entry.component.__doc__ or "").strip()
     assert (
-        (Path(__file__).parents[2] / entry.place.split(":")[0].replace(".", "/"))
+        (Path(__file__).parents[2] / entry.defined.split(":")[0].replace(".", "/"))
         .with_suffix(".py")
         .is_file()
     )

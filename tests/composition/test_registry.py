@@ -63,7 +63,7 @@ class Component:
 def clean() -> Iterator[None]:
     yield
     for key, entry in list(registry._REGISTERED.items()):
-        if not entry.place.startswith("rulerag."):
+        if not entry.defined.startswith("rulerag."):
             del registry._REGISTERED[key]
 
 
@@ -95,7 +95,9 @@ def test_the_names_read_from_source_are_those_that_register() -> None:
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
     own = {
-        key: e.place for key, e in registry._REGISTERED.items() if e.place.startswith("rulerag.")
+        key: e.defined
+        for key, e in registry._REGISTERED.items()
+        if e.defined.startswith("rulerag.")
     }
     assert own == registry._own()
 

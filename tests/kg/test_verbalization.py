@@ -11,7 +11,6 @@ import pytest
 from rulerag.kg.calendar import Calendar
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.kg.verbalization import Verbalizer
-from rulerag.rules import Atom, Rule
 from rulerag.types import Document, Fact
 
 CALENDAR = Calendar("hour", "2014-01-01", 24)
@@ -47,15 +46,6 @@ def test_names_that_the_graph_lacks_are_written_as_they_are(static: KnowledgeGra
     assert Verbalizer(static).fact(Fact("Eve", "likes", "tea", 3)) == "Time 3 Eve likes tea."
 
 
-def test_rules_have_readable_relations(static: KnowledgeGraph, dated: KnowledgeGraph) -> None:
-    rule = Rule(
-        Atom("Make_statement", "?x", "?y"), (Atom("Praise_or_endorse", "?y", "?x"),), temporal=True
-    )
-    assert Verbalizer(dated).rule(rule) == (
-        "[Entity 2, Praise or endorse, Entity 1] leads to [Entity 1, Make statement, Entity 2]"
-    )
-
-
 def test_the_corpus_states_its_facts(dated: KnowledgeGraph) -> None:
     documents = Verbalizer(dated).corpus(dated.train)
     assert documents == [
@@ -71,8 +61,6 @@ def test_the_corpus_states_its_facts(dated: KnowledgeGraph) -> None:
         ),
     ]
     assert Verbalizer(dated.train).corpus(dated.train) == documents
-    more = Verbalizer(dated).corpus(dated.train, first=3)
-    assert [document.id for document in more] == ["d000003", "d000004"]
 
 
 @pytest.mark.parametrize(

@@ -78,9 +78,8 @@ def test_backends_fit_the_protocol(any_backend: Backend) -> None:
     assert any_backend.workers == (1 if isinstance(any_backend, SerialBackend) else 2)
 
 
-@pytest.mark.parametrize("chunk_size", [1, 3, 100])
-def test_results_come_in_the_order_of_the_items(any_backend: Backend, chunk_size: int) -> None:
-    found = list(any_backend.map(square, range(25), chunk_size=chunk_size))
+def test_results_come_in_the_order_of_the_items(any_backend: Backend) -> None:
+    found = list(any_backend.map(square, range(25)))
     assert found == [n * n for n in range(25)]
 
 
@@ -99,13 +98,10 @@ def test_endless_items_are_taken_as_needed(any_backend: Backend) -> None:
     results.close()  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("chunk_size", [1, 4])
-def test_results_before_the_error_arrive_and_it_names_its_item(
-    any_backend: Backend, chunk_size: int
-) -> None:
+def test_results_before_the_error_arrive_and_it_names_its_item(any_backend: Backend) -> None:
     arrived = []
     with pytest.raises(ValueError, match="seven is too many") as caught:
-        for result in any_backend.map(fail_at_seven, range(20), chunk_size=chunk_size):
+        for result in any_backend.map(fail_at_seven, range(20)):
             arrived.append(result)
     assert arrived == [0, 1, 2, 3, 4, 5, 6]
     assert "while working on item 7 (7)" in caught.value.__notes__
@@ -143,7 +139,7 @@ def test_threads_share_what_cannot_travel() -> None:
     met: set[int] = set()
     threads = ThreadBackend(3)
     assert in_this_process(threads) and not in_this_process(ProcessBackend(1))
-    found = list(threads.map(lambda n: (met.add(n), n)[1], range(50), chunk_size=4))
+    found = list(threads.map(lambda n: (met.add(n), n)[1], range(50)))
     assert found == list(range(50)) and met == set(range(50))
 
 
@@ -166,8 +162,6 @@ def test_wrong_arguments() -> None:
         backend("proces")
     with pytest.raises(ConfigError, match="0 workers"):
         backend("process", workers=0)
-    with pytest.raises(ConfigError, match="chunk"):
-        list(ProcessBackend(1).map(square, [1], chunk_size=0))
 
 
 def test_ray_is_named_when_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,8 +173,7 @@ def test_ray_is_named_when_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.usefixtures("ray_cluster")
 def test_ray_agrees_with_the_serial_backend() -> None:
     cluster = backend("ray", workers=2)
-    options = {"initializer": set_offset, "initargs": (5,), "chunk_size": 2}
-    found = list(cluster.map(add_offset, range(9), **options))  # type: ignore[arg-type]
+    found = list(cluster.map(add_offset, range(9), initializer=set_offset, initargs=(5,)))
     assert found == list(range(5, 14))
     with pytest.raises(ValueError, match="seven"):
         list(cluster.map(fail_at_seven, range(9)))

@@ -14,15 +14,21 @@ from benchmarks.ruleqa.__main__ import main
 from rulerag.errors import ConfigError, DataError, EmptyDataError
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.kg.grounding.bindings import FactIndex, ground
-from rulerag.ruleqa import BENCHMARKS, DatasetInfo, RuleQASettings, build
+from rulerag.ruleqa import DatasetInfo, RuleQASettings, build
 from rulerag.ruleqa.check import check_leakage
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.synthetic.world import World
 from rulerag.types import Document, Fact, Query
 
 SMALL = {
-    "temporal": ("ruleqa-i", RuleQASettings(40, "tlogic", min_support=20, min_confidence=0.3)),
-    "static": ("ruleqa-f", RuleQASettings(40, "amie", max_atoms=3, min_confidence=0.3)),
+    "temporal": (
+        "ruleqa-i",
+        RuleQASettings(num_queries=40, miner="tlogic", min_support=20, min_confidence=0.3),
+    ),
+    "static": (
+        "ruleqa-f",
+        RuleQASettings(num_queries=40, miner="amie", max_atoms=3, min_confidence=0.3),
+    ),
 }
 
 
@@ -229,7 +235,9 @@ def test_a_cell_that_runs_dry_is_filled_up_by_the_others(
 ) -> None:
     name, settings = SMALL[kind]
     for wanted in (10, 10_000):
-        dataset = build(name, graphs[kind], settings=replace(settings, num_queries=wanted))
+        dataset = build(
+            name, graphs[kind], settings=RuleQASettings.joined(settings, {"num_queries": wanted})
+        )
         sizes, pools = cells(dataset, graphs[kind])
         assert sum(sizes) == min(wanted, sum(pools))
         largest = max(sizes)
@@ -347,12 +355,12 @@ def test_what_cannot_be_built_is_refused_by_name(graphs: dict[str, KnowledgeGrap
         build("ruleqa-i", static)
     with pytest.raises(ConfigError, match="ruleqa-n is made of static facts, and those of"):
         build("ruleqa-n", dated)
-    with pytest.raises(ConfigError, match="key 'num_queries': 0 is below 1"):
-        build("ruleqa-i", dated, settings=replace(BENCHMARKS["ruleqa-i"], num_queries=0))
-    with pytest.raises(ConfigError, match="key 'seed': -1 is below 0"):
+    with pytest.raises(ConfigError, match="key 'num_queries': 0 is out of range"):
+        build("ruleqa-i", dated, changes={"num_queries": 0})
+    with pytest.raises(ConfigError, match="key 'seed': -1 is out of range"):
         build("ruleqa-i", dated, seed=-1)
     with pytest.raises(EmptyDataError, match=r"no test query of .* has a guiding rule"):
-        build("ruleqa-i", dated, settings=replace(SMALL["temporal"][1], min_support=10**6))
+        build("ruleqa-i", dated, settings=SMALL["temporal"][1], changes={"min_support": 10**6})
     half = KnowledgeGraph.from_facts([("a", "b", "c", 1)], name="half")
     with pytest.raises(EmptyDataError, match="the graph 'half' has no facts in its split 'test'"):
         build("ruleqa-i", half)

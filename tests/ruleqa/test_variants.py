@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,8 +21,14 @@ from rulerag.synthetic.world import World
 from rulerag.types import Document, Fact
 
 SMALL = {
-    "temporal": ("ruleqa-i", RuleQASettings(40, "tlogic", min_support=10, min_confidence=0.3)),
-    "static": ("ruleqa-f", RuleQASettings(40, "amie", max_atoms=3, min_confidence=0.3)),
+    "temporal": (
+        "ruleqa-i",
+        RuleQASettings(num_queries=40, miner="tlogic", min_support=10, min_confidence=0.3),
+    ),
+    "static": (
+        "ruleqa-f",
+        RuleQASettings(num_queries=40, miner="amie", max_atoms=3, min_confidence=0.3),
+    ),
 }
 KINDS = pytest.mark.parametrize("kind", SMALL)
 
@@ -47,7 +52,7 @@ def make(
     graphs: dict[str, KnowledgeGraph], kind: str, variant: str = "test", **changes: object
 ) -> RuleQADataset:
     name, settings = SMALL[kind]
-    settings = replace(settings, **changes)  # type: ignore[arg-type]
+    settings = RuleQASettings.joined(settings, changes)
     return build(name, graphs[kind], settings=settings, variant=variant)
 
 
@@ -148,7 +153,7 @@ def test_a_chain_is_asked_from_the_entity_before_the_answer() -> None:
     graph = KnowledgeGraph.from_facts(
         train, valid=[("x130", "c", "y130")], test=[("x139", "c", "y139")]
     )
-    settings = RuleQASettings(1, "amie", max_atoms=3, min_confidence=0.3)
+    settings = RuleQASettings(num_queries=1, miner="amie", max_atoms=3, min_confidence=0.3)
     dataset = build("ruleqa-f", graph, settings=settings, variant="degenerate")
     (query,) = dataset.query_set("full")
     assert (query.text, query.subject, query.relation) == ("what does z139 b ?", "z139", "c")
@@ -228,8 +233,8 @@ def test_the_balanced_set_can_ask_for_support(kind: str, graphs: dict[str, Knowl
         ("temporal", {"corpus": "all"}, "key 'corpus': unknown corpus 'all'"),
         ("static", {"corpus": "train+valid"}, "undated validation facts would answer"),
         ("static", {"hold_out": 10**6}, "1,000,000 of .* training facts cannot be held out"),
-        ("static", {"hold_out": -1}, "key 'hold_out': -1 is below 0"),
-        ("static", {"num_rules": 0}, "key 'num_rules': 0 is below 1"),
+        ("static", {"hold_out": -1}, "key 'hold_out': -1 is out of range"),
+        ("static", {"num_rules": 0}, "key 'num_rules': 0 is out of range"),
         ("static", {"balance_from": "guide"}, "did you mean 'guided'"),
         ("temporal", {"degenerate_time": "now"}, "unknown degenerate_time 'now'"),
         ("temporal", {"variant": "validate"}, "unknown variant 'validate' — did you mean 'valid"),
@@ -278,7 +283,7 @@ def test_every_option_reaches_the_builder(world: Path, tmp_path: Path) -> None:
     card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     assert " ".join(f"{key}={value}" for key, value in chosen.items()) in card
     others = {"miner", "min_head_size"}
-    assert set(chosen) | others == set(RuleQASettings.__dataclass_fields__)
+    assert set(chosen) | others == set(RuleQASettings.model_fields)
 
 
 def test_an_interrupted_save_keeps_the_dataset_that_was_there(

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 from tqdm import tqdm
 
+from rulerag.arrays import Ints
 from rulerag.composition import Settings
 from rulerag.errors import ConfigError
 from rulerag.evaluation.link_prediction.ranks import (
@@ -194,7 +194,7 @@ def _mined(
         return AmieMiner(threads=settings.threads, progress=progress).mine(graph.train)
     facts = graph.train
     if settings.aggregate == "learned" and settings.mined_fraction < 1:
-        facts = facts.select(_early(facts, _cut(settings, graph)), facts.name)
+        facts = facts.select(_times(facts) <= _cut(settings, graph))
     tlogic = TLogicMiner(
         lengths=settings.lengths,
         num_walks=settings.num_walks,
@@ -215,18 +215,13 @@ def _cut(settings: LinkPredictionSettings, graph: KnowledgeGraph) -> int:
 
     What a rule was mined from it explains too well: weights learned there would trust it too much.
     """
-    past = [_timestamps(table) for table in _past(settings, graph)]
+    past = [_times(table) for table in _past(settings, graph)]
     return int(np.quantile(np.concatenate(past), settings.mined_fraction))
 
 
-def _timestamps(table: FactTable) -> npt.NDArray[np.int32]:
-    if table.timestamp is None:
-        raise ConfigError(f"{table.name} is static", key="aggregate", hint="max or noisy-or")
-    return table.timestamp
-
-
-def _early(table: FactTable, cut: int) -> npt.NDArray[np.bool_]:
-    return _timestamps(table) <= cut
+def _times(table: FactTable) -> Ints:
+    """The times of dated facts."""
+    return table.rows[:, 3]
 
 
 def _application(
@@ -276,7 +271,7 @@ def _application(
     past = _past(settings, graph)
     if held_out:
         cut = _cut(settings, graph)
-        past = [table.select(~_early(table, cut), table.name) for table in past]
+        past = [table.select(_times(table) > cut) for table in past]
     return learned.fit(past, progress=progress)
 
 

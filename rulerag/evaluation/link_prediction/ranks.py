@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from rulerag.arrays import Ints, Longs
 from rulerag.kg import FactTable
+from rulerag.mining.indexes import first_after
 from rulerag.mining.inference import Candidates
 from rulerag.mining.runtime import compiled
 
@@ -174,14 +175,8 @@ def rank_answers(
 
 @compiled
 def _find(entity: Ints, low: int, high: int, wanted: int) -> int:
-    end = high
-    while low < high:
-        middle = (low + high) // 2
-        if entity[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < end and entity[low] == wanted else -1
+    place = first_after(entity, low, high, wanted - 1)
+    return place if place < high and entity[place] == wanted else -1
 
 
 @compiled

@@ -110,19 +110,18 @@ def render_report(
 
 
 def rule_rows(
-    mined: Iterable[Rule], planted: Sequence[tuple[Rule, float]] = (), *, top: int | None = None
+    mined: Iterable[Rule], planted: Sequence[tuple[Rule, float]] = ()
 ) -> list[dict[str, Any]]:
     """The rows of the rules table: planted rules first, then what was mined besides.
 
     Args:
         mined: the mined rules.
         planted: rules that are known to hold, each with its true confidence.
-        top: at most so many rules that were not planted, the most confident ones.
     """
     found = {rule.id: rule for rule in mined}
     rows = [_rule_row(rule, found.pop(rule.id, None), truth) for rule, truth in planted]
     others = sorted(found.values(), key=lambda rule: (-rule.ranking_confidence, rule.text))
-    return rows + [_rule_row(rule, rule, None) for rule in others[:top]]
+    return rows + [_rule_row(rule, rule, None) for rule in others]
 
 
 def _rule_row(rule: Rule, mined: Rule | None, planted: float | None) -> dict[str, Any]:

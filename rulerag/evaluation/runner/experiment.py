@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from tqdm import tqdm
 
 from rulerag import __version__
 from rulerag.cache import code_fingerprint
@@ -172,13 +173,21 @@ def _fill(
     if done:
         _LOG.info("%d of %d queries stand already", done, len(queries))
     matcher = AnswerMatcher()
-    with _progress_bar(progress, len(queries), done) as bar:
+    with tqdm(
+        total=len(queries), initial=done, desc="answering", unit="query", disable=not progress
+    ) as bar:
         for start in range(0, len(missing), batch_size):
             batch = missing[start : start + batch_size]
             before, started = dict(pipeline.seconds), time.perf_counter()
             answers = _answer(pipeline, batch)
-            scored = [(a, answer_metrics(a, top_k=top_k, matcher=matcher)) for a in answers]
-            fresh = [_row(answer, values) for answer, values in scored]
+            fresh = [
+                {
+                    **answer.to_json(),
+                    "union": [scored.document.id for scored in answer.union],
+                    "metrics": answer_metrics(answer, top_k=top_k, matcher=matcher),
+                }
+                for answer in answers
+            ]
             seconds = {
                 stage: pipeline.seconds.get(stage, 0.0) - before.get(stage, 0.0)
                 for stage in ("retrieve", "generate")
@@ -297,14 +306,6 @@ def _answer(pipeline: AnsweringPipeline, batch: Sequence[Query]) -> list[Answer]
     return answers
 
 
-def _row(answer: Answer, values: Mapping[str, float]) -> dict[str, Any]:
-    return {
-        **answer.to_json(),
-        "union": [scored.document.id for scored in answer.union],
-        "metrics": dict(values),
-    }
-
-
 def _result(
     config: Config,
     dataset: RuleQADataset,
@@ -357,9 +358,3 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
-
-
-def _progress_bar(show: bool, total: int, done: int) -> Any:
-    from tqdm import tqdm
-
-    return tqdm(total=total, initial=done, desc="answering", unit="query", disable=not show)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from rulerag.rules import Atom, Rule
-from rulerag.types import Fact
+from rulerag.types import Document, Fact, Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +104,28 @@ def ground(
     if start or rule.head.subject == subject:
         extend(0, start)
     return found
+
+
+def groundings_in(
+    documents: Sequence[Document], rules: Iterable[Rule], query: Query
+) -> Iterator[tuple[Rule, Grounding, tuple[int, ...]]]:
+    """Every grounding of rules on the facts of documents, from a query's subject before its time.
+
+    Args:
+        documents: what is known.
+        rules: the rules; groundings come rule by rule.
+        query: names the subject and the time.
+
+    Yields:
+        The rule, the grounding, and the place of the document behind each body atom.
+    """
+    facts = [fact for document in documents for fact in document.facts]
+    owner = [place for place, document in enumerate(documents) for _ in document.facts]
+    index, relations = FactIndex(facts), {fact.relation for fact in facts}
+    for rule in rules:
+        if all(atom.relation in relations for atom in rule.body):
+            for grounding in ground(rule, query.subject, index, query.timestamp):
+                yield rule, grounding, tuple(owner[row] for row in grounding.rows)
 
 
 def _value(term: str, bound: Mapping[str, str]) -> str | None:

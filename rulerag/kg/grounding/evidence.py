@@ -22,7 +22,7 @@ _ALMOST_ONE = 1.0 - 1e-6
 class EvidenceModel:
     """Weights the groundings of rules, shared by the symbolic retriever and reader.
 
-    The weight of one grounding is ``(support / (body_size + prior)) ** sharpness * exp(-decay *
+    The weight of one grounding is ``(support / (body_size + prior)) ** exponent * exp(-decay *
     age)``: the rule's confidence, lowered when it rests on few cases (TLogic, arXiv:2112.08025,
     section 3, smooths by the same added constant), sharpened so that many weak groundings do not
     outweigh a strong one, and faded by the age of the grounding's latest fact.
@@ -32,18 +32,18 @@ class EvidenceModel:
 
     Args:
         prior: cases added to the body of every rule; 0 is the bare confidence.
-        sharpness: the power of the confidence; 1 is the confidence itself.
+        exponent: the power of the confidence; 1 is the confidence itself.
         decay: fading per time step of the graph; 0 keeps old facts at full weight.
         time_step: the distance of two neighbouring times in timestamps (24 for days in hours).
         static_confidence: of rules without a time order: ``pca`` or ``standard``.
 
     Raises:
-        ConfigError: an unknown confidence, a negative prior or decay, no sharpness, or a time
+        ConfigError: an unknown confidence, a negative prior or decay, no exponent, or a time
             step below 1.
     """
 
     prior: float = 5.0
-    sharpness: float = 1.0
+    exponent: float = 1.0
     decay: float = 0.0
     time_step: int = 1
     static_confidence: str = "pca"
@@ -55,8 +55,8 @@ class EvidenceModel:
                 key="static_confidence",
                 hint="pca or standard",
             )
-        if self.sharpness <= 0:
-            raise ConfigError(f"{self.sharpness} is not above 0", key="sharpness", hint="say 1")
+        if self.exponent <= 0:
+            raise ConfigError(f"{self.exponent} is not above 0", key="exponent", hint="say 1")
         for key, least in (("prior", 0), ("decay", 0), ("time_step", 1)):
             if getattr(self, key) < least:
                 raise ConfigError(f"{getattr(self, key)} is below {least}", key=key)
@@ -74,8 +74,8 @@ class EvidenceModel:
             bare = rule.ranking_confidence
             if standard and not rule.temporal and quality.standard_confidence is not None:
                 bare = quality.standard_confidence
-            return float(bare**self.sharpness)
-        return float((quality.support / (body + self.prior)) ** self.sharpness)
+            return float(bare**self.exponent)
+        return float((quality.support / (body + self.prior)) ** self.exponent)
 
     def time_decay(self, age: npt.NDArray[np.int64] | int) -> npt.NDArray[np.float64]:
         """The factor ``exp(-decay * age)`` for ages in timestamps, of the same shape."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from rulerag.kg.grounding.bindings import FactIndex, ground
+from rulerag.kg.grounding.bindings import groundings_in
 from rulerag.rules import Rule
 from rulerag.text import exact_match
 from rulerag.types import Document, Query
@@ -162,25 +162,19 @@ def _conclusions(
     query: Query, documents: Sequence[Document], rules: Sequence[Rule]
 ) -> dict[str, dict[str, Any]]:
     """By answer, the rules that lead to it on the facts of the documents."""
-    facts = [fact for document in documents for fact in document.facts]
-    owner = [document.id for document in documents for _ in document.facts]
-    index, relations = FactIndex(facts), {fact.relation for fact in facts}
     found: dict[str, dict[str, Any]] = {}
-    for rule in rules:
-        if any(atom.relation not in relations for atom in rule.body):
-            continue
-        for grounding in ground(rule, query.subject, index, query.timestamp):
-            fresh: dict[str, Any] = {
-                "answer": grounding.answer,
-                "verdict": "",
-                "rules": {},
-                "confidence": 0.0,
-                "documents": {},
-            }
-            entry = found.setdefault(grounding.answer, fresh)
-            entry["rules"][rule.id] = None
-            entry["confidence"] = max(entry["confidence"], rule.ranking_confidence)
-            entry["documents"].update(dict.fromkeys(owner[row] for row in grounding.rows))
+    for rule, grounding, places in groundings_in(documents, rules, query):
+        fresh: dict[str, Any] = {
+            "answer": grounding.answer,
+            "verdict": "",
+            "rules": {},
+            "confidence": 0.0,
+            "documents": {},
+        }
+        entry = found.setdefault(grounding.answer, fresh)
+        entry["rules"][rule.id] = None
+        entry["confidence"] = max(entry["confidence"], rule.ranking_confidence)
+        entry["documents"].update(dict.fromkeys(documents[place].id for place in places))
     for entry in found.values():
         entry["rules"], entry["documents"] = list(entry["rules"]), list(entry["documents"])
     return found

@@ -13,15 +13,12 @@ import pydantic
 from rulerag.composition import register
 from rulerag.errors import ConfigError, MiningError
 from rulerag.mining.amie.candidates import CandidateRules
-from rulerag.mining.amie.memory import amie_memory
 from rulerag.mining.amie.one_atom import one_atom_candidates
 from rulerag.mining.amie.rules import build_rules, in_skyline
 from rulerag.mining.indexes import build_static_index
 from rulerag.mining.runtime import (
     RunOptions,
     TaskRunner,
-    check_count,
-    check_fraction,
     check_memory,
     checkpoint_folder,
     thread_backend,
@@ -31,12 +28,19 @@ from rulerag.rules import RuleBank
 if TYPE_CHECKING:
     from rulerag.arrays import Longs
     from rulerag.kg import FactTable
+    from rulerag.mining.indexes import StaticIndex
     from rulerag.parallel import Backend
 
 logger = logging.getLogger(__name__)
 
 _LESS_MEMORY = "raise max_memory_gb or min_head_coverage, lower max_atoms or threads"
 _BYTES_PER_RULE = 1_000
+# Bytes, measured on random graphs of up to ten million facts and rounded up.
+_PER_DIRECTED_FACT = 80
+_PER_ENTITY = 24
+_PER_TABLE_SLOT = 24
+_PER_CANDIDATE = 200
+_BLOCKS = 100_000_000  # intermediate results of joins by columns, and the compiler
 
 
 class AmieSettings(RunOptions):
@@ -59,34 +63,24 @@ class AmieSettings(RunOptions):
         ConfigError: a setting is out of range; names it and the range.
     """
 
-    max_atoms: int = 3
-    min_head_coverage: float = 0.01
-    min_pca_confidence: float = 0.1
-    threads: int = 2
+    max_atoms: int = pydantic.Field(default=3, ge=2, le=3)
+    min_head_coverage: float = pydantic.Field(default=0.01, ge=0, le=1)
+    min_pca_confidence: float = pydantic.Field(default=0.1, ge=0, le=1)
+    threads: int = pydantic.Field(default=2, ge=1)
     skyline: bool = True
-    min_head_size: int = 100
-    min_support: int = 1
+    min_head_size: int = pydantic.Field(default=100, ge=1)
+    min_support: int = pydantic.Field(default=1, ge=1)
 
     @pydantic.field_validator("max_atoms", mode="before")
     @classmethod
-    def _two_or_three(cls, value: Any) -> int:
+    def _two_or_three(cls, value: Any) -> Any:
         if value == 4:
             raise ConfigError(
                 "4 is out of range: rules with three body atoms are not mined",
                 key="max_atoms",
                 hint="give 2 or 3: nothing applies longer rules",
             )
-        return check_count("max_atoms", value, 2, 3)
-
-    @pydantic.field_validator("min_head_coverage", "min_pca_confidence", mode="before")
-    @classmethod
-    def _fractions(cls, value: Any, info: pydantic.ValidationInfo) -> float:
-        return check_fraction(str(info.field_name), value)
-
-    @pydantic.field_validator("min_head_size", "min_support", mode="before")
-    @classmethod
-    def _counts(cls, value: Any, info: pydantic.ValidationInfo) -> int:
-        return check_count(str(info.field_name), value, 1)
+        return value
 
 
 @register("miner", "amie")
@@ -143,7 +137,7 @@ class AmieMiner:
                 self.settings.min_head_size,
             )
             return RuleBank()
-        needed = amie_memory(index, least, self.settings.max_atoms, self.backend.workers)
+        needed = _memory(index, least, self.settings.max_atoms, self.backend.workers)
         what = f"mining {index.num_facts:,} facts with {index.num_relations:,} relations needs"
         check_memory(needed, self.settings.max_memory_gb, what, _LESS_MEMORY)
         rules = one_atom_candidates(index, least)
@@ -190,3 +184,29 @@ class AmieMiner:
             self.settings.min_head_size,
         ]
         return checkpoint_folder(self.settings.checkpoint, "amie", settings)
+
+
+def _memory(index: StaticIndex, min_support: Longs, max_atoms: int, threads: int) -> int:
+    """An upper estimate of the bytes that AMIE's joins need beyond what is in use.
+
+    Args:
+        index: the graph.
+        min_support: int64 array of shape (R,), least support by head; 0 leaves a head out.
+        max_atoms: atoms of a rule with its head.
+        threads: kernels that run at once; each has tables of its own.
+    """
+    total = _BLOCKS + 2 * index.num_facts * _PER_DIRECTED_FACT + index.num_entities * _PER_ENTITY
+    if max_atoms < 3 or not min_support.any():
+        return total
+    # A body of a head's fact (x, y) passes an entity that x and y share, so the smaller degree
+    # bounds them; and there are no more bodies than pairs of directed relations.
+    degree = np.bincount(index.source, minlength=index.num_entities)
+    forward = slice(0, index.num_facts)
+    shared = np.minimum(degree[index.source[forward]], degree[index.target[forward]])
+    visits = np.bincount(index.relation[forward], shared, index.num_relations)
+    in_use = np.count_nonzero(np.diff(index.group_bounds))
+    bodies = np.minimum(visits, 1.5 * in_use**2)
+    tables = np.sort(bodies[min_support > 0])[-threads:].sum() * 4 * _PER_TABLE_SLOT
+    kept = np.minimum(bodies, visits / np.maximum(min_support, 1))[min_support > 0].sum()
+    buffers = threads * index.num_entities * _PER_ENTITY
+    return total + int(tables) + int(kept) * _PER_CANDIDATE + buffers

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rulerag.errors import DataFormatError
-from rulerag.io import atomic_write, read_text
+from rulerag.io import atomic_write, read_lines
+from rulerag.mining.formats.lines import check_static, number, parse_lines, whole_number
 from rulerag.mining.paths import labelled_rule, normal_form
 from rulerag.rules import Atom, Rule, RuleBank, RuleQuality, readable
 
@@ -54,11 +55,7 @@ def save_amie(bank: RuleBank, path: str | Path, graph: KnowledgeGraph | None = N
     functional = _functional_variables(graph) if graph is not None else {}
     rows = ["\t".join(HEADER)]
     for rule in bank:
-        if rule.temporal:
-            raise DataFormatError(
-                f"the rule {rule.text!r} is temporal and AMIE's format holds static rules",
-                hint="use the format jsonl or tlogic",
-            )
+        check_static(rule, "AMIE")
         quality = rule.quality
         counts = (quality.support, quality.body_size, quality.pca_body_size)
         rows.append(
@@ -91,19 +88,13 @@ def load_amie(path: str | Path, graph: KnowledgeGraph | None = None) -> RuleBank
         DataFormatError: a line is not a rule of AMIE; names file, line and column.
     """
     label = graph.relations.label if graph is not None else readable
-    lines = read_text(path).split("\n")
-    columns = _columns(lines[0].rstrip("\r"), path)
-    rules = []
-    for number, line in enumerate(lines[1:], start=2):
-        if not line.strip():
-            continue
-        try:
-            rules.append(_rule_from_amie(line.rstrip("\r").split("\t"), columns, label))
-        except DataFormatError as error:
-            raise DataFormatError(
-                error.message, path=path, line=number, key=error.key, hint=error.hint
-            ) from error
-    return RuleBank(rules)
+    header = next(read_lines(path), (1, ""))[1]
+    columns = _columns(header, path)
+    return RuleBank(
+        parse_lines(
+            path, lambda line: _rule_from_amie(line.split("\t"), columns, label), header=True
+        )
+    )
 
 
 def _columns(header: str, path: str | Path) -> dict[str, int]:
@@ -202,27 +193,13 @@ def _functional_variables(graph: KnowledgeGraph) -> dict[str, str]:
 
 
 def _count(text: str, column: str) -> int | None:
-    if not text:
-        return None
-    if not text.isdecimal():
-        raise DataFormatError(f"expected a whole number, found {text!r}", key=column)
-    return int(text)
-
-
-def _number(text: str, column: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise DataFormatError(f"expected a number, found {text!r}", key=column)
-    return value
+    return whole_number(text, column) if text else None
 
 
 def _ratio(text: str, column: str, support: int | None, size: int | None) -> float | None:
     if not text:
         return None
-    value = _number(text, column)
+    value = number(text, column)
     if support is not None and size and abs(support / size - value) <= 5.000001e-7:
         return support / size
     return value
@@ -244,7 +221,7 @@ def _coverage(text: str, support: int | None) -> float | None:
     """Head coverage; exact where only one number of head facts rounds to the text."""
     if not text:
         return None
-    value = _number(text, "head coverage")
+    value = number(text, "head coverage")
     if support and value > 1e-6 and len(text.partition(".")[2]) == 6:
         least = math.ceil(support / (value + 5e-7))
         most = math.floor(support / (value - 5e-7))

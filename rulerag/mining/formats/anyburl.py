@@ -6,13 +6,13 @@ Meilicke et al. 2019 (doi:10.24963/ijcai.2019/435); ``head(X,Y) <= body(X,A), bo
 from __future__ import annotations
 
 import logging
-import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rulerag.errors import DataFormatError
-from rulerag.io import atomic_write, read_text
+from rulerag.io import atomic_write
+from rulerag.mining.formats.lines import check_static, number, parse_lines, whole_number
 from rulerag.mining.paths import labelled_rule, normal_form
 from rulerag.rules import Atom, Rule, RuleBank, RuleQuality, readable
 
@@ -41,11 +41,7 @@ def save_anyburl(bank: RuleBank, path: str | Path) -> None:
     lines = []
     for rule in bank:
         quality = rule.quality
-        if rule.temporal:
-            raise DataFormatError(
-                f"the rule {rule.text!r} is temporal and AnyBURL's format holds static rules",
-                hint="use the format jsonl or tlogic",
-            )
+        check_static(rule, "AnyBURL")
         if quality.support is None or quality.body_size is None:
             raise DataFormatError(
                 f"the rule {rule.text!r} has no support or body size, which AnyBURL's format needs",
@@ -75,23 +71,10 @@ def load_anyburl(path: str | Path, graph: KnowledgeGraph | None = None) -> RuleB
         DataFormatError: a line is not a rule of AnyBURL; names file and line.
     """
     label = graph.relations.label if graph is not None else readable
-    rules, bodiless = [], 0
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            rule = _rule_from_anyburl(line.rstrip("\r"), label)
-        except DataFormatError as error:
-            raise DataFormatError(
-                error.message, path=path, line=number, key=error.key, hint=error.hint
-            ) from error
-        if rule is None:
-            bodiless += 1
-        else:
-            rules.append(rule)
-    if bodiless:
+    rules = parse_lines(path, lambda line: _rule_from_anyburl(line, label))
+    if bodiless := rules.count(None):
         logger.warning("%s: %d rules without a body were left out", path, bodiless)
-    return RuleBank(rules)
+    return RuleBank(rule for rule in rules if rule is not None)
 
 
 def _rule_from_anyburl(line: str, label: Callable[[str], str]) -> Rule | None:
@@ -101,13 +84,9 @@ def _rule_from_anyburl(line: str, label: Callable[[str], str]) -> Rule | None:
             f"expected 4 columns, found {len(cells)}",
             hint="predicted, correctly predicted, confidence and rule, parted by tabs",
         )
-    predicted, correct = _count(cells[0], "predicted"), _count(cells[1], "correctly predicted")
-    try:
-        confidence = float(cells[2])
-    except ValueError:
-        confidence = math.nan
-    if not math.isfinite(confidence):
-        raise DataFormatError(f"expected a number, found {cells[2]!r}", key="confidence")
+    predicted = whole_number(cells[0], "predicted")
+    correct = whole_number(cells[1], "correctly predicted")
+    confidence = number(cells[2], "confidence")
     left, arrow, right = cells[3].partition(" <=")
     if not arrow:
         raise DataFormatError(f"{cells[3]!r} is not a rule", hint="write head(X,Y) <= body(X,Y)")
@@ -119,12 +98,6 @@ def _rule_from_anyburl(line: str, label: Callable[[str], str]) -> Rule | None:
     head, atoms = normal_form(heads[0], body)
     quality = RuleQuality(support=correct, standard_confidence=confidence, body_size=predicted)
     return labelled_rule(head, atoms, quality, label, "anyburl")
-
-
-def _count(text: str, column: str) -> int:
-    if not text.strip().isdecimal():
-        raise DataFormatError(f"expected a whole number, found {text!r}", key=column)
-    return int(text)
 
 
 def _parse_atoms(text: str) -> tuple[Atom, ...]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rulerag.errors import DataFormatError
-from rulerag.io import atomic_write, read_text
+from rulerag.io import atomic_write, read_json
 from rulerag.mining.paths import atoms_of_walk, labelled_rule, walks_of
 from rulerag.rules import Rule, RuleBank, RuleQuality
 
@@ -58,11 +58,7 @@ def load_tlogic(path: str | Path, graph: KnowledgeGraph) -> RuleBank:
         DataFormatError: it is not TLogic's JSON, or a rule is wrong; names the file, and the line
             or the rule.
     """
-    text = read_text(path)
-    try:
-        content = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise DataFormatError(f"not JSON ({error.msg})", path=path, line=error.lineno) from error
+    content = read_json(path)
     if not isinstance(content, dict):
         raise DataFormatError("expected an object of relation ids", path=path)
     rules = []

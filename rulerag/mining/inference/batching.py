@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from rulerag.errors import ConfigError, MiningError
 from rulerag.mining.indexes import build_temporal_index
-from rulerag.mining.runtime import check_fraction
 
 if TYPE_CHECKING:
     from rulerag.arrays import Ints, Longs
@@ -82,12 +81,7 @@ def index_at_time_zero(facts: Sequence[FactTable]) -> TemporalIndex:
 def applied_rules(
     rules: Iterable[Rule], min_confidence: float, min_body_size: int = 0
 ) -> list[Rule]:
-    """The rules that are confident enough, with bodies that are known often enough (where counted).
-
-    Raises:
-        ConfigError: the confidence is no fraction.
-    """
-    check_fraction("min_confidence", min_confidence)
+    """The rules that are confident enough, with bodies known often enough (where counted)."""
     return [
         rule
         for rule in rules

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pydantic
 
 from rulerag.composition import Settings
-from rulerag.errors import ConfigError, did_you_mean
 from rulerag.mining.indexes import build_temporal_index
 from rulerag.mining.inference.batching import (
     Candidates,
@@ -21,7 +20,6 @@ from rulerag.mining.inference.batching import (
     known_facts,
 )
 from rulerag.mining.paths import code_rules, code_static_rules
-from rulerag.mining.runtime import check_count
 
 if TYPE_CHECKING:
     from rulerag.kg import FactTable
@@ -116,13 +114,10 @@ class TemporalInference:
         return in_parts(apply, (subject, relation, time), self._sizes, self.settings.threads)
 
 
-class StaticInference:
-    """Completes a static graph with rules.
+class StaticInferenceSettings(Settings):
+    """How :class:`StaticInference` scores.
 
     Args:
-        rules: static rules with one body atom, or with two that join the ends of the head; each
-            predicts subjects and objects.
-        facts: what is known, all over one vocabulary.
         aggregate: ``max`` ranks candidates by their most confident rule, ties by the next one and
             so on (as AnyBURL does); ``noisy-or`` joins all rules.
         confidence: ``pca`` or ``standard``, which one scores.
@@ -130,28 +125,35 @@ class StaticInference:
         threads: threads that work on queries; the result does not depend on it.
 
     Raises:
-        ConfigError: an argument is out of range.
+        ConfigError: a setting is out of range.
+    """
+
+    aggregate: Literal["max", "noisy-or"] = "max"
+    confidence: Literal["pca", "standard"] = "pca"
+    min_confidence: float = pydantic.Field(default=0.0, ge=0, le=1)
+    threads: int = pydantic.Field(default=1, ge=1)
+
+
+class StaticInference:
+    """Completes a static graph with rules.
+
+    Args:
+        rules: static rules with one body atom, or with two that join the ends of the head; each
+            predicts subjects and objects.
+        facts: what is known, all over one vocabulary.
+        changes: fields of :class:`StaticInferenceSettings` by name.
+
+    Raises:
+        ConfigError: a setting is unknown or out of range.
         MiningError: a rule is temporal, or its body has another form.
     """
 
-    def __init__(
-        self,
-        rules: Iterable[Rule],
-        facts: Sequence[FactTable],
-        *,
-        aggregate: str = "max",
-        confidence: str = "pca",
-        min_confidence: float = 0.0,
-        threads: int = 1,
-    ) -> None:
-        _check_choice("aggregate", aggregate, ("max", "noisy-or"))
-        _check_choice("confidence", confidence, ("pca", "standard"))
-        self._best = aggregate == "max"
-        self._threads = check_count("threads", threads, 1)
+    def __init__(self, rules: Iterable[Rule], facts: Sequence[FactTable], **changes: Any) -> None:
+        self.settings = chosen = StaticInferenceSettings(**changes)
         self._index = index_at_time_zero(known_facts(facts))
         relations = facts[0].relations
-        kept = applied_rules(rules, min_confidence)
-        self._coded, self.rules = code_static_rules(kept, relations, confidence=confidence)
+        kept = applied_rules(rules, chosen.min_confidence)
+        self._coded, self.rules = code_static_rules(kept, relations, confidence=chosen.confidence)
         self._sizes = (len(facts[0].entities), 2 * len(relations))
 
     def candidates(
@@ -169,11 +171,7 @@ class StaticInference:
         """
         from rulerag.mining.inference.kernels import apply_rules  # loads numba
 
-        apply = partial(apply_rules, self._index, self._coded, 0.0, 1.0, 0, self._best)
+        best = self.settings.aggregate == "max"
+        apply = partial(apply_rules, self._index, self._coded, 0.0, 1.0, 0, best)
         queries = subject, relation, np.ones_like(subject)
-        return in_parts(apply, queries, self._sizes, self._threads)
-
-
-def _check_choice(key: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ConfigError(f"unknown {key} {value!r}", key=key, hint=did_you_mean(value, choices))
+        return in_parts(apply, queries, self._sizes, self.settings.threads)

@@ -76,6 +76,8 @@ def reach(
         _reach_parallel(index, subject, body, reached)
     elif length == 3 and rules.frontier[rule] >= 0:
         _reach_from(index, subject, time, length, body[2], link, frontier, reached)
+    elif length == 3 and link[1] == 1 and link[2] != 1:
+        _reach_back(index, subject, time, body, link[2] == 0, reached)
     elif length == 3:
         _reach_bound(index, subject, time, body, link, reached)
     else:
@@ -165,25 +167,64 @@ def _reach_from(
 def _reach_bound(
     index: TemporalIndex, subject: int, time: int, body: Ints, link: Ints, reached: Reached
 ) -> None:
-    """Three facts, a node of which stands twice: walk by walk."""
-    times, target, bounds = index.times, index.pair_target, index.pair_bounds
+    """Three facts of which one leads from a node to itself: walk by walk, as these are rare."""
+    target = index.pair_target
     nodes = np.full(3, subject, np.int64)
     for one in range(*_pairs(index, body[0], link, int64(1), nodes)):
         nodes[1] = target[one]
-        if times[bounds[one]] >= time:
-            continue
         for two in range(*_pairs(index, body[1], link, int64(2), nodes)):
             nodes[2] = target[two]
-            if times[bounds[two]] >= time:
-                continue
             for three in range(*_pairs(index, body[2], link, int64(3), nodes)):
-                at = last_at(times, bounds[three], bounds[three + 1], time - 1)
-                if at >= 0:
-                    at = last_at(times, bounds[two], bounds[two + 1], times[at])
-                if at >= 0:
-                    at = last_at(times, bounds[one], bounds[one + 1], times[at])
-                if at >= 0:
-                    _note(reached, target[three], times[at])
+                _note_walk(index, one, two, three, time, target[three], reached)
+
+
+@compiled
+def _reach_back(
+    index: TemporalIndex, subject: int, time: int, body: Ints, home: bool, reached: Reached
+) -> None:
+    """Three facts, the last of which leads back to the first node, by way of any or the subject.
+
+    The last fact is read from its end, so that both ways to the node between are merged.
+    """
+    times, target, bounds = index.times, index.pair_target, index.pair_bounds
+    group_bounds, half = index.group_bounds, index.num_relations
+    inverse = body[2] - half if body[2] >= half else body[2] + half
+    group = find_group(index, subject, body[0])
+    if group < 0:
+        return
+    for one in range(group_bounds[group], group_bounds[group + 1]):
+        end = target[one]
+        if times[bounds[one]] >= time:
+            continue
+        onward, back = find_group(index, end, body[1]), find_group(index, end, inverse)
+        if onward < 0 or back < 0:
+            continue
+        latest = times[last_at(times, bounds[one], bounds[one + 1], time - 1)]
+        two, three = group_bounds[onward], group_bounds[back]
+        while two < group_bounds[onward + 1] and three < group_bounds[back + 1]:
+            if target[two] == target[three] and (not home or target[two] == subject):
+                _note_walk(index, one, two, three, time, end, reached)
+                if reached.first[end] >= latest:
+                    break
+            if target[two] <= target[three]:
+                two += 1
+            else:
+                three += 1
+
+
+@inlined
+def _note_walk(
+    index: TemporalIndex, one: int, two: int, three: int, time: int, end: int, reached: Reached
+) -> None:
+    """Note the latest start of a walk over three pairs, if their times allow one."""
+    times, bounds = index.times, index.pair_bounds
+    at = last_at(times, bounds[three], bounds[three + 1], time - 1)
+    if at >= 0:
+        at = last_at(times, bounds[two], bounds[two + 1], times[at])
+    if at >= 0:
+        at = last_at(times, bounds[one], bounds[one + 1], times[at])
+    if at >= 0:
+        _note(reached, end, times[at])
 
 
 @compiled

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pydantic
 
 from rulerag.composition import Settings
-from rulerag.errors import ConfigError
-from rulerag.mining.runtime.thresholds import check_count
 
 
 class RunOptions(Settings):
@@ -25,21 +22,7 @@ class RunOptions(Settings):
         ConfigError: an option is out of range; names it and the range.
     """
 
-    threads: int = 1
+    threads: int = pydantic.Field(default=1, ge=1)
     progress: bool = False
-    max_memory_gb: float | None = None
+    max_memory_gb: float | None = pydantic.Field(default=None, gt=0)
     checkpoint: str | Path | None = None
-
-    @pydantic.field_validator("threads", mode="before")
-    @classmethod
-    def _at_least_one(cls, value: Any) -> int:
-        return check_count("threads", value, 1)
-
-    @pydantic.field_validator("max_memory_gb")
-    @classmethod
-    def _positive(cls, value: float | None) -> float | None:
-        if value is not None and not value > 0:
-            raise ConfigError(
-                f"{value!r} is out of range", key="max_memory_gb", hint="give a positive number"
-            )
-        return value

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.io import atomic_write, fingerprint_object, prepare_folder
-from rulerag.mining.runtime.thresholds import check_count
 from rulerag.parallel import SerialBackend, ThreadBackend, in_this_process
 
 if TYPE_CHECKING:
@@ -28,12 +27,8 @@ logger = logging.getLogger(__name__)
 
 
 def thread_backend(threads: int) -> Backend:
-    """Threads of this process.
-
-    Raises:
-        ConfigError: fewer than one.
-    """
-    return ThreadBackend(threads) if check_count("threads", threads, 1) > 1 else SerialBackend()
+    """Threads of this process."""
+    return ThreadBackend(threads) if threads > 1 else SerialBackend()
 
 
 def checkpoint_folder(

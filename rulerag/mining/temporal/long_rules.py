@@ -10,10 +10,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from rulerag.arrays import Bools, Ints, Longs
-from rulerag.mining.indexes import find_group, find_pair, first_after
-from rulerag.mining.runtime import compiled
+from rulerag.mining.indexes import TemporalIndex, find_group, find_pair, first_after
+from rulerag.mining.runtime import compiled, inlined
 from rulerag.mining.temporal.random_walks import Stream, below, cyclic_walks, mixed, stream
 from rulerag.mining.temporal.rules import TemporalRules
 from rulerag.mining.temporal.walk_index import (
@@ -164,8 +165,12 @@ def _all_steps(index: WalkIndex, relation: int, step: int, every: Longs, sizes: 
         for row in range(low, high):
             every[0, 0, row - low] = row
         return int(high - low)
+    order = BY_RELATION if step == 1 else ONWARD
+    target, time = index.facts[order, TARGET], index.facts[order, TIME]
+    graph, bits, onward = index.graph, index.has[relation], index.facts[ONWARD, TIME]
     for body in range(sizes[step - 1]):
-        low, high = _onward(index, step, every[step - 1, step - 1, body], relation)
+        before = every[step - 1, step - 1, body]
+        low, high = _onward(graph, bits, onward, relation, target[before], time[before])
         if size + high - low > room:
             return -1
         for row in range(low, high):
@@ -176,29 +181,52 @@ def _all_steps(index: WalkIndex, relation: int, step: int, every: Longs, sizes: 
     return size if sizes[step - 1] >= 0 else -1
 
 
-@compiled
-def _onward(index: WalkIndex, step: int, before: int, relation: int) -> tuple[int, int]:
-    """The facts by a relation that follow the fact of a step, at the same time or later."""
-    graph, order = index.graph, BY_RELATION if step == 1 else ONWARD
-    node = index.facts[order, TARGET, before]
-    if not (index.has[relation, node >> 3] >> (node & 7)) & 1:
+@inlined
+def _has(bits: npt.NDArray[np.uint8], node: int) -> int:
+    """1 where a node has facts with the directed relation of these bits, else 0."""
+    bit: int = (bits[node >> 3] >> (node & 7)) & 1
+    return bit  # ``bool(bit)`` would double the time of a draw
+
+
+# What a loop reads is fetched in front of it: handing on the whole index costs more than a look-up.
+@inlined
+def _onward(
+    graph: TemporalIndex,
+    bits: npt.NDArray[np.uint8],
+    onward: Ints,
+    relation: int,
+    node: int,
+    now: int,
+) -> tuple[int, int]:
+    """The facts of a node by a relation, at a time or later."""
+    if not _has(bits, node):
         return 0, 0
-    group = find_group(graph, node, relation)
+    group = first_after(
+        graph.group_relation, graph.entity_bounds[node], graph.entity_bounds[node + 1], relation - 1
+    )
     low = graph.pair_bounds[graph.group_bounds[group]]
     high = graph.pair_bounds[graph.group_bounds[group + 1]]
-    now = index.facts[order, TIME, before]
-    return first_after(index.facts[ONWARD, TIME], low, high, now - 1), high
+    return first_after(onward, low, high, now - 1), high
 
 
 @compiled
 def _draw_step(index: WalkIndex, relation: int, step: int, facts: Longs, state: Stream) -> None:
     """Draw the next fact of every body: its row in ``BY_RELATION``, later ``ONWARD``; or -1."""
-    low, high = index.relation_bounds[relation], index.relation_bounds[relation + 1]
+    if step == 0:
+        low, high = index.relation_bounds[relation], index.relation_bounds[relation + 1]
+        for body in range(facts.shape[1]):
+            facts[0, body] = low + below(state, high - low) if high > low else -1
+        return
+    order = BY_RELATION if step == 1 else ONWARD
+    target, time = index.facts[order, TARGET], index.facts[order, TIME]
+    graph, bits, onward = index.graph, index.has[relation], index.facts[ONWARD, TIME]
     for body in range(facts.shape[1]):
-        if step > 0:
-            before = facts[step - 1, body]
-            low, high = _onward(index, step, before, relation) if before >= 0 else (0, 0)
-        facts[step, body] = low + below(state, high - low) if high > low else -1
+        before = facts[step - 1, body]
+        facts[step, body] = -1
+        if before >= 0:
+            low, high = _onward(graph, bits, onward, relation, target[before], time[before])
+            if high > low:
+                facts[step, body] = low + below(state, high - low)
 
 
 @compiled
@@ -229,27 +257,29 @@ def _mark_distinct(facts: Longs, length: int, kept: Bools) -> None:
 @compiled
 def _count(index: WalkIndex, rule: Ints, facts: Longs, kept: Bools, counts: Longs) -> None:
     """Add the kept bodies of a rule to its support and body size."""
-    length, link, graph = rule[1], rule[5:9], index.graph
+    length, link, graph, bits = rule[1], rule[5:9], index.graph, index.has[rule[0]]
     bound = False
     for number in range(length + 1):
         bound = bound or link[number] != number
     nodes = np.zeros(4, np.int64)
-    last = BY_RELATION if length == 1 else ONWARD
+    source, target = index.facts[BY_RELATION, SOURCE], index.facts[BY_RELATION, TARGET]
+    onward = index.facts[ONWARD, TARGET]
+    time = index.facts[BY_RELATION if length == 1 else ONWARD, TIME]
     for body in range(len(kept)):
         if not kept[body]:
             continue
-        nodes[0] = index.facts[BY_RELATION, SOURCE, facts[0, body]]
-        nodes[1] = index.facts[BY_RELATION, TARGET, facts[0, body]]
+        nodes[0], nodes[1] = source[facts[0, body]], target[facts[0, body]]
         for step in range(1, length):
-            nodes[step + 1] = index.facts[ONWARD, TARGET, facts[step, body]]
+            nodes[step + 1] = onward[facts[step, body]]
         if bound and not _as_linked(nodes, link, length):
             continue
         counts[1] += 1
-        group = find_group(graph, nodes[0], rule[0])
-        pair = find_pair(graph, group, nodes[length]) if group >= 0 else -1
+        if not _has(bits, nodes[0]):
+            continue
+        pair = find_pair(graph, find_group(graph, nodes[0], rule[0]), nodes[length])
         if pair >= 0:
             latest = graph.times[graph.pair_bounds[pair + 1] - 1]
-            counts[0] += latest > index.facts[last, TIME, facts[length - 1, body]]
+            counts[0] += latest > time[facts[length - 1, body]]
 
 
 @compiled

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pydantic
 
 from rulerag.composition import register
-from rulerag.errors import ConfigError, MiningError, did_you_mean
+from rulerag.errors import ConfigError, MiningError
 from rulerag.mining.runtime import (
     RunOptions,
     TaskRunner,
-    check_count,
-    check_fraction,
     check_memory,
     checkpoint_folder,
     thread_backend,
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
     from rulerag.arrays import Ints
     from rulerag.kg import FactTable
     from rulerag.parallel import Backend
-
-_TRANSITIONS = ("exponential", "uniform")
 
 # Measured on random graphs of up to ten million facts and rounded up.
 _BYTES_PER_FACT = 200  # of the join of bodies of one atom
@@ -60,12 +56,12 @@ class TLogicSettings(RunOptions):
     """
 
     lengths: tuple[int, ...] = (1,)
-    min_confidence: float = 0.01
-    min_support: int | None = None
-    num_walks: int = 200
-    num_bodies: int = 500
-    transition: str = "exponential"
-    seed: int = 0
+    min_confidence: float = pydantic.Field(default=0.01, ge=0, le=1)
+    min_support: int | None = pydantic.Field(default=None, ge=1)
+    num_walks: int = pydantic.Field(default=200, ge=1)
+    num_bodies: int = pydantic.Field(default=500, ge=1)
+    transition: Literal["exponential", "uniform"] = "exponential"
+    seed: int = pydantic.Field(default=0, ge=0, lt=2**63)
 
     @pydantic.field_validator("lengths", mode="before")
     @classmethod
@@ -78,31 +74,6 @@ class TLogicSettings(RunOptions):
                 hint="use some of 1, 2 and 3, for example lengths=(1, 2, 3)",
             )
         return tuple(known)
-
-    @pydantic.field_validator("min_confidence", mode="before")
-    @classmethod
-    def _fraction(cls, value: Any) -> float:
-        return check_fraction("min_confidence", value)
-
-    @pydantic.field_validator("min_support", "num_walks", "num_bodies", "seed", mode="before")
-    @classmethod
-    def _counts(cls, value: Any, info: pydantic.ValidationInfo) -> int | None:
-        if value is None and info.field_name == "min_support":
-            return None
-        if info.field_name == "seed":
-            return check_count("seed", value, 0, 2**63 - 1)
-        return check_count(str(info.field_name), value, 1)
-
-    @pydantic.field_validator("transition")
-    @classmethod
-    def _known_transition(cls, value: str) -> str:
-        if value not in _TRANSITIONS:
-            raise ConfigError(
-                f"unknown transition {value!r}",
-                key="transition",
-                hint=did_you_mean(value, _TRANSITIONS),
-            )
-        return value
 
 
 @register("miner", "tlogic")

@@ -10,10 +10,7 @@ if TYPE_CHECKING:
         RetrievedRows,
         Rows,
         RowSearcher,
-        check_bm25,
-        check_choice,
         check_documents,
-        check_range,
         check_threads,
         check_top_k,
         corpus_fingerprint,
@@ -31,6 +28,6 @@ if TYPE_CHECKING:
     )
     from rulerag.retrieval.base.known_answers import known_answers_first
     from rulerag.retrieval.base.runs import write_run
-    from rulerag.retrieval.base.time_aware import TimeAwareRetriever
+    from rulerag.retrieval.base.time_aware import TimeAwareRetriever, row_searcher
 else:
     __getattr__ = front_door(__name__)

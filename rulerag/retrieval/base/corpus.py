@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
@@ -12,28 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.cache import remembered
-from rulerag.errors import ConfigError, DataFormatError, EmptyDataError, did_you_mean
+from rulerag.composition import check_range
+from rulerag.errors import ConfigError, DataFormatError, EmptyDataError
 from rulerag.io import StoredRecords
 from rulerag.types import Document, Query, RuleHit, ScoredDocument
 
 if TYPE_CHECKING:
     from rulerag.protocols import Retriever
-
-__all__ = [
-    "CorpusIndex",
-    "RetrievedRows",
-    "RowSearcher",
-    "Rows",
-    "check_bm25",
-    "check_choice",
-    "check_documents",
-    "check_range",
-    "check_threads",
-    "check_top_k",
-    "corpus_fingerprint",
-    "indexed_text",
-    "scored_documents",
-]
 
 
 class Rows(NamedTuple):
@@ -125,30 +111,9 @@ class CorpusIndex(ABC):
         return scored_documents(self.documents, self.search(queries, top_k))
 
 
-def check_range(key: str, value: float, low: float, high: float = np.inf, hint: str = "") -> None:
-    """Raise a ConfigError unless a number lies from ``low`` to ``high``."""
-    if not low <= value <= high:
-        known = f"{low} or more" if high == np.inf else f"from {low} to {high}"
-        raise ConfigError(f"{value} is out of range", key=key, hint=hint or known)
-
-
 def check_threads(threads: int | None) -> None:
     """Raise a ConfigError unless a number of threads is 1 or more, or None."""
     check_range("threads", 1 if threads is None else threads, 1)
-
-
-def check_bm25(k1: float, b: float) -> None:
-    """Raise a ConfigError unless ``k1`` and ``b`` are parameters of BM25."""
-    check_range("k1", k1, 0)
-    check_range("b", b, 0, 1)
-
-
-def check_choice(key: str, value: str, known: Iterable[str], what: str = "") -> None:
-    """Raise a ConfigError unless a name is known; ``what`` it names, the key if empty."""
-    if value not in known:
-        raise ConfigError(
-            f"unknown {what or key} {value!r}", key=key, hint=did_you_mean(value, known)
-        )
 
 
 def check_top_k(top_k: int, key: str = "top_k") -> None:
@@ -167,15 +132,12 @@ def check_documents(documents: Sequence[Document]) -> Sequence[Document]:
     corpus = documents if isinstance(documents, StoredRecords) else tuple(documents)
     if not corpus:
         raise EmptyDataError("the corpus holds no documents", hint="give at least one document")
-    if isinstance(corpus, StoredRecords):
-        return corpus
-    seen: set[str] = set()
-    for document in corpus:
-        if document.id in seen:
+    if not isinstance(corpus, StoredRecords):
+        (name, count), *_ = Counter(document.id for document in corpus).most_common(1)
+        if count > 1:
             raise DataFormatError(
-                f"two documents share the id {document.id!r}", hint="ids must be unique in a corpus"
+                f"two documents share the id {name!r}", hint="ids must be unique in a corpus"
             )
-        seen.add(document.id)
     return corpus
 
 

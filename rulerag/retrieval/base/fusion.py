@@ -8,11 +8,11 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from rulerag.composition import register
+from rulerag.composition import check_range, register
 from rulerag.errors import ConfigError, FingerprintError, did_you_mean
 from rulerag.io import fingerprint_object
 from rulerag.kg.grounding import Statements
-from rulerag.retrieval.base.corpus import check_range, check_top_k
+from rulerag.retrieval.base.corpus import check_top_k
 from rulerag.retrieval.base.known_answers import known_answers_first
 from rulerag.types import Document, Query, RuleHit, ScoredDocument
 

@@ -13,8 +13,6 @@ from rulerag.errors import DataError, FingerprintError, OutputError, RetrievalEr
 from rulerag.io import check_folder, made_folder, read_json, write_json
 from rulerag.output_folder import LOCK, locked
 
-__all__ = ["MANIFEST", "broken_index", "check_manifest", "index_lock", "new_index_folder"]
-
 MANIFEST = "manifest.json"
 _LAYOUT = 1
 
@@ -26,17 +24,17 @@ def new_index_folder(
     """Give a working folder that takes the name ``path`` only when the block ends well.
 
     An index that stood there before is replaced; anything else is left alone. An interrupted or
-    failed build leaves no trace, and while it goes, no other may begin for the same place.
+    failed build leaves no trace, and while it goes, no other may begin for the same folder.
 
     Args:
-        path: where the index shall stand.
+        path: the folder of the index.
         kind: the kind of index, written to the manifest.
         corpus: the fingerprint of the indexed corpus.
         num_documents: documents in the index.
         settings: what a reader of the index must know, as JSON values.
 
     Raises:
-        OutputError: the place is taken by something that is no index, cannot be written, or is
+        OutputError: the folder is taken by something that is no index, cannot be written, or is
             being written by another process.
     """
     target = Path(path)
@@ -60,10 +58,10 @@ def new_index_folder(
 
 @contextmanager
 def index_lock(path: str | Path, *, wait: bool = False) -> Iterator[None]:
-    """Keep others from building an index at a place, for the length of a block.
+    """Keep others from building an index in a folder, for the length of a block.
 
     Args:
-        path: where the index shall stand; the folder above it stands.
+        path: the folder of the index; the folder above it exists.
         wait: for one that is being built there, in place of an error.
 
     Raises:
@@ -133,12 +131,12 @@ def check_manifest(path: str | Path, kind: str, *, corpus: str) -> dict[str, Any
         raise broken_index(kind, folder / MANIFEST, "the manifest is damaged")
     found = manifest.get("kind"), manifest.get("layout")
     if found != (kind, _LAYOUT):
-        told = f"holds an index of kind {found[0]!r}, layout {found[1]!r}"
-        raise broken_index(kind, folder, f"{told}; kind {kind!r}, layout {_LAYOUT} is wanted")
+        what = f"holds an index of kind {found[0]!r}, layout {found[1]!r}"
+        raise broken_index(kind, folder, f"{what}; kind {kind!r}, layout {_LAYOUT} is wanted")
     if manifest.get("corpus_fingerprint") != corpus:
-        told = f"{manifest.get('corpus_fingerprint')}, the documents given are {corpus}"
+        what = f"{manifest.get('corpus_fingerprint')}, the documents given are {corpus}"
         raise FingerprintError(
-            f"the index was built from another corpus ({told})", path=folder, hint=_anew(kind)
+            f"the index was built from another corpus ({what})", path=folder, hint=_anew(kind)
         )
     settings: dict[str, Any] = manifest["settings"]
     return settings

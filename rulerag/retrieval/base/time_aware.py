@@ -11,15 +11,13 @@ import numpy.typing as npt
 from pydantic import Field, model_validator
 
 from rulerag.cache import remembered_arrays
-from rulerag.composition import Settings, register
+from rulerag.composition import Settings, check_choice, check_range, register
 from rulerag.errors import RetrievalError
 from rulerag.io import StoredRecords, fingerprint_object
 from rulerag.retrieval.base.corpus import (
     RetrievedRows,
     Rows,
     RowSearcher,
-    check_choice,
-    check_range,
     check_top_k,
 )
 from rulerag.retrieval.base.deduplicate import statement_of
@@ -151,9 +149,10 @@ class TimeAwareRetriever:
 
     def _search_deep(self, queries: Sequence[Query], depth: int) -> Iterator[_DeepSearch]:
         """What the wrapped retriever finds, in rows where it can answer in rows."""
-        if isinstance(self.retriever, RowSearcher):
-            rows, scores = self.retriever.search(queries, depth)
-            documents, times = self.retriever.documents, self._times
+        searcher = row_searcher(self.retriever)
+        if searcher is not None:
+            rows, scores = searcher.search(queries, depth)
+            documents, times = searcher.documents, self._times
             found: Sequence[Sequence[ScoredDocument]] = [()] * len(queries)
         else:
             lists = RetrievedRows(self.retriever)
@@ -206,7 +205,8 @@ class TimeAwareRetriever:
         Raises:
             RetrievalError: the wrapped retriever cannot answer in rows.
         """
-        if not isinstance(self.retriever, RowSearcher):
+        searcher = row_searcher(self.retriever)
+        if searcher is None:
             raise RetrievalError(
                 f"{type(self.retriever).__name__} cannot answer in rows",
                 hint="wrap a BM25Retriever or a LuceneRetriever",
@@ -217,7 +217,7 @@ class TimeAwareRetriever:
         pending, deepest = list(range(len(queries))), max(self.settings.max_pool, depth)
         while pending:
             short = []
-            found = self.retriever.search([queries[i] for i in pending], depth)
+            found = searcher.search([queries[i] for i in pending], depth)
             for i, found_rows, found_scores in zip(pending, *found, strict=True):
                 size = int(np.count_nonzero(found_rows >= 0))
                 allowed = self._allowed(queries[i], self._times[found_rows[:size]])[:width]
@@ -258,6 +258,14 @@ class TimeAwareRetriever:
             values = np.where(scores >= 0, scores * kept, scores / np.maximum(kept, 1e-300))
         order = np.lexsort((-times, -values))
         return values[order], order
+
+
+def row_searcher(retriever: Retriever) -> RowSearcher | None:
+    """The retriever, where it can answer in rows: a wrapper can where what it wraps can."""
+    inner = retriever
+    while isinstance(inner, TimeAwareRetriever):
+        inner = inner.retriever
+    return retriever if isinstance(inner, RowSearcher) else None  # type: ignore[return-value]
 
 
 class _DeepSearch(NamedTuple):

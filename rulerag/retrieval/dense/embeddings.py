@@ -13,10 +13,11 @@ from tqdm.auto import tqdm
 
 from rulerag.arrays import Floats
 from rulerag.cache import cache_folder
+from rulerag.composition import check_range
 from rulerag.errors import DataError, EmptyDataError, OutputError, RetrievalError
 from rulerag.io import prepare_folder, read_json, write_json
 from rulerag.output_folder import LOCK, locked
-from rulerag.retrieval.base import check_range, corpus_fingerprint, indexed_text
+from rulerag.retrieval.base import corpus_fingerprint, indexed_text
 from rulerag.retrieval.dense.encoders import SentenceEncoder
 from rulerag.types import Document
 
@@ -153,7 +154,7 @@ def _encode(
             bar.update(len(rows) - len(own))
             if folder is not None:
                 vectors.flush()
-                # Written last: a chunk counts when this tells of it.
+                # Written last: a chunk counts when this file says so.
                 write_json(folder / _PROGRESS, {"rows": int(rows[-1]) + 1, "truncated": truncated})
     if folder is not None:
         write_json(folder / _SUMMARY, {"truncated": truncated, "dimension": vectors.shape[1]})
@@ -187,7 +188,7 @@ class _Kept(NamedTuple):
 
 
 def _kept(folder: Path, note: str, size: int) -> _Kept | None:
-    """What an earlier run left, finished or not, by the file that tells of it."""
+    """What an earlier run left, finished or not, by the file that records it."""
     if not (folder / note).exists():
         return None
     try:

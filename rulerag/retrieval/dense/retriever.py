@@ -16,19 +16,17 @@ from pydantic import Field
 from tqdm.auto import tqdm
 
 from rulerag.arrays import Floats
-from rulerag.composition import Settings, register
+from rulerag.composition import Settings, check_choice, register
 from rulerag.errors import ConfigError, EmptyDataError, FingerprintError, RetrievalError
 from rulerag.io import fingerprint_object
 from rulerag.retrieval.base import (
     CorpusIndex,
     Rows,
     broken_index,
-    check_choice,
     check_documents,
     check_manifest,
     check_threads,
     check_top_k,
-    corpus_fingerprint,
     latest_statements,
     new_index_folder,
 )
@@ -127,9 +125,9 @@ class DenseRetriever(CorpusIndex):
         chosen = wanted.similarity or getattr(document_encoder, "similarity", None) or "cosine"
         check_choice("similarity", chosen, SIMILARITIES)
         check_threads(threads)
-        corpus = check_documents(documents)
+        self.documents = check_documents(documents)
         found = embed_corpus(
-            corpus,
+            self.documents,
             document_encoder,
             cache=wanted.cache,
             cache_dir=wanted.cache_dir,
@@ -140,19 +138,17 @@ class DenseRetriever(CorpusIndex):
         vectors = VectorIndex.build(
             found.vectors, wanted.index, how, normalize=cosine, threads=threads
         )
-        self._set(corpus, queries, chosen, vectors, _name(document_encoder), found.truncated)
+        self._set(queries, chosen, vectors, _name(document_encoder), found.truncated)
         self.progress = progress
 
     def _set(
         self,
-        documents: Sequence[Document],
         query_encoder: Encoder,
         similarity: str,
         index: VectorIndex,
         encoder_fingerprint: str,
         truncated: int,
     ) -> None:
-        self.documents = documents
         self.query_encoder = query_encoder
         self.similarity = similarity
         self.truncated_documents = truncated
@@ -291,11 +287,11 @@ class DenseRetriever(CorpusIndex):
         """
         queries = _query_side(encoder, query_encoder)
         check_threads(threads)
-        corpus = check_documents(documents)
-        settings = check_manifest(folder, _KIND, corpus=corpus_fingerprint(corpus))
+        self = cls.__new__(cls)
+        self.documents, self.progress = check_documents(documents), progress
+        settings = check_manifest(folder, _KIND, corpus=self.corpus_fingerprint)
         if search_parameters is not None:
             settings["search_parameters"] = search_parameters
-        self = cls.__new__(cls)
         try:
             built_by = str(settings["encoder_fingerprint"])
             known = built_by if encoder is None else _name(_side(encoder, "document"))
@@ -306,14 +302,13 @@ class DenseRetriever(CorpusIndex):
                     hint="give the encoder that it was built with",
                 )
             index = VectorIndex.load(
-                Path(folder) / _FILE, settings, len(corpus), mmap=mmap, threads=threads
+                Path(folder) / _FILE, settings, len(self.documents), mmap=mmap, threads=threads
             )
             truncated = int(settings["truncated_documents"])
-            self._set(corpus, queries, settings["similarity"], index, built_by, truncated)
+            self._set(queries, settings["similarity"], index, built_by, truncated)
         except (KeyError, TypeError, ValueError) as error:
             reason = f"the manifest is damaged ({type(error).__name__}: {error})"
             raise broken_index(_KIND, folder, reason) from error
-        self.progress = progress
         return self
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rulerag.retrieval.base import check_choice
+from rulerag.composition import check_choice
 from rulerag.rules import Rule, readable
 from rulerag.types import Query
 

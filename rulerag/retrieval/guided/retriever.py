@@ -39,7 +39,7 @@ from rulerag.retrieval.guided.provenance import with_grounded_atoms
 from rulerag.retrieval.guided.query_text import Composition
 from rulerag.retrieval.guided.searches import QuerySearches, RuleSearcher
 from rulerag.retrieval.guided.settings import GuidedSettings
-from rulerag.retrieval.symbolic import complete_chains
+from rulerag.retrieval.symbolic import DEPTH, complete_chains
 from rulerag.rules import Rule, readable
 from rulerag.types import Document, Query, RuleHit, ScoredDocument
 
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 # Queries whose results are held at once: for 8 rules of two hops some 200 MB.
 _AT_ONCE = 2000
-# Documents of a list in which the parts of chains are looked for.
-_DEEP = 50
 
 
 @register("retriever", "guided")
@@ -147,8 +145,7 @@ class RuleGuidedRetriever:
         Raises:
             ConfigError: ``top_k`` is below 1.
         """
-        found = self._run(queries, top_k, rules, union=False)
-        return [documents[:top_k] for documents in found]
+        return self._run(queries, top_k, rules, union=False)
 
     def retrieve_union(
         self, queries: Sequence[Query], top_k: int, *, rules: Guides | None = None
@@ -207,11 +204,9 @@ class RuleGuidedRetriever:
         self._log_plain(len(plain), len(queries))
         found = self.retriever.retrieve([queries[i] for i in plain], top_k) if plain else []
         for i, documents in zip(plain, found, strict=True):
-            results[i] = [_with_hit(scored) for scored in documents]
-        if self.settings.skip_stated:
-            return results
-        pairs = zip(queries, results, strict=True)
-        return [known_answers_first(query, listed, self.statements) for query, listed in pairs]
+            listed = self._known_first(queries[i], [_with_hit(scored) for scored in documents])
+            results[i] = listed if union else listed[:top_k]
+        return results
 
     def _select(self, queries: Sequence[Query]) -> list[list[Rule]]:
         rules = self.selector.select(queries)
@@ -240,11 +235,21 @@ class RuleGuidedRetriever:
         if merger is None:
             documents = union_of(searcher.documents, one.searches, by_rank=not self._deep)
         else:
-            documents = merger.merge(one.query, one.searches, max(top_k, _DEEP))
+            # Chains and known answers are looked for further down than the list is long.
+            stands = not one.bound and (one.query.prediction or self.settings.skip_stated)
+            depth = top_k if stands else max(top_k, DEPTH)
+            documents = merger.merge(one.query, one.searches, depth)
         if one.bound:
             count = self.settings.whole_chains
             documents = complete_chains(one.query, one.rules, documents, count)
-        return with_grounded_atoms(one.query, one.rules, documents, one.bound)
+        listed = self._known_first(one.query, documents)
+        kept = listed if merger is None else listed[:top_k]
+        return with_grounded_atoms(one.query, one.rules, kept, one.bound)
+
+    def _known_first(self, query: Query, documents: list[ScoredDocument]) -> list[ScoredDocument]:
+        if self.settings.skip_stated:
+            return documents
+        return known_answers_first(query, documents, self.statements)
 
     @cached_property
     def _deep_merger(self) -> Merger:

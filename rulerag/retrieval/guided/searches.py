@@ -115,7 +115,7 @@ class RuleSearcher:
             The same.
         """
         paths = [
-            (one, RulePath(one.query, rule, self.settings.bridges))
+            (one, RulePath(one.query, rule, self.settings.beam_width))
             for one in results
             for rule in one.usable()
             if self._is_followed(rule)
@@ -143,7 +143,7 @@ class RuleSearcher:
         return results
 
     def _is_followed(self, rule: Rule) -> bool:
-        return self.settings.bridges > 0 and 1 < len(rule.body) <= self.settings.max_hops
+        return self.settings.beam_width > 0 and 1 < len(rule.body) <= self.settings.max_hops
 
     def _questions(self, path: RulePath, step: PathStep) -> Iterator[Query]:
         """What is searched for a step of a chain."""

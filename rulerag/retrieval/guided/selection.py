@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from rulerag.composition import register
+from rulerag.composition import check_choice, check_range, register
 from rulerag.io import fingerprint_object
-from rulerag.retrieval.base import check_choice, check_range
 from rulerag.rules import Rule, RuleBank
 from rulerag.types import Query
 

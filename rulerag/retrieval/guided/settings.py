@@ -33,8 +33,8 @@ class GuidedSettings(Settings):
         plain_weight: the confidence that the plain search counts with.
         pool: the search depth: documents that ``evidence`` and ``learned`` look at in each search.
         power: the exponent of a score's fraction of the search's best score, in ``evidence``.
-        bridges: the beam width: how many entities of a hop the next one searches for; with 0 a rule
-            with several body atoms is searched as one text.
+        beam_width: how many entities of a hop the next one searches for; with 0 a rule with several
+            body atoms is searched as one text.
         bridge_weight: how much a document counts that leads to the next hop and does not name an
             answer itself.
         max_hops: the longest body that is followed hop by hop; longer ones are searched as one
@@ -55,7 +55,7 @@ class GuidedSettings(Settings):
     plain_weight: float = Field(default=1.0, ge=0, le=1)
     pool: int = Field(default=200, ge=1)
     power: float = Field(default=8.0, gt=0)
-    bridges: int = Field(default=3, ge=0)
+    beam_width: int = Field(default=3, ge=0)
     bridge_weight: float = Field(default=0.1, ge=0, le=1)
     max_hops: int = Field(default=3, ge=1)
     whole_chains: int = Field(default=1, ge=0)

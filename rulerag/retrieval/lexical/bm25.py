@@ -16,26 +16,22 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 from rulerag.cache import remembered_arrays
-from rulerag.composition import register
-from rulerag.errors import EmptyDataError, MissingDependencyError
+from rulerag.composition import check_range, register
+from rulerag.errors import ConfigError, EmptyDataError, MissingDependencyError
 from rulerag.io import StoredRecords, fingerprint_object
 from rulerag.retrieval.base import (
     CorpusIndex,
     Rows,
     broken_index,
-    check_bm25,
     check_documents,
     check_manifest,
     check_threads,
     check_top_k,
-    corpus_fingerprint,
     indexed_text,
     new_index_folder,
 )
 from rulerag.retrieval.lexical.tokenization import Tokenizer
 from rulerag.types import Document, Query
-
-__all__ = ["BM25Retriever"]
 
 _KIND = "bm25"
 # Queries handed to a thread at once: large enough to hide the call, small enough to share.
@@ -69,7 +65,7 @@ class BM25Retriever(CorpusIndex):
         ConfigError: an option is out of range.
 
     References:
-        Robertson & Zaragoza 2009; the variant that Lucene uses, as told in Kamphuis et al. 2020.
+        Robertson & Zaragoza 2009; the variant that Lucene uses, see Kamphuis et al. 2020.
         Index: Lù 2024, BM25S (arXiv:2407.03618).
     """
 
@@ -86,21 +82,17 @@ class BM25Retriever(CorpusIndex):
         progress: bool = False,
     ) -> None:
         words = stopwords if isinstance(stopwords, str) else tuple(stopwords)
-        self._setup(documents, k1, b, Tokenizer(dates, words, min_token_length), threads, progress)
-        self._use(self._remembered())
-
-    def _setup(
-        self,
-        documents: Sequence[Document],
-        k1: float,
-        b: float,
-        tokenizer: Tokenizer,
-        threads: int | None,
-        progress: bool,
-    ) -> None:
-        check_bm25(k1, b)
-        check_threads(threads)
+        tokenizer = Tokenizer(dates=dates, stopwords=words, min_length=min_token_length)
         self.documents = check_documents(documents)
+        self._set(k1, b, tokenizer, threads, progress)
+        self._arrays = self._remembered()
+
+    def _set(
+        self, k1: float, b: float, tokenizer: Tokenizer, threads: int | None, progress: bool
+    ) -> None:
+        check_range("k1", k1, 0)
+        check_range("b", b, 0, 1)
+        check_threads(threads)
         self.k1 = float(k1)
         self.b = float(b)
         self.tokenizer = tokenizer
@@ -137,9 +129,6 @@ class BM25Retriever(CorpusIndex):
         index.index((corpus, vocabulary), create_empty_token=False, show_progress=self.progress)
         return index
 
-    def _use(self, arrays: _Arrays) -> None:
-        self._vocabulary, self._data, self._indices, self._starts = arrays
-
     def __repr__(self) -> str:
         return f"BM25Retriever({len(self.documents):,} documents, k1={self.k1}, b={self.b})"
 
@@ -174,9 +163,8 @@ class BM25Retriever(CorpusIndex):
         def search_chunk(start: int) -> None:
             stop = start + _CHUNK
             tokens = self._tokens(queries[start:stop])
-            index = (self._data, self._indices, self._starts)
             found = (rows[start:stop], scores[start:stop])
-            best_documents(*index, *tokens, len(self.documents), *found)
+            best_documents(*self._arrays[1:], *tokens, len(self.documents), *found)
 
         starts = range(0, len(queries), _CHUNK)
         bar = tqdm(total=len(queries), desc="BM25", unit="query", disable=not self.progress)
@@ -193,7 +181,7 @@ class BM25Retriever(CorpusIndex):
         weights: list[int] = []
         bounds = [0]
         for query in queries:
-            known = map(self._vocabulary.get, self.tokenizer(query.text))
+            known = map(self._arrays.vocabulary.get, self.tokenizer(query.text))
             counts = Counter(token for token in known if token is not None)
             tokens.extend(counts)
             weights.extend(counts.values())
@@ -230,34 +218,30 @@ class BM25Retriever(CorpusIndex):
             FingerprintError: the index was built from other documents.
         """
         self = cls.__new__(cls)
-        corpus = check_documents(documents)
-        settings = check_manifest(folder, _KIND, corpus=corpus_fingerprint(corpus))
+        self.documents = check_documents(documents)
+        settings = check_manifest(folder, _KIND, corpus=self.corpus_fingerprint)
         try:
             tokenizer = Tokenizer(**settings["tokenizer"])
-            self._setup(corpus, settings["k1"], settings["b"], tokenizer, threads, progress)
-            index = _bm25s().BM25.load(str(Path(folder) / "bm25s"), show_progress=False)
-            self._index = index
-            self._use(_arrays_of(index))
+            self._set(settings["k1"], settings["b"], tokenizer, threads, progress)
+            self._index = _bm25s().BM25.load(str(Path(folder) / "bm25s"), show_progress=False)
+            self._arrays = _arrays_of(self._index)
             self._check_arrays()
-        except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
+        except (ConfigError, OSError, ValueError, KeyError, TypeError, EOFError) as error:
             reason = f"the index is damaged ({type(error).__name__}: {error})"
             raise broken_index(_KIND, folder, reason) from error
         return self
 
     def _check_arrays(self) -> None:
         """Make sure that no stored number leads the kernel out of its arrays."""
-        entries, columns = len(self._data), len(self._starts) - 1
+        words, data, rows, starts = self._arrays
         whole = (
-            len(self._indices) == entries
+            len(rows) == len(data)
             and self._index.scores["num_docs"] == len(self.documents)
-            and columns > max(self._vocabulary.values(), default=0)
-            and self._starts[0] == 0
-            and self._starts[-1] == entries
-            and bool((np.diff(self._starts) >= 0).all())
-            and (
-                entries == 0
-                or 0 <= self._indices.min() <= self._indices.max() < len(self.documents)
-            )
+            and len(starts) - 1 > max(words.values(), default=0)
+            and starts[0] == 0
+            and starts[-1] == len(data)
+            and bool((np.diff(starts) >= 0).all())
+            and (not len(data) or 0 <= rows.min() <= rows.max() < len(self.documents))
         )
         if not whole:
             raise ValueError("its arrays do not fit together")

@@ -6,23 +6,22 @@ import os
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from pydantic import Field, model_validator
 from tqdm.auto import tqdm
 
 from rulerag.cache import cache_folder
-from rulerag.composition import register
+from rulerag.composition import Settings, register
 from rulerag.errors import DataError, RetrievalError
 from rulerag.io import fingerprint_object
 from rulerag.retrieval.base import (
     CorpusIndex,
     Rows,
     broken_index,
-    check_bm25,
     check_documents,
     check_manifest,
-    check_threads,
     check_top_k,
     corpus_fingerprint,
     index_lock,
@@ -40,6 +39,34 @@ _SEARCH_BATCH = 1000  # queries handed to Java at once, so that results stay sma
 _MAX_WORDS = 1 << 20  # distinct words of a query; Lucene's own limit of 1,024 fits no long text
 
 
+class LuceneSettings(Settings):
+    """The settings of :class:`LuceneRetriever`.
+
+    Args:
+        dates: ``split`` as Lucene does, ``token`` or ``drop``; see
+            :func:`~rulerag.retrieval.lexical.tokenization.rewrite_dates`. An index keeps those
+            that it was built with.
+        k1: how soon repeats of a word stop counting.
+        b: how much long documents are held back, from 0 to 1.
+        threads: threads of a search; every core when None.
+        heap: the largest heap of Java, like ``2g``; only the first start of Java can choose.
+
+    Raises:
+        ConfigError: a setting is unknown or out of range.
+    """
+
+    dates: str = "split"
+    k1: float = Field(default=0.9, ge=0)
+    b: float = Field(default=0.4, ge=0, le=1)
+    threads: int | None = Field(default=None, ge=1)
+    heap: str | None = None
+
+    @model_validator(mode="after")
+    def _are_known(self) -> Self:
+        check_dates(self.dates)
+        return self
+
+
 @register("retriever", "lucene", make="cached", load="load")
 class LuceneRetriever(CorpusIndex):
     """Searches a Lucene index on disk with Lucene's BM25; ties in corpus order.
@@ -54,13 +81,12 @@ class LuceneRetriever(CorpusIndex):
     Args:
         index_dir: a folder that :meth:`build` wrote.
         documents: the documents that it was built from.
-        k1: how soon repeats of a word stop counting.
-        b: how much long documents are held back, from 0 to 1.
-        threads: threads of a search; every core when None.
-        heap: the largest heap of Java, like ``2g``; only the first start of Java can choose.
         progress: show progress bars.
+        settings: all settings together.
+        changes: settings one by one, fields of :class:`LuceneSettings`.
 
     Raises:
+        ConfigError: a setting is unknown or out of range.
         MissingDependencyError: Pyserini or Java is not installed.
         RetrievalError: the folder holds no Lucene index, or a damaged one.
         FingerprintError: the index was built from other documents.
@@ -75,23 +101,19 @@ class LuceneRetriever(CorpusIndex):
         index_dir: str | Path,
         documents: Sequence[Document],
         *,
-        k1: float = 0.9,
-        b: float = 0.4,
-        threads: int | None = None,
-        heap: str | None = None,
         progress: bool = False,
+        settings: LuceneSettings | None = None,
+        **changes: Any,
     ) -> None:
-        check_bm25(k1, b)
-        check_threads(threads)
+        chosen = LuceneSettings.joined(settings, changes)
         self.index_dir = Path(index_dir)
         self.documents = check_documents(documents)
-        self.k1 = float(k1)
-        self.b = float(b)
-        self.threads = threads or os.cpu_count() or 1
+        self.k1, self.b = chosen.k1, chosen.b
+        self.threads = chosen.threads or os.cpu_count() or 1
         self.progress = progress
-        settings = check_manifest(self.index_dir, _KIND, corpus=self.corpus_fingerprint)
-        self.dates = str(settings.get("dates", "split"))
-        start_java(heap)
+        built_with = check_manifest(self.index_dir, _KIND, corpus=self.corpus_fingerprint)
+        self.dates = str(built_with.get("dates", "split"))
+        start_java(chosen.heap)
         self._searcher = self._open()
 
     @classmethod
@@ -100,12 +122,9 @@ class LuceneRetriever(CorpusIndex):
         documents: Sequence[Document],
         index_dir: str | Path,
         *,
-        dates: str = "split",
-        k1: float = 0.9,
-        b: float = 0.4,
-        threads: int | None = None,
-        heap: str | None = None,
         progress: bool = False,
+        settings: LuceneSettings | None = None,
+        **changes: Any,
     ) -> LuceneRetriever:
         """Index documents into a folder, whole or not at all, and open the index.
 
@@ -114,26 +133,23 @@ class LuceneRetriever(CorpusIndex):
         Args:
             documents: the corpus.
             index_dir: the folder to write.
-            dates: ``split`` as Lucene does, ``token`` or ``drop``; see
-                :func:`~rulerag.retrieval.lexical.tokenization.rewrite_dates`. Kept with the index.
-            k1: as in the constructor, like all that follow.
-            b: see there.
-            threads: see there.
-            heap: see there.
-            progress: see there.
+            progress: as in the constructor, like all that follow.
+            settings: see there.
+            changes: see there.
 
         Raises:
+            ConfigError: a setting is unknown or out of range.
             EmptyDataError: there is no document.
             OutputError: the folder holds something else, or cannot be written.
         """
-        check_dates(dates)
+        chosen = LuceneSettings.joined(settings, changes)
         corpus = check_documents(documents)
-        start_java(heap)
-        settings = {"analyzer": _ANALYZER, "dates": dates}
+        start_java(chosen.heap)
+        built_with = {"analyzer": _ANALYZER, "dates": chosen.dates}
         about = corpus_fingerprint(corpus), len(corpus)
-        with new_index_folder(index_dir, _KIND, *about, settings) as working:
-            _write_index(corpus, working / "lucene", dates, progress)
-        return cls(index_dir, corpus, k1=k1, b=b, threads=threads, heap=heap, progress=progress)
+        with new_index_folder(index_dir, _KIND, *about, built_with) as working:
+            _write_index(corpus, working / "lucene", chosen.dates, progress)
+        return cls(index_dir, corpus, progress=progress, settings=chosen)
 
     @classmethod
     def cached(
@@ -141,34 +157,28 @@ class LuceneRetriever(CorpusIndex):
         documents: Sequence[Document],
         *,
         dataset_fingerprint: str,
-        dates: str = "split",
-        k1: float = 0.9,
-        b: float = 0.4,
-        threads: int | None = None,
-        heap: str | None = None,
         progress: bool = False,
+        settings: LuceneSettings | None = None,
+        **changes: Any,
     ) -> LuceneRetriever:
         """Open the index in the cache folder, which is built when missing or damaged.
 
         Args:
             documents: the corpus.
             dataset_fingerprint: names the corpus in the cache.
-            dates: as in :meth:`build`.
-            k1: as in the constructor, like all that follow.
-            b: see there.
-            threads: see there.
-            heap: see there.
-            progress: see there.
+            progress: as in the constructor, like all that follow.
+            settings: see there.
+            changes: see there.
         """
-        options: Any = {"k1": k1, "b": b, "threads": threads, "heap": heap, "progress": progress}
-        folder = cache_folder("lucene", f"{dataset_fingerprint}-{dates}")
+        chosen = LuceneSettings.joined(settings, changes)
+        folder = cache_folder("lucene", f"{dataset_fingerprint}-{chosen.dates}")
         with index_lock(folder, wait=True):  # another run may be building what this one needs
             if (folder / "manifest.json").exists():
                 try:
-                    return cls(folder, documents, **options)
+                    return cls(folder, documents, progress=progress, settings=chosen)
                 except (DataError, RetrievalError):
                     pass  # a damaged cache is no reason to stop
-            return cls.build(documents, folder, dates=dates, **options)
+            return cls.build(documents, folder, progress=progress, settings=chosen)
 
     @classmethod
     def load(
@@ -176,14 +186,11 @@ class LuceneRetriever(CorpusIndex):
         folder: str | Path,
         documents: Sequence[Document],
         *,
-        k1: float = 0.9,
-        b: float = 0.4,
-        threads: int | None = None,
-        heap: str | None = None,
         progress: bool = False,
+        **changes: Any,
     ) -> LuceneRetriever:
         """Open the index of a folder, as the constructor does."""
-        return cls(folder, documents, k1=k1, b=b, threads=threads, heap=heap, progress=progress)
+        return cls(folder, documents, progress=progress, **changes)
 
     @property
     def built_with(self) -> dict[str, Any]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import Any, Self
 
-from rulerag.retrieval.base import check_choice, check_range
+from pydantic import Field, model_validator
+
+from rulerag.composition import Settings, check_choice
 
 # Lucene's list (EnglishAnalyzer), so that both BM25 back ends pass over the same words.
 _LUCENE_STOPWORDS = (
@@ -37,8 +39,7 @@ def rewrite_dates(text: str, dates: str) -> str:
     return _DATE.sub(r"\1\2\3" if dates == "token" else " ", text)
 
 
-@dataclass(frozen=True)
-class Tokenizer:
+class Tokenizer(Settings):
     """Splits texts into lower-case words.
 
     Args:
@@ -54,30 +55,27 @@ class Tokenizer:
 
     dates: str = "token"
     stopwords: str | tuple[str, ...] = "en"
-    min_length: int = 1
-    _stop: frozenset[str] = field(init=False, repr=False, compare=False)
+    min_length: int = Field(default=1, ge=1)
 
-    def __post_init__(self) -> None:
+    @model_validator(mode="after")
+    def _are_known(self) -> Self:
         check_dates(self.dates)
         if isinstance(self.stopwords, str):
             check_choice("stopwords", self.stopwords, ("en", "none"), "stop words")
-            stop = ENGLISH_STOPWORDS if self.stopwords == "en" else frozenset()
-        else:
-            object.__setattr__(self, "stopwords", tuple(self.stopwords))
-            stop = frozenset(word.lower() for word in self.stopwords)
-        check_range("min_length", self.min_length, 1)
-        object.__setattr__(self, "_stop", stop)
+        return self
+
+    @cached_property
+    def _left_out(self) -> frozenset[str]:
+        if isinstance(self.stopwords, str):
+            return ENGLISH_STOPWORDS if self.stopwords == "en" else frozenset()
+        return frozenset(word.lower() for word in self.stopwords)
 
     def __call__(self, text: str) -> list[str]:
         """The words of a text, in order, repeats kept."""
         words = _WORD.findall(rewrite_dates(text.lower(), self.dates))
-        stop, least = self._stop, self.min_length
-        return [word for word in words if len(word) >= least and word not in stop]
+        left_out, least = self._left_out, self.min_length
+        return [word for word in words if len(word) >= least and word not in left_out]
 
     def settings(self) -> dict[str, Any]:
         """The options as JSON values; ``Tokenizer(**settings)`` gives the same tokenizer."""
-        options = asdict(self)
-        del options["_stop"]
-        if not isinstance(self.stopwords, str):
-            options["stopwords"] = list(self.stopwords)
-        return options
+        return self.model_dump(mode="json")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
-    from rulerag.retrieval.symbolic.chain_completion import complete_chains
+    from rulerag.retrieval.symbolic.chain_completion import DEPTH, complete_chains
     from rulerag.retrieval.symbolic.retriever import SymbolicRetriever
 else:
     __getattr__ = front_door(__name__)

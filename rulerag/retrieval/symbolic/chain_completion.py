@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rulerag.kg.grounding import FactIndex, ground
+from rulerag.kg.grounding import groundings_in
 from rulerag.rules import Rule
 from rulerag.types import Query, ScoredDocument
 
-# How far down a list the parts of a chain are looked for.
-_LOOK = 50
+DEPTH = 50
+"""How far down a list the parts of a chain are looked for."""
 
 
 def answer_atom(rule: Rule) -> int:
@@ -34,7 +34,7 @@ def complete_chains(
         documents: what was found, best first.
         count: how many chains are completed.
     """
-    chains = _chains(query, rules, documents[:_LOOK]) if count else {}
+    chains = _chains(query, rules, documents[:DEPTH]) if count else {}
     order: dict[int, float] = {}
     completed = 0
     for number, scored in enumerate(documents):
@@ -57,23 +57,15 @@ def _chains(
     query: Query, rules: Sequence[Rule], documents: Sequence[ScoredDocument]
 ) -> dict[int, tuple[int, ...]]:
     """By the index of a document that names an answer, those of the rest of its best chain."""
-    facts = [fact for scored in documents for fact in scored.document.facts]
-    owner = [number for number, scored in enumerate(documents) for _ in scored.document.facts]
-    relations = {fact.relation for fact in facts}
-    index = FactIndex(facts)
     found: dict[int, tuple[int, ...]] = {}
     alone: set[int] = set()
-    for rule in rules:
-        if any(atom.relation not in relations for atom in rule.body):
-            continue
+    for rule, _, parts in groundings_in([scored.document for scored in documents], rules, query):
         last = answer_atom(rule)
-        for grounding in ground(rule, query.subject, index, query.timestamp):
-            parts = [owner[row] for row in grounding.rows]
-            if len(set(parts)) == 1:
-                alone.add(parts[0])
-            rest = tuple(dict.fromkeys(part for part in parts if part != parts[last]))
-            best = found.setdefault(parts[last], rest)
-            # The chain whose last part was found soonest; of equal ones the more trusted rule's.
-            if max(rest, default=0) < max(best, default=0):
-                found[parts[last]] = rest
+        if len(set(parts)) == 1:
+            alone.add(parts[0])
+        rest = tuple(dict.fromkeys(part for part in parts if part != parts[last]))
+        best = found.setdefault(parts[last], rest)
+        # The chain whose last part was found soonest; of equal ones the more trusted rule's.
+        if max(rest, default=0) < max(best, default=0):
+            found[parts[last]] = rest
     return {number: rest for number, rest in found.items() if number not in alone}

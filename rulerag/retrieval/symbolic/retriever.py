@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from rulerag.arrays import Doubles, Longs
-from rulerag.composition import register
+from rulerag.composition import check_range, register
 from rulerag.errors import EmptyDataError
 from rulerag.io import fingerprint_object
 from rulerag.kg import KnowledgeGraph
@@ -27,8 +27,8 @@ from rulerag.kg.grounding import (
 )
 from rulerag.protocols import Guides, RuleSelector
 from rulerag.retrieval.base import (
-    check_range,
     check_top_k,
+    corpus_fingerprint,
     group_of,
     known_answers_first,
     rank_in_group,
@@ -101,13 +101,13 @@ class SymbolicRetriever:
         self._compiled: dict[tuple[str, ...], _CompiledRules] = {}
         self._warned = False
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
-        """Names the facts and every setting that changes results."""
-        facts = self._index.facts
-        chains = [self.whole_chains, self.skip_stated, self.max_rows]
-        settings = [*chains, self.evidence.settings()]
-        return fingerprint_object(["symbolic", facts.fingerprint, *settings])
+        """Names documents, facts, rules and every setting that changes results."""
+        corpus = [corpus_fingerprint(self.documents), self._index.facts.fingerprint]
+        rules = getattr(self.selector, "fingerprint", None)
+        settings = [self.whole_chains, self.skip_stated, self.max_rows, self.evidence.settings()]
+        return fingerprint_object(["symbolic", *corpus, rules, *settings])
 
     def retrieve(
         self, queries: Sequence[Query], top_k: int, *, rules: Guides | None = None
@@ -125,9 +125,9 @@ class SymbolicRetriever:
         Raises:
             ConfigError: ``top_k`` below 1.
         """
-        found = (self._rank(*item, top_k) for item in self._ground_all(queries, rules, top_k))
         return [
-            self._known_first(q, listed)[:top_k] for q, listed in zip(queries, found, strict=True)
+            self._listed(query, hits, guiding, top_k)[:top_k]
+            for query, hits, guiding in self._ground_all(queries, rules, top_k)
         ]
 
     def retrieve_union(
@@ -147,30 +147,32 @@ class SymbolicRetriever:
             ConfigError: ``top_k`` below 1.
         """
         lists = []
-        for hits, guiding in self._ground_all(queries, rules, top_k):
-            keep = hits.take(self._rank_in_rule(hits) < top_k)
-            lists.append(self._rank(keep, guiding, len(keep.row)))
-        return [
-            self._known_first(query, listed) for query, listed in zip(queries, lists, strict=True)
-        ]
+        for query, hits, guiding in self._ground_all(queries, rules, top_k):
+            kept = hits.take(self._rank_in_rule(hits) < top_k)
+            lists.append(self._listed(query, kept, guiding, len(kept.row)))
+        return lists
 
     @cached_property
     def statements(self) -> Statements:
         """What the corpus states."""
         return Statements(self.documents)
 
-    def _known_first(self, query: Query, found: list[ScoredDocument]) -> list[ScoredDocument]:
+    def _listed(
+        self, query: Query, hits: Groundings, rules: Sequence[Rule], top_k: int
+    ) -> list[ScoredDocument]:
+        """The best documents of some groundings, behind those that state an answer."""
+        found = self._rank(hits, rules, top_k)
         return found if self.skip_stated else known_answers_first(query, found, self.statements)
 
     def _ground_all(
         self, queries: Sequence[Query], rules: Guides | None, top_k: int
-    ) -> Iterator[tuple[Groundings, Sequence[Rule]]]:
+    ) -> Iterator[tuple[Query, Groundings, Sequence[Rule]]]:
         """One query's groundings after the other's: those of a hub are not kept."""
         check_top_k(top_k)
         selected = self.selector.select(queries) if rules is None else rules
         bar = tqdm(queries, "executing rules", disable=not self.progress, unit="query")
         for query, guiding in zip(bar, selected, strict=True):
-            yield self._ground(query, guiding), guiding
+            yield query, self._ground(query, guiding), guiding
 
     def _ground(self, query: Query, rules: Sequence[Rule]) -> Groundings:
         facts = self._index.facts
@@ -222,13 +224,7 @@ class SymbolicRetriever:
         number, atom = np.nonzero(found.rows >= 0)
         row = found.rows[number, atom]
         names_answer = compiled.answer_atom[found.rule][number] == atom
-        if not found.is_complete:
-            self._warn_once(query)
-        columns = time[number], weight[number], rule[number], atom, number, names_answer
-        return Groundings(found.answer[number], row, *columns, found.count[number])
-
-    def _warn_once(self, query: Query) -> None:
-        if not self._warned:
+        if not found.is_complete and not self._warned:
             self._warned = True
             _log.warning(
                 "the rules of %s ground too much from %s: some groundings beyond %d are left out",
@@ -236,6 +232,8 @@ class SymbolicRetriever:
                 query.subject,
                 self.max_rows,
             )
+        columns = time[number], weight[number], rule[number], atom, number, names_answer
+        return Groundings(found.answer[number], row, *columns, found.count[number])
 
     def _weigh(
         self, query: Query, compiled: _CompiledRules, rule: Longs, latest: Longs | None

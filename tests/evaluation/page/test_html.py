@@ -205,7 +205,7 @@ def test_rules_are_drawn_with_their_parts_or_left_as_they_are() -> None:
 
 
 def test_rule_rows_put_planted_rules_first() -> None:
-    rows = rule_rows([CHAIN, PRAISE, CONSULT], [(PRAISE, 0.42)], top=1)
+    rows = rule_rows([CHAIN, PRAISE, CONSULT], [(PRAISE, 0.42)])[:2]
     assert [(row["id"], row["planted"], row["mined"]) for row in rows] == [
         (PRAISE.id, 0.42, 0.4),
         (CONSULT.id, None, 0.9),

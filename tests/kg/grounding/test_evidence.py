@@ -37,7 +37,7 @@ def test_confidence_is_lowered_for_few_cases() -> None:
 
 
 def test_sharpness_is_a_power() -> None:
-    model = EvidenceModel(prior=0, sharpness=2)
+    model = EvidenceModel(prior=0, exponent=2)
     assert model.confidence(rule(support=1, body_size=2)) == pytest.approx(0.25)
 
 
@@ -49,7 +49,7 @@ def test_static_rules_count_what_pca_counts() -> None:
 
 
 def test_without_counts_the_stated_confidence_stands() -> None:
-    model = EvidenceModel(prior=100, sharpness=0.5)
+    model = EvidenceModel(prior=100, exponent=0.5)
     assert model.confidence(rule(confidence=0.64)) == pytest.approx(0.8)
     assert model.confidence(rule()) == 0.0
 
@@ -106,7 +106,7 @@ def test_certain_evidence_does_not_end_the_count() -> None:
     [
         ({"prior": -1}, "key 'prior': -1 is below 0"),
         ({"decay": -0.1}, "key 'decay': -0.1 is below 0"),
-        ({"sharpness": 0}, "key 'sharpness': 0 is not above 0"),
+        ({"exponent": 0}, "key 'exponent': 0 is not above 0"),
         ({"time_step": 0}, "key 'time_step': 0 is below 1"),
     ],
 )
@@ -118,7 +118,7 @@ def test_bad_settings(settings: dict[str, float], message: str) -> None:
 def test_settings_name_what_changes_results() -> None:
     assert EvidenceModel(prior=1, decay=0.5).settings() == {
         "prior": 1,
-        "sharpness": 1.0,
+        "exponent": 1.0,
         "decay": 0.5,
         "time_step": 1,
         "static_confidence": "pca",

@@ -137,14 +137,14 @@ def test_the_answer_of_a_chain_is_found_with_its_way(merge: str, compose: str) -
     assert (told["d0"], told["d2"]) == ({0}, {1})
     assert all(s.rule_ids == (CHAIN.id,) for s in found)
     assert told.get("d3", {None}) == {None}  # a city of nobody's that matters here
-    (alone,) = guided(CHAIN, merge=merge, compose=compose, bridges=0).retrieve([QUERY], 1)
+    (alone,) = guided(CHAIN, merge=merge, compose=compose, beam_width=0).retrieve([QUERY], 1)
     assert alone[0].document.id == "d0"  # one text about everything finds the subject's name
 
 
 def test_rules_of_one_atom_stay_as_they_are() -> None:
     plain = rule(Atom("born in", "?x", "?y"))
     for merge in MERGES:
-        with_hops, without = (guided(plain, merge=merge, bridges=b) for b in (3, 0))
+        with_hops, without = (guided(plain, merge=merge, beam_width=b) for b in (3, 0))
         assert with_hops.retrieve([QUERY], 5) == without.retrieve([QUERY], 5)
         assert with_hops.retrieve_union([QUERY], 5) == without.retrieve_union([QUERY], 5)
 
@@ -186,14 +186,14 @@ def test_chain_queries_of_a_world_find_their_answers(world: World, merge: str) -
     retriever = BM25Retriever(words.corpus(graph.train))
     selector = HeadRelationSelector(RuleBank(planted.rule for planted in world.planted))
 
-    def share(bridges: int) -> float:
+    def share(beam_width: int) -> float:
         """The share of chain queries for which every fact that leads to the answer is found."""
         subject = RuleGuidedRetriever(
             retriever,
             selector,
             compose="substitute",
             merge=merge,
-            bridges=bridges,
+            beam_width=beam_width,
             rule_label=graph.relations.label,
             entity_label=graph.entities.label,
         )
@@ -227,7 +227,7 @@ def test_bodies_of_three_atoms_are_followed_as_far_as_is_asked() -> None:
     (whole,) = guided(long, merge="evidence").retrieve_union([QUERY], 3)
     assert [s.document.id for s in whole[:3]] == ["d4", "d0", "d5"]
     (short,) = guided(long, max_hops=2).retrieve([QUERY], 6)
-    assert short == guided(long, bridges=0).retrieve([QUERY], 6)[0]
+    assert short == guided(long, beam_width=0).retrieve([QUERY], 6)[0]
     assert (long.id, 2) not in {(h.rule_id, h.atom) for s in short[:1] for h in s.found_by}
 
 
@@ -294,11 +294,11 @@ def test_bad_input() -> None:
         guided(CHAIN, max_hops=0)
     with pytest.raises(ConfigError, match="key 'whole_chains'"):
         guided(CHAIN, whole_chains=-1)
-    with pytest.raises(ConfigError, match="key 'bridges'"):
-        guided(CHAIN, bridges=-1)
+    with pytest.raises(ConfigError, match="key 'beam_width'"):
+        guided(CHAIN, beam_width=-1)
     with pytest.raises(ConfigError, match="key 'bridge_weight'"):
         guided(CHAIN, bridge_weight=1.5)
-    assert guided(CHAIN).fingerprint != guided(CHAIN, bridges=0).fingerprint
+    assert guided(CHAIN).fingerprint != guided(CHAIN, beam_width=0).fingerprint
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,10 @@ def test_stop_words_and_short_words() -> None:
 
 
 def test_settings_give_the_same_tokenizer() -> None:
-    for tokenizer in (Tokenizer(), Tokenizer("drop", ("time", "what"), 2)):
+    for tokenizer in (
+        Tokenizer(),
+        Tokenizer(dates="drop", stopwords=("time", "what"), min_length=2),
+    ):
         again = Tokenizer(**tokenizer.settings())
         assert again == tokenizer
         assert again(TEXT) == tokenizer(TEXT)

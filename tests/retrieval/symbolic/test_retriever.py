@@ -10,8 +10,9 @@ from pytest import LogCaptureFixture
 
 from rulerag.errors import ConfigError, EmptyDataError
 from rulerag.kg.grounding.evidence import EvidenceModel
+from rulerag.retrieval.guided.selection import HeadRelationSelector
 from rulerag.retrieval.symbolic.retriever import SymbolicRetriever
-from rulerag.rules import Atom, Rule, RuleQuality
+from rulerag.rules import Atom, Rule, RuleBank, RuleQuality
 from rulerag.types import Document, Fact, Query, ScoredDocument
 
 
@@ -260,3 +261,9 @@ def test_bad_input() -> None:
 def test_fingerprint_tells_settings_apart() -> None:
     assert retriever().fingerprint == retriever().fingerprint
     assert retriever().fingerprint != retriever(whole_chains=0).fingerprint
+    corpus, others = [replace(DOCUMENTS[0], text="other words"), *DOCUMENTS[1:]], RuleBank([CALLS])
+    made = [
+        SymbolicRetriever(documents, HeadRelationSelector(rules)).fingerprint
+        for documents, rules in ((DOCUMENTS, RuleBank()), (corpus, RuleBank()), (DOCUMENTS, others))
+    ]
+    assert len(set(made)) == 3, "the texts and the rules change what is found"

@@ -63,8 +63,8 @@ def world_figures(
     for number, (kind, name) in enumerate((("temporal", "ruleqa-i"), ("static", "ruleqa-n"))):
         world = World.generate(facts, kind=kind, seed=HELD_OUT + number)
         settings = RuleQASettings(
-            queries,
-            BENCHMARKS[name].miner,
+            num_queries=queries,
+            miner=BENCHMARKS[name].miner,
             max_atoms=BENCHMARKS[name].max_atoms,
             min_support=20,
             min_confidence=0.3,

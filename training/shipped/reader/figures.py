@@ -142,7 +142,9 @@ def figures(
     }
     for number, (kind, name) in enumerate((("temporal", "ruleqa-i"), ("static", "ruleqa-n"))):
         world = World.generate(20_000, kind=kind, seed=HELD_OUT + number)
-        settings = RuleQASettings(500, BENCHMARKS[name].miner, min_support=20, min_confidence=0.3)
+        settings = RuleQASettings(
+            num_queries=500, miner=BENCHMARKS[name].miner, min_support=20, min_confidence=0.3
+        )
         row = dataset_figures(reader, build(name, world.graph, settings=settings))
         told["same_documents"][f"unseen {kind} world"] = row
     for name, folder in twins:

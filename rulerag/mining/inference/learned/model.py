@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import io
-import json
-import zipfile
 from collections.abc import Iterable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,22 +12,19 @@ import pydantic
 from tqdm import tqdm
 
 from rulerag.composition import Settings
-from rulerag.errors import DataError, DataFormatError, EmptyDataError, MiningError
-from rulerag.io import atomic_write
+from rulerag.errors import EmptyDataError, MiningError
 from rulerag.mining.inference.batching import Candidates, applied_rules, in_parts, known_facts
 from rulerag.mining.paths import code_rules
-from rulerag.rules import Rule
 
 if TYPE_CHECKING:
     from rulerag.arrays import Ints, Longs
     from rulerag.kg import FactTable
     from rulerag.mining.inference.learned.explain import Contribution
     from rulerag.mining.inference.learned.logit import Weights
+    from rulerag.rules import Rule
 
 # Queries learned between two moves of the progress bar; what is learned does not depend on it.
 _PART = 2048
-_HINT = "LearnedTemporalInference.save writes such a file"
-_FORMAT = "rulerag learned application 1"
 
 
 class LearningSettings(Settings):
@@ -104,11 +97,11 @@ class LearnedTemporalInference:
         from rulerag.mining.inference.learned.logit import new_weights
 
         self.settings = chosen = LearningSettings.joined(settings, changes)
-        self._kept = kept = applied_rules(rules, chosen.min_confidence, chosen.min_body_size)
-        self._relations = known_facts(facts)[0].relations
+        kept = applied_rules(rules, chosen.min_confidence, chosen.min_body_size)
+        relations = known_facts(facts)[0].relations
         self._history = build_history(facts)
-        self._coded, self.rules = code_rules(kept, self._relations)
-        self._sizes = (len(facts[0].entities), 2 * len(self._relations))
+        self._coded, self.rules = code_rules(kept, relations)
+        self._sizes = (len(facts[0].entities), 2 * len(relations))
         self._weights: Weights = new_weights(self._sizes[1], len(self.rules), 0.0)
         self.learned = 0
         self.loss: list[float] = []
@@ -228,59 +221,6 @@ class LearnedTemporalInference:
         if not self.learned:
             raise MiningError("no weights are learned yet", hint="call fit([kg.train]) first")
 
-    def save(self, path: str | Path) -> None:
-        """Write rules and weights into one ``.npz`` file, atomically.
-
-        Raises:
-            MiningError: nothing is learned yet.
-            OutputError: the file cannot be written.
-        """
-        self._check_fitted()
-        about = {
-            "format": _FORMAT,
-            "relations": list(self._relations.names),
-            "learned": self.learned,
-            "loss": self.loss,
-            "rules": [rule.to_json() for rule in self._kept],
-            "order": [rule.id for rule in self.rules],
-        }
-        with atomic_write(path, "wb") as file:
-            np.savez_compressed(file, about=np.array(json.dumps(about)), **self._weights._asdict())
-
-    @classmethod
-    def load(
-        cls, path: str | Path, facts: Sequence[FactTable], *, threads: int = 1
-    ) -> LearnedTemporalInference:
-        """Read what :meth:`save` wrote, to apply it to facts of the same vocabulary.
-
-        Args:
-            path: the file.
-            facts: what is known.
-            threads: as above.
-
-        Raises:
-            DataError: the file cannot be read.
-            DataFormatError: it holds something else, or other relations than the facts.
-        """
-        about, arrays = _read(Path(path))
-        if about["relations"] != list(known_facts(facts)[0].relations.names):
-            raise DataFormatError(
-                "these weights were learned over other relations than the graph's",
-                path=path,
-                hint="give the graph that they were learned on, or learn anew with fit",
-            )
-        rules = [Rule.from_json(row) for row in about["rules"]]
-        made = cls(rules, facts, min_confidence=0.0, min_body_size=0, threads=threads)
-        old = made._weights._asdict()
-        same = [rule.id for rule in made.rules] == about["order"]
-        if not same or any(arrays[name].shape != value.shape for name, value in old.items()):
-            raise DataFormatError(
-                "the weights do not fit the rules beside them", path=path, hint="learn anew"
-            )
-        made._weights = made._weights._replace(**{name: arrays[name] for name in old})
-        made.learned, made.loss = about["learned"], about["loss"]
-        return made
-
 
 class _Past(NamedTuple):
     """Distinct queries in the order of time: known entity, directed relation, time, answers."""
@@ -313,20 +253,3 @@ def _past_queries(asked: Sequence[FactTable], sizes: tuple[int, int], limit: int
     start = np.flatnonzero(run_starts(time, subject, relation))[-limit if limit else 0 :]
     bounds = np.append(start, len(time)) - start[0]
     return _Past(subject[start], relation[start], time[start], bounds, answer[start[0] :])
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[np.float64]]]:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot be read ({error.strerror})", path=path) from error
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-        about = json.loads(str(arrays.pop("about")))
-    except (EOFError, OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise DataFormatError("holds no learned weights", path=path, hint=_HINT) from error
-    names = {"shared", "relation", "rule"}
-    if not isinstance(about, dict) or about.get("format") != _FORMAT or set(arrays) != names:
-        raise DataFormatError("holds no learned weights", path=path, hint=_HINT)
-    return about, arrays

@@ -45,14 +45,13 @@ class Checkpoint(NamedTuple):
     config: dict[str, Any]
 
 
-def find_checkpoint(name: str | Path, revision: str | None = None) -> Checkpoint:
+def find_checkpoint(name: str | Path) -> Checkpoint:
     """Find a checkpoint and tell its kind.
 
     A name that is no folder is looked for on the Hugging Face Hub and in its local cache.
 
     Args:
         name: a folder, or a name on the Hub such as ``facebook/contriever``.
-        revision: the branch, tag or commit of a Hub checkpoint.
 
     Raises:
         RetrievalError: there is no such folder, the Hub cannot be reached and the checkpoint is
@@ -61,7 +60,7 @@ def find_checkpoint(name: str | Path, revision: str | None = None) -> Checkpoint
     """
     folder = Path(name).expanduser()
     if not folder.is_dir():
-        folder = _from_hub(str(name), revision)
+        folder = _from_hub(str(name))
     config = _read(folder / "config.json")
     if (folder / "modules.json").is_file():
         _check_sentence_transformers(name, folder)
@@ -73,7 +72,7 @@ def find_checkpoint(name: str | Path, revision: str | None = None) -> Checkpoint
     return Checkpoint(str(name), folder, _kind(name, config), config)
 
 
-def _from_hub(name: str, revision: str | None) -> Path:
+def _from_hub(name: str) -> Path:
     if not _HUB_NAME.fullmatch(name) or name.startswith("."):
         raise RetrievalError(f"{name}: no such folder", hint=_WHAT_WORKS)
     try:
@@ -81,7 +80,7 @@ def _from_hub(name: str, revision: str | None) -> Path:
         from huggingface_hub.errors import HfHubHTTPError, HFValidationError
     except ImportError as error:
         raise MissingDependencyError("huggingface-hub", "hf") from error
-    fetch: Any = partial(snapshot_download, name, revision=revision)
+    fetch: Any = partial(snapshot_download, name)
     try:
         folder = Path(fetch(allow_patterns=_SMALL_FILES))
         for suffix, patterns in _WEIGHTS.items():

@@ -7,24 +7,22 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
-from tqdm.auto import tqdm
 
 from rulerag.arrays import Floats, Longs
-from rulerag.composition import Settings
+from rulerag.composition import Settings, check_choice
 from rulerag.errors import ConfigError, EmptyDataError, RetrievalError
 from rulerag.io import fingerprint_object
 from rulerag.models import quiet_transformers
-from rulerag.retrieval.base import check_choice
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from tqdm.auto import tqdm
 
 _log = logging.getLogger(__name__)
 
@@ -71,7 +69,6 @@ class SentenceEncoder:
         role: what :meth:`encode` encodes, ``query`` or ``document``; ``both`` when one model does
             both: :meth:`with_role` gives the encoder of each.
         name: what it is called in messages.
-        progress: show progress bars.
         settings: all settings together.
         changes: settings one by one, fields of :class:`EncodingSettings`.
 
@@ -88,7 +85,6 @@ class SentenceEncoder:
         *,
         role: str = "both",
         name: str = "encoder",
-        progress: bool = False,
         settings: EncodingSettings | None = None,
         **changes: Any,
     ) -> None:
@@ -103,7 +99,6 @@ class SentenceEncoder:
         check_choice("similarity", self.similarity, SIMILARITIES)
         self.window = _window(model, chosen.max_length)
         self.batch_size = chosen.batch_size
-        self.progress = progress
         self.name = name
         self.truncated = 0
         self.dimension = self._dimension()
@@ -154,8 +149,8 @@ class SentenceEncoder:
 
         Args:
             texts: the texts, without prefix.
-            bar: a progress bar to advance by every text, instead of one of its own; who gives it
-                also tells of texts that are cut.
+            bar: a progress bar to advance by every text; who gives it also tells of texts that
+                are cut.
 
         Raises:
             EmptyDataError: a text is empty; says which.
@@ -166,13 +161,12 @@ class SentenceEncoder:
                 raise EmptyDataError(
                     f"text {number} of {len(texts)} is empty", hint="leave empty texts out"
                 )
-        own = tqdm(total=len(texts), desc="Encode", unit="text", disable=not self.progress)
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
-        with own if bar is None else nullcontext(bar) as shown:
-            batches = self._plain(texts) if self._is_plain() else self._by_model(texts)
-            for rows, values in batches:
-                vectors[rows] = values[:, : self.dimension]
-                shown.update(len(rows))
+        batches = self._plain(texts) if self._is_plain() else self._by_model(texts)
+        for rows, values in batches:
+            vectors[rows] = values[:, : self.dimension]
+            if bar is not None:
+                bar.update(len(rows))
         if self.truncated and bar is None:
             _log.warning(
                 "%s reads %s tokens of a text: %d of %d texts are longer and are cut",

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rulerag.composition import check_choice
 from rulerag.errors import ConfigError, MissingDependencyError, RetrievalError, RuleRAGError
 from rulerag.models import find_model, quiet_transformers
-from rulerag.retrieval.base import check_choice
 from rulerag.retrieval.dense.encoders.checkpoint import (
     Checkpoint,
     find_checkpoint,
@@ -97,8 +97,6 @@ def load_encoder(
     name: str | Path,
     *,
     role: str = "both",
-    revision: str | None = None,
-    progress: bool = False,
     settings: EncoderSettings | None = None,
     **changes: Any,
 ) -> SentenceEncoder:
@@ -114,8 +112,6 @@ def load_encoder(
             the Hub's local cache is searched. :data:`NANO_ENCODER` is the one that is installed.
         role: what the encoder encodes: ``query``, ``document`` or ``both``. A DPR checkpoint is of
             one side only.
-        revision: the branch, tag or commit of a Hub checkpoint.
-        progress: show progress bars.
         settings: all settings together.
         changes: settings one by one, fields of :class:`EncoderSettings` and
             :class:`~rulerag.retrieval.dense.encoders.encoder.EncodingSettings`; similarity and
@@ -134,7 +130,7 @@ def load_encoder(
     for module in _NEEDED:
         if importlib.util.find_spec(module) is None:
             raise MissingDependencyError(module.replace("_", "-"), "dense")
-    checkpoint = find_checkpoint(find_model(name), revision)
+    checkpoint = find_checkpoint(find_model(name))
     recipe = _recipe(checkpoint, chosen.pooling)
     model = _open(checkpoint, recipe, chosen.device, chosen.dtype)
     if checkpoint.kind == "sentence-transformers":
@@ -150,14 +146,13 @@ def load_encoder(
         model,
         role=_role(checkpoint, role),
         name=checkpoint.name,
-        progress=progress,
         settings=chosen,
         **unsaid,
     )
 
 
 def known_recipe(name: str, config: Mapping[str, Any] | None = None) -> Recipe | None:
-    """The recipe of a checkpoint; None when nothing tells it.
+    """The recipe of a checkpoint; None when nothing states it.
 
     Args:
         name: its folder or its name on the Hugging Face Hub; the last part counts.
@@ -219,13 +214,19 @@ def _unsaid_prefixes(model: SentenceTransformer, recipe: Recipe) -> tuple[str, s
 def _open(
     checkpoint: Checkpoint, recipe: Recipe, device: str | None, dtype: str
 ) -> SentenceTransformer:
+    import sentence_transformers
     import torch
 
     kind = getattr(torch, _TORCH_NAMES[dtype])
     try:
         with quiet_transformers():
             if checkpoint.kind == "sentence-transformers":
-                return _sentence_transformer(checkpoint, device, kind)
+                return sentence_transformers.SentenceTransformer(
+                    str(checkpoint.folder),
+                    device=device,
+                    local_files_only=True,
+                    model_kwargs={"dtype": kind},
+                )
             return _assemble(checkpoint, recipe, device).to(kind)
     except RuleRAGError:
         raise
@@ -241,19 +242,6 @@ def _open(
             f"{checkpoint.name}: cannot be opened as an encoder ({type(error).__name__}: {reason})",
             hint="check the device, and that the folder holds weights and tokenizer of one model",
         ) from error
-
-
-def _sentence_transformer(
-    checkpoint: Checkpoint, device: str | None, dtype: Any
-) -> SentenceTransformer:
-    from sentence_transformers import SentenceTransformer
-
-    return SentenceTransformer(
-        str(checkpoint.folder),
-        device=device,
-        local_files_only=True,
-        model_kwargs={"dtype": dtype},
-    )
 
 
 def _assemble(checkpoint: Checkpoint, recipe: Recipe, device: str | None) -> SentenceTransformer:

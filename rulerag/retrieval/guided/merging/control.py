@@ -13,7 +13,7 @@ from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
 from rulerag.kg.grounding import Statements
 from rulerag.protocols import Retriever
-from rulerag.retrieval.base import RowSearcher, check_top_k, known_answers_first
+from rulerag.retrieval.base import RowSearcher, check_top_k, known_answers_first, row_searcher
 from rulerag.retrieval.guided.merging.hits import Merger, RuleSearch
 from rulerag.retrieval.guided.merging.learned import MergeWeights
 from rulerag.types import Document, Query, ScoredDocument
@@ -50,13 +50,15 @@ def check_rows(retriever: Retriever, key: str) -> RowSearcher:
     Raises:
         ConfigError: it cannot.
     """
-    if not isinstance(retriever, RowSearcher):
+    searcher = row_searcher(retriever)
+    if searcher is None:
         raise ConfigError(
             f"{type(retriever).__name__} cannot answer in rows",
             key=key,
-            hint="it needs BM25Retriever, LuceneRetriever or DenseRetriever",
+            hint="it needs BM25Retriever, LuceneRetriever or DenseRetriever, or one of these in a "
+            "TimeAwareRetriever",
         )
-    return retriever
+    return searcher
 
 
 @register("retriever", "pooled")

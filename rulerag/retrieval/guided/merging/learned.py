@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 
 from rulerag.arrays import Doubles, Longs
-from rulerag.composition import register
+from rulerag.composition import check_choice, register
 from rulerag.errors import ConfigError
 from rulerag.io import read_json, write_json
-from rulerag.retrieval.base import check_choice
 from rulerag.retrieval.guided.merging.groups import GroupMerger, HitEvidence
 from rulerag.retrieval.guided.merging.hits import RuleSearch, SearchHits
 from rulerag.types import Document, Query

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from rulerag.errors import ConfigError, DataError, DataFormatError, EmptyDataError, MiningError
+from rulerag.errors import ConfigError, EmptyDataError, MiningError
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.mining.inference.engine import TemporalInference
 from rulerag.mining.inference.learned.model import LearnedTemporalInference
@@ -150,32 +149,7 @@ def test_contributions_add_up_to_the_odds() -> None:
     assert any("begun" in word for word in words)
 
 
-def test_files(tmp_path: Path) -> None:
-    graph = world(lag=2)
-    rules = [chain(), one_rule(), one_rule("visit", 0.5), one_rule("visit", 0.5, "ask")]
-    application, path = fitted(graph, rules), tmp_path / "learned.npz"
-    application.save(path)
-    known = list(graph.splits.values())
-    loaded = LearnedTemporalInference.load(path, known, threads=2)
-    columns = asked(graph)[:3]
-    one, two = application.candidates(*columns), loaded.candidates(*columns)
-    assert np.array_equal(one.score, two.score)
-    assert (loaded.loss, loaded.learned) == (application.loss, application.learned)
-    other = KnowledgeGraph.from_facts([Fact("a", "b", "c", 0)])
-    with pytest.raises(DataFormatError, match="other relations"):
-        LearnedTemporalInference.load(path, [other.train])
-    with pytest.raises(DataError, match="cannot be read"):
-        LearnedTemporalInference.load(tmp_path / "nothing", known)
-    path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(DataFormatError, match="holds no learned weights"):
-        LearnedTemporalInference.load(path, known)
-    with path.open("wb") as file:
-        np.savez(file, about=np.array("{}"))
-    with pytest.raises(DataFormatError, match="holds no learned weights"):
-        LearnedTemporalInference.load(path, known)
-
-
-def test_bad_input(toy_graph: KnowledgeGraph, tmp_path: Path) -> None:
+def test_bad_input(toy_graph: KnowledgeGraph) -> None:
     graph = world(lag=2)
     facts = [graph.train]
     for key, value in (
@@ -199,7 +173,6 @@ def test_bad_input(toy_graph: KnowledgeGraph, tmp_path: Path) -> None:
     for call in (
         lambda: bare.candidates(*np.zeros((3, 1), np.int32)),
         lambda: bare.explain(0, 0, 50, 0),
-        lambda: bare.save(tmp_path / "learned.npz"),
     ):
         with pytest.raises(MiningError, match="fit"):
             call()

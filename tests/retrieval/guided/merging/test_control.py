@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rulerag.errors import ConfigError
+from rulerag.retrieval.base.fusion import FusedRetriever
+from rulerag.retrieval.base.time_aware import TimeAwareRetriever
 from rulerag.retrieval.guided.merging.control import DiversifiedRetriever
 from rulerag.retrieval.lexical.bm25 import BM25Retriever
 from rulerag.types import Document, Fact, Query
@@ -53,6 +55,10 @@ def test_bad_input() -> None:
         DiversifiedRetriever(bm25, power=0)
     with pytest.raises(ConfigError, match="rows"):
         DiversifiedRetriever(object())  # type: ignore[arg-type]
+    wrapped = TimeAwareRetriever(FusedRetriever([bm25]))
+    for retriever in (wrapped, TimeAwareRetriever(wrapped)):
+        with pytest.raises(ConfigError, match="TimeAwareRetriever cannot answer in rows"):
+            DiversifiedRetriever(retriever)
     with pytest.raises(ConfigError, match="top_k"):
         DiversifiedRetriever(bm25).retrieve([QUERY], 0)
     assert DiversifiedRetriever(bm25).fingerprint != DiversifiedRetriever(bm25, pool=5).fingerprint

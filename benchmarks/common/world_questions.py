@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rulerag.kg import Verbalizer
 from rulerag.ruleqa import queries_from_facts
 from rulerag.rules import Rule
-from rulerag.synthetic.world import World
+from rulerag.synthetic import World
 from rulerag.types import Document, Query
 
 
