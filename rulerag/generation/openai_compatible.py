@@ -305,10 +305,12 @@ class OpenAICompatibleGenerator:
             "temperature": 0,
             "max_tokens": self.settings.max_new_tokens,
         }
+        system = self.template.system
         if self.settings.api == "chat":
-            payload["messages"] = [{"role": "user", "content": text}]
+            said = [{"role": "system", "content": system}] if system else []
+            payload["messages"] = [*said, {"role": "user", "content": text}]
         else:
-            payload |= {"prompt": text, "stop": ["\n"]}
+            payload |= {"prompt": f"{system}\n{text}" if system else text, "stop": ["\n"]}
         if self.settings.log_probability:
             payload["logprobs"] = True if self.settings.api == "chat" else 1
         return {key: value for key, value in (payload | dict(options)).items() if value is not None}

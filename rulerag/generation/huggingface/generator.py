@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, cast
@@ -16,6 +17,12 @@ import pydantic
 
 from rulerag.composition import register
 from rulerag.errors import ConfigError, MissingDependencyError
+from rulerag.generation.huggingface.constrained import (
+    Answers,
+    entities_of,
+    first_named,
+    held_to,
+)
 from rulerag.generation.huggingface.decoding import (
     Decoded,
     Decoder,
@@ -46,7 +53,7 @@ from rulerag.generation.huggingface.load import (
 )
 from rulerag.generation.prompts import Citation, Prompt, PromptTemplate
 from rulerag.io import fingerprint_object
-from rulerag.types import Completion, GenerationRequest
+from rulerag.types import Candidate, Completion, GenerationRequest
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +70,12 @@ class DecodingSettings(Loading):
         max_input_tokens: how long a prompt may get; what the model's positions allow by default.
         batch_size: the most prompts read together.
         max_batch_tokens: the most tokens of a batch, which bounds memory.
+        answers: how an answer is made, one of
+            :data:`~rulerag.generation.huggingface.constrained.Answers`; all but ``free`` need
+            documents that state facts, and answer nothing where they name no entity.
+        length_normalised: ``scored`` compares log-probabilities a token, not of whole names.
+        abstain_below: answer nothing where the answer's score is below this log-probability (a
+            token, where ``length_normalised``); tune it on validation.
         chat: use the tokenizer's chat template; None where it has one.
         chat_options: further arguments of the chat template, for example ``enable_thinking``.
     """
@@ -71,6 +84,9 @@ class DecodingSettings(Loading):
     max_input_tokens: int | None = None
     batch_size: int = pydantic.Field(default=128, ge=1)
     max_batch_tokens: int = pydantic.Field(default=32768, ge=1)
+    answers: Answers = "free"
+    length_normalised: bool = False
+    abstain_below: float | None = None
     chat: bool | None = None
     chat_options: Mapping[str, Any] = {}
 
@@ -94,6 +110,8 @@ class HuggingFaceGenerator:
         adapter: the folder or hub id of a PEFT (LoRA) adapter.
         template: the prompts (see :meth:`~rulerag.generation.prompts.PromptTemplate.of`); those
             named in ``prompt.json`` of the model folder by default.
+        labels: readable names of entities, for answers held to the documents; names themselves
+            where one is missing.
         progress: show a progress bar.
         settings: how it is opened and how it decodes (:class:`DecodingSettings`).
         changes: settings one by one, which overrule.
@@ -112,6 +130,7 @@ class HuggingFaceGenerator:
         tokenizer: Any = None,
         adapter: str | Path | None = None,
         template: PromptTemplate | str | Mapping[str, Any] | None = None,
+        labels: Mapping[str, str] | None = None,
         progress: bool = False,
         settings: DecodingSettings | None = None,
         **changes: Any,
@@ -120,7 +139,7 @@ class HuggingFaceGenerator:
             if importlib.util.find_spec(package) is None:
                 raise MissingDependencyError(package, "hf")
         self.settings = own = DecodingSettings.joined(settings, changes)
-        self.progress = progress
+        self.progress, self.labels = progress, labels or {}
         self.template = PromptTemplate.of(stated_template(model) if template is None else template)
         self._limits = Limits(own.batch_size, own.max_batch_tokens, own.max_new_tokens)
         self._open(shipped(model), tokenizer, adapter)
@@ -131,6 +150,10 @@ class HuggingFaceGenerator:
         self.chat = templated if own.chat is None else own.chat
         if self.chat and not templated:
             raise ConfigError("the tokenizer has no chat template", key="chat", hint="chat=False")
+        if own.answers != "free" and self.template.target == "citation":
+            raise ConfigError(
+                f"answers that are {own.answers!r} cannot cite", key="answers", hint="answers: free"
+            )
         self.max_input_tokens = self._room()
         self._decoders = self._make_decoders()
 
@@ -201,8 +224,17 @@ class HuggingFaceGenerator:
         ends = sorted(self._decoders[1].ending.tokens)
         limits = [self.settings.max_new_tokens, self.max_input_tokens, ends]
         names = [self._weights.name, self._words, *template]
-        # The last stands for scores, which an earlier option could leave out.
-        return fingerprint_object(["huggingface", *names, *loaded, *chat, *limits, True])
+        own, held = self.settings, list[Any]()
+        if own.answers != "free":
+            held = [own.answers, own.length_normalised, self._names]
+        if own.abstain_below is not None:
+            held.append(own.abstain_below)
+        # True stands for scores, which an earlier option could leave out.
+        return fingerprint_object(["huggingface", *names, *loaded, *chat, *limits, True, *held])
+
+    @cached_property
+    def _names(self) -> str:
+        return fingerprint_object(dict(self.labels))
 
     @cached_property
     def _words(self) -> str:
@@ -241,8 +273,59 @@ class HuggingFaceGenerator:
             GenerationError: a prompt does not fit even without documents, or the model's scores
                 are not numbers.
         """
-        answers = self._answers(requests)
-        return [self._completion(*pair) for pair in zip(answers, requests, strict=True)]
+        if self.settings.answers in ("trie", "scored"):
+            held = self._held if self.settings.answers == "trie" else self._scored
+            found = held(requests, [entities_of(request, self.labels) for request in requests])
+        else:
+            answers = self._answers(requests)
+            found = [self._completion(*pair) for pair in zip(answers, requests, strict=True)]
+        least = self.settings.abstain_below
+        if least is None:
+            return found
+        return [one if (one.score or 0.0) >= least else replace(one, text="") for one in found]
+
+    def _held(
+        self, requests: Sequence[GenerationRequest], entities: Sequence[Sequence[str]]
+    ) -> list[Completion]:
+        """Completions that can be nothing but an entity of the documents."""
+        able = [n for n, names in enumerate(entities) if names]
+        prompts = self.encode([requests[n] for n in able])
+        endings = [
+            [self.encode_completion(prompt.text, self.template.completion(name)) for name in names]
+            for (prompt, _), names in zip(prompts, (entities[n] for n in able), strict=True)
+        ]
+        longest = max((len(tokens) for each in endings for tokens in each), default=1)
+        choose = held_to(endings, self.tokenizer.eos_token_id)
+        limits = replace(self._limits, new_tokens=longest)
+        decoder = self._decoders[1]
+        decoded = decoder.generate([ids for _, ids in prompts], limits, lambda _: None, choose)
+        found = [Completion("")] * len(requests)
+        for n, one in zip(able, decoded, strict=True):
+            found[n] = self._completion(one, requests[n])
+        return found
+
+    def _scored(
+        self, requests: Sequence[GenerationRequest], entities: Sequence[Sequence[str]]
+    ) -> list[Completion]:
+        """Completions that are the likeliest entity of the documents, the others as candidates."""
+        sequences, starts, bounds = list[Tokens](), list[int](), [0]
+        for (prompt, tokens), names in zip(self.encode(requests), entities, strict=True):
+            for name in names:
+                ending = self._continued(prompt.text, self.template.completion(name))
+                sequences.append(np.concatenate([tokens, ending]))
+                starts.append(len(tokens))
+            bounds.append(len(sequences))
+        longest = max(map(len, sequences), default=0)
+        scores = np.array(self._decoder(longest).score(sequences, starts, self._limits))
+        if self.settings.length_normalised and len(scores):
+            scores /= np.array(list(map(len, sequences))) - np.array(starts)
+        found = []
+        for names, low, high in zip(entities, bounds, bounds[1:], strict=False):
+            order = np.argsort(-scores[low:high], kind="stable").tolist()
+            ranked = tuple(Candidate(names[n], float(scores[low + n])) for n in order)
+            best = ranked[0] if ranked else Candidate("", 0.0)
+            found.append(Completion(best.text, best.score, ranked))
+        return found
 
     def sample(
         self, requests: Sequence[GenerationRequest], count: int, *, temperature: float, seed: int
@@ -361,7 +444,10 @@ class HuggingFaceGenerator:
             return self._decoder(longest).generate(prompts, self._limits, bar.update)
 
     def _completion(self, decoded: Decoded, request: GenerationRequest) -> Completion:
-        answer = self.template.parse(self._text(decoded), request)
+        text = self._text(decoded)
+        answer = self.template.parse(text, request)
+        if self.settings.answers == "named":
+            answer = first_named(text, entities_of(request, self.labels)) or answer
         return Completion(answer, decoded.log_probability)
 
     def _text(self, decoded: Decoded) -> str:
@@ -385,14 +471,17 @@ class HuggingFaceGenerator:
             prompt: the prompt's text; words may join at the border.
             text: what is written behind it, such as ``template.completion(answer)``.
         """
+        end = self.tokenizer.eos_token_id
+        ids = self._continued(prompt, text)
+        return ids if end is None else np.append(ids, end)
+
+    def _continued(self, prompt: str, text: str) -> Tokens:
         # Some tokenizers put a space before every text: only behind something is the border right.
         # With a chat template the text stands behind a special token, that is alone.
         before = "" if self.chat else prompt[-16:]
         whole, start = (self._plain(part) for part in (before + text, before))
         joined = whole[: len(start)] != start
-        ids = self._plain(text) if joined else whole[len(start) :]
-        end = self.tokenizer.eos_token_id
-        return np.asarray(ids + ([] if end is None else [end]), dtype=np.int64)
+        return np.asarray(self._plain(text) if joined else whole[len(start) :], dtype=np.int64)
 
     def encode(self, requests: Sequence[GenerationRequest]) -> list[tuple[Prompt, Tokens]]:
         """Prompts and their tokens; those over the limit are packed again.
@@ -429,6 +518,8 @@ class HuggingFaceGenerator:
             return []
         if self.chat:
             texts = [self._conversation(text) for text in texts]
+        elif self.template.system:
+            texts = [f"{self.template.system}\n{text}" for text in texts]
         ids = self.tokenizer(list(texts), add_special_tokens=not self.chat)["input_ids"]
         end = self.tokenizer.eos_token_id
         if not self.chat:  # some tokenizers end every text, and a prompt is to be continued
@@ -441,9 +532,13 @@ class HuggingFaceGenerator:
         """A prompt in the words of the tokenizer's chat template."""
         from jinja2 import TemplateError
 
+        system = self.template.system
         try:
             conversation = self.tokenizer.apply_chat_template(
-                [{"role": "user", "content": text}],
+                [
+                    *([{"role": "system", "content": system}] if system else []),
+                    {"role": "user", "content": text},
+                ],
                 tokenize=False,
                 add_generation_prompt=True,
                 **self.settings.chat_options,

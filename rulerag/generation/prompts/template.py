@@ -21,7 +21,7 @@ import pydantic
 from rulerag.composition import Settings, find, register
 from rulerag.errors import ConfigError, GenerationError
 from rulerag.io import fingerprint_object
-from rulerag.types import Document, Fact, GenerationRequest
+from rulerag.types import Document, Fact, GenerationRequest, Query
 
 _FORM = (
     "Each query asks for the missing object of a fact: it gives a subject and a relation, and a "
@@ -46,6 +46,15 @@ _SEPARATOR = " | "
 
 # A dot after one of several initials, or after a short title, belongs to the name: J. R., D.C., Jr.
 _NAME_DOT = re.compile(r"[^\W\d_]\. ?[^\W\d_]\.$|(?:^|\s)(?:Jr|Sr|Inc|Ltd|Co|Corp|St|Dr|Mr|Mrs)\.$")
+# What chat models set before an answer: a mark of a list, and words that announce it.
+_MARK = re.compile(r"^(?:[-*•–]|\(?\d{1,2}[.)])\s+")
+_ANNOUNCED = re.compile(
+    r"^(?:so,? |therefore,? )?(?:the )?(?:final |correct |missing )?(?:answer|object|entity|name)"
+    r"(?: is|:| is:)\s+",
+    re.IGNORECASE,
+)
+# The day that RuleQA's questions and documents begin with.
+_TIME = re.compile(r"^Time \S+ ")
 # What reasoning models write before they answer.
 _THOUGHT = re.compile(r"\A\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
 
@@ -151,6 +160,7 @@ class Prompt:
 @register("prompt", "few-shot", make="few_shot")
 @register("prompt", "citation", make="citation")
 @register("prompt", "plain", make="plain")
+@register("prompt", "cloze", make="cloze")
 class PromptTemplate(Settings):
     """How requests are put into words and how answers are read out of completions.
 
@@ -165,6 +175,9 @@ class PromptTemplate(Settings):
             object is the answer.
         documents_heading: the line above the documents.
         rules_heading: the line above the rules; ``{count}`` is their number in words.
+        system: the message of the system, for chat models; others read it first of all.
+        ask: what the query is: its own ``question``, or a ``statement`` of its subject and
+            relation in the form of the documents, to be continued with the object.
         query_cue: what stands before the query.
         answer_cue: what stands before the answer.
 
@@ -179,6 +192,8 @@ class PromptTemplate(Settings):
     target: Literal["answer", "citation"] = "answer"
     documents_heading: str = "Retrieved documents:"
     rules_heading: str = "Use the following {count} to find the answer:"
+    system: str = ""
+    ask: Literal["question", "statement"] = "question"
     query_cue: str = "Query: "
     answer_cue: str = "Answer:"
 
@@ -218,6 +233,12 @@ class PromptTemplate(Settings):
         return cls(**{"instruction": "", "query_cue": "", "answer_cue": "", **changes})
 
     @classmethod
+    def cloze(cls, **changes: Any) -> PromptTemplate:
+        """Documents, then the statement that is asked about, for models that continue text."""
+        bare = {"instruction": "", "documents_heading": "", "query_cue": "", "answer_cue": ""}
+        return cls(**{**bare, "rules": False, "ask": "statement", **changes})
+
+    @classmethod
     def of(cls, value: PromptTemplate | str | Mapping[str, Any] | None) -> PromptTemplate:
         """A template from what a configuration may hold.
 
@@ -243,7 +264,12 @@ class PromptTemplate(Settings):
     @property
     def fingerprint(self) -> str:
         """Names every word and setting of the template."""
-        return fingerprint_object(self.model_dump())
+        values = self.model_dump()
+        # Templates without these keep the name that they had before there were any.
+        for later, default in {"system": "", "ask": "question"}.items():
+            if values[later] == default:
+                del values[later]
+        return fingerprint_object(values)
 
     def render(
         self,
@@ -351,8 +377,14 @@ class PromptTemplate(Settings):
             shown = case.rules if self.rules else ()
             answer = self.completion(case.answer, case.fact)
             blocks.append(self._block(case.documents, shown, case.query) + answer + "\n")
-        blocks.append(self._block([d.text for d in documents], rules, request.query.text))
+        blocks.append(self._block([d.text for d in documents], rules, self._asked(request.query)))
         return "\n".join(blocks)
+
+    def _asked(self, query: Query) -> str:
+        if self.ask == "question" or not (query.subject and query.relation):
+            return query.text
+        time = _TIME.match(query.text)
+        return f"{time[0] if time else ''}{query.subject_words} {query.relation_words}"
 
     def _instruction(self, guided: bool) -> str:
         if self.instruction is not None:
@@ -365,7 +397,8 @@ class PromptTemplate(Settings):
         """Documents, rules, query and the cue for the answer."""
         parts = []
         if documents:
-            parts.append("\n".join([self.documents_heading, *documents]) + "\n")
+            above = [self.documents_heading] if self.documents_heading else []
+            parts.append("\n".join([*above, *documents]) + "\n" * len(above))
         if rules:
             number = _number(len(rules))
             count = f"{number} rule" if len(rules) == 1 else f"{number} rules"
@@ -392,14 +425,16 @@ def _sentence(text: str) -> str:
 
 
 def first_answer(completion: str, cue: str = "") -> str:
-    """The first line with text, without a repeated cue, outer quotes and the final full stop.
+    """The first line with text, without what models set around an answer.
 
-    A thought in ``<think>`` before it is left out.
+    That is, in this order: a thought in ``<think>`` before it, a repeated cue, the mark of a list,
+    words that announce an answer ("The answer is"), outer quotes, the final full stop.
     """
     for line in _THOUGHT.sub("", completion, count=1).splitlines():
         text = line.strip()
         if cue and text.lower().startswith(cue.lower()):
             text = text[len(cue) :].strip()
+        text = _ANNOUNCED.sub("", _MARK.sub("", text))
         if text:
             return _unquoted(_without_full_stop(text))
     return ""

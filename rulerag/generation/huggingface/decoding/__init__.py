@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
-    from rulerag.generation.huggingface.decoding.batches import Decoded, Ending, Limits, Tokens
+    from rulerag.generation.huggingface.decoding.batches import (
+        Decoded,
+        Ending,
+        Limits,
+        Tokens,
+        best_tokens,
+    )
     from rulerag.generation.huggingface.decoding.packed import PackedDecoder
     from rulerag.generation.huggingface.decoding.packed_model import PackedModel
     from rulerag.generation.huggingface.decoding.padded import Decoder, sampled_tokens, window_of
