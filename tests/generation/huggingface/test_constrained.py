@@ -116,7 +116,7 @@ def test_the_fingerprint_knows(folder: Path) -> None:
 def test_what_does_not_fit(folder: Path) -> None:
     with pytest.raises(ConfigError, match="key 'answers': answers that are 'trie' cannot cite"):
         HuggingFaceGenerator(folder, template="citation", answers="trie")
-    with pytest.raises(ConfigError, match="key 'answers': expected .*, found 'best'"):
+    with pytest.raises(ConfigError, match=r"key 'answers': expected .*, found 'best'"):
         made(folder, "best")
 
 
