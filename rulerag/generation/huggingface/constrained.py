@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from rulerag.generation.huggingface.decoding import best_tokens
+from rulerag.rules import readable
 from rulerag.text import NameFinder, normalize_answer
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def entities_of(request: GenerationRequest, labels: Mapping[str, str]) -> list[s
         for name in (fact.object, fact.subject)
         if name != request.query.subject
     )
-    return list(dict.fromkeys(labels.get(name, name) for name in names))
+    return list(dict.fromkeys(labels.get(name) or readable(name) for name in names))
 
 
 def first_named(text: str, entities: Sequence[str]) -> str | None:

@@ -26,7 +26,7 @@ from rulerag.generation.huggingface.decoding.prefix_tree import Node
 _BLOCK = 256
 _NAME = "rulerag_packed"
 # Attention of these has no bias, sink or cap beyond queries, keys, values and a window.
-_KNOWN = {"llama", "mistral", "qwen2", "qwen3", "gpt_neox"}
+_KNOWN = {"llama", "mistral", "qwen2", "qwen3", "gemma3_text", "gpt_neox"}
 _active = threading.local()
 
 KeysValues = tuple[Any, Any]

@@ -33,6 +33,13 @@ SIZES = {
 }
 MODELS = {
     "llama": lambda: transformers.LlamaConfig(**SIZES, num_key_value_heads=2),
+    "gemma3": lambda: transformers.Gemma3TextConfig(
+        **SIZES,
+        num_key_value_heads=1,
+        head_dim=16,
+        sliding_window=512,
+        layer_types=["sliding_attention", "full_attention"],
+    ),
     "gpt_neox": lambda: transformers.GPTNeoXConfig(**SIZES),
     "window": lambda: transformers.MistralConfig(**SIZES, num_key_value_heads=2, sliding_window=40),
 }
