@@ -14,9 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rulerag.download import download_file
 from rulerag.errors import ConfigError, FingerprintError, did_you_mean
 from rulerag.io import atomic_write, fingerprint_file, prepare_folder, read_json
+from rulerag.models import download_file
 
 #: Where GitHub serves a file of a repository at a commit.
 ADDRESS = "https://raw.githubusercontent.com/{repository}/{commit}/{path}"

@@ -20,9 +20,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rulerag.cache import cache_root
-from rulerag.download import download_file
 from rulerag.errors import ConfigError, DataError, FingerprintError, OutputError, did_you_mean
 from rulerag.io import atomic_write, fingerprint_file, prepare_folder, read_json, write_json
+from rulerag.models.download import download_file
 from rulerag.models.gguf import SOURCE, is_gguf, save_gguf
 from rulerag.output_folder import output_folder
 

@@ -37,7 +37,11 @@ CONTRACT = {
     "learn-merging",
     "link-prediction",
 }
-GROUPS = {"ruleqa": {"build", "check", "table"}, "data": {"fetch"}}
+GROUPS = {
+    "ruleqa": {"build", "check", "table"},
+    "data": {"fetch"},
+    "models": {"list", "fetch", "info", "save"},
+}
 
 
 def test_every_command_of_the_contract_is_there(rulerag: Any) -> None:
@@ -56,7 +60,7 @@ def test_help_shows_an_example_that_the_command_takes(name: str, rulerag: Any) -
     shown = " ".join(result.out.split("Example: ")[1].split())
     assert shown == COMMANDS[name].example
     assert COMMANDS[name].help == str(COMMANDS[name].work.__doc__).split("\n")[0]
-    assert shown.startswith(f"rulerag {name} ")
+    assert f"{shown} ".startswith(f"rulerag {name} ")
     for option in (a for a in shlex.split(shown) if a.startswith("--")):
         assert f"  {option} " in result.out
 
