@@ -33,7 +33,8 @@ def test_golden_prompts_hold_what_they_must(name: str) -> None:
             assert text.splitlines()[1] == f"> @ {query.relation_words}"
         elif not kind.startswith("compact"):
             assert all(document.text in text for document in request.documents)
-            assert query.text in text
+            asked = f"{query.subject_words} {query.relation_words}"
+            assert text.endswith(asked) if kind == "cloze" else query.text in text
         assert not any(answer in text.splitlines()[-1] for answer in query.answers)
 
 
