@@ -19,6 +19,6 @@ if TYPE_CHECKING:
         model_source,
     )
     from rulerag.models.gguf import SOURCE, gguf_info, is_gguf, opened_gguf, save_gguf
-    from rulerag.models.quiet import quiet_transformers
+    from rulerag.models.quiet import bars_on_terminals, quiet_transformers
 else:
     __getattr__ = front_door(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -27,4 +28,18 @@ def quiet_transformers() -> Iterator[None]:
         kernels.setLevel(before[0])
         talk.set_verbosity(before[1])
         if before[2]:
+            talk.enable_progress_bar()
+
+
+@contextmanager
+def bars_on_terminals() -> Iterator[None]:
+    """Keep transformers' bars out of files and pipes; what it reports stays."""
+    talk: Any = importlib.import_module("transformers.utils.logging")
+    shown = talk.is_progress_bar_enabled()
+    if not sys.stderr.isatty():
+        talk.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
             talk.enable_progress_bar()

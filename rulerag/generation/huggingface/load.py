@@ -13,7 +13,7 @@ from typing import Any, Literal
 from rulerag.composition import Settings
 from rulerag.errors import ConfigError, GenerationError, MissingDependencyError
 from rulerag.io import read_json
-from rulerag.models import find_model, is_gguf, opened_gguf
+from rulerag.models import bars_on_terminals, find_model, is_gguf, opened_gguf
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +129,8 @@ def open_model(name: str | Path, loading: Loading) -> Any:
             "device_map": device,
         }
     try:
-        model: Any = AutoModelForCausalLM.from_pretrained(str(name), **options)
+        with bars_on_terminals():
+            model: Any = AutoModelForCausalLM.from_pretrained(str(name), **options)
         if loading.quantization is None:
             model = model.to(device)
     except _LOADING_ERRORS as error:
