@@ -86,7 +86,7 @@ COMMANDS: dict[str, Command] = {
         "rulerag link-prediction ../shared/data/icews14_forecasting --miner tlogic --out links",
     ),
     "learn-merging": Command(
-        "rulerag.cli.learn_merging:learn_merging",
+        "rulerag.cli.running:learn_merging",
         "Learn how the searches of rule-guided retrieval are merged.",
         "rulerag learn-merging bm25-guided__symbolic --dataset runs/validation --out weights.json",
     ),
