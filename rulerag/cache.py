@@ -1,6 +1,7 @@
 """The user's cache folder: what was worked out once, from the same input by the same code, is kept.
 
-Nothing in it is needed: what is missing, damaged or cannot be written is worked out again.
+Nothing in it is needed: what is missing, damaged or cannot be written is worked out again. Only
+models are there because somebody fetched them (:mod:`rulerag.models`).
 """
 
 from __future__ import annotations

@@ -126,11 +126,11 @@ _MODELS = cache_root() / "models"
 
 @pytest.fixture(scope="session")
 def pretrained() -> Callable[[str], Path]:
-    """A function from a model's name to its folder; skips, by name, one that was not fetched."""
+    """A function from a model's name to its folder; who asks for models must have fetched them."""
 
     def find(name: str) -> Path:
         if not (_MODELS / name / SOURCE).is_file():
-            pytest.skip(f"the model {name} is not here (rulerag models fetch {name})")
+            pytest.fail(f"the model {name} is not here (rulerag models fetch {name})")
         return _MODELS / name
 
     return find

@@ -19,7 +19,8 @@ def cache(
 ) -> None:
     """Show or clear what is kept between commands: indexes, vectors, checksums.
 
-    All of it is worked out again when it is needed. It is kept in RULERAG_CACHE where that is set,
+    All of it is worked out again when it is needed, but for fetched models, which are cleared only
+    by `rulerag cache clear models`. It is kept in RULERAG_CACHE where that is set,
     else in the folder rulerag of XDG_CACHE_HOME, else in ~/.cache/rulerag.
     """
     if action == "clear":

@@ -20,8 +20,17 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rulerag.cache import cache_root
-from rulerag.errors import ConfigError, DataError, FingerprintError, OutputError, did_you_mean
-from rulerag.io import atomic_write, fingerprint_file, prepare_folder, read_json, write_json
+from rulerag.composition import check_choice
+from rulerag.errors import ConfigError, DataError, FingerprintError, OutputError
+from rulerag.io import (
+    atomic_write,
+    fingerprint_file,
+    prepare_folder,
+    read_json,
+    read_text,
+    write_json,
+    write_text,
+)
 from rulerag.models.download import download_file
 from rulerag.models.gguf import SOURCE, is_gguf, save_gguf
 from rulerag.output_folder import output_folder
@@ -31,7 +40,7 @@ SHIPPED = ("rulerag-nano-encoder", "rulerag-nano-llama")
 
 PLACES = ("hub", "package")
 
-_UNFINISHED = ".fetch"
+_UNFINISHED, _ORIGIN = ".fetch", "origin"
 
 
 @cache
@@ -47,12 +56,8 @@ def model_source(name: str) -> dict[str, Any]:
     Raises:
         ConfigError: there is none of this name; suggests close ones.
     """
-    models = known_models()
-    if name not in models:
-        raise ConfigError(
-            f"no model is called {name!r}", key="name", hint=did_you_mean(name, models)
-        )
-    return models[name]
+    check_choice("name", name, known_models(), "model")
+    return known_models()[name]
 
 
 def model_folder(name: str) -> Path:
@@ -127,12 +132,16 @@ def fetch_model(
     with output_folder(home):
         _check_room(home, about)
         files = prepare_folder(home / _UNFINISHED)  # kept until all is well: a rerun goes on there
+        origin = files / _ORIGIN  # written when every file is right
         try:
-            came = _get(name, about, files, source, progress)
-            _check(files, about)
+            if not origin.is_file():
+                came = _get(name, about, files, source, progress)
+                _check(files, about)
+                write_text(origin, came)
         except BaseException:
             _drop_empty(files)
             raise
+        came = read_text(origin)
         stated: dict[str, Any] = {}
         for file in about["files"]:
             if is_gguf(file):
@@ -144,8 +153,8 @@ def fetch_model(
             target.parent.mkdir(parents=True, exist_ok=True)
             os.replace(files / file, target)
         shutil.rmtree(files)
-        origin = {"model": name, "from": came, "licence": about["licence"]}
-        write_json(home / SOURCE, {**origin, **stated})
+        about_it = {"model": name, "from": came, "licence": about["licence"]}
+        write_json(home / SOURCE, {**about_it, **stated})
     return home
 
 

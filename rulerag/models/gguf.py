@@ -17,7 +17,7 @@ from typing import Any
 from rulerag.cache import cache_root, remembered_fingerprint
 from rulerag.errors import DataError, DataFormatError, MissingDependencyError, OutputError
 from rulerag.io import prepare_folder, read_json, write_json
-from rulerag.models.quiet import quiet_transformers
+from rulerag.models.quiet import no_stderr_in_files, quiet_transformers
 from rulerag.output_folder import LOCK, locked, output_folder
 
 logger = logging.getLogger(__name__)
@@ -170,9 +170,10 @@ def _dequantised(file: Path, about: dict[str, Any]) -> tuple[Any, Any]:
     try:
         named: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
         tokenizer = AutoTokenizer.from_pretrained(str(file.parent), **named)
-        loaded: Any = AutoModelForCausalLM.from_pretrained(
-            str(file.parent), dtype=torch.float32, **named
-        )
+        with no_stderr_in_files():
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
+                str(file.parent), dtype=torch.float32, **named
+            )
     except (ValueError, KeyError, IndexError, TypeError, RuntimeError, OSError) as error:
         reason = " ".join(str(error).split())[:200]
         raise DataFormatError(

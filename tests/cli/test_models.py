@@ -33,7 +33,7 @@ def test_a_gguf_file_is_described_and_saved(rulerag: Any, tmp_path: Path) -> Non
 
 def test_what_is_refused(refused: Callable[..., str], tmp_path: Path) -> None:
     assert "add --accept-terms" in refused("models", "fetch", "gemma-3-270m")
-    assert "no model is called 'gemma'" in refused("models", "fetch", "gemma")
+    assert "unknown model 'gemma'" in refused("models", "fetch", "gemma")
     assert "called 'smol'" in refused("models", "info", "smol")
     unread = refused("models", "save", tmp_path / "none.gguf", "--out", tmp_path / "o")
     assert "none.gguf: cannot be read" in unread

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rulerag.errors import ConfigError, DataError, FingerprintError, OutputError
+from rulerag.errors import ConfigError, DataError, DataFormatError, FingerprintError, OutputError
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.io import read_json
 from rulerag.models import SOURCE, fetch_model, find_model, model_folder
@@ -147,6 +147,19 @@ def test_a_wrong_checksum_refuses_and_what_was_right_is_kept(hub: Path, tmp_path
     put(tmp_path / "here", {**FILES, "w.safetensors": b"w" * 50})
     with pytest.raises(FingerprintError, match="cut off"):
         fetch_model("m", tmp_path / "o", about=entry(FILES), source=str(tmp_path / "here"))
+
+
+def test_an_interrupted_fetch_knows_where_its_files_came_from(
+    gguf_file: Path, tmp_path: Path
+) -> None:
+    data = gguf_file.read_bytes()
+    torn = entry({"tiny.gguf": data[: len(data) // 2]}, parameters=9)
+    put(tmp_path / "here", {"tiny.gguf": data[: len(data) // 2]})
+    for _ in range(2):  # its files are right and cannot be read: the second run asks nobody
+        with pytest.raises(DataFormatError):
+            fetch_model("m", tmp_path / "out", about=torn, source=str(tmp_path / "here"))
+        assert (tmp_path / "out" / ".fetch" / "origin").read_text() == "folder"
+        (tmp_path / "here" / "tiny.gguf").unlink(missing_ok=True)
 
 
 def test_nowhere_to_be_had(hub: Path, packages: Path, tmp_path: Path) -> None:

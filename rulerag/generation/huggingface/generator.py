@@ -295,7 +295,10 @@ class HuggingFaceGenerator:
             for (prompt, _), names in zip(prompts, (entities[n] for n in able), strict=True)
         ]
         longest = max((len(tokens) for each in endings for tokens in each), default=1)
-        choose = held_to(endings, self.tokenizer.eos_token_id)
+        ends = sorted(self._decoders[1].ending.tokens)
+        if not ends:
+            raise failure("the model has no token that ends a text", hint="answers: scored")
+        choose = held_to(endings, ends[0])
         limits = replace(self._limits, new_tokens=longest)
         decoder = self._decoders[1]
         decoded = decoder.generate([ids for _, ids in prompts], limits, lambda _: None, choose)
@@ -315,8 +318,7 @@ class HuggingFaceGenerator:
                 sequences.append(np.concatenate([tokens, ending]))
                 starts.append(len(tokens))
             bounds.append(len(sequences))
-        longest = max(map(len, sequences), default=0)
-        scores = np.array(self._decoder(longest).score(sequences, starts, self._limits))
+        scores = self._log_probabilities(sequences, starts)
         if self.settings.length_normalised and len(scores):
             scores /= np.array(list(map(len, sequences))) - np.array(starts)
         found = []
@@ -426,6 +428,12 @@ class HuggingFaceGenerator:
             end = self.encode_completion(prompt.text, text)
             sequences.append(np.concatenate([tokens, end]))
             starts.append(len(tokens))
+        return self._log_probabilities(sequences, starts)
+
+    def _log_probabilities(
+        self, sequences: Sequence[Tokens], starts: Sequence[int]
+    ) -> npt.NDArray[np.float64]:
+        """Of what stands behind the start of each sequence."""
         longest = max(map(len, sequences), default=0)
         if self._context is not None and longest > self._context:
             raise failure(

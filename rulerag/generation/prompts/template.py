@@ -234,7 +234,7 @@ class PromptTemplate(Settings):
 
     @classmethod
     def cloze(cls, **changes: Any) -> PromptTemplate:
-        """Documents, then the statement that is asked about, for models that continue text."""
+        """Documents, then the unfinished statement of the query, for models that continue text."""
         bare = {"instruction": "", "documents_heading": "", "query_cue": "", "answer_cue": ""}
         return cls(**{**bare, "rules": False, "ask": "statement", **changes})
 
@@ -377,10 +377,10 @@ class PromptTemplate(Settings):
             shown = case.rules if self.rules else ()
             answer = self.completion(case.answer, case.fact)
             blocks.append(self._block(case.documents, shown, case.query) + answer + "\n")
-        blocks.append(self._block([d.text for d in documents], rules, self._asked(request.query)))
+        blocks.append(self._block([d.text for d in documents], rules, self._query(request.query)))
         return "\n".join(blocks)
 
-    def _asked(self, query: Query) -> str:
+    def _query(self, query: Query) -> str:
         if self.ask == "question" or not (query.subject and query.relation):
             return query.text
         time = _TIME.match(query.text)
