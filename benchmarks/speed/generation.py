@@ -24,7 +24,7 @@ from rulerag.assembly import make_retriever, make_selector
 from rulerag.composition import Config
 from rulerag.errors import GenerationError
 from rulerag.generation.huggingface import HuggingFaceGenerator
-from rulerag.generation.prompts import Case, PromptTemplate
+from rulerag.generation.prompts import PromptTemplate
 from rulerag.io import prepare_folder, write_json
 from rulerag.ruleqa import RuleQADataset
 from rulerag.rules import Atom, Rule
@@ -156,7 +156,7 @@ def _template(kind: str, cases: Sequence[GenerationRequest]) -> PromptTemplate:
     """The template of a kind; few-shot cases have the size of the queries."""
     if kind != "few-shot":
         return PromptTemplate.rule_guided()
-    return PromptTemplate.few_shot([Case.from_request(r, "Norland") for r in cases])
+    return PromptTemplate.few_shot([PromptTemplate().case(r, "Norland") for r in cases])
 
 
 def check_equal(answers: Sequence[str], expected: Sequence[str]) -> None:

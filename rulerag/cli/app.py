@@ -130,6 +130,11 @@ COMMANDS: dict[str, Command] = {
         "Save a GGUF file as a folder of transformers, its weights de-quantised to float32.",
         "rulerag models save model.gguf --out model",
     ),
+    "models tune-prompt": Command(
+        "rulerag.cli.models:tune_prompt",
+        "Choose the prompt that a model reads best, on training queries, and record it beside it.",
+        "rulerag models tune-prompt smollm2-135m-instruct runs/ruleqa-i",
+    ),
     "cache": Command(
         "rulerag.cli.caching:cache",
         "Show or clear what is kept between commands: indexes, vectors, checksums.",

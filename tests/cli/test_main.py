@@ -40,7 +40,7 @@ CONTRACT = {
 GROUPS = {
     "ruleqa": {"build", "check", "table"},
     "data": {"fetch"},
-    "models": {"list", "fetch", "info", "save"},
+    "models": {"list", "fetch", "info", "save", "tune-prompt"},
 }
 
 

@@ -130,7 +130,7 @@ def _cases(
     for request, answer in solved:
         fact = supporting_fact(request, answer, labels)
         if fact is not None or not cited:
-            found.append(Case.from_request(request, answer, fact and (fact[0], fact[1])))
+            found.append(settings.prompts.case(request, answer, fact and (fact[0], fact[1])))
     if len(found) < settings.data.shots:
         raise EmptyDataError(
             f"{settings.dataset.split!r} has {len(found)} queries to make "

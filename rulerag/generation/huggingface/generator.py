@@ -76,7 +76,8 @@ class DecodingSettings(Loading):
         length_normalised: ``scored`` compares log-probabilities a token, not of whole names.
         abstain_below: answer nothing where the answer's score is below this log-probability (a
             token, where ``length_normalised``); tune it on validation.
-        chat: use the tokenizer's chat template; None where it has one.
+        chat: use the tokenizer's chat template; None where it has one, but for prompts that end
+            in an unfinished statement, which a model continues.
         chat_options: further arguments of the chat template, for example ``enable_thinking``.
     """
 
@@ -147,7 +148,8 @@ class HuggingFaceGenerator:
             self.model.config.get_text_config(), "max_position_embeddings", None
         )
         templated = self.tokenizer.chat_template is not None
-        self.chat = templated if own.chat is None else own.chat
+        unfinished = self.template.ask == "statement" and not self.template.system
+        self.chat = templated and not unfinished if own.chat is None else own.chat
         if self.chat and not templated:
             raise ConfigError("the tokenizer has no chat template", key="chat", hint="chat=False")
         if own.answers != "free" and self.template.target == "citation":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import logging
+import re
 import warnings
 from functools import partial
 from pathlib import Path
@@ -29,15 +30,16 @@ class Loading(Settings):
 
     Args:
         device: ``auto`` (a GPU when there is one), ``cpu``, ``cuda``, ``cuda:1`` and so on.
-        dtype: ``auto`` (float32 on a CPU, else as stored), ``float32``, ``bfloat16``, ``float16``;
-            4-bit weights are multiplied in it.
+        dtype: ``auto`` (float32 on a CPU, else as stored), ``fast`` (bfloat16 on a CPU that
+            multiplies it in hardware by AMX, else as ``auto``), ``float32``, ``bfloat16``,
+            ``float16``; 4-bit weights are multiplied in it.
         quantization: None, ``4bit`` (NF4, its scales quantized again: Dettmers et al., QLoRA,
             arXiv:2305.14314, section 3) or ``8bit``, by bitsandbytes.
         local_files_only: never ask the hub.
     """
 
     device: str = "auto"
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    dtype: Literal["auto", "fast", "float32", "bfloat16", "float16"] = "auto"
     quantization: Literal["4bit", "8bit"] | None = None
     local_files_only: bool = False
 
@@ -121,7 +123,9 @@ def open_model(name: str | Path, loading: Loading) -> Any:
     _check_folder(name)
     device = loading.place()
     options: dict[str, Any] = {"local_files_only": loading.local_files_only}
-    dtype = "float32" if loading.dtype == "auto" and device == "cpu" else loading.dtype
+    dtype: str = loading.dtype
+    if dtype in ("auto", "fast"):
+        dtype = "auto" if device != "cpu" else _cpu_dtype() if dtype == "fast" else "float32"
     options["dtype"] = dtype
     if loading.quantization is not None:
         options |= {
@@ -136,6 +140,15 @@ def open_model(name: str | Path, loading: Loading) -> Any:
     except _LOADING_ERRORS as error:
         raise _unopened("model", name, error) from error
     return model.eval()
+
+
+def _cpu_dtype() -> str:
+    """What this processor multiplies fastest."""
+    try:
+        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:  # other systems than Linux do not say it there
+        return "float32"
+    return "bfloat16" if re.search(r"\bamx_bf16\b", flags) else "float32"
 
 
 def adapted(model: Any, adapter: str | Path, base: str, *, merge: bool) -> Any:

@@ -116,7 +116,8 @@ class CompactTemplate(PromptTemplate):
 
     def _text(self, request: GenerationRequest, documents: Sequence[Document]) -> str:
         lines = _patterns(request if self.rules else replace(request, rules=()))
-        lines += [f"= {self.line(document, request)}" for document in documents]
+        shown = documents[::-1] if self.best_last else documents
+        lines += [f"= {self.line(document, request)}" for document in shown]
         return "".join(f"\n{line}" for line in [*lines, self.answer_cue])
 
 

@@ -117,19 +117,6 @@ class Case(Settings):
     answer: str = pydantic.Field(min_length=1)
     fact: tuple[str, str] | None = None
 
-    @classmethod
-    def from_request(
-        cls, request: GenerationRequest, answer: str, fact: tuple[str, str] | None = None
-    ) -> Case:
-        """The case that a request and its answer make."""
-        return cls(
-            documents=tuple(document.text for document in request.documents),
-            rules=tuple(rule.text for rule in request.rules),
-            query=request.query.text,
-            answer=answer,
-            fact=fact,
-        )
-
 
 ROWS: list[dict[str, Any]] = tomllib.loads(
     Path(__file__).with_name("few_shot.toml").read_text(encoding="utf-8")
@@ -146,7 +133,7 @@ class Prompt:
 
     Args:
         text: the whole prompt; the answer follows its last character.
-        kept: the ids of the documents in it, in their order.
+        kept: the ids of the documents in it, best first.
         dropped: the ids of those that did not fit the budget, in their order.
     """
 
@@ -175,6 +162,9 @@ class PromptTemplate(Settings):
             object is the answer.
         documents_heading: the line above the documents.
         rules_heading: the line above the rules; ``{count}`` is their number in words.
+        max_documents: the most documents shown, the best ones; None for all. Small models read
+            few better than many.
+        best_last: show the best document last, next to the query, instead of first.
         system: the message of the system, for chat models; others read it first of all.
         ask: what the query is: its own ``question``, or a ``statement`` of its subject and
             relation in the form of the documents, to be continued with the object.
@@ -192,6 +182,8 @@ class PromptTemplate(Settings):
     target: Literal["answer", "citation"] = "answer"
     documents_heading: str = "Retrieved documents:"
     rules_heading: str = "Use the following {count} to find the answer:"
+    max_documents: int | None = pydantic.Field(default=None, ge=1)
+    best_last: bool = False
     system: str = ""
     ask: Literal["question", "statement"] = "question"
     query_cue: str = "Query: "
@@ -266,8 +258,8 @@ class PromptTemplate(Settings):
         """Names every word and setting of the template."""
         values = self.model_dump()
         # Templates without these keep the name that they had before there were any.
-        for later, default in {"system": "", "ask": "question"}.items():
-            if values[later] == default:
+        for later in ("system", "ask", "max_documents", "best_last"):
+            if values[later] == PromptTemplate.model_fields[later].default:
                 del values[later]
         return fingerprint_object(values)
 
@@ -290,7 +282,7 @@ class PromptTemplate(Settings):
         Raises:
             GenerationError: the prompt does not fit even without documents.
         """
-        documents = request.documents
+        documents = self._shown(request)
         text = self._text(request, documents)
         count = count or _words
         if budget is None or count(text) <= budget:
@@ -311,13 +303,29 @@ class PromptTemplate(Settings):
             tuple(d.id for place, d in enumerate(documents) if place not in chosen),
         )
 
+    def _shown(self, request: GenerationRequest) -> Sequence[Document]:
+        """The documents of a request that are to be shown, best first."""
+        return request.documents[: self.max_documents]
+
+    def case(
+        self, request: GenerationRequest, answer: str, fact: tuple[str, str] | None = None
+    ) -> Case:
+        """The solved case that a request and its answer make, in the form of this template."""
+        return Case(
+            documents=tuple(document.text for document in self._shown(request)),
+            rules=tuple(rule.text for rule in request.rules),
+            query=self._query(request.query),
+            answer=answer,
+            fact=fact,
+        )
+
     def _packed(
         self, request: GenerationRequest, budget: int, count: Callable[[str], int], bare: int
     ) -> list[tuple[int, Document]]:
         """Places and documents that fit, best first."""
         used = bare + count(self.documents_heading + "\n\n")
         kept: list[tuple[int, Document]] = []
-        for place, document in enumerate(request.documents):
+        for place, document in enumerate(self._shown(request)):
             cost = count(document.text + "\n")
             if used + cost <= budget:
                 kept.append((place, document))
@@ -396,6 +404,8 @@ class PromptTemplate(Settings):
     def _block(self, documents: Sequence[str], rules: Sequence[str], query: str) -> str:
         """Documents, rules, query and the cue for the answer."""
         parts = []
+        if self.best_last:
+            documents = documents[::-1]
         if documents:
             above = [self.documents_heading] if self.documents_heading else []
             parts.append("\n".join([*above, *documents]) + "\n" * len(above))

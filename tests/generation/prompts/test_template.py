@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rulerag.composition.registry import names
 from rulerag.errors import ConfigError, GenerationError
+from rulerag.generation.prompts.compact_template import CompactTemplate
 from rulerag.generation.prompts.template import Case, PromptTemplate
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, Fact, GenerationRequest, Query
@@ -85,7 +88,7 @@ def test_few_shot_shows_three_solved_cases_and_then_the_query() -> None:
     text = PromptTemplate.few_shot().render(REQUEST).text
     assert text.count("Answer:") == 4
     assert text.count("Answer: ") == 3
-    case = Case.from_request(REQUEST, "Ostra")
+    case = PromptTemplate().case(REQUEST, "Ostra")
     own = PromptTemplate.few_shot([case]).render(GenerationRequest(QUERY)).text
     assert f"{QUERY.text}\nAnswer: Ostra.\n" in own
 
@@ -105,6 +108,27 @@ def test_documents_are_packed_best_first_and_the_dropped_are_named() -> None:
     none = template.render(request, budget=size - 15)
     assert none.kept == ()
     assert template.documents_heading not in none.text
+
+
+def test_fewer_documents_and_the_best_one_last() -> None:
+    first, second, _ = (document.text for document in DOCUMENTS)
+    shown = PromptTemplate.standard(max_documents=2, best_last=True).render(REQUEST)
+    assert f"{second}\n{first}\n\n" in shown.text and DOCUMENTS[2].text not in shown.text
+    # What is not to be shown is not what did not fit.
+    assert (shown.kept, shown.dropped) == (("d0", "d1"), ())
+    asked = replace(REQUEST, query=replace(QUERY, subject="Norland", relation="visit"))
+    case = PromptTemplate.cloze(max_documents=1).case(asked, "Ostra")
+    assert (case.documents, case.query) == ((first,), "Time 2014-12-01 Norland visit")
+    compact = CompactTemplate(max_documents=2, best_last=True).render(REQUEST).text
+    lines = [line for line in compact.splitlines() if line.startswith("= ")]
+    assert lines == [
+        line
+        for line in CompactTemplate(max_documents=2).render(REQUEST).text.splitlines()[::-1]
+        if line.startswith("= ")
+    ]
+    assert len(lines) == 2
+    with pytest.raises(ConfigError, match="max_documents"):
+        PromptTemplate(max_documents=0)
 
 
 @pytest.mark.parametrize("budget", range(60, 140, 7))

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.generation.huggingface.decoding.batches import (
+    Batch,
     Decoded,
     Ending,
     Limits,
@@ -63,34 +64,18 @@ class Decoder:
         Raises:
             GenerationError: the model's scores are not numbers.
         """
-        import torch
-        from transformers import DynamicCache, GenerationConfig
+        from transformers import GenerationConfig
 
         longest = max(map(len, prompts), default=0) + limits.new_tokens
-        # Padding in the middle would move tokens out of a sliding window too early.
-        fits = self.shareable and (self._window is None or longest <= self._window)
-        rows = limits.rows if self.shareable else 1
-        batches = plan_batches(prompts, replace(limits, rows=rows), share=fits)
+        batches, beginnings = self._batches(prompts, longest, limits)
         results = [Decoded() for _ in prompts]
-        cache: Any = DynamicCache()
-        stored: Tokens = np.zeros(0, dtype=np.int64)
         # What the model's folder recommends (sampling, penalties) is not what is measured here.
         blank: Any = GenerationConfig  # untyped
         recommended, self.model.generation_config = self.model.generation_config, blank()
         try:
             for batch in batches:
                 chosen = [prompts[row] for row in batch.rows]
-                prefix, shared = chosen[0][: batch.shared], None
-                if len(prefix):
-                    known = shared_length(stored, prefix)
-                    if known < len(stored):
-                        cache.crop(known - len(stored))
-                    if known < len(prefix):
-                        ids = torch.from_numpy(prefix[known:])[None].to(self.model.device)
-                        with torch.inference_mode():
-                            self.model(input_ids=ids, past_key_values=cache)
-                    stored, shared = prefix, copy.deepcopy(cache)
-                    shared.batch_repeat_interleave(len(chosen))
+                shared = beginnings.repeated(chosen[0][: batch.shared], len(chosen))
                 ids, mask = self._padded(chosen, batch.shared)
                 step = _Step([results[row] for row in batch.rows], batch.rows, self.ending, choose)
                 self.model.generate(
@@ -120,30 +105,43 @@ class Decoder:
         """
         import torch
 
-        order = sorted(range(len(sequences)), key=lambda i: len(sequences[i]))
         found = [0.0] * len(sequences)
-        while order:
-            longest = len(sequences[order[-1]])
-            count = min(limits.rows, max(1, limits.tokens // longest), len(order))
-            if not self.shareable:  # a state would run over the padding
-                count = 1
-            rows, order = order[-count:], order[:-count]
-            chosen = [sequences[i] for i in rows]
-            ids, mask = self._padded(chosen, 0)
-            kept = max(len(sequences[i]) - starts[i] for i in rows)
-            arguments: dict[str, Any] = {"input_ids": ids, "attention_mask": mask}
+        longest = max(map(len, sequences), default=0)
+        batches, beginnings = self._batches(sequences, longest, replace(limits, new_tokens=0))
+        for batch in batches:
+            chosen = [sequences[i] for i in batch.rows]
+            # The token before the first that is scored is each row's own: it gives its score.
+            common = min(batch.shared, *(starts[i] - 1 for i in batch.rows))
+            ids, mask = self._padded(chosen, common)
+            kept = max(len(sequences[i]) - starts[i] for i in batch.rows)
+            arguments: dict[str, Any] = {"input_ids": ids[:, common:], "attention_mask": mask}
+            shared = beginnings.repeated(chosen[0][:common], len(chosen))
+            if shared is None:
+                arguments["use_cache"] = False
+            else:
+                arguments["past_key_values"] = shared
             if "position_ids" in self._parameters:
-                arguments["position_ids"] = (mask.cumsum(dim=1) - 1).clamp(min=0)
+                arguments["position_ids"] = (mask.cumsum(dim=1) - 1).clamp(min=0)[:, common:]
             if "logits_to_keep" in self._parameters:
                 arguments["logits_to_keep"] = kept + 1
             with torch.inference_mode():
-                logits = self.model(**arguments, use_cache=False).logits.float()
+                logits = self.model(**arguments).logits.float()
             logits = logits[:, -kept - 1 : -1]
             targets = ids[:, -kept:]
             each = logits.gather(2, targets[..., None])[..., 0] - torch.logsumexp(logits, dim=-1)
-            for row, i in enumerate(rows):
+            for row, i in enumerate(batch.rows):
                 found[i] = float(each[row, -(len(sequences[i]) - starts[i]) :].double().sum())
         return found
+
+    def _batches(
+        self, sequences: Sequence[Tokens], longest: int, limits: Limits
+    ) -> tuple[list[Batch], _Beginnings]:
+        """Which rows are computed together, and what computes the beginnings that they share."""
+        # Padding in the middle would move tokens out of a sliding window too early.
+        fits = self.shareable and (self._window is None or longest <= self._window)
+        rows = limits.rows if self.shareable else 1  # a state would run over the padding
+        batches = plan_batches(sequences, replace(limits, rows=rows), share=fits)
+        return batches, _Beginnings(self.model)
 
     def _padded(self, prompts: Sequence[Tokens], shared: int) -> tuple[Any, Any]:
         """Ids and mask of rows that are padded on the left, behind what they share."""
@@ -159,6 +157,34 @@ class Decoder:
             mask[row, -own:] = 1
         device = self.model.device
         return torch.from_numpy(ids).to(device), torch.from_numpy(mask).to(device)
+
+
+class _Beginnings:
+    """Keys and values of the last shared beginning, of which the next one keeps what it can."""
+
+    def __init__(self, model: Any) -> None:
+        from transformers import DynamicCache
+
+        self._model = model
+        self._cache: Any = DynamicCache()
+        self._tokens: Tokens = np.zeros(0, dtype=np.int64)
+
+    def repeated(self, prefix: Tokens, rows: int) -> Any:
+        """Keys and values of a beginning, for each of some rows; None where it is empty."""
+        import torch
+
+        if not len(prefix):
+            return None
+        known = shared_length(self._tokens, prefix)
+        if known < len(self._tokens):
+            self._cache.crop(known - len(self._tokens))
+        if known < len(prefix):
+            ids = torch.from_numpy(prefix[known:])[None].to(self._model.device)
+            with torch.inference_mode():
+                self._model(input_ids=ids, past_key_values=self._cache)
+        self._tokens, shared = prefix, copy.deepcopy(self._cache)
+        shared.batch_repeat_interleave(rows)
+        return shared
 
 
 class _Step:

@@ -70,8 +70,9 @@ def plain_score(reader: HuggingFaceGenerator, prompt: str, text: str) -> float:
 
 
 @pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("packed", [True, False])
 def test_scores_are_those_of_plain_passes(
-    kind: str, tokenizer: transformers.PreTrainedTokenizerFast
+    kind: str, packed: bool, tokenizer: transformers.PreTrainedTokenizerFast
 ) -> None:
     asked = requests(3)
     asked += [replace(asked[0], documents=asked[0].documents[n:]) for n in (1, 4, 10)]
@@ -79,6 +80,8 @@ def test_scores_are_those_of_plain_passes(
     pairs = [(request, answer) for request in asked for answer in answers]
     for batch_size in (7, 1):
         reader = generator(kind, tokenizer, batch_size=batch_size)
+        if not packed:  # as on a GPU
+            reader._decoders = (None, reader._decoders[1])
         texts = [prompt.text for prompt in reader.prompts([request for request, _ in pairs])]
         expected = [
             plain_score(reader, text, f" {answer}.")
@@ -87,6 +90,25 @@ def test_scores_are_those_of_plain_passes(
         scores = reader.score([r for r, _ in pairs], [a for _, a in pairs])
         np.testing.assert_allclose(scores, expected, atol=2e-3)
     assert reader.score([], []).shape == (0,)
+
+
+def test_padded_rows_read_what_they_share_once(
+    tokenizer: transformers.PreTrainedTokenizerFast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = generator("llama", tokenizer)
+    read: list[int] = []
+    forward = reader.model.forward
+
+    def counting(input_ids: torch.Tensor, **arguments: object) -> object:
+        read.append(input_ids.numel())
+        return forward(input_ids=input_ids, **arguments)
+
+    monkeypatch.setattr(reader.model, "forward", counting)
+    (tokens,) = [ids for _, ids in reader.encode(requests(1))]
+    ends = [reader.encode_completion("", f" Norland {n}.") for n in range(20)]
+    whole = [np.concatenate([tokens, end]) for end in ends]
+    reader._decoders[1].score(whole, [len(tokens)] * 20, reader._limits)
+    assert sum(read) < len(tokens) + 20 * (2 + max(map(len, ends)))
 
 
 def test_the_score_of_an_answer_is_that_of_writing_it(
