@@ -6,6 +6,7 @@ of one.
 
 from __future__ import annotations
 
+from collections.abc import Generator as PythonGenerator
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
@@ -28,6 +29,7 @@ __all__ = [
     "RuleSelector",
     "SamplingGenerator",
     "StreamingGenerator",
+    "WritingGenerator",
 ]
 
 
@@ -90,6 +92,7 @@ class Generator(Protocol):
       the same answer.
     * ``system_fingerprint``: which build of a model gave the last answer.
     * ``stream(requests)``: see :class:`StreamingGenerator`.
+    * ``stream_text(request)``: see :class:`WritingGenerator`.
     * ``sample(requests, count)``: see :class:`SamplingGenerator`.
     """
 
@@ -123,6 +126,15 @@ class StreamingGenerator(Generator, Protocol):
 
     def stream(self, requests: Sequence[GenerationRequest]) -> Iterator[Arrival]:
         """Every answer once, in any order; raises only after what had arrived was handed out."""
+        ...
+
+
+@runtime_checkable
+class WritingGenerator(Generator, Protocol):
+    """A generator that shows one answer while it is written."""
+
+    def stream_text(self, request: GenerationRequest) -> PythonGenerator[str, None, Completion]:
+        """The text in pieces; returns the completion, whose text is read out of it, in the end."""
         ...
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         Prompt,
         PromptTemplate,
         citation_of,
+        without_thought,
     )
 else:
     __getattr__ = front_door(__name__)

@@ -55,8 +55,8 @@ _ANNOUNCED = re.compile(
 )
 # The day that RuleQA's questions and documents begin with.
 _TIME = re.compile(r"^Time \S+ ")
-# What reasoning models write before they answer.
-_THOUGHT = re.compile(r"\A\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
+# What reasoning models write before they answer. Some chat templates begin the thought themselves.
+_THOUGHT = re.compile(r"\A(?:.*?</think>|\s*<think>.*\Z)", re.DOTALL)
 
 
 class Citation(NamedTuple):
@@ -434,13 +434,18 @@ def _sentence(text: str) -> str:
     return text if text.endswith(".") else text + "."
 
 
+def without_thought(completion: str) -> str:
+    """A completion without what stands before ``</think>``, or behind a ``<think>`` left open."""
+    return _THOUGHT.sub("", completion, count=1)
+
+
 def first_answer(completion: str, cue: str = "") -> str:
     """The first line with text, without what models set around an answer.
 
-    That is, in this order: a thought in ``<think>`` before it, a repeated cue, the mark of a list,
+    That is, in this order: a thought before it, a repeated cue, the mark of a list,
     words that announce an answer ("The answer is"), outer quotes, the final full stop.
     """
-    for line in _THOUGHT.sub("", completion, count=1).splitlines():
+    for line in without_thought(completion).splitlines():
         text = line.strip()
         if cue and text.lower().startswith(cue.lower()):
             text = text[len(cue) :].strip()

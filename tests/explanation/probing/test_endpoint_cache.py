@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +29,13 @@ from rulerag.explanation.report.explain import explain_answer
 from rulerag.explanation.source_rules.exact import MonoMiner
 from rulerag.generation.openai_compatible import OpenAICompatibleGenerator
 from rulerag.types import Answer, Completion, Document, GenerationRequest, Query, ScoredDocument
-from tests.endpoints import Server, completion, failure, prompt_of
+from tests.endpoints import Reply, Server, completion, failure, prompt_of, wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCUMENTS = tuple(Document(f"d{i}", f"Text number {i}.") for i in range(1, 7))
 QUERY = Query("q", "where does Ann live ?")
 REQUEST = GenerationRequest(QUERY, DOCUMENTS)
 EVERY = range(1 << len(DOCUMENTS))
-Reply = tuple[int, dict[str, str], Any]
 
 
 def rome(number: int, body: dict[str, Any], **told: Any) -> Reply:
@@ -143,12 +141,6 @@ mine(CachedGenerator(reader({server.url!r}), AnswerCache(Path({str(path)!r}))))
     wait_until(lambda: len(server.bodies) == after + 2 or process.poll() is not None)
     wait_until(lambda: path.exists() and len(AnswerCache(path)) >= after)
     return process, go_on
-
-
-def wait_until(true: Callable[[], bool], seconds: float = 60.0) -> None:
-    until = time.monotonic() + seconds
-    while not true() and time.monotonic() < until:
-        time.sleep(0.02)
 
 
 def test_a_run_killed_in_the_middle_of_a_batch_loses_nothing(

@@ -170,6 +170,8 @@ def test_a_prompt_that_cannot_fit_without_documents_is_an_error() -> None:
         ("Answer:", ""),
         ("<think>\nMaybe.\n</think>\n\nOstra.", "Ostra"),
         ("<think>\nnever ends", ""),
+        ("Maybe Sudavia.\n</think>\n\nOstra.", "Ostra"),  # begun by the chat template
+        ("Maybe Sudavia.\n</think>", ""),
     ],
 )
 def test_answers_are_read_from_the_first_line(completion: str, answer: str) -> None:

@@ -20,7 +20,7 @@ from rulerag.errors import (
 )
 from rulerag.generation.openai_compatible import OpenAICompatibleGenerator, Usage
 from rulerag.types import Document, GenerationRequest, Query
-from tests.endpoints import Server, completion, failure, good, prompt_of
+from tests.endpoints import Reply, Server, completion, failure, good, prompt_of
 
 KEY = "sk-very-secret-0123456789"
 SOON = {"retry_after_ms": "10"}
@@ -60,7 +60,7 @@ def test_answers_come_in_order_with_tokens_and_scores(server: Server, api: str) 
 
 
 def test_concurrency_is_used_and_bounded(server: Server) -> None:
-    def slowly(number: int, body: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
+    def slowly(number: int, body: dict[str, Any]) -> Reply:
         time.sleep(0.05)
         return good(number, body)
 
@@ -114,6 +114,28 @@ def test_final_failures_are_not_tried_again(server: Server, status: int, hint: s
     assert not caught.value.retryable
     # One call at a time; those under way when the failure is told may still arrive.
     assert len(server.bodies) < 10, "the other calls are not made"
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ({"error": {"message": "no such key", "code": 7}}, "no such key"),
+        ({"message": "no such key", "object": "error"}, "no such key"),
+        ({"detail": "no such key"}, "no such key"),
+        ({"detail": [{"msg": "no such key"}]}, "{'detail': [{'msg': 'no such key'}]}"),
+        ({"error": "no such key", "error_type": "validation"}, "no such key"),
+        ("<html>\n no such\nkey</html>", "<html> no such key</html>"),
+        ("", "Error code: 400"),
+        ({"error": {"message": "x" * 999}}, "x" * 300),
+    ],
+)
+def test_the_reason_is_found_in_every_form_of_a_body(
+    server: Server, body: Any, reason: str
+) -> None:
+    server.say = lambda n, _: (400, {}, body)
+    with pytest.raises(GenerationError) as caught:
+        reader(server).generate(requests(1))
+    assert str(caught.value) == f"{server.url}: status 400: {reason}"
 
 
 def test_an_empty_purse_is_not_tried_again(server: Server) -> None:
@@ -200,6 +222,20 @@ def test_a_cut_answer_is_an_error_of_its_own_kind(
         reader(server, api=api).generate(requests(1))
 
 
+def test_no_template_takes_a_thought_for_an_answer(server: Server) -> None:
+    generator = reader(server, template="compact")
+    for said in ("<think>\nSudavia?\nOr", "<think>Sudavia"):
+        server.say = lambda n, body, said=said: (
+            200,
+            {},
+            completion(said, body, finish_reason="length"),
+        )
+        with pytest.raises(CutCompletionError):
+            generator.generate(requests(1))
+    server.say = lambda n, body: (200, {}, completion("<think>Sudavia?</think>Norland", body))
+    assert generator.generate(requests(1))[0].text == "Norland"
+
+
 def test_a_cut_behind_the_line_with_the_answer_takes_nothing_away(server: Server) -> None:
     said = "Answer:\nIvo Marek.\nHe was arrested by the pol"
     server.say = lambda n, body: (200, {}, completion(said, body, finish_reason="length"))
@@ -230,7 +266,7 @@ def test_a_refusal_is_an_error_of_its_own_kind(server: Server, say: Any) -> None
 def test_answers_stream_as_they_arrive_and_survive_a_failure(server: Server) -> None:
     begun, held = threading.Event(), threading.Event()
 
-    def say(number: int, body: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
+    def say(number: int, body: dict[str, Any]) -> Reply:
         if "Land 3 " in prompt_of(body):
             begun.set()
             held.wait(10)  # under way while the other fails
@@ -267,8 +303,44 @@ def test_parts_of_a_message_are_joined(server: Server) -> None:
     assert reader(server).generate(requests(1))[0].text == "Norland"
 
 
+def test_parts_of_a_message_that_are_no_text_are_left(server: Server) -> None:
+    thought = {"type": "thinking", "text": "Sudavia?", "thinking": [{"type": "text", "text": "?"}]}
+    parts = [thought, {"type": "text", "text": "Norland."}]
+    server.say = lambda n, body: (200, {}, completion(parts, body))
+    assert reader(server).generate(requests(1))[0].text == "Norland"
+
+
+@pytest.mark.parametrize(
+    ("logprobs", "score"),
+    [
+        ({"content": [{"logprob": -0.5}, {"logprob": -1}, {"logprob": -0.25}]}, -1.75),
+        ({"content": [{"logprob": -0.5}, {"logprob": -1}]}, -1.5),  # the end of text may miss
+        ({"content": [{"logprob": -0.5}]}, None),
+        ({"content": [{"logprob": -0.5}, {"logprob": None}, {"logprob": -0.25}]}, None),
+        ({"content": [{"logprob": -0.5}, {"token": "a"}, {"logprob": -0.25}]}, None),
+        ({"content": [{"logprob": -0.5}, {"logprob": -1e999}, {"logprob": -0.25}]}, None),
+        ({"content": []}, None),
+        ({"content": None}, None),
+        ({"token_logprobs": None}, None),
+        (None, None),
+        ("none", None),
+    ],
+)
+def test_a_score_that_is_not_of_every_token_is_none(
+    server: Server, logprobs: Any, score: float | None
+) -> None:
+    def say(number: int, body: dict[str, Any]) -> Reply:
+        answer = completion("Norland.", body)
+        answer["choices"][0]["logprobs"] = logprobs
+        return 200, {}, answer
+
+    server.say = say
+    (found,) = reader(server, log_probability=True).generate(requests(1))
+    assert (found.text, found.score) == ("Norland", score)
+
+
 def test_a_slow_answer_is_a_timeout(server: Server) -> None:
-    def late(number: int, body: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
+    def late(number: int, body: dict[str, Any]) -> Reply:
         time.sleep(0.6 if number == 0 else 0)
         return good(number, body)
 

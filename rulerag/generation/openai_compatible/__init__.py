@@ -1,0 +1,18 @@
+"""A generator behind any OpenAI-compatible endpoint: OpenAI, vLLM, Ollama, llama.cpp, transformers.
+
+Read :mod:`~rulerag.generation.openai_compatible.generator` first; ``endpoint`` makes the calls,
+``answers`` reads what comes back. How servers differ is in ``docs/servers.md``.
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.generation.openai_compatible.generator import (
+        EndpointSettings,
+        OpenAICompatibleGenerator,
+        Usage,
+    )
+else:
+    __getattr__ = front_door(__name__)

@@ -1,0 +1,304 @@
+"""A generator behind any OpenAI-compatible endpoint, and how it is called."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pydantic
+
+from rulerag.composition import Settings, register
+from rulerag.errors import ConfigError
+from rulerag.generation.openai_compatible.answers import Pieces, at, read, score
+from rulerag.generation.openai_compatible.endpoint import Endpoint
+from rulerag.generation.prompts import Prompt, PromptTemplate
+from rulerag.io import fingerprint_object
+from rulerag.protocols import Arrival
+from rulerag.types import Completion, GenerationRequest
+
+_PATHS = {"chat": "/chat/completions", "completions": "/completions"}
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The calls to an endpoint and the tokens that it counted.
+
+    Args:
+        calls: answered calls.
+        retries: calls that were tried again.
+        prompt_tokens: tokens read, as the endpoint counts them.
+        completion_tokens: tokens written.
+    """
+
+    calls: int = 0
+    retries: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class EndpointSettings(Settings):
+    """How an endpoint is called and what it may write.
+
+    Args:
+        api_key_env: the environment variable that holds the key.
+        api: ``chat`` (``/chat/completions``) or ``completions`` (``/completions``, for models
+            without a chat template).
+        max_new_tokens: how long an answer may get.
+        max_prompt_tokens: pack documents under this many tokens, each of three characters; None
+            for no limit.
+        concurrency: the most calls at a time.
+        timeout: seconds that the endpoint may be silent.
+        max_retries: how often one call is tried again.
+        log_probability: request token log-probabilities; their sum is the completion's score,
+            where the endpoint gives one for every token of the answer and for no thought.
+        options: further keys of the body; None as a value leaves a key out, as in
+            ``{"max_tokens": None, "max_completion_tokens": 32}``.
+    """
+
+    api_key_env: str = "OPENAI_API_KEY"
+    api: Literal["chat", "completions"] = "chat"
+    max_new_tokens: int = pydantic.Field(default=32, ge=1)
+    max_prompt_tokens: int | None = None
+    concurrency: int = pydantic.Field(default=8, ge=1)
+    timeout: float = pydantic.Field(default=60.0, gt=0)
+    max_retries: int = pydantic.Field(default=4, ge=0)
+    log_probability: bool = False
+    options: Mapping[str, Any] = {}
+
+
+@register("generator", "openai")
+class OpenAICompatibleGenerator:
+    """Answers through an HTTP endpoint that speaks OpenAI's language.
+
+    Calls run in parallel, at most ``concurrency`` at a time, at temperature 0. Equal prompts are
+    sent once. A call is tried again after a failed connection, a timeout and the statuses 408, 409,
+    425, 429 and 5xx, but for 501, 505 and an empty account; the openai client waits between tries
+    (exponential backoff up to 8 seconds, or as long as ``Retry-After`` says, up to 2 minutes). The
+    first call that fails for good ends :meth:`generate`. No message shows the key.
+
+    Args:
+        base_url: the address, for example ``http://localhost:8000/v1``.
+        model: the model's name at the endpoint.
+        api_key: the key; by default the value of the variable ``api_key_env``, or none.
+        template: the prompts (see :meth:`~rulerag.generation.prompts.PromptTemplate.of`).
+        progress: show a progress bar.
+        settings: how it is called (:class:`EndpointSettings`).
+        changes: settings one by one, which overrule.
+
+    Raises:
+        ConfigError: a wrong address, key or setting.
+        MissingDependencyError: the openai package is not installed.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        *,
+        api_key: str | None = None,
+        template: PromptTemplate | str | Mapping[str, Any] | None = None,
+        progress: bool = False,
+        settings: EndpointSettings | None = None,
+        **changes: Any,
+    ) -> None:
+        self.settings = EndpointSettings.joined(settings, changes)
+        self.model, self.progress = model, progress
+        self.template = PromptTemplate.of(template)
+        own = self.settings
+        stated = os.environ.get(own.api_key_env, "") if api_key is None else api_key
+        self._endpoint = Endpoint(
+            base_url, stated.strip(), timeout=own.timeout, max_retries=own.max_retries
+        )
+        self.address = self._endpoint.address
+        self._counts: Counter[str] = Counter()
+        self._system = ""
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"OpenAICompatibleGenerator({self.address!r}, {self.model!r})"
+
+    @property
+    def fingerprint(self) -> str:
+        """Names endpoint, model, template and every setting that changes answers; no key.
+
+        Which build of the model answers only its answers say: see :attr:`system_fingerprint`.
+        """
+        own = self.settings
+        packing = [own.max_prompt_tokens, "_about" if own.max_prompt_tokens else None]
+        limits = [own.max_new_tokens, *packing, own.log_probability, dict(own.options)]
+        template = [type(self.template).__name__, self.template.fingerprint]
+        parts = [self.address, self.model, own.api, *template, *limits]
+        return fingerprint_object(["openai-compatible", *parts])
+
+    @property
+    def system_fingerprint(self) -> str:
+        """Which build of the model gave the latest answer, where the endpoint says; else empty."""
+        return self._system
+
+    @property
+    def sampling(self) -> str:
+        """How the endpoint samples answers; empty at temperature 0, the default."""
+        temperature = self.settings.options.get("temperature", 0)
+        if temperature is None:
+            return "the endpoint's own temperature"
+        return "" if temperature == 0 else f"temperature {temperature}"
+
+    @property
+    def usage(self) -> Usage:
+        """Calls, retries and tokens since this object was made."""
+        return Usage(**self._counts, retries=self._endpoint.retries)
+
+    def prompts(self, requests: Sequence[GenerationRequest]) -> list[Prompt]:
+        """What the model reads for each request, and which documents did not fit.
+
+        Raises:
+            GenerationError: a prompt does not fit even without documents.
+        """
+        budget = self.settings.max_prompt_tokens
+        return [self.template.render(r, budget=budget, count=_about) for r in requests]
+
+    def reading(self, request: GenerationRequest) -> object:
+        """The packed prompt, word for word."""
+        return self.prompts([request])[0].text
+
+    def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
+        """Return one completion for each request, in order.
+
+        Raises:
+            GenerationError: a call failed for good (the endpoint is down or slow, the key is
+                wrong, the answer is nonsense); ``retryable`` says whether a later one may succeed.
+            EmptyCompletionError, CutCompletionError, RefusedCompletionError: it answered, and said
+                nothing.
+        """
+        found = {arrival.place: arrival.completion for arrival in self.stream(requests)}
+        return [found[place] for place in range(len(requests))]
+
+    def stream(self, requests: Sequence[GenerationRequest]) -> Iterator[Arrival]:
+        """Every answer as soon as it is there, in any order.
+
+        When a call fails for good, or the user interrupts, no further call is made; those under way
+        that end within ``timeout`` seconds are handed out before the failure is raised. Closing the
+        iterator drops them and closes their connections, and so does a second interrupt.
+
+        Raises:
+            GenerationError: as :meth:`generate`.
+        """
+        return self._stream(requests, self.settings.options)
+
+    def sample(
+        self, requests: Sequence[GenerationRequest], count: int, *, temperature: float, seed: int
+    ) -> list[list[Completion]]:
+        """Call the endpoint ``count`` times at a temperature, each time with another seed.
+
+        Endpoints take the seed as a wish: the same call may draw another answer.
+
+        Args:
+            requests: what is read.
+            count: answers of each request.
+            temperature: above 0.
+            seed: of the first time; the others count up from it.
+
+        Raises:
+            ConfigError: the count or the temperature is out of range.
+            GenerationError: as :meth:`generate`.
+        """
+        if count < 1:
+            raise ConfigError(f"{count} is below 1", key="count")
+        if temperature <= 0:
+            raise ConfigError(f"{temperature} draws nothing", key="temperature", hint="0.7")
+        drawn: list[list[Completion]] = [[Completion("")] * count for _ in requests]
+        for number in range(count):
+            options = {**self.settings.options, "temperature": temperature, "seed": seed + number}
+            for arrival in self._stream(requests, options):
+                drawn[arrival.place][number] = arrival.completion
+        return drawn
+
+    def stream_text(self, request: GenerationRequest) -> Generator[str, None, Completion]:
+        """One answer's text in pieces, as the model writes it, without what it thinks before.
+
+        What it returns in the end is the completion that :meth:`generate` would return
+        (``completion = yield from generator.stream_text(request)``). A stream that has begun is not
+        tried again. Closing the iterator closes the connection.
+
+        Raises:
+            GenerationError: as :meth:`generate`, and where the stream ends before the answer does
+                (retryable) or the server cannot stream.
+        """
+        chat = self.settings.api == "chat"
+        streamed = {"stream": True, "stream_options": {"include_usage": True}}
+        body = self._payload(self.prompts([request])[0].text, {**streamed, **self.settings.options})
+        pieces = Pieces(chat=chat)
+        with closing(self._endpoint.events(_PATHS[self.settings.api], body)) as events:
+            for event in events:
+                if piece := pieces.add(event):
+                    yield piece
+        if not pieces.ended:
+            raise self._endpoint.error(
+                f"ended the stream before the answer to query {request.query.id!r}",
+                "try again: the server was stopped, or failed; its log says more",
+                retryable=True,
+            )
+        return self._completion(pieces.answer(), request)[0]
+
+    def _stream(
+        self, requests: Sequence[GenerationRequest], options: Mapping[str, Any]
+    ) -> Iterator[Arrival]:
+        from tqdm import tqdm
+
+        places: dict[str, list[int]] = {}
+        for place, prompt in enumerate(self.prompts(requests)):
+            places.setdefault(prompt.text, []).append(place)
+
+        async def complete(client: Any, text: str) -> tuple[Completion, str]:
+            body = self._payload(text, options)
+            answer = await self._endpoint.post(client, _PATHS[self.settings.api], body)
+            return self._completion(answer, requests[places[text][0]])
+
+        found = self._endpoint.in_parallel(list(places), complete, self.settings.concurrency)
+        with (
+            tqdm(total=len(places), desc="generate", disable=not self.progress) as bar,
+            closing(found),
+        ):
+            for text, (completion, system) in found:
+                bar.update()
+                for place in places[text]:
+                    yield Arrival(place, completion, system)
+
+    def _completion(self, answer: Any, request: GenerationRequest) -> tuple[Completion, str]:
+        """The answer to one request, and which build of the model gave it."""
+        chat = self.settings.api == "chat"
+        tokens = {key: at(answer, "usage", key) for key in ("prompt_tokens", "completion_tokens")}
+        with self._lock:
+            self._counts.update(calls=1, **{k: n for k, n in tokens.items() if isinstance(n, int)})
+        error = self._endpoint.error
+        text = read(answer, request, chat=chat, template=self.template, error=error)
+        told = at(answer, "system_fingerprint")
+        self._system = system = told if isinstance(told, str) else ""
+        summed = score(answer, chat=chat) if self.settings.log_probability else None
+        return Completion(text, summed), system
+
+    def _payload(self, text: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        payload: dict[str, Any] = {
+            "model": self.model,
+            "temperature": 0,
+            "max_tokens": self.settings.max_new_tokens,
+        }
+        system = self.template.system
+        if self.settings.api == "chat":
+            said = [{"role": "system", "content": system}] if system else []
+            payload["messages"] = [*said, {"role": "user", "content": text}]
+        else:
+            payload |= {"prompt": f"{system}\n{text}" if system else text, "stop": ["\n"]}
+        if self.settings.log_probability:
+            payload["logprobs"] = True if self.settings.api == "chat" else 1
+        return {key: value for key, value in (payload | dict(options)).items() if value is not None}
+
+
+def _about(text: str) -> int:
+    """About how many tokens a text has."""
+    return -(-len(text) // 3)
