@@ -29,8 +29,8 @@ from rulerag.composition import (
     read_values,
 )
 from rulerag.errors import ConfigError, did_you_mean
-from rulerag.generation.huggingface import NANO_LLAMA
 from rulerag.io import read_json
+from rulerag.models import SHIPPED, known_models
 from rulerag.retrieval.base import check_method
 
 RULES = ("none", "guided")
@@ -354,8 +354,9 @@ def _generator(name: str, about: _About | None = None) -> dict[str, Any]:
         )
     # A slip of the pen is named before the Hub is searched for a model of that name.
     known = [file.stem for file in (CONFIGS / "generators").glob("*.yaml")]
-    likely = difflib.get_close_matches(name, (*known, NANO_LLAMA), 1, 0.8)
-    if likely and name != NANO_LLAMA and not Path(name).exists():
+    models = (*SHIPPED, *known_models())
+    likely = difflib.get_close_matches(name, (*known, *models), 1, 0.8)
+    if likely and name not in models and not Path(name).exists():
         raise ConfigError(
             f"no generator is called {name!r}",
             key="generator",

@@ -6,6 +6,7 @@ from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
     from rulerag.generation.prompts.compact_template import CompactTemplate
+    from rulerag.generation.prompts.parsing import without_thought
     from rulerag.generation.prompts.template import (
         ROWS,
         Case,
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
         Prompt,
         PromptTemplate,
         citation_of,
-        without_thought,
     )
 else:
     __getattr__ = front_door(__name__)

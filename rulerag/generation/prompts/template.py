@@ -20,6 +20,7 @@ import pydantic
 
 from rulerag.composition import Settings, find, register
 from rulerag.errors import ConfigError, GenerationError
+from rulerag.generation.prompts.parsing import first_answer, not_restated
 from rulerag.io import fingerprint_object
 from rulerag.types import Document, Fact, GenerationRequest, Query
 
@@ -44,19 +45,8 @@ _GUIDED_CITED = _FORM + (
 _NUMBERS = ("Zero", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 _SEPARATOR = " | "
 
-# A dot after one of several initials, or after a short title, belongs to the name: J. R., D.C., Jr.
-_NAME_DOT = re.compile(r"[^\W\d_]\. ?[^\W\d_]\.$|(?:^|\s)(?:Jr|Sr|Inc|Ltd|Co|Corp|St|Dr|Mr|Mrs)\.$")
-# What chat models set before an answer: a mark of a list, and words that announce it.
-_MARK = re.compile(r"^(?:[-*•–]|\(?\d{1,2}[.)])\s+")
-_ANNOUNCED = re.compile(
-    r"^(?:so,? |therefore,? )?(?:the )?(?:final |correct |missing )?(?:answer|object|entity|name)"
-    r"(?: is|:| is:)\s+",
-    re.IGNORECASE,
-)
 # The day that RuleQA's questions and documents begin with.
 _TIME = re.compile(r"^Time \S+ ")
-# What reasoning models write before they answer. Some chat templates begin the thought themselves.
-_THOUGHT = re.compile(r"\A(?:.*?</think>|\s*<think>.*\Z)", re.DOTALL)
 
 
 class Citation(NamedTuple):
@@ -338,17 +328,18 @@ class PromptTemplate(Settings):
     def parse(self, completion: str, request: GenerationRequest | None = None) -> str:
         """The answer in a completion; empty when there is none.
 
-        It is the first line with text, without the full stop that ends it. A dot that belongs to
-        a name stays: ``J. R.``, ``Washington D.C.``.
+        It is the first line with text, without what models set around an answer; of a line that
+        restates the question or a document, the part that answers (see
+        :mod:`~rulerag.generation.prompts.parsing`).
 
         Args:
             completion: what the model wrote.
-            request: what it read, which helps some templates to find the answer.
+            request: what it read, which helps to find the answer.
         """
         answer = first_answer(completion, self.answer_cue)
         if self.target == "citation":
             return answer.rpartition(_SEPARATOR.strip())[2].strip()
-        return answer
+        return answer if request is None else not_restated(answer, request)
 
     def cited(self, completion: str) -> tuple[str, ...]:
         """The parts of the fact that a completion cites; empty when it cites none."""
@@ -432,40 +423,3 @@ def _number(value: int) -> str:
 
 def _sentence(text: str) -> str:
     return text if text.endswith(".") else text + "."
-
-
-def without_thought(completion: str) -> str:
-    """A completion without what stands before ``</think>``, or behind a ``<think>`` left open."""
-    return _THOUGHT.sub("", completion, count=1)
-
-
-def first_answer(completion: str, cue: str = "") -> str:
-    """The first line with text, without what models set around an answer.
-
-    That is, in this order: a thought before it, a repeated cue, the mark of a list,
-    words that announce an answer ("The answer is"), outer quotes, the final full stop.
-    """
-    for line in without_thought(completion).splitlines():
-        text = line.strip()
-        if cue and text.lower().startswith(cue.lower()):
-            text = text[len(cue) :].strip()
-        text = _ANNOUNCED.sub("", _MARK.sub("", text))
-        if text:
-            return _unquoted(_without_full_stop(text))
-    return ""
-
-
-def _without_full_stop(text: str) -> str:
-    if not text.endswith("."):
-        return text
-    if text.endswith(".."):  # the name's own dot, then the full stop; or an ellipsis
-        bare = text.rstrip(".")
-        return f"{bare}." if _NAME_DOT.search(f"{bare}.") else bare.rstrip()
-    return text if _NAME_DOT.search(text) else text[:-1].rstrip()
-
-
-def _unquoted(text: str) -> str:
-    for mark in ('"', "'", "`", "**"):
-        if len(text) > 2 * len(mark) and text.startswith(mark) and text.endswith(mark):
-            return _without_full_stop(text[len(mark) : -len(mark)].strip())
-    return text

@@ -1,0 +1,229 @@
+"""What each step of using a pretrained model gains, on the same documents.
+
+For each model and benchmark: as installed (the default rule-guided prompt), with the prompt that
+:func:`~rulerag.assembly.tune_prompt` chose on F_G, with answers held to the documents' entities
+under the prompt chosen for that, and fine-tuned by RGFT where an adapter is named, free and held.
+Beside them two readers that need no model: the symbolic one, and the entity that the documents
+name first. Documents are those of rule-guided BM25; queries are balanced test queries, asked once.
+What was read and written stands in ``MODEL-BENCHMARK.jsonl`` of the folder, query by query.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rulerag.assembly import PromptTuning, make_pipeline, preset, tune_prompt
+from rulerag.composition import Config
+from rulerag.evaluation import bootstrap_interval, holm, paired_randomization_test
+from rulerag.generation.huggingface import HuggingFaceGenerator, entities_of
+from rulerag.io import prepare_folder, read_json, write_json, write_jsonl, write_text
+from rulerag.ruleqa import RuleQADataset
+from rulerag.text import exact_match
+from rulerag.types import Answer, GenerationRequest
+
+_TOKENS = 16
+_TITLES = {
+    "first": "entity named first",
+    "symbolic": "symbolic reader",
+    "installed": "as installed",
+    "tuned": "tuned prompt",
+    "held": "tuned prompt, held to the documents",
+    "rgft": "RGFT",
+    "rgft held": "RGFT, held to the documents",
+}
+
+
+def run_steps(
+    models: Sequence[str],
+    datasets: Sequence[Path],
+    out: Path | None,
+    *,
+    sample: int = 0,
+    tuned: int = 64,
+    adapters: Sequence[str] = (),
+) -> None:
+    """Run what is not finished, print the table, and write it with the figures.
+
+    Args:
+        models: names of fetched models, or folders.
+        datasets: built datasets.
+        out: the folder of the figures; a finished model and benchmark in it is not repeated.
+        sample: so many balanced queries, drawn by seed 0; all when 0.
+        tuned: queries of F_G that prompts are chosen by.
+        adapters: ``MODEL:BENCHMARK=DIR``.
+    """
+    folders = dict(one.split("=", 1) for one in adapters)
+    rows = []
+    for place in datasets:
+        answered, config, labels = _documents(place, sample)
+        name = RuleQADataset.load(place).name
+        for model in models:
+            key = f"{Path(model).name}-{name}"
+            file = None if out is None else prepare_folder(out) / f"{key}.json"
+            if file is not None and file.exists():
+                rows.append(read_json(file))
+                continue
+            adapter = folders.get(f"{model}:{name}")
+            row, read = _steps(model, name, answered, config, labels, tuned, adapter)
+            rows.append(row)
+            if file is not None:
+                write_jsonl(file.with_suffix(".jsonl"), read)
+                write_json(file, row)
+            sys.stdout.write(f"{key}: {row['exact_match']}\n")
+            sys.stdout.flush()
+    text = _table(rows)
+    sys.stdout.write(text)
+    if out is not None:
+        write_text(out / "steps.md", text)
+
+
+def _documents(place: Path, sample: int) -> tuple[list[Answer], Config, Mapping[str, str]]:
+    """The queries with documents, rules and the symbolic answer."""
+    config = preset(place, query_set="balanced")
+    dataset = RuleQADataset.load(place)
+    queries = dataset.query_set("balanced")
+    if sample and len(queries) > sample:
+        chosen = np.random.default_rng(0).permutation(len(queries))[:sample]
+        queries = [queries[n] for n in np.sort(chosen)]
+    return make_pipeline(config, dataset).answer(queries), config, dataset.labels["entities"]
+
+
+def _steps(
+    model: str,
+    benchmark: str,
+    answered: Sequence[Answer],
+    config: Config,
+    labels: Mapping[str, str],
+    tuned: int,
+    adapter: str | None,
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    requests = [one.request() for one in answered]
+    texts: dict[str, list[str]] = {
+        "symbolic": [one.text for one in answered],
+        "first": [next(iter(entities_of(one, labels)), "") for one in requests],
+    }
+    plain = HuggingFaceGenerator(
+        model, template="rule-guided", dtype="fast", max_new_tokens=_TOKENS, labels=labels
+    )
+    found = tune_prompt(plain, config, queries=tuned)
+    free, held = _chosen(found, "free"), _chosen(found, "scored")
+    seconds: dict[str, float] = {}
+
+    def read(step: str, reader: HuggingFaceGenerator) -> None:
+        started = time.process_time()
+        texts[step] = [completion.text for completion in reader.generate(requests)]
+        seconds[step] = round((time.process_time() - started) / len(requests), 3)
+
+    def reading(template: Any, answers: str, base: Any = plain) -> HuggingFaceGenerator:
+        return HuggingFaceGenerator(
+            base.model,
+            tokenizer=base.tokenizer,
+            template=template,
+            labels=labels,
+            max_new_tokens=_TOKENS,
+            answers=answers,
+            chat=base.settings.chat,
+        )
+
+    read("installed", plain)
+    read("tuned", reading(free.template, "free"))
+    read("held", reading(held.template, "scored"))
+    if adapter is not None:
+        own = HuggingFaceGenerator(
+            model,
+            adapter=adapter,
+            template={"type": "compact", "target": "answer"},
+            dtype="fast",
+            chat=False,
+            max_new_tokens=_TOKENS,
+            labels=labels,
+        )
+        read("rgft", own)
+        read("rgft held", reading(own.template, "scored", own))
+    row = _row(model, benchmark, answered, texts, seconds, found)
+    row["prompts"] = {"tuned": free.name, "held": held.name}
+    return row, list(_records(answered, texts, requests))
+
+
+def _chosen(found: PromptTuning, way: str) -> Any:
+    """The best of the prompts that were tried on every query."""
+    whole = [trial for trial in found.trials if trial.queries == found.queries]
+    return max(whole, key=lambda trial: (trial.exact_match[way], trial.token_f1[way]))
+
+
+def _row(
+    model: str,
+    benchmark: str,
+    answered: Sequence[Answer],
+    texts: Mapping[str, Sequence[str]],
+    seconds: Mapping[str, float],
+    found: PromptTuning,
+) -> dict[str, Any]:
+    right = {
+        step: [
+            exact_match(text, one.query.answers) for text, one in zip(rows, answered, strict=True)
+        ]
+        for step, rows in texts.items()
+    }
+    against = [step for step in right if step != "symbolic"]
+    tests = [paired_randomization_test(right[step], right["symbolic"]) for step in against]
+    trials = [
+        {key: value for key, value in asdict(one).items() if key not in ("template", "shown")}
+        for one in found.trials
+    ]
+    return {
+        "model": Path(model).name,
+        "benchmark": benchmark,
+        "queries": len(answered),
+        "exact_match": {step: round(float(np.mean(rows)), 4) for step, rows in right.items()},
+        "intervals": {
+            step: [round(value, 4) for value in bootstrap_interval(rows)]
+            for step, rows in right.items()
+        },
+        "p_against_symbolic": dict(zip(against, holm(tests), strict=True)),
+        "cpu_seconds_a_query": dict(seconds),
+        "tuning": {"queries": found.queries, "symbolic": found.symbolic, "trials": trials},
+    }
+
+
+def _records(
+    answered: Sequence[Answer],
+    texts: Mapping[str, Sequence[str]],
+    requests: Sequence[GenerationRequest],
+) -> Iterator[dict[str, Any]]:
+    for place, (one, request) in enumerate(zip(answered, requests, strict=True)):
+        yield {
+            "query": one.query.text,
+            "answers": list(one.query.answers),
+            "documents": [document.id for document in request.documents],
+            **{step: rows[place] for step, rows in texts.items()},
+        }
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+    steps = [step for step in _TITLES if any(step in row["exact_match"] for row in rows)]
+    lines = [
+        "Exact match in percent [95 % interval]; * differs from the symbolic reader beyond chance "
+        "(paired randomization, Holm).\n",
+        "| model | benchmark | queries | " + " | ".join(_TITLES[step] for step in steps) + " |",
+        "|---|---|---:|" + "---:|" * len(steps),
+    ]
+    for row in rows:
+        cells = []
+        for step in steps:
+            if step not in row["exact_match"]:
+                cells.append("–")
+                continue
+            low, high = (100 * value for value in row["intervals"][step])
+            mark = "*" if row["p_against_symbolic"].get(step, 1) < 0.05 else ""
+            cells.append(f"{100 * row['exact_match'][step]:.1f}{mark} [{low:.0f}, {high:.0f}]")
+        head = f"| {row['model']} | {row['benchmark']} | {row['queries']} | "
+        lines.append(head + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"

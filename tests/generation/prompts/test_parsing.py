@@ -1,0 +1,101 @@
+"""Answers in what real models wrote: the words of SmolLM2-135M-Instruct and Gemma 3 270M."""
+
+from __future__ import annotations
+
+import pytest
+
+from rulerag.generation.prompts.parsing import first_answer
+from rulerag.generation.prompts.template import PromptTemplate
+from rulerag.types import Document, Fact, GenerationRequest, Query
+
+CRAIG = Query(
+    "q1",
+    "Time 1946 what is Les Craig affiliated to ?",
+    subject="Les_Craig",
+    relation="is_affiliated_to",
+)
+LAVROV = Query(
+    "q2",
+    "Time 2014-11-17 what does Sergey Viktorovich Lavrov Consult ?",
+    subject="Sergey_Viktorovich_Lavrov",
+    relation="Consult",
+)
+
+
+def document(place: int, subject: str, relation: str, object_: str) -> Document:
+    fact = Fact(subject, relation, object_, 0)
+    words = " ".join(part.replace("_", " ") for part in (subject, relation, object_))
+    return Document(f"d{place}", f"Time 2014-11-14 {words}.", (fact,))
+
+
+SHOWN = (
+    document(0, "Sergey_Viktorovich_Lavrov", "Express_intent_to_meet_or_negotiate", "Iran"),
+    document(1, "John_Kerry", "Host_a_visit", "Sergey_Viktorovich_Lavrov"),
+)
+
+
+@pytest.mark.parametrize(
+    ("wrote", "answer"),
+    [
+        ("The answer is: Luca Person.", "Luca Person"),
+        ("The answer to the question is: Sonny Bono.\n", "Sonny Bono"),
+        ("The answer is:\n\nSonny Bono.", "Sonny Bono"),
+        ("\n\nThe answer is:\n", ""),
+        ('The answer to the question "What does wham genre ?" is:\n', ""),
+        ("The document states that the thing is a diamond.", "the thing is a diamond"),
+        ("1. Rule One: [Entity 1, Consult, Entity 2]", "Rule One: [Entity 1, Consult, Entity 2]"),
+        (
+            " Defense / Security Ministry (Azerbaijan).\n",
+            "Defense / Security Ministry (Azerbaijan)",
+        ),
+        # Not announcements: names that begin like one.
+        ("The Answer Is Love.", "The Answer Is Love"),
+        ("The Answer Magazine.", "The Answer Magazine"),
+        ("Objective Party.", "Objective Party"),
+    ],
+)
+def test_what_models_set_around_an_answer_goes(wrote: str, answer: str) -> None:
+    assert first_answer(wrote) == answer
+
+
+@pytest.mark.parametrize(
+    ("wrote", "answer"),
+    [
+        # The question's statement, finished.
+        (
+            "The answer is: Les Craig is affiliated to Liberal Party of Australia.",
+            "Liberal Party of Australia",
+        ),
+        (
+            "Time 1945 Les Craig is affiliated to Nationalist Party of Australia.",
+            "Nationalist Party of Australia",
+        ),
+        (
+            "The document states that James Dunn (Australian politician) is affiliated to "
+            "Commonwealth Liberal Party.",
+            "Commonwealth Liberal Party",
+        ),
+        (
+            "The answer is: [Les Craig, Nationalist Party of Australia]",
+            "Nationalist Party of Australia",
+        ),
+        # Nothing behind the relation, or nothing before it: no statement.
+        ("Les Craig is affiliated to", "Les Craig is affiliated to"),
+        ("is affiliated to Les Craig", "is affiliated to Les Craig"),
+        ("Commonwealth Liberal Party", "Commonwealth Liberal Party"),
+    ],
+)
+def test_a_restated_question_is_answered_behind_its_relation(wrote: str, answer: str) -> None:
+    assert PromptTemplate().parse(wrote, GenerationRequest(CRAIG)) == answer
+
+
+@pytest.mark.parametrize(
+    ("wrote", "answer"),
+    [
+        ("Sergey Viktorovich Lavrov Express intent to meet or negotiate Iran.\n", "Iran"),
+        ("Time 2014-11-14 John Kerry Host a visit Sergey Viktorovich Lavrov.", "John Kerry"),
+        ("John Kerry Host a visit", "John Kerry Host a visit"),
+    ],
+)
+def test_a_restated_document_is_answered_by_its_other_end(wrote: str, answer: str) -> None:
+    assert PromptTemplate().parse(wrote, GenerationRequest(LAVROV, SHOWN)) == answer
