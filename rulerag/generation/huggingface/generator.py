@@ -109,8 +109,9 @@ class HuggingFaceGenerator:
             default the small reader that is installed with rulerag.
         tokenizer: a folder, a hub id, or an open tokenizer; that of the model by default.
         adapter: the folder or hub id of a PEFT (LoRA) adapter.
-        template: the prompts (see :meth:`~rulerag.generation.prompts.PromptTemplate.of`); those
-            named in ``prompt.json`` of the model folder by default.
+        template: the prompts (see :meth:`~rulerag.generation.prompts.PromptTemplate.of`); by
+            default those named in ``prompt.json`` of the model folder, else ``rule-guided`` for
+            models with a chat template and ``cloze`` for those that only continue text.
         labels: readable names of entities, for answers held to the documents; names themselves
             where one is missing.
         progress: show a progress bar.
@@ -141,9 +142,13 @@ class HuggingFaceGenerator:
                 raise MissingDependencyError(package, "hf")
         self.settings = own = DecodingSettings.joined(settings, changes)
         self.progress, self.labels = progress, labels or {}
-        self.template = PromptTemplate.of(stated_template(model) if template is None else template)
         self._limits = Limits(own.batch_size, own.max_batch_tokens, own.max_new_tokens)
         self._open(shipped(model), tokenizer, adapter)
+        if template is None:
+            # A base model continues text; an instruction leaves it mute.
+            usual = "rule-guided" if self.tokenizer.chat_template is not None else "cloze"
+            template = stated_template(model) or usual
+        self.template = PromptTemplate.of(template)
         self._context = getattr(
             self.model.config.get_text_config(), "max_position_embeddings", None
         )
@@ -248,7 +253,9 @@ class HuggingFaceGenerator:
         return ""
 
     def reading(self, request: GenerationRequest) -> object:
-        """The packed prompt, word for word; tokens are counted only where it may be too long.
+        """The packed prompt, word for word, and by what its completion is read.
+
+        Tokens are counted only where the prompt may be too long.
 
         Raises:
             GenerationError: the prompt does not fit even without documents.
@@ -256,9 +263,10 @@ class HuggingFaceGenerator:
         text = self.template.render(request).text
         whole = self._conversation(text) if self.chat else text
         most = len(whole.encode()) * (1 if whole.isascii() else _LIGATURE) + _AROUND
-        if self.max_input_tokens is None or most <= self.max_input_tokens:
-            return text
-        return self.encode([request])[0][0].text
+        if self.max_input_tokens is not None and most > self.max_input_tokens:
+            text = self.encode([request])[0][0].text
+        held = [] if self.settings.answers == "free" else entities_of(request, self.labels)
+        return [text, *self.template.read_by(request), *held]
 
     def prompts(self, requests: Sequence[GenerationRequest]) -> list[Prompt]:
         """What the model reads for each request, and which documents did not fit.

@@ -163,8 +163,8 @@ class OpenAICompatibleGenerator:
         return [self.template.render(r, budget=budget, count=_about) for r in requests]
 
     def reading(self, request: GenerationRequest) -> object:
-        """The packed prompt, word for word."""
-        return self.prompts([request])[0].text
+        """The packed prompt, word for word, and by what its completion is read."""
+        return [self.prompts([request])[0].text, *self.template.read_by(request)]
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
         """Return one completion for each request, in order.

@@ -74,6 +74,10 @@ class CompactTemplate(PromptTemplate):
                 return before
         return ""
 
+    def read_by(self, request: GenerationRequest) -> tuple[str, ...]:
+        """Nothing: patterns are shown."""
+        return ()
+
     def cited(self, completion: str) -> tuple[str, ...]:
         """The two sides of the bar, which together are the document; empty when there is none."""
         signed = _SIGNED.match(completion.strip().partition("\n")[0].strip())

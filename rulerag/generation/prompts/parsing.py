@@ -9,16 +9,15 @@ made for what real models wrote (SmolLM2-135M-Instruct, Gemma 3 270M; the tests 
    "The answer is", "The answer to the question is:", "The document states that";
 4. outer quotes and the final full stop go; a dot of a name stays (``J. R.``, ``Washington D.C.``);
 5. a statement of the question's relation is answered by what follows the relation's words;
-6. a document word for word is answered by the end of its fact that is not the question's subject;
-7. of names in brackets, ``[Michel Gill, Amber Rudd]``, the first that is not the subject answers.
+6. of names in brackets, ``[Michel Gill, Amber Rudd]``, the first that is not the subject answers.
+
+A restated document of another relation is left alone: ``answers: named`` finds the entity in it.
 """
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
-
-from rulerag.rules import readable
 
 if TYPE_CHECKING:
     from rulerag.types import GenerationRequest
@@ -75,7 +74,7 @@ def _unquoted(text: str) -> str:
 
 
 def not_restated(answer: str, request: GenerationRequest) -> str:
-    """The part of a line that answers, where the line restates the question or a document.
+    """The part of a line that answers, where the line restates the question.
 
     Args:
         answer: as :func:`first_answer` gives it.
@@ -92,15 +91,4 @@ def not_restated(answer: str, request: GenerationRequest) -> str:
     before, found, behind = answer.partition(f" {relation} ")
     if found and before and behind.strip():
         return behind.strip()
-    stated = _bare(answer)
-    for document in request.documents:
-        if len(document.facts) == 1 and _bare(document.text) == stated:
-            (fact,) = document.facts
-            name = readable(fact.subject if fact.object == query.subject else fact.object)
-            if name.casefold() in stated:  # not where the document has other labels
-                return name
     return answer
-
-
-def _bare(text: str) -> str:
-    return re.sub(r"^Time \S+ ", "", text).removesuffix(".").casefold()

@@ -329,7 +329,7 @@ class PromptTemplate(Settings):
         """The answer in a completion; empty when there is none.
 
         It is the first line with text, without what models set around an answer; of a line that
-        restates the question or a document, the part that answers (see
+        restates the question, the part that answers (see
         :mod:`~rulerag.generation.prompts.parsing`).
 
         Args:
@@ -340,6 +340,11 @@ class PromptTemplate(Settings):
         if self.target == "citation":
             return answer.rpartition(_SEPARATOR.strip())[2].strip()
         return answer if request is None else not_restated(answer, request)
+
+    def read_by(self, request: GenerationRequest) -> tuple[str, ...]:
+        """What decides how a completion is read, beside the prompt's words."""
+        query = request.query
+        return (query.subject_words, query.relation_words) if self.target == "answer" else ()
 
     def cited(self, completion: str) -> tuple[str, ...]:
         """The parts of the fact that a completion cites; empty when it cites none."""

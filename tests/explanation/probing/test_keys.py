@@ -239,7 +239,8 @@ def test_one_key_is_one_prompt_and_one_way_to_read_the_answer(template: str) -> 
     for _, first, second in pairs({**TEXTS, **RULES, **STRUCTURE, **UNREAD}):
         prompts = [prompt.text for prompt in generator.prompts([first, second])]
         one = key(generator, first) == key(generator, second)
-        assert one == (prompts[0] == prompts[1])
+        read_by = [generator.template.read_by(request) for request in (first, second)]
+        assert one == (prompts[0] == prompts[1] and read_by[0] == read_by[1])
         if one:
             equal += 1
             subject, thing = chance.sample(NAMES, 2)

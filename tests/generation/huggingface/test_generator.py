@@ -201,7 +201,9 @@ def test_long_prompts_lose_their_last_documents_and_say_so(
 
 
 def test_a_prompt_that_cannot_fit_is_an_error(llama: Path) -> None:
-    generator = HuggingFaceGenerator(llama, max_input_tokens=30, device="cpu")
+    generator = HuggingFaceGenerator(
+        llama, template="rule-guided", max_input_tokens=30, device="cpu"
+    )
     with pytest.raises(GenerationError, match="without any document, and 30 fit"):
         generator.generate(requests(1))
     with pytest.raises(ConfigError, match="leave no room"):

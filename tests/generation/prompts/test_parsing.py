@@ -6,31 +6,13 @@ import pytest
 
 from rulerag.generation.prompts.parsing import first_answer
 from rulerag.generation.prompts.template import PromptTemplate
-from rulerag.types import Document, Fact, GenerationRequest, Query
+from rulerag.types import GenerationRequest, Query
 
 CRAIG = Query(
     "q1",
     "Time 1946 what is Les Craig affiliated to ?",
     subject="Les_Craig",
     relation="is_affiliated_to",
-)
-LAVROV = Query(
-    "q2",
-    "Time 2014-11-17 what does Sergey Viktorovich Lavrov Consult ?",
-    subject="Sergey_Viktorovich_Lavrov",
-    relation="Consult",
-)
-
-
-def document(place: int, subject: str, relation: str, object_: str) -> Document:
-    fact = Fact(subject, relation, object_, 0)
-    words = " ".join(part.replace("_", " ") for part in (subject, relation, object_))
-    return Document(f"d{place}", f"Time 2014-11-14 {words}.", (fact,))
-
-
-SHOWN = (
-    document(0, "Sergey_Viktorovich_Lavrov", "Express_intent_to_meet_or_negotiate", "Iran"),
-    document(1, "John_Kerry", "Host_a_visit", "Sergey_Viktorovich_Lavrov"),
 )
 
 
@@ -87,15 +69,3 @@ def test_what_models_set_around_an_answer_goes(wrote: str, answer: str) -> None:
 )
 def test_a_restated_question_is_answered_behind_its_relation(wrote: str, answer: str) -> None:
     assert PromptTemplate().parse(wrote, GenerationRequest(CRAIG)) == answer
-
-
-@pytest.mark.parametrize(
-    ("wrote", "answer"),
-    [
-        ("Sergey Viktorovich Lavrov Express intent to meet or negotiate Iran.\n", "Iran"),
-        ("Time 2014-11-14 John Kerry Host a visit Sergey Viktorovich Lavrov.", "John Kerry"),
-        ("John Kerry Host a visit", "John Kerry Host a visit"),
-    ],
-)
-def test_a_restated_document_is_answered_by_its_other_end(wrote: str, answer: str) -> None:
-    assert PromptTemplate().parse(wrote, GenerationRequest(LAVROV, SHOWN)) == answer
