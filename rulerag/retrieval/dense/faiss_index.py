@@ -25,10 +25,11 @@ _DEEPEN = 4
 _FILE = "index.faiss"
 _ORIGINALS = "vectors.npy"  # what binary vectors were made of
 # FAISS multiplies matrices, many times faster than one vector after another, where queries times
-# dimension reach a threshold: since 1.15 it is 128,000, for machines of many threads (its pull
-# request 5109). Before, the same variable counted queries.
+# dimension reach a threshold. Since 1.15 it is 128,000, for machines of many threads; one thread
+# gains from 800 on (its pull request 5109). Before, the same variable counted queries.
 _BLAS_IS_LATE = 100_000
-_BLAS_FROM = 800  # for each thread
+_BLAS_ALONE = 800
+_BLAS_EACH = 6400  # for each of several threads, which wait for each other
 
 
 class VectorIndex:
@@ -126,7 +127,7 @@ class VectorIndex:
         faiss = import_faiss()
         rows = np.full((len(queries), depth), -1, dtype=np.int64)
         scores = np.zeros((len(queries), depth), dtype=np.float64)
-        step = max(1, min(_QUERIES, _CELLS // max(1, depth)))
+        step = max(1, min(_QUERIES, _CELLS // max(1, depth * self._candidates)))
         with _threads(faiss, self.threads):
             for start in range(0, len(queries), step):
                 part = slice(start, start + step)
@@ -240,6 +241,7 @@ class VectorIndex:
         index = EXACT if settings["index"] == {"kind": "flat"} else str(settings["index"])
         how = str(settings.get("search_parameters", ""))
         form = IndexForm(index, how, str(settings.get("vectors", VECTORS[0])))
+        form.check()
         shape = size, int(settings["dimension"])
         path = Path(folder) / _FILE
         read = _read(path, settings.get("bytes"), mmap)
@@ -268,7 +270,9 @@ class _Originals(NamedTuple):
 
     def take(self, rows: npt.NDArray[np.int64], out: Floats) -> Floats:
         """Some rows, prepared; any in place of -1."""
-        if not self.vectors.flags.c_contiguous:  # of a part of each row, take would copy all rows
+        if not self.vectors.flags.carray:
+            # Of a part of each row, and of a file whose numbers begin anywhere (FAISS's), take
+            # would copy all rows first.
             return _prepared(self.vectors[np.maximum(rows, 0)], self.normalize)
         self.vectors.take(rows, axis=0, out=out, mode="clip")
         return _prepared(out, self.normalize)
@@ -323,7 +327,9 @@ def _threads(faiss: Any, threads: int | None) -> Iterator[None]:
     if threads is not None:
         faiss.omp_set_num_threads(threads)
     if blas > _BLAS_IS_LATE:
-        faiss.cvar.distance_compute_blas_threshold = _BLAS_FROM * faiss.omp_get_max_threads()
+        used = faiss.omp_get_max_threads()
+        early = _BLAS_ALONE if used == 1 else min(blas, _BLAS_EACH * used)
+        faiss.cvar.distance_compute_blas_threshold = early
     try:
         yield
     finally:

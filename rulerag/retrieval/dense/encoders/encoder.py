@@ -30,7 +30,7 @@ _WINDOW = 4096  # texts cut at once: the tokenizer's own records are a hundred t
 
 ROLES = ("both", "query", "document")
 SIMILARITIES = ("cosine", "dot")
-# What models call the prompt of each role. sentence-transformers looks for the same names, but (6.2)
+# What models call the prompt of each role. sentence-transformers looks for the same names, but 6.2
 # takes an empty "document" that nobody wrote before a "passage" that the model's authors did.
 _PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus"), "both": ()}
 
