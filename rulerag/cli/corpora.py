@@ -41,6 +41,12 @@ def index(
     kind: Annotated[
         str | None, typer.Option(help="of a dense index, FAISS's: Flat (default), HNSW32, SQ8 …")
     ] = None,
+    vectors: Annotated[
+        str | None, typer.Option(help="of a dense index: float32 (default), int8 or binary")
+    ] = None,
+    dimensions: Annotated[
+        int | None, typer.Option(help="of a dense index: numbers kept of each vector")
+    ] = None,
     quiet: QuietOption = False,
 ) -> None:
     """Build an index that `rulerag retrieve --index` opens."""
@@ -53,6 +59,8 @@ def index(
         ("dates", dates, ("bm25", "lucene")),
         ("encoder", encoder, ("dense",)),
         ("kind", kind, ("dense",)),
+        ("vectors", vectors, ("dense",)),
+        ("dimensions", dimensions, ("dense",)),
     ):
         if value is not None and retriever not in takes:
             raise ConfigError(

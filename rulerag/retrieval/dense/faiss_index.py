@@ -5,68 +5,31 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
 from rulerag.arrays import Floats
-from rulerag.errors import ConfigError, MissingDependencyError
+from rulerag.errors import ConfigError
 from rulerag.retrieval.base import Rows, broken_index
+from rulerag.retrieval.dense.index_form import EXACT, VECTORS, IndexForm, import_faiss
 
-EXACT = "Flat"
-"""The index that compares every vector."""
-
-# Kinds that had names of their own once.
-_GONE = {
-    "flat": EXACT,
-    "ivf": "IVF1024,Flat",
-    "hnsw": "HNSW32",
-    "sq8": "SQ8",
-    "ivf-sq8": "IVF1024,SQ8",
-}
-_ANY = 3072  # a dimension that every product quantizer can divide
 _BLOCK = 16_384  # vectors copied or added at once
 _QUERIES = 4096  # queries searched at once: FAISS multiplies blocks of as many
 _CELLS = 8_000_000  # scores held at once
 _DEEPEN = 4
-
-
-def check_index(index: str, search_parameters: str, dimension: int = _ANY) -> Any:
-    """An empty FAISS index for inner products.
-
-    Args:
-        index: a string of FAISS's ``index_factory``: ``Flat``, ``HNSW32``, ``IVF1024,Flat``,
-            ``SQ8``, ...
-        search_parameters: how it is searched, as FAISS writes it: ``nprobe=16``, ``efSearch=64``;
-            also ``efConstruction`` of HNSW. FAISS's own where they are empty.
-        dimension: the length of a vector.
-
-    Raises:
-        ConfigError: FAISS does not know the index, or a parameter of it.
-        MissingDependencyError: faiss is not installed.
-    """
-    faiss = import_faiss()
-    try:
-        empty = faiss.index_factory(dimension, index, faiss.METRIC_INNER_PRODUCT)
-    except RuntimeError as error:
-        raise ConfigError(
-            f"FAISS cannot make an index {index!r}",
-            key="index",
-            hint=f"say {_GONE.get(index, 'Flat (exact), HNSW32, SQ8 or IVF1024,Flat')}, a string "
-            "of its index_factory",
-        ) from error
-    try:
-        faiss.ParameterSpace().set_index_parameters(empty, search_parameters)
-    except RuntimeError as error:
-        raise ConfigError(
-            f"{search_parameters!r} means nothing to an index {index!r}",
-            key="search_parameters",
-            hint="nprobe=16 for IVF, efSearch=64 for HNSW, nothing for Flat",
-        ) from error
-    return empty
+_FILE = "index.faiss"
+_ORIGINALS = "vectors.npy"  # what binary vectors were made of
+# FAISS multiplies matrices, many times faster than one vector after another, where queries times
+# dimension reach a threshold. Since 1.15 it is 128,000, for machines of many threads; one thread
+# gains from 800 on (its pull request 5109). Before, the same variable counted queries.
+_BLAS_IS_LATE = 100_000
+_BLAS_ALONE = 800
+_BLAS_EACH = 6400  # for each of several threads, which wait for each other
 
 
 class VectorIndex:
@@ -80,32 +43,32 @@ class VectorIndex:
 
     Args:
         faiss_index: the FAISS index.
-        index: the string that it was made of.
-        search_parameters: how it is searched.
+        form: what it was made of, and how it is searched.
         largest_norm: the largest norm of its vectors, a bound for rounding errors.
         threads: threads of a search; FAISS's own choice when None.
+        originals: of binary vectors, what they were made of.
     """
 
     def __init__(
         self,
         faiss_index: Any,
-        index: str,
-        search_parameters: str,
+        form: IndexForm,
         largest_norm: float,
         threads: int | None = None,
+        originals: _Originals | None = None,
     ) -> None:
-        self.index = index
-        self.search_parameters = search_parameters
+        self.form = form
         self.largest_norm = largest_norm
         self.threads = threads
         self._index = faiss_index
+        self._originals = originals
+        self._candidates = form.candidates()
 
     @classmethod
     def build(
         cls,
         vectors: Floats,
-        index: str = EXACT,
-        search_parameters: str = "",
+        form: IndexForm,
         *,
         normalize: bool,
         threads: int | None = None,
@@ -116,9 +79,8 @@ class VectorIndex:
         on which thread comes first.
 
         Args:
-            vectors: float32 array of shape (n, dimension).
-            index: as in :func:`check_index`.
-            search_parameters: see there.
+            vectors: float32 array of shape (n, dimension); where the form is binary, it is kept.
+            form: how they are kept and searched.
             normalize: make every vector as long as one, so that inner products are cosines.
             threads: threads of build and search.
 
@@ -128,10 +90,10 @@ class VectorIndex:
         """
         faiss = import_faiss()
         with _threads(faiss, threads):
-            made = check_index(index, search_parameters, vectors.shape[1])
+            made = form.empty(vectors.shape[1])
             if not made.is_trained:
-                _train(made, index, vectors, normalize)
-            if index == EXACT:
+                _train(made, form.index, vectors, normalize)
+            if form.exact:
                 # In one go: growing step by step, FAISS would hold the vectors up to three times.
                 made.add(np.ascontiguousarray(vectors, dtype=np.float32))
                 stored = _stored(faiss, made)
@@ -143,7 +105,8 @@ class VectorIndex:
         largest = 1.0
         if not normalize:
             largest = max(float(np.linalg.norm(block, axis=1).max()) for block in _blocks(vectors))
-        return cls(made, index, search_parameters, largest, threads)
+        kept = _Originals(vectors, normalize) if form.vectors == "binary" else None
+        return cls(made, form, largest, threads, kept)
 
     def __len__(self) -> int:
         return int(self._index.ntotal)
@@ -164,20 +127,23 @@ class VectorIndex:
         faiss = import_faiss()
         rows = np.full((len(queries), depth), -1, dtype=np.int64)
         scores = np.zeros((len(queries), depth), dtype=np.float64)
-        step = max(1, min(_QUERIES, _CELLS // max(1, depth)))
+        step = max(1, min(_QUERIES, _CELLS // max(1, depth * self._candidates)))
         with _threads(faiss, self.threads):
             for start in range(0, len(queries), step):
                 part = slice(start, start + step)
                 batch = np.ascontiguousarray(queries[part], dtype=np.float32)
-                find = self._exact if self.index == EXACT else self._approximate
+                find = self._exact if self.form.exact else self._approximate
                 rows[part], scores[part] = find(batch, depth)
                 if bar is not None:
                     bar.update(len(batch))
         return Rows(rows, scores)
 
     def _approximate(self, queries: Floats, depth: int) -> Rows:
-        found, rows = self._index.search(queries, depth)
-        order = np.lexsort((np.where(rows < 0, len(self), rows), -found))
+        width = min(depth * self._candidates, len(self))
+        found, rows = self._index.search(queries, width)
+        if self._originals is not None:
+            found = np.where(rows < 0, -np.inf, self._products(queries, rows))
+        order = np.lexsort((np.where(rows < 0, len(self), rows), -found))[:, :depth]
         rows = np.take_along_axis(rows, order, axis=1)
         scores = np.take_along_axis(found, order, axis=1).astype(np.float64)
         return Rows(rows, np.where(rows < 0, 0.0, scores))
@@ -208,96 +174,166 @@ class VectorIndex:
     ) -> tuple[Rows, npt.NDArray[np.float64]]:
         """The best rows of a batch, and the lowest score that FAISS gave to a candidate."""
         found, rows = self._index.search(queries, width)
-        stored = _stored(import_faiss(), self._index)
-        exact = np.empty(rows.shape, dtype=np.float32)
-        held = np.empty((min(width, _BLOCK), self.dimension), dtype=np.float32)
-        for i, query in enumerate(queries):
-            for start in range(0, width, _BLOCK):
-                part = rows[i, start : start + _BLOCK]
-                near = held[: len(part)]
-                stored.take(part, axis=0, out=near, mode="clip")
-                # No matrix product: BLAS may add up the same numbers in another order elsewhere.
-                np.einsum("kd,d->k", near, query, out=exact[i, start : start + _BLOCK])
+        exact = self._products(queries, rows)
         order = _ranked(exact, rows)[:, :depth]
         best = np.take_along_axis(exact, order, axis=1).astype(np.float64)
         return Rows(np.take_along_axis(rows, order, axis=1), best), found[:, -1].astype(np.float64)
 
-    def save(self, path: str | Path) -> None:
-        """Write the index to one file."""
-        import_faiss().write_index(self._index, str(path))
+    def _products(self, queries: Floats, rows: npt.NDArray[np.int64]) -> Floats:
+        """The inner products of queries with some rows each, the same in any batch."""
+        kept = self._originals or _Originals(_stored(import_faiss(), self._index), False)
+        products = np.empty(rows.shape, dtype=np.float32)
+        held = np.empty((min(rows.shape[1], _BLOCK), self.dimension), dtype=np.float32)
+        for i, query in enumerate(queries):
+            for start in range(0, rows.shape[1], _BLOCK):
+                part = rows[i, start : start + _BLOCK]
+                near = kept.take(part, held[: len(part)])
+                # No matrix product: BLAS may add up the same numbers in another order elsewhere.
+                np.einsum("kd,d->k", near, query, out=products[i, start : start + _BLOCK])
+        return products
 
-    def settings(self) -> dict[str, Any]:
-        """What :meth:`load` must know beside the file, as JSON values."""
+    def save(self, folder: str | Path) -> dict[str, Any]:
+        """Write the index to a folder.
+
+        Returns:
+            What :meth:`load` must know beside the files, as JSON values.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        path = Path(folder) / _FILE
+        import_faiss().write_index(self._index, str(path))
+        if self._originals is not None:
+            self._originals.save(path.with_name(_ORIGINALS))
         return {
-            "index": self.index,
-            "search_parameters": self.search_parameters,
+            **asdict(self.form),
             "largest_norm": self.largest_norm,
             "dimension": self.dimension,
+            "bytes": path.stat().st_size,
         }
 
     @classmethod
     def load(
         cls,
-        path: str | Path,
+        folder: str | Path,
         settings: Mapping[str, Any],
         size: int,
         *,
-        mmap: bool = False,
+        mmap: bool = True,
         threads: int | None = None,
     ) -> VectorIndex:
         """Read what :meth:`save` wrote.
 
         Args:
-            path: the file.
-            settings: what :meth:`settings` gave.
+            folder: the folder.
+            settings: what :meth:`save` gave.
             size: how many vectors it holds.
             mmap: leave the vectors on disk and let the system read what a search touches.
             threads: threads of a search.
 
         Raises:
-            RetrievalError: the file is missing, or holds no such index.
+            RetrievalError: a file is missing, damaged, or holds something else.
             ConfigError: the index has no such parameters.
             MissingDependencyError: faiss is not installed.
             KeyError: a setting is missing.
         """
-        faiss = import_faiss()
         # Exact ones were once written as {"kind": "flat"}.
         index = EXACT if settings["index"] == {"kind": "flat"} else str(settings["index"])
         how = str(settings.get("search_parameters", ""))
-        if not Path(path).is_file():
-            raise broken_index("dense", path, "the index file is missing")
-        kind = type(check_index(index, how))
-        try:
-            read = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC if mmap else 0)
-        except RuntimeError as error:
-            reason = str(error).rpartition(": ")[2]
-            raise broken_index("dense", path, f"the index is damaged ({reason})") from error
-        wanted = f"its manifest says {size} of {settings['dimension']} in {index!r}"
-        if not isinstance(read, kind) or (read.ntotal, read.d) != (size, settings["dimension"]):
+        form = IndexForm(index, how, str(settings.get("vectors", VECTORS[0])))
+        form.check()
+        shape = size, int(settings["dimension"])
+        path = Path(folder) / _FILE
+        read = _read(path, settings.get("bytes"), mmap)
+        kind = type(form.empty(shape[1]))
+        if not isinstance(read, kind) or (read.ntotal, read.d) != shape:
             found = f"{read.ntotal} vectors of {read.d} numbers in a {type(read).__name__}"
+            wanted = f"its manifest says {shape[0]} of {shape[1]} in a {kind.__name__}"
             raise broken_index("dense", path, f"the index is damaged ({found}, {wanted})")
-        faiss.ParameterSpace().set_index_parameters(read, how)
-        return cls(read, index, how, float(settings["largest_norm"]), threads)
+        form.tune(read)
+        originals = None
+        if form.vectors == "binary":
+            originals = _Originals.load(path.with_name(_ORIGINALS), shape, mmap)
+        return cls(read, form, float(settings["largest_norm"]), threads, originals)
 
 
-def import_faiss() -> Any:
-    """The module, or a MissingDependencyError that says how to install it."""
+class _Originals(NamedTuple):
+    """Vectors to compare exactly, on disk or in memory.
+
+    Args:
+        vectors: float32 array of shape (n, dimension).
+        normalize: whether they are still to be brought to length one.
+    """
+
+    vectors: Floats
+    normalize: bool
+
+    def take(self, rows: npt.NDArray[np.int64], out: Floats) -> Floats:
+        """Some rows, prepared; any in place of -1."""
+        if not self.vectors.flags.carray:
+            # Of a part of each row, and of a file whose numbers begin anywhere (FAISS's), take
+            # would copy all rows first.
+            return _prepared(self.vectors[np.maximum(rows, 0)], self.normalize)
+        self.vectors.take(rows, axis=0, out=out, mode="clip")
+        return _prepared(out, self.normalize)
+
+    def save(self, path: Path) -> None:
+        """Write them, prepared, block by block."""
+        form = {"descr": "<f4", "fortran_order": False, "shape": self.vectors.shape}
+        with path.open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, form)
+            for block in _blocks(self.vectors):
+                file.write(_prepared(block, self.normalize).astype("<f4", copy=False).data)
+
+    @classmethod
+    def load(cls, path: Path, shape: tuple[int, int], mmap: bool) -> _Originals:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            RetrievalError: the file is missing, cut, or of another shape.
+        """
+        try:
+            vectors = np.load(path, mmap_mode="r" if mmap else None)
+        except FileNotFoundError as error:
+            raise broken_index("dense", path, "the vectors are missing") from error
+        except (OSError, ValueError, EOFError) as error:
+            raise broken_index("dense", path, f"the vectors are damaged ({error})") from error
+        if (vectors.shape, vectors.dtype) != (shape, np.float32):
+            found = f"{vectors.dtype} of shape {vectors.shape}, its manifest says {shape}"
+            raise broken_index("dense", path, f"the vectors are damaged ({found})")
+        return cls(vectors, False)
+
+
+def _read(path: Path, size: int | None, mmap: bool) -> Any:
+    """A FAISS index, mapped where it is as long as it was written: FAISS would read beyond."""
+    faiss = import_faiss()
+    if not path.is_file():
+        raise broken_index("dense", path, "the index file is missing")
+    found = path.stat().st_size
+    if size is not None and found != size:
+        reason = f"{found:,} bytes, its manifest says {size:,}"
+        raise broken_index("dense", path, f"the index is damaged ({reason})")
     try:
-        import faiss
-    except ImportError as error:
-        raise MissingDependencyError("faiss-cpu", "dense") from error
-    return faiss
+        return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC if mmap and size else 0)
+    except RuntimeError as error:
+        reason = str(error).rpartition(": ")[2]
+        raise broken_index("dense", path, f"the index is damaged ({reason})") from error
 
 
 @contextmanager
 def _threads(faiss: Any, threads: int | None) -> Iterator[None]:
-    """FAISS knows one number of threads for the whole process: set it, and put it back."""
-    before = faiss.omp_get_max_threads()
+    """What FAISS knows once for the whole process is set, and put back."""
+    before, blas = faiss.omp_get_max_threads(), faiss.cvar.distance_compute_blas_threshold
     if threads is not None:
         faiss.omp_set_num_threads(threads)
+    if blas > _BLAS_IS_LATE:
+        used = faiss.omp_get_max_threads()
+        early = _BLAS_ALONE if used == 1 else min(blas, _BLAS_EACH * used)
+        faiss.cvar.distance_compute_blas_threshold = early
     try:
         yield
     finally:
+        faiss.cvar.distance_compute_blas_threshold = blas
         if threads is not None:
             faiss.omp_set_num_threads(before)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -38,14 +38,14 @@ from rulerag.retrieval.dense.encoders import (
     SentenceEncoder,
     load_encoder,
 )
-from rulerag.retrieval.dense.faiss_index import EXACT, VectorIndex, check_index, normalized
+from rulerag.retrieval.dense.faiss_index import VectorIndex, normalized
+from rulerag.retrieval.dense.index_form import EXACT, VECTORS, IndexForm
 from rulerag.types import Document, Query
 
 if TYPE_CHECKING:
     from rulerag.protocols import Encoder
 
 _KIND = "dense"
-_FILE = "index.faiss"
 _DOCUMENTS = "document_encoder"  # of a fine-tuned query encoder: the frozen one that it fits
 _PARTNERS = (("ctx_encoder", "question_encoder"), ("context_encoder", "question_encoder"))
 
@@ -58,8 +58,14 @@ class IndexSettings(Settings):
             it says nothing.
         index: what FAISS's ``index_factory`` makes: ``Flat`` (exact), ``HNSW32``,
             ``IVF1024,Flat``, ``SQ8``, ...
+        vectors: what a search compares: ``float32``; ``int8``, a quarter of the memory; ``binary``,
+            a bit for each number, and the nearest again by their float32 vectors, which stay on
+            disk (:data:`~rulerag.retrieval.dense.index_form.VECTORS`).
+        dimensions: numbers kept of each vector, the first ones, brought to length one again; all
+            when None. Made for encoders that were trained so (Matryoshka, Kusupati et al. 2022).
         search_parameters: how an index that is not exact is searched: ``nprobe=16``,
-            ``efSearch=64``; FAISS's own, or those of a saved index, when None.
+            ``efSearch=64``, of binary vectors ``k_factor_rf=8``; FAISS's own, or those of a saved
+            index, when None.
         cache: keep the vectors of the corpus on disk.
         cache_dir: the folder to keep them in; rulerag's cache folder when None.
         chunk_size: documents encoded between two writes to the cache.
@@ -67,6 +73,8 @@ class IndexSettings(Settings):
 
     similarity: str | None = None
     index: str = EXACT
+    vectors: str = VECTORS[0]
+    dimensions: int | None = Field(default=None, ge=1)
     search_parameters: str | None = None
     cache: bool = True
     cache_dir: str | Path | None = None
@@ -118,9 +126,10 @@ class DenseRetriever(CorpusIndex):
         **changes: Any,
     ) -> None:
         wanted = IndexSettings.joined(settings, changes)
-        how = wanted.search_parameters or ""
-        check_index(wanted.index, how)  # said before an hour of encoding
+        form = IndexForm(wanted.index, wanted.search_parameters or "", wanted.vectors)
+        form.check()  # said before an hour of encoding
         document_encoder = _side(encoder, "document")
+        _check_dimensions(wanted.dimensions, getattr(document_encoder, "dimension", None))
         queries = _query_side(encoder, query_encoder)
         chosen = wanted.similarity or getattr(document_encoder, "similarity", None) or "cosine"
         check_choice("similarity", chosen, SIMILARITIES)
@@ -134,59 +143,68 @@ class DenseRetriever(CorpusIndex):
             chunk_size=wanted.chunk_size,
             progress=progress,
         )
-        cosine = chosen == "cosine"
-        vectors = VectorIndex.build(
-            found.vectors, wanted.index, how, normalize=cosine, threads=threads
-        )
-        self._set(queries, chosen, vectors, _name(document_encoder), found.truncated)
+        whole = found.vectors.shape[1]
+        _check_dimensions(wanted.dimensions, whole)
+        kept = found.vectors[:, : wanted.dimensions]
+        unit = chosen == "cosine" or kept.shape[1] < whole
+        index = VectorIndex.build(kept, form, normalize=unit, threads=threads)
+        about = _About(chosen, whole, _name(document_encoder), found.truncated)
+        self._set(queries, index, about)
         self.progress = progress
 
-    def _set(
-        self,
-        query_encoder: Encoder,
-        similarity: str,
-        index: VectorIndex,
-        encoder_fingerprint: str,
-        truncated: int,
-    ) -> None:
+    def _set(self, query_encoder: Encoder, index: VectorIndex, about: _About) -> None:
         self.query_encoder = query_encoder
-        self.similarity = similarity
-        self.truncated_documents = truncated
-        self._encoder_fingerprint = encoder_fingerprint
+        self.similarity = about.similarity
+        self.truncated_documents = about.truncated_documents
+        self._about = about
         self._index = index
         known = getattr(query_encoder, "dimension", None)
-        self._check_dimension(self.dimension if known is None else known)
+        self._check_dimension(about.encoded_dimension if known is None else known)
 
     def _check_dimension(self, encoded: int) -> None:
-        """Compare the query encoder's vectors with those of the index."""
-        if encoded != self.dimension:
+        """Compare the query encoder's vectors with those of the documents."""
+        if encoded != self._about.encoded_dimension:
             raise RetrievalError(
-                f"queries are encoded to {encoded} numbers, documents to {self.dimension}",
+                f"queries are encoded to {encoded} numbers, documents to "
+                f"{self._about.encoded_dimension}",
                 hint="give the query encoder that was trained with the document encoder",
             )
 
     def __repr__(self) -> str:
         return (
             f"DenseRetriever({len(self.documents):,} documents, {self.query_encoder!r}, "
-            f"similarity={self.similarity!r}, index={self._index.index!r})"
+            f"dimension={self.dimension}, similarity={self.similarity!r}, "
+            f"index={self._index.form.index!r}, vectors={self._index.form.vectors!r})"
         )
 
     @property
     def dimension(self) -> int:
-        """The length of a vector."""
+        """Numbers kept of a vector."""
         return self._index.dimension
 
     @property
     def built_with(self) -> dict[str, Any]:
         """The settings that an index on disk has once and for all, by the constructor's names."""
-        return {"similarity": self.similarity, "index": self._index.index}
+        return {
+            "similarity": self.similarity,
+            "index": self._index.form.index,
+            "vectors": self._index.form.vectors,
+            "dimensions": self.dimension,
+        }
 
     @cached_property
     def fingerprint(self) -> str:
         """Names the corpus, both encoders and every setting that changes results."""
-        encoders = [self._encoder_fingerprint, _name(self.query_encoder)]
-        settings = [self.similarity, self._index.index, self._index.search_parameters]
+        encoders = [self._about.encoder_fingerprint, _name(self.query_encoder)]
+        form = self._index.form
+        settings: list[Any] = [self.similarity, form.index, form.search_parameters]
+        if form.vectors != VECTORS[0] or self._shortened:  # else as it was before these settings
+            settings += [form.vectors, self.dimension]
         return fingerprint_object([_KIND, self.corpus_fingerprint, encoders, settings])
+
+    @property
+    def _shortened(self) -> bool:
+        return self.dimension < self._about.encoded_dimension
 
     def encode_queries(self, texts: Sequence[str]) -> Floats:
         """The vectors that the index is searched with, of shape (len(texts), dimension).
@@ -200,7 +218,8 @@ class DenseRetriever(CorpusIndex):
         with bar:
             vectors = encode_checked(self.query_encoder, texts, bar=bar)
         self._check_dimension(vectors.shape[1])
-        return normalized(vectors) if self.similarity == "cosine" else vectors
+        kept = vectors[:, : self.dimension]
+        return normalized(kept) if self.similarity == "cosine" or self._shortened else kept
 
     def search(self, queries: Sequence[Query], depth: int) -> Rows:
         """Return, for each query, at most ``depth`` corpus rows, best first.
@@ -243,15 +262,10 @@ class DenseRetriever(CorpusIndex):
         Raises:
             OutputError: the folder holds something else, or cannot be written.
         """
-        settings = {
-            "similarity": self.similarity,
-            **self._index.settings(),
-            "encoder_fingerprint": self._encoder_fingerprint,
-            "truncated_documents": self.truncated_documents,
-        }
+        settings = self._about._asdict()
         corpus = self.corpus_fingerprint, len(self.documents)
         with new_index_folder(folder, _KIND, *corpus, settings) as working:
-            self._index.save(working / _FILE)
+            settings |= self._index.save(working)
 
     @classmethod
     def load(
@@ -262,7 +276,7 @@ class DenseRetriever(CorpusIndex):
         *,
         query_encoder: Encoder | None = None,
         search_parameters: str | None = None,
-        mmap: bool = False,
+        mmap: bool = True,
         threads: int | None = None,
         progress: bool = False,
     ) -> DenseRetriever:
@@ -275,7 +289,8 @@ class DenseRetriever(CorpusIndex):
                 out where there is a query encoder.
             query_encoder: encodes queries; ``encoder`` when None.
             search_parameters: as in the constructor, instead of what it was saved with.
-            mmap: leave the vectors on disk; many processes then share one copy in memory.
+            mmap: leave the vectors on disk, where a search reads them: opening costs nothing, and
+                many processes share one copy in memory. Else they are read whole.
             threads: threads of FAISS.
             progress: show progress bars.
 
@@ -302,14 +317,25 @@ class DenseRetriever(CorpusIndex):
                     hint="give the encoder that it was built with",
                 )
             index = VectorIndex.load(
-                Path(folder) / _FILE, settings, len(self.documents), mmap=mmap, threads=threads
+                folder, settings, len(self.documents), mmap=mmap, threads=threads
             )
+            # Before vectors could be shortened, their length was stated once.
+            whole = int(settings.get("encoded_dimension", index.dimension))
             truncated = int(settings["truncated_documents"])
-            self._set(queries, settings["similarity"], index, built_by, truncated)
+            self._set(queries, index, _About(settings["similarity"], whole, built_by, truncated))
         except (KeyError, TypeError, ValueError) as error:
             reason = f"the manifest is damaged ({type(error).__name__}: {error})"
             raise broken_index(_KIND, folder, reason) from error
         return self
+
+
+class _About(NamedTuple):
+    """What an index knows of its vectors, as its manifest has it."""
+
+    similarity: str
+    encoded_dimension: int  # before they were shortened
+    encoder_fingerprint: str
+    truncated_documents: int
 
 
 class DenseSettings(EncoderSettings, IndexSettings):
@@ -322,14 +348,14 @@ class DenseSettings(EncoderSettings, IndexSettings):
             ``document_encoder`` documents.
         query_encoder: that of queries. For a DPR context encoder named ``…ctx_encoder…`` it is
             the ``…question_encoder…`` of the same name when None.
-        mmap: leave the vectors of a saved index on disk.
+        mmap: leave the vectors of a saved index on disk, where a search reads them.
         latest: index one document of each fact, the latest; for queries that come after the whole
             corpus (:func:`~rulerag.retrieval.base.latest_statements`).
     """
 
     encoder: str | Path = NANO_ENCODER
     query_encoder: str | Path | None = None
-    mmap: bool = False
+    mmap: bool = True
     latest: bool = False
 
 
@@ -347,9 +373,9 @@ def open_dense(
 
     Args:
         documents: the corpus.
-        folder: of a saved index, which is opened instead of making one; ``similarity``, ``index``
-            and ``cache_dir`` then mean nothing, and where queries have an encoder of their own,
-            only that one is opened.
+        folder: of a saved index, which is opened instead of making one. ``similarity``, ``index``,
+            ``vectors`` and ``dimensions`` are then the index's own, and any other that is stated
+            is an error; where queries have an encoder of their own, only that one is opened.
         threads: as in :class:`~rulerag.retrieval.dense.DenseRetriever`.
         progress: see there.
         settings: all settings together.
@@ -361,7 +387,7 @@ def open_dense(
         RetrievalError: a checkpoint cannot be opened, or the two do not fit, or the folder holds
             no dense index.
         FingerprintError: the index was built from other documents or by another encoder.
-        ConfigError: an option is unknown or out of range.
+        ConfigError: an option is unknown or out of range, or the index was built with another.
     """
     chosen = DenseSettings.joined(settings, changes)
     loading = chosen if folder is None else chosen.model_copy(update={"similarity": None})
@@ -372,7 +398,17 @@ def open_dense(
     if folder is not None:
         checked = None if partner else load_encoder(encoder, settings=loading)
         common |= {"search_parameters": chosen.search_parameters, "mmap": chosen.mmap}
-        return DenseRetriever.load(folder, corpus, checked, **common)
+        opened = DenseRetriever.load(folder, corpus, checked, **common)
+        stated = settings.model_fields_set if settings is not None else set()
+        for key, built in opened.built_with.items():
+            value = getattr(chosen, key)
+            if key in stated | changes.keys() and value not in (None, built):
+                raise ConfigError(
+                    f"is {value!r} here, and the index {folder} was built with {built!r}",
+                    key=key,
+                    hint="name an index that fits, or leave it out",
+                )
+        return opened
     side = load_encoder(encoder, role="document" if partner else "both", settings=loading)
     return DenseRetriever(corpus, side, settings=chosen, **common)
 
@@ -390,6 +426,15 @@ def _names(
         if context in path.name:
             return encoder, str(path.with_name(path.name.replace(context, question)))
     return encoder, None
+
+
+def _check_dimensions(wanted: int | None, known: int | None) -> None:
+    if wanted is not None and known is not None and wanted > known:
+        raise ConfigError(
+            f"the encoder's vectors have {known} numbers, {wanted} cannot be kept",
+            key="dimensions",
+            hint=f"{known} or fewer",
+        )
 
 
 def _side(encoder: Encoder, role: str) -> Encoder:

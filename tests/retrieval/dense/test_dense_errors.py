@@ -145,23 +145,27 @@ def test_a_damaged_index_is_told(tmp_path: Path) -> None:
         shutil.copytree(folder, target)
         return target
 
+    def without(target: Path, key: str) -> None:
+        values = json.loads((target / "manifest.json").read_text())
+        del values["settings"][key]
+        (target / "manifest.json").write_text(json.dumps(values))
+
     file = broken("cut") / "index.faiss"
     file.write_bytes(file.read_bytes()[:40])
     (broken("gone") / "index.faiss").unlink()
     other = broken("other") / "index.faiss"
     dense(SQUARE, index="SQ8").save(tmp_path / "sq8")
     shutil.copy(tmp_path / "sq8" / "index.faiss", other)
+    without(other.parent, "bytes")
     smaller = broken("smaller") / "index.faiss"
     dense(SQUARE[:2]).save(tmp_path / "two")
     shutil.copy(tmp_path / "two" / "index.faiss", smaller)
-    manifest = broken("manifest") / "manifest.json"
-    values = json.loads(manifest.read_text())
-    del values["settings"]["similarity"]
-    manifest.write_text(json.dumps(values))
+    without(smaller.parent, "bytes")
+    without(broken("manifest"), "similarity")
     for name, message in [
-        ("cut", "damaged"),
+        ("cut", "damaged .40 bytes, its manifest says 77"),
         ("gone", "missing"),
-        ("other", "in a IndexScalarQuantizer, its manifest says 4 of 2 in 'Flat'"),
+        ("other", "in a IndexScalarQuantizer, its manifest says 4 of 2 in a IndexFlat"),
         ("smaller", "2 vectors of 2 numbers in a .*, its manifest says 4"),
         ("manifest", "manifest is damaged"),
     ]:

@@ -30,7 +30,8 @@ _WINDOW = 4096  # texts cut at once: the tokenizer's own records are a hundred t
 
 ROLES = ("both", "query", "document")
 SIMILARITIES = ("cosine", "dot")
-# What models call the prompt of each role, as sentence-transformers looks for it.
+# What models call the prompt of each role. sentence-transformers looks for the same names, but 6.2
+# takes an empty "document" that nobody wrote before a "passage" that the model's authors did.
 _PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus"), "both": ()}
 
 
@@ -62,7 +63,7 @@ class SentenceEncoder:
     Texts are cut into tokens once, sorted by length and encoded in batches of like length; vectors
     come in the order of the texts, as float32, not normalised beyond what the model does itself.
     Models whose input is more than the tokens of a text (routers, static embeddings, instruction
-    pooling) are encoded by sentence-transformers' own loop.
+    pooling, chat templates) are encoded by sentence-transformers' own loop.
 
     Args:
         model: the model.
@@ -263,6 +264,8 @@ class SentenceEncoder:
         tokenizer = first.tokenizer
         special = (first.processing_kwargs, first.query_expansion, first.query_length)
         if any(special) or first.document_length or "text" not in first.modality_config:
+            return False
+        if "message" in first.modality_config:  # every text is put into the chat template
             return False
         if not getattr(tokenizer, "is_fast", False) or tokenizer.pad_token_id is None:
             return False

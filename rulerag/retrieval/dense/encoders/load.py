@@ -34,12 +34,13 @@ _DPR = {
 }
 _NEEDED = "torch", "transformers", "sentence_transformers"
 
-POOLINGS = ("cls", "mean", "max", "pooler")
+POOLINGS = ("cls", "mean", "max", "lasttoken", "pooler")
 """Ways to one vector:
 
 - ``cls``: the last layer's vector of the first token;
 - ``mean``: the mean of the last layer over the tokens of the text, padding left out;
 - ``max``: its maximum in each dimension;
+- ``lasttoken``: the last layer's vector of the last token, as decoders are pooled;
 - ``pooler``: the first token's vector through the checkpoint's own linear layer and tanh.
 """
 
@@ -82,7 +83,7 @@ class EncoderSettings(EncodingSettings):
     """How an encoder is opened, and how it encodes.
 
     Args:
-        pooling: ``cls``, ``mean``, ``max`` or ``pooler``; the authors' when None. A
+        pooling: ``cls``, ``mean``, ``max``, ``lasttoken`` or ``pooler``; the authors' when None. A
             sentence-transformers folder states its own.
         device: ``cpu``, ``cuda``, ``cuda:1`` …; a GPU where there is one when None.
         dtype: ``fp32``, ``bf16`` or ``fp16``; vectors are float32 in the end.

@@ -1,0 +1,4 @@
+"""What a pretrained encoder costs, and what smaller vectors of it find.
+
+``python -m benchmarks.embeddings encoding|vectors``.
+"""
