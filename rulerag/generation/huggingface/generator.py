@@ -49,6 +49,7 @@ from rulerag.generation.huggingface.load import (
     open_model,
     open_tokenizer,
     shipped,
+    stated_chat,
     stated_template,
 )
 from rulerag.generation.prompts import Citation, Prompt, PromptTemplate
@@ -76,7 +77,8 @@ class DecodingSettings(Loading):
         length_normalised: ``scored`` compares log-probabilities a token, not of whole names.
         abstain_below: answer nothing where the answer's score is below this log-probability (a
             token, where ``length_normalised``); tune it on validation.
-        chat: use the tokenizer's chat template; None where it has one.
+        chat: use the tokenizer's chat template; by default as ``prompt.json`` says, else where it
+            has one.
         chat_options: further arguments of the chat template, for example ``enable_thinking``.
     """
 
@@ -109,7 +111,7 @@ class HuggingFaceGenerator:
         tokenizer: a folder, a hub id, or an open tokenizer; that of the model by default.
         adapter: the folder or hub id of a PEFT (LoRA) adapter.
         template: the prompts (see :meth:`~rulerag.generation.prompts.PromptTemplate.of`); those
-            named in ``prompt.json`` of the model folder by default.
+            named in ``prompt.json`` of the adapter's folder or the model's by default.
         labels: readable names of entities, for answers held to the documents; names themselves
             where one is missing.
         progress: show a progress bar.
@@ -140,14 +142,17 @@ class HuggingFaceGenerator:
                 raise MissingDependencyError(package, "hf")
         self.settings = own = DecodingSettings.joined(settings, changes)
         self.progress, self.labels = progress, labels or {}
-        self.template = PromptTemplate.of(stated_template(model) if template is None else template)
+        self.template = PromptTemplate.of(
+            stated_template(adapter, model) if template is None else template
+        )
         self._limits = Limits(own.batch_size, own.max_batch_tokens, own.max_new_tokens)
         self._open(shipped(model), tokenizer, adapter)
         self._context = getattr(
             self.model.config.get_text_config(), "max_position_embeddings", None
         )
         templated = self.tokenizer.chat_template is not None
-        self.chat = templated if own.chat is None else own.chat
+        chat = stated_chat(adapter, model) if own.chat is None else own.chat
+        self.chat = templated if chat is None else chat
         if self.chat and not templated:
             raise ConfigError("the tokenizer has no chat template", key="chat", hint="chat=False")
         if own.answers != "free" and self.template.target == "citation":
