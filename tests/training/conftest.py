@@ -20,6 +20,8 @@ import torch
 
 from benchmarks.speed.generation import small_llama
 from rulerag.generation.prompts.template import PromptTemplate
+from rulerag.io import read_json
+from rulerag.output_folder import LOCK
 from rulerag.ruleqa.builder import RuleQASettings, build
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.synthetic.world import World
@@ -152,6 +154,58 @@ def make(world_folder: Path, base_folder: Path, tmp_path: Path) -> Callable[...,
         return changed(short, **changes)
 
     return made
+
+
+@pytest.fixture(scope="session")
+def still_folder(base_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny LLaMA without dropout, which would differ between one process and two."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    folder = tmp_path_factory.mktemp("still-llama")
+    model = AutoModelForCausalLM.from_pretrained(base_folder)
+    model.config.attention_dropout = 0.0
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(base_folder).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def short(
+    make: Callable[..., GeneratorSettings], still_folder: Path
+) -> Callable[..., GeneratorSettings]:
+    """The same, without dropout and with a batch of four."""
+
+    def made(**changes: object) -> GeneratorSettings:
+        values = {"base": str(still_folder), "dropout": 0.0, "batch_size": 4, "max_queries": 5}
+        return make(**{**values, "epochs": 2, **changes})
+
+    return made
+
+
+def weights(folder: str | Path) -> dict[str, torch.Tensor]:
+    """What a finished folder of a generator holds."""
+    from safetensors.torch import load_file
+
+    (place,) = Path(folder).glob("*.safetensors")
+    return load_file(place)
+
+
+def files(folder: Path) -> set[str]:
+    """Every file of a folder but the lock of who writes there."""
+    return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and p.name != LOCK}
+
+
+def alike(one: Path, two: Path) -> None:
+    """Two finished folders of a generator hold the same run, up to rounding."""
+    first, second = (read_json(folder / "metrics.json") for folder in (one, two))
+    for row, other in zip(first["history"], second["history"], strict=True):
+        assert other == pytest.approx(row, rel=1e-3)
+    assert second["best_step"] == first["best_step"] and second["steps"] == first["steps"]
+    assert files(one) == files(two)
+    start, end = weights(one), weights(two)
+    assert start.keys() == end.keys()
+    for name, tensor in start.items():
+        torch.testing.assert_close(end[name], tensor, rtol=1e-3, atol=1e-4)
 
 
 SECONDS = 120

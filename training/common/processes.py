@@ -1,5 +1,8 @@
 """Where training runs: one process, or those that ``torchrun`` or ``accelerate launch`` started.
 
+``accelerate launch --cpu`` starts several by MPI alone (``--mpirun_hostfile``); without MPI,
+``accelerate launch --multi_gpu`` and ``device=cpu`` do, as torchrun does.
+
 Each process takes a device of its own, and only the first writes files. What one process finds out,
 all of them then know: a process that goes its own way would leave the others waiting for ever.
 """
@@ -9,7 +12,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -23,9 +26,32 @@ _PATIENCE = timedelta(hours=12)
 """How long a process waits for the others: the first one may have a corpus to encode."""
 
 
+_MPI = {
+    "RANK": ("PMI_RANK", "OMPI_COMM_WORLD_RANK"),
+    "WORLD_SIZE": ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE"),
+    "LOCAL_WORLD_SIZE": ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE"),
+}
+"""What Intel's MPI and Open MPI call it, in the processes of ``accelerate launch --cpu``."""
+
+
+def launched(name: str, otherwise: int) -> int:
+    """A number that the launcher gave this process.
+
+    Args:
+        name: ``RANK``, ``WORLD_SIZE`` or ``LOCAL_WORLD_SIZE``.
+        otherwise: without a launcher.
+    """
+    names = (name, *(_MPI[name] if _by_accelerate_on_cpu() else ()))
+    return int(next((os.environ[n] for n in names if n in os.environ), otherwise))
+
+
+def _by_accelerate_on_cpu() -> bool:
+    return os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true")
+
+
 def first_process() -> bool:
     """Whether this process speaks for all, as the launcher numbered them."""
-    return int(os.environ.get("RANK", "0")) == 0
+    return launched("RANK", 0) == 0
 
 
 def own_device(device: str, *, gpus: int, local_world: int) -> None:
@@ -95,7 +121,8 @@ class Processes:
 
     Raises:
         ConfigError: a device that is not here or not for each process, a precision that it does
-            not compute in, or a launcher that shards the model (FSDP, DeepSpeed).
+            not compute in, a launcher that shards the model (FSDP, DeepSpeed), or one that started
+            fewer processes than it was asked for.
         MissingDependencyError: several processes without accelerate.
     """
 
@@ -103,10 +130,17 @@ class Processes:
         self, device: str | None = None, precision: str = "fp32", *, otherwise: str = "fp32"
     ) -> None:
         self.precision = precision
-        self.world = int(os.environ.get("WORLD_SIZE", "1"))
+        self.world = launched("WORLD_SIZE", 1)
         self.rank = 0
+        if self.world == 1 and _by_accelerate_on_cpu() and "MASTER_ADDR" in os.environ:
+            raise ConfigError(  # it tells a single process so only where it was asked for several
+                "accelerate launch --cpu starts one process, however many it is asked for",
+                key="--num_processes",
+                hint="accelerate launch --multi_gpu --num_processes 2 … device=cpu starts two, as "
+                "torchrun does; --mpirun_hostfile FILE starts them by MPI",
+            )
         gpus = torch.cuda.device_count()
-        local_world = int(os.environ.get("LOCAL_WORLD_SIZE", self.world))
+        local_world = launched("LOCAL_WORLD_SIZE", self.world)
         own_device(device or "", gpus=gpus, local_world=local_world)
         self.device = _device(device or ("cuda:0" if gpus else "cpu"))
         if self.world > 1:
@@ -137,6 +171,19 @@ class Processes:
         return torch.autocast(
             self.device.type, dtype=torch.bfloat16, enabled=self.precision == "bf16"
         )
+
+    def apart(self, model: torch.nn.Module, alone: bool) -> AbstractContextManager[Any]:
+        """A pass whose gradients stay in this process, to be averaged with those of a later pass.
+
+        Args:
+            model: of :meth:`prepare`.
+            alone: whether they do.
+        """
+        if self.world == 1 or not alone:
+            return nullcontext()
+        wrapped: Any = model
+        held: AbstractContextManager[Any] = wrapped.no_sync()
+        return held
 
     def total(self, value: torch.Tensor) -> float:
         """The sum of a number over all processes."""

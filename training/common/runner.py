@@ -15,6 +15,7 @@ from rulerag.io import read_text
 from training.common.checkpoint import RunFolder
 from training.common.processes import Processes, first_process
 from training.common.settings import TrainingSettings
+from training.common.trackers import check_trackers
 
 S = TypeVar("S", bound=TrainingSettings)
 
@@ -83,7 +84,9 @@ def train_in_folder(
 
     Raises:
         ConfigError: the folder belongs to other settings or to another number of processes.
+        MissingDependencyError: a tracker is not installed.
     """
+    check_trackers(settings.report_to)
     world = processes.world if fixed_processes else None
     folder = processes.first(lambda: RunFolder.begun(settings, world))
     metrics = processes.first(lambda: folder.finished)

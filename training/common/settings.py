@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import pydantic
 
@@ -14,6 +14,14 @@ from rulerag.io import fingerprint_object
 
 _PLACES = ("path", "base", "query", "document", "encoder", "query_encoder", "tokenizer", "weights")
 """Settings that may name a file or folder."""
+
+Tracker = Literal[
+    "tensorboard", "wandb", "mlflow", "trackio", "comet_ml", "clearml", "dvclive", "swanlab"
+]
+"""Those that the Hugging Face trainer and accelerate both write to."""
+
+_WITHOUT_EFFECT = ("out", "device", "report_to")
+"""Settings that do not change the result."""
 
 
 class Section(Settings):
@@ -35,6 +43,7 @@ class TrainingSettings(Section):
         device: ``cpu``, ``cuda``; a GPU where there is one when empty. Several processes take one
             GPU each.
         seed: of everything that is drawn.
+        report_to: programs that show loss, learning rate and validation of a run while it goes on.
         metadata: what the file says about itself; changes nothing.
         expected: figures to compare with; changes nothing.
     """
@@ -42,9 +51,16 @@ class TrainingSettings(Section):
     out: str
     device: str = ""
     seed: int = pydantic.Field(default=0, ge=0)
+    report_to: tuple[Tracker, ...] = ()
     metadata: Mapping[str, Any] = pydantic.Field(default={}, exclude=True)
     expected: Mapping[str, Any] = pydantic.Field(default={}, exclude=True)
     _source: Path | None = None
+
+    @pydantic.field_validator("report_to", mode="before")
+    @classmethod
+    def _one_or_none(cls, value: Any) -> Any:
+        """The spellings of the Hugging Face trainer: one name, or ``none``."""
+        return () if value == "none" else (value,) if isinstance(value, str) else value
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
@@ -94,5 +110,5 @@ class TrainingSettings(Section):
                 return str(Path(value).resolve())
             return value
 
-        kept = {k: settled(k, v) for k, v in self.to_json().items() if k not in ("out", "device")}
+        kept = {k: settled(k, v) for k, v in self.to_json().items() if k not in _WITHOUT_EFFECT}
         return fingerprint_object(kept)

@@ -16,6 +16,9 @@ import torch
 IGNORED = -100
 """The label of a token that carries no loss."""
 
+BLANK = {"input_ids": [0], "labels": [IGNORED]}
+"""An example that carries none."""
+
 
 class LeftPadded:
     """Puts examples below one another, right-aligned.
@@ -57,8 +60,11 @@ def answer_loss(model: Any, batch: Mapping[str, torch.Tensor], items: Any = None
         items: how many tokens of all the step's batches carry loss; those of this batch if None.
     """
     labels = batch["labels"]
-    first = int((labels != IGNORED).any(0).nonzero()[0])
-    kept = labels.shape[1] - first + 1  # the place before a token tells its score
+    answers = (labels != IGNORED).any(0).nonzero()
+    first = int(answers[0]) if len(answers) else labels.shape[1]
+    # The place before a token tells its score. Named one by one, the places are copied: of a slice
+    # torch multiplies each row with a copy of the vocabulary's matrix of its own.
+    places = torch.arange(first - 1, labels.shape[1] - 1, device=labels.device)
     inputs = {key: value for key, value in batch.items() if key != "labels"}
     inner = getattr(model, "module", model)  # what several processes wrap, takes anything
     inner = inner.get_base_model() if hasattr(inner, "get_base_model") else inner
@@ -66,10 +72,12 @@ def answer_loss(model: Any, batch: Mapping[str, torch.Tensor], items: Any = None
     if "position_ids" not in accepted:
         inputs.pop("position_ids", None)
     if "logits_to_keep" in accepted:
-        inputs["logits_to_keep"] = kept  # type: ignore[assignment]
-    logits = model(**inputs, use_cache=False).logits[:, -kept:][:, :-1].float()
+        inputs["logits_to_keep"] = places
+    logits = model(**inputs, use_cache=False).logits
+    if logits.shape[1] != len(places):  # a model that scores every place
+        logits = logits[:, places]
     total = torch.nn.functional.cross_entropy(
-        logits.reshape(-1, logits.shape[-1]),
+        logits.float().reshape(-1, logits.shape[-1]),
         labels[:, first:].reshape(-1),
         ignore_index=IGNORED,
         reduction="sum",

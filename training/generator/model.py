@@ -10,7 +10,13 @@ from typing import Any
 import torch
 
 from rulerag.errors import ConfigError, GenerationError, MissingDependencyError
-from rulerag.generation.huggingface import HuggingFaceGenerator, Loading, open_model, shipped
+from rulerag.generation.huggingface import (
+    HuggingFaceGenerator,
+    Loading,
+    open_model,
+    shipped,
+    stated_chat,
+)
 from rulerag.generation.prompts import Case
 from training.generator.data import Instruction
 from training.generator.loss import IGNORED
@@ -61,7 +67,7 @@ def open_reader(
         # On some CPUs validation would pack 4-bit weights into a form that gives no gradient.
         if hasattr(layer, "support_avx512bf16_for_cpu"):
             layer.support_avx512bf16_for_cpu = False
-    prompts = settings.prompts
+    prompts, chat = settings.prompts, settings.model.chat
     return HuggingFaceGenerator(
         model,
         tokenizer=settings.model.tokenizer or shipped(settings.model.base),
@@ -69,7 +75,7 @@ def open_reader(
         max_new_tokens=settings.validation.max_new_tokens,
         max_input_tokens=max(1, settings.training.max_length - settings.validation.max_new_tokens),
         device=loading.device,
-        chat=settings.model.chat,
+        chat=stated_chat(settings.model.base) if chat is None else chat,
     )
 
 

@@ -17,16 +17,23 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerag.generation.huggingface import NANO_LLAMA, stated_template
+from rulerag.generation.huggingface import shipped, stated_template
 from rulerag.io import read_json, write_json
+from rulerag.models import known_models
 from rulerag.ruleqa import RuleQADataset
 from training.common.checkpoint import RunFolder
 from training.common.processes import Processes
 from training.common.runner import run_training, train_in_folder, write_card
+from training.common.trackers import TENSORBOARD
 from training.generator.data import Instructions, make_instructions
 from training.generator.model import open_reader, restore_start, tokenized
 from training.generator.settings import GeneratorSettings
-from training.generator.trainer import Validation, last_checkpoint, make_trainer
+from training.generator.trainer import (
+    Validation,
+    last_checkpoint,
+    make_trainer,
+    show_on_tensorboard,
+)
 
 _TRAINED_ON = {
     "rgft": "documents found by rules, the rules, the query, and its answer (RGFT)",
@@ -97,12 +104,17 @@ def _trained(
         after_step=after_step,
     )
     state = processes.first(lambda: last_checkpoint(folder.work))
+    if TENSORBOARD in settings.report_to and processes.is_main:
+        show_on_tensorboard(trainer, folder.home, state)
     trainer.train(resume_from_checkpoint=str(state) if state is not None else None)
     metrics = _metrics(settings, dataset, data, trainer, before)
     if processes.is_main:
         if metrics["best_step"] == 0:
             restore_start(trainer.model, settings)
-        _write(settings, folder, trainer, reader.tokenizer, metrics, data)
+        prompt = _with_cases(_template(settings), data)
+        if reader.tokenizer.chat_template is not None:
+            prompt = {**_options(prompt), "chat": reader.chat}
+        _write(settings, folder, trainer, reader.tokenizer, metrics, prompt)
     processes.wait()
     return metrics
 
@@ -168,20 +180,20 @@ def _write(
     trainer: Any,
     tokenizer: Any,
     metrics: dict[str, Any],
-    data: Instructions,
+    prompt: Any,
 ) -> None:
     """The finished folder; the metrics come last and say that it is one."""
     model = trainer.model
     if settings.lora.rank and settings.lora.merged:
         model = model.merge_and_unload()
     model.save_pretrained(folder.home)
-    stated_base = folder.home / "adapter_config.json"
-    if settings.model.base == NANO_LLAMA and stated_base.exists():
-        # By name, not by where it happens to be installed.
-        write_json(stated_base, {**read_json(stated_base), "base_model_name_or_path": NANO_LLAMA})
+    stated, base = folder.home / "adapter_config.json", settings.model.base
+    if shipped(base) != base and stated.exists():
+        # By name, not by where it happens to be installed or cached.
+        write_json(stated, {**read_json(stated), "base_model_name_or_path": base})
     tokenizer.save_pretrained(folder.home)
     # Whoever opens the folder asks in the same words.
-    write_json(folder.home / "prompt.json", _with_cases(_template(settings), data))
+    write_json(folder.home / "prompt.json", prompt)
     trainer.state.save_to_json(str(folder.work / "trainer_state.json"))
     folder.finish(generator_card(settings, metrics), metrics)
 
@@ -214,7 +226,7 @@ def generator_card(settings: GeneratorSettings, metrics: dict[str, Any]) -> str:
         metrics: of the run: before, best, numbers of examples.
     """
     adapter = bool(settings.lora.rank) and not settings.lora.merged
-    named = "/" in settings.model.base[1:] and adapter
+    repository = _repository(settings.model.base) if adapter else ""
     many = metrics["processes"]
     return write_card(
         Path(__file__).with_name("card.md"),
@@ -225,7 +237,7 @@ def generator_card(settings: GeneratorSettings, metrics: dict[str, Any]) -> str:
         method=settings.data.method.upper(),
         read=_TRAINED_ON[settings.data.method],
         library="peft" if adapter else "transformers",
-        head=f"base_model: {settings.model.base}\n" if named else "",
+        head=f"base_model: {repository}\n" if repository else "",
         kind=f"LoRA (rank {settings.lora.rank}, alpha {settings.lora.alpha})"
         if settings.lora.rank
         else "full",
@@ -233,6 +245,13 @@ def generator_card(settings: GeneratorSettings, metrics: dict[str, Any]) -> str:
         shown=f", behind {settings.data.shots} solved ones of F_G" if settings.data.shots else "",
         processes=f" on {many} processes" if many > 1 else "",
     )
+
+
+def _repository(base: str) -> str:
+    """Where a base lies on the Hub; empty for a folder or a file."""
+    if base in known_models():
+        return str(known_models()[base]["hub"]["repository"])
+    return base if base.count("/") == 1 and base[0] not in "./" and not Path(base).exists() else ""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

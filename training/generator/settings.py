@@ -35,7 +35,8 @@ class ModelSection(Section):
         tokenizer: that of the base when empty.
         quantization: ``4bit`` (NF4, its scales quantized again) or ``8bit`` for the base's weights;
             none when empty.
-        chat: whether prompts are put into the chat template; as the tokenizer has one when null.
+        chat: whether prompts are put into the chat template; as the base states, else as the
+            tokenizer has one, when null.
         template: the prompts, as in an experiment file; those that the base states when null.
     """
 

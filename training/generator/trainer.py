@@ -6,7 +6,8 @@ import importlib
 import math
 import shutil
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,9 @@ from rulerag.io import write_text
 from rulerag.types import Answer, GenerationRequest
 from training.common.checkpoint import TrainingError
 from training.common.processes import Processes
-from training.generator.loss import LeftPadded, answer_loss
+from training.common.trackers import TENSORBOARD, tensorboard_options
+from training.generator.batches import StepsByLength
+from training.generator.loss import BLANK, LeftPadded, answer_loss
 from training.generator.model import adapter_config
 from training.generator.settings import GeneratorSettings
 
@@ -62,7 +65,8 @@ class Validation:
         )
         shared = self.processes
         mine = shared.share(self.requests) if shared else self.requests
-        completions = reader.generate(mine)
+        with _as_opened(base):
+            completions = reader.generate(mine)
         if shared:
             completions = shared.gather(completions)
         model.train(training)
@@ -75,13 +79,34 @@ class Validation:
         return {**found, "merit": found["exact_match"] + 1e-3 * found["token_f1"]}
 
 
+@contextmanager
+def _as_opened(model: Any) -> Iterator[None]:
+    """A model that computes in the type of its weights, as it will when it is used.
+
+    What accelerate wraps around the forward pass of a model in mixed precision would give the
+    decoder other types than those of its own tensors.
+    """
+    wrapped = vars(model).get("_original_forward") and model.forward
+    if wrapped:
+        model.forward = model._original_forward
+    try:
+        yield
+    finally:
+        if wrapped:
+            model.forward = wrapped
+
+
 def last_checkpoint(work: Path) -> Path | None:
     """The last complete checkpoint; those that were cut off are removed."""
-    found = sorted(work.glob("checkpoint-*"), key=lambda p: int(p.name.rpartition("-")[2]))
+    found = sorted(work.glob("checkpoint-*"), key=_step_of)
     for place in [place for place in found if not (place / _COMPLETE).exists()]:
         shutil.rmtree(place)
         found.remove(place)
     return found[-1] if found else None
+
+
+def _step_of(checkpoint: Path) -> int:
+    return int(checkpoint.name.rpartition("-")[2])
 
 
 def make_trainer(
@@ -112,8 +137,9 @@ def make_trainer(
     from datasets import Dataset
     from transformers import PrinterCallback, ProgressCallback
 
+    training = settings.training
     every = _between_validations(settings, len(rows), processes.world)
-    data = Dataset.from_list(list(rows))
+    data = Dataset.from_list([*rows, BLANK])
     trainer = _trainer_class()(
         model=model,
         args=trainer_arguments(settings, work, processes, every=every, progress=progress),
@@ -124,6 +150,14 @@ def make_trainer(
         peft_config=adapter_config(settings),
         callbacks=[_callback(after_step, processes)],
     )
+    trainer.model_accepts_loss_kwargs = True  # the loss is a mean over the step, for any model
+    together = training.batch_size * processes.world
+    trainer.sampler = StepsByLength(
+        [len(row["input_ids"]) for row in rows],
+        together * training.accumulation,
+        settings.seed,
+        multiple=together if processes.world > 1 else 1,
+    )
     for weight in trainer.model.parameters():
         if weight.requires_grad:  # TRL puts adapters of quantized weights into bfloat16
             weight.data = weight.data.float()
@@ -131,6 +165,8 @@ def make_trainer(
     trainer.remove_callback(PrinterCallback)
     if not progress:
         trainer.remove_callback(ProgressCallback)
+    # Checkpointing computes layers again where this no longer holds.
+    trainer.uncast = training.precision != "fp32" and not training.gradient_checkpointing
     return trainer
 
 
@@ -197,7 +233,7 @@ def trainer_arguments(
         load_best_model_at_end=True,
         logging_steps=1,
         logging_nan_inf_filter=False,
-        report_to="none",
+        report_to=[name for name in settings.report_to if name != TENSORBOARD] or "none",
         disable_tqdm=not progress,
         seed=settings.seed,
         data_seed=settings.seed,
@@ -214,12 +250,18 @@ def trainer_arguments(
 @cache
 def _trainer_class() -> Any:
     trl: Any = importlib.import_module("trl")
+    helpers: Any = importlib.import_module("peft.helpers")
 
     class AnswerTrainer(trl.SFTTrainer):  # type: ignore[misc]
         """Validates by generating answers; stops at a loss that is no number."""
 
         validation: Validation
+        sampler: StepsByLength
+        uncast: bool
         control: Any
+
+        def _get_train_sampler(self, *_: Any) -> StepsByLength:
+            return self.sampler
 
         def evaluate(self, *_: Any, metric_key_prefix: str = "eval", **__: Any) -> dict[str, float]:
             try:
@@ -240,7 +282,10 @@ def _trainer_class() -> Any:
             return_outputs: bool = False,
             num_items_in_batch: Any = None,
         ) -> Any:
-            loss = answer_loss(model, inputs, num_items_in_batch)
+            # PEFT turns what an adapter reads into float32, and autocast turns it back before it is
+            # multiplied: the same numbers, and two copies of everything that flows through.
+            with helpers.disable_input_dtype_casting(self.model, active=self.uncast):
+                loss = answer_loss(model, inputs, num_items_in_batch)
             # The tokens are those of all processes, whose gradients are averaged.
             whole = num_items_in_batch is not None
             return loss * self.args.world_size if whole else loss
@@ -262,6 +307,21 @@ def _trainer_class() -> Any:
             return norm
 
     return AnswerTrainer
+
+
+def show_on_tensorboard(trainer: Any, home: Path, checkpoint: Path | None) -> None:
+    """Report to TensorBoard, in the folder of the run.
+
+    Args:
+        trainer: of :func:`make_trainer`, in the first process.
+        home: the folder.
+        checkpoint: what it goes on from.
+    """
+    integrations: Any = importlib.import_module("transformers.integrations")
+    board: Any = importlib.import_module("torch.utils.tensorboard")
+    begun = 0 if checkpoint is None else _step_of(checkpoint)
+    writer = board.SummaryWriter(**tensorboard_options(home, begun))
+    trainer.add_callback(integrations.TensorBoardCallback(writer))
 
 
 def _diverged(trainer: Any, what: str) -> TrainingError:

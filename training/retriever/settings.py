@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import pydantic
 from pydantic import Field
@@ -67,6 +67,8 @@ class OptimizationSection(Section):
     Args:
         learning_rate: of AdamW at its peak.
         batch_size: examples of a step, over all processes; the others are the negatives.
+        accumulation: passes of one step, which save memory and change nothing but dropout: each
+            query meets the documents of the whole step.
         temperature: of the softmax over cosines.
         epochs: passes over the examples.
         max_steps: stop earlier; 0 for all epochs.
@@ -80,6 +82,7 @@ class OptimizationSection(Section):
 
     learning_rate: float = Field(default=1e-5, gt=0)
     batch_size: int = Field(default=32, ge=2)
+    accumulation: int = Field(default=1, ge=1)
     temperature: float = Field(default=0.01, gt=0)
     epochs: int = Field(default=3, ge=1)
     max_steps: int = Field(default=0, ge=0)
@@ -126,6 +129,13 @@ class RetrieverSettings(TrainingSettings):
     data: DataSection = DataSection()
     training: OptimizationSection = OptimizationSection()
     validation: ValidationSection = ValidationSection()
+
+    def to_json(self) -> dict[str, Any]:
+        """As that of every training."""
+        values = super().to_json()
+        if self.training.accumulation == 1:
+            del values["accumulation"]  # folders from before there was any stay of these settings
+        return values
 
     @pydantic.model_validator(mode="after")
     def _metric_is_measured(self) -> Self:

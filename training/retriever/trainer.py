@@ -20,6 +20,7 @@ from rulerag.ruleqa import RuleQADataset
 from training.common.checkpoint import RunFolder, TrainingError
 from training.common.losses import contrastive_loss, negatives_mask
 from training.common.processes import Processes
+from training.common.trackers import Trackers
 from training.common.validation import CorpusMatrix, answer_recall
 from training.retriever.data import Example, TrainingData
 from training.retriever.settings import RetrieverSettings
@@ -89,6 +90,10 @@ class RetrieverTrainer:
         """
         self._resume()
         started, begun = time.perf_counter(), self.step
+        stated = self.settings.to_json()
+        self.trackers = Trackers(
+            self.settings.report_to, self.folder.home, stated, self.processes, begun
+        )
         if not self.history:
             self._validate(None)
         bar = tqdm(total=self.steps, initial=self.step, desc="steps", disable=not self.progress)
@@ -96,7 +101,9 @@ class RetrieverTrainer:
         with bar:
             while self.step < self.steps:
                 losses.append(self.train_step())
+                rate = self.rate(self.step)
                 self.step += 1
+                self.trackers.log(self.step, train_loss=losses[-1], train_learning_rate=rate)
                 bar.update()
                 bar.set_postfix(loss=f"{losses[-1]:.3f}", refresh=False)
                 if self.step % self.every == 0 or self.step == self.steps:
@@ -104,6 +111,7 @@ class RetrieverTrainer:
                     losses = []
                 if after_step is not None:
                     after_step(self.step)
+        self.trackers.close()
         return self._metrics(time.perf_counter() - started, self.step - begun)
 
     def batch(self, step: int) -> tuple[list[Example], Rows]:
@@ -141,20 +149,26 @@ class RetrieverTrainer:
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate(self.step)
         self.model.train()
-        with self._seeded(), processes.autocast():
-            vectors = self._embed([examples[n].text for n in mine])
-            total = contrastive_loss(
-                vectors,
-                self.matrix.take(documents, processes.device),
-                torch.from_numpy(mine).to(processes.device),
-                torch.from_numpy(excluded).to(processes.device),
-                temperature=settings.training.temperature,
-                reduction="sum",
-            )
-        # Gradients are averaged over the processes: this makes them those of the batch's mean.
-        loss = weight * total / len(examples)
+        vectors = self.matrix.take(documents, processes.device)
+        parts = np.array_split(np.arange(len(mine)), min(len(mine), settings.training.accumulation))
+        loss = torch.zeros((), device=processes.device)
         self.optimizer.zero_grad(set_to_none=True)
-        torch.autograd.backward(loss * processes.world)
+        with self._seeded():
+            for part in parts:
+                with processes.apart(self.model, alone=part is not parts[-1]):
+                    with processes.autocast():
+                        total = contrastive_loss(
+                            self._embed([examples[n].text for n in mine[part]]),
+                            vectors,
+                            torch.from_numpy(mine[part]).to(processes.device),
+                            torch.from_numpy(excluded[part]).to(processes.device),
+                            temperature=settings.training.temperature,
+                            reduction="sum",
+                        )
+                    # Gradients are averaged over the processes: so they are of the batch's mean.
+                    share = weight * total / len(examples)
+                    torch.autograd.backward(share * processes.world)
+                loss += share.detach()
         value = processes.total(loss)
         norm = torch.nn.utils.clip_grad_norm_(
             self.query.model.parameters(), settings.training.max_grad_norm
@@ -206,7 +220,11 @@ class RetrieverTrainer:
         if loss is not None:
             row["loss"] = loss
         if self.processes.is_main:
-            self.history.append({**row, **self._figures()})
+            figures = self._figures()
+            self.history.append({**row, **figures})
+            self.trackers.log(
+                self.step, **{f"eval_{name}": value for name, value in figures.items()}
+            )
             best = max(self.history, key=self._merit)
             improved = best is self.history[-1]
             self.best_step = int(best["step"])

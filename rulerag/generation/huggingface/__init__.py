@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         Loading,
         open_model,
         shipped,
+        stated_chat,
         stated_template,
     )
 else:

@@ -49,6 +49,7 @@ from rulerag.generation.huggingface.load import (
     open_model,
     open_tokenizer,
     shipped,
+    stated_chat,
     stated_template,
 )
 from rulerag.generation.prompts import Citation, Prompt, PromptTemplate
@@ -76,8 +77,9 @@ class DecodingSettings(Loading):
         length_normalised: ``scored`` compares log-probabilities a token, not of whole names.
         abstain_below: answer nothing where the answer's score is below this log-probability (a
             token, where ``length_normalised``); tune it on validation.
-        chat: use the tokenizer's chat template; None where it has one, but for prompts that end
-            in an unfinished statement, which a model continues.
+        chat: use the tokenizer's chat template; by default as ``prompt.json`` says where its
+            template is used, else where there is one, but for prompts that end in an unfinished
+            statement, which a model continues.
         chat_options: further arguments of the chat template, for example ``enable_thinking``.
     """
 
@@ -110,8 +112,9 @@ class HuggingFaceGenerator:
         tokenizer: a folder, a hub id, or an open tokenizer; that of the model by default.
         adapter: the folder or hub id of a PEFT (LoRA) adapter.
         template: the prompts (see :meth:`~rulerag.generation.prompts.PromptTemplate.of`); by
-            default those named in ``prompt.json`` of the model folder, else ``rule-guided`` for
-            models with a chat template and ``cloze`` for those that only continue text.
+            default those named in ``prompt.json`` of the adapter's folder or the model's, else
+            ``rule-guided`` for models with a chat template and ``cloze`` for those that only
+            continue text.
         labels: readable names of entities, for answers held to the documents; names themselves
             where one is missing.
         progress: show a progress bar.
@@ -144,17 +147,19 @@ class HuggingFaceGenerator:
         self.progress, self.labels = progress, labels or {}
         self._limits = Limits(own.batch_size, own.max_batch_tokens, own.max_new_tokens)
         self._open(shipped(model), tokenizer, adapter)
+        chat = own.chat
         if template is None:
+            chat = stated_chat(adapter, model) if chat is None else chat
             # A base model continues text; an instruction leaves it mute.
             usual = "rule-guided" if self.tokenizer.chat_template is not None else "cloze"
-            template = stated_template(model) or usual
+            template = stated_template(adapter, model) or usual
         self.template = PromptTemplate.of(template)
         self._context = getattr(
             self.model.config.get_text_config(), "max_position_embeddings", None
         )
         templated = self.tokenizer.chat_template is not None
         unfinished = self.template.ask == "statement" and not self.template.system
-        self.chat = templated and not unfinished if own.chat is None else own.chat
+        self.chat = templated and not unfinished if chat is None else chat
         if self.chat and not templated:
             raise ConfigError("the tokenizer has no chat template", key="chat", hint="chat=False")
         if own.answers != "free" and self.template.target == "citation":

@@ -7,6 +7,7 @@ import importlib.util
 import logging
 import re
 import warnings
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -70,32 +71,60 @@ def shipped(model: Any) -> Any:
     return opened_gguf(model) if is_gguf(model) else find_model(model)
 
 
-def stated_template(model: Any) -> Any:
-    """What the ``prompt.json`` of a model folder, or of its adapter's base, holds; else None.
+def stated_template(*models: Any) -> Any:
+    """What ``prompt.json`` of a model folder, or of its adapter's base, says of the prompts.
+
+    Args:
+        models: an adapter and its model, say; the first one counts that states any.
+
+    Returns:
+        A template as a configuration has it; None where nothing is stated.
 
     Raises:
         DataError: the file cannot be read.
     """
-    if not isinstance(model, str | Path):
-        return None
-    folder = Path(shipped(model))
-    if (folder / "prompt.json").is_file():
-        return read_json(folder / "prompt.json")
-    if (folder / "adapter_config.json").is_file():
-        return stated_template(read_json(folder / "adapter_config.json")["base_model_name_or_path"])
+    stated = _stated_prompt(models)
+    if not isinstance(stated, Mapping):
+        return stated
+    return {key: value for key, value in stated.items() if key != "chat"} or None
+
+
+def stated_chat(*models: Any) -> bool | None:
+    """Whether that file says to use the chat template; None where it does not say.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    stated = _stated_prompt(models)
+    return stated.get("chat") if isinstance(stated, Mapping) else None
+
+
+def _stated_prompt(models: Sequence[Any]) -> Any:
+    for model in models:
+        if not isinstance(model, str | Path):
+            continue
+        folder = Path(shipped(model))
+        if (folder / "prompt.json").is_file():
+            return read_json(folder / "prompt.json")
+        if (folder / "adapter_config.json").is_file():
+            base = read_json(folder / "adapter_config.json")["base_model_name_or_path"]
+            if (found := _stated_prompt([base])) is not None:
+                return found
     return None
 
 
 def open_tokenizer(name: Any, loading: Loading) -> Any:
-    """The tokenizer of a model folder or hub id, padding on the left; an open one as it is.
+    """The tokenizer of a model's name, folder or hub id, padding on the left; an open one as it is.
 
     Raises:
+        DataError: the model was not fetched, or its GGUF file cannot be read.
         GenerationError: there is none, or it cannot be read.
     """
     from transformers import AutoTokenizer
 
     if not isinstance(name, str | Path):
         return name
+    name = shipped(name)
     _check_folder(name)
     try:
         tokenizer = AutoTokenizer.from_pretrained(

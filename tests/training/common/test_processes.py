@@ -1,10 +1,8 @@
-"""The generator on two CPU processes: as one with the doubled batch, and one set of files."""
+"""Two CPU processes: they train as one with the doubled batch, and what one finds all know."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +11,7 @@ import torch
 
 from rulerag.errors import ConfigError
 from rulerag.io import read_json
-from tests.training.conftest import SECONDS, changed
+from tests.training.conftest import alike, changed, weights
 from training.common.processes import Processes, check_precision, own_device
 from training.generator.run import train_generator
 from training.generator.settings import GeneratorSettings
@@ -22,7 +20,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::FutureWarning"),  # PEFT and TRL on transformers 5.23
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
-ROOT = Path(__file__).resolve().parents[3]
 Make = Callable[..., GeneratorSettings]
 Two = Callable[[Callable[[], object]], list[int | None]]
 
@@ -31,95 +28,16 @@ class Killed(Exception):
     """Stands for the end of a process."""
 
 
-@pytest.fixture(scope="session")
-def still_folder(base_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny LLaMA without dropout, which would differ between one process and two."""
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    folder = tmp_path_factory.mktemp("still-llama")
-    model = AutoModelForCausalLM.from_pretrained(base_folder)
-    model.config.attention_dropout = 0.0
-    model.save_pretrained(folder)
-    AutoTokenizer.from_pretrained(base_folder).save_pretrained(folder)
-    return folder
-
-
-@pytest.fixture
-def short(make: Make, still_folder: Path) -> Make:
-    def made(**changes: object) -> GeneratorSettings:
-        values = {"base": str(still_folder), "dropout": 0.0, "batch_size": 4, "max_queries": 5}
-        return make(**{**values, "epochs": 2, **changes})
-
-    return made
-
-
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    from safetensors.torch import load_file
-
-    (place,) = folder.glob("*.safetensors")
-    return load_file(place)
-
-
-LOCK = ".rulerag.lock"
-
-
-def files(folder: Path) -> set[str]:
-    return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and p.name != LOCK}
-
-
-def alike(one: Path, two: Path) -> None:
-    """Two finished folders hold the same run, up to rounding."""
-    first, second = (read_json(folder / "metrics.json") for folder in (one, two))
-    for row, other in zip(first["history"], second["history"], strict=True):
-        assert other == pytest.approx(row, rel=1e-3)
-    assert second["best_step"] == first["best_step"] and second["steps"] == first["steps"]
-    assert files(one) == files(two)
-    start, end = weights(one), weights(two)
-    assert start.keys() == end.keys()
-    for name, tensor in start.items():
-        torch.testing.assert_close(end[name], tensor, rtol=1e-3, atol=1e-4)
-
-
-def test_torchrun_trains_what_one_process_does_with_the_doubled_batch(
-    short: Make, tmp_path: Path
-) -> None:
-    one = short(batch_size=8, out=str(tmp_path / "one"))
-    train_generator(one)
-    (tmp_path / "run.yaml").write_text(
-        f"dataset: {{path: {one.dataset.path}}}\nmodel: {{base: {one.model.base}}}\n"
-        "lora: {dropout: 0.0}\ndata: {samples: 16}\n"
-        "selector: {type: head, max_rules: 2}\n"
-        "retriever: {type: guided, compose: substitute, retriever: {type: bm25}}\n"
-        "top_k: 2\ndevice: cpu\n"
-        "training: {batch_size: 4, epochs: 2, max_length: 400, warmup_steps: 1, "
-        "learning_rate: 0.01}\n"
-        "validation: {max_queries: 5, every_epochs: 1, max_new_tokens: 12}\n"
-        f"out: {tmp_path / 'two'}\n",
-        encoding="utf-8",
-    )
-    command = ["torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    command += ["-m", "training.generator", str(tmp_path / "run.yaml"), "--quiet"]
-    with subprocess.Popen(
-        [sys.executable, "-m", *command],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as run:
-        try:
-            written, errors = run.communicate(timeout=2 * SECONDS)  # imports take their time
-        except subprocess.TimeoutExpired:
-            run.terminate()  # the launcher ends those that it started
-            pytest.fail("\n".join(run.communicate(timeout=60)))
-    assert run.returncode == 0, errors
-    assert written.count("written to") == 1, "the first process speaks for all"
-    alike(tmp_path / "one", tmp_path / "two")
-    assert read_json(tmp_path / "two" / "metrics.json")["processes"] == 2
-    assert "on 2 processes" in (tmp_path / "two" / "README.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("changes", [{"rank": 0}, {"gradient_checkpointing": True}], ids=str)
-def test_two_processes_train_every_weight_and_save_memory(
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rank": 0},
+        {"gradient_checkpointing": True},
+        {"samples": 11, "epochs": 3},  # eight examples a step, then three: a process has none
+    ],
+    ids=str,
+)
+def test_two_processes_train_every_weight_save_memory_and_share_what_is_left(
     changes: dict[str, object], short: Make, tmp_path: Path, two_processes: Two
 ) -> None:
     one = short(batch_size=8, out=str(tmp_path / "one"), learning_rate=1e-3, **changes)
@@ -214,6 +132,35 @@ def test_a_launcher_that_shards_the_model_is_refused(
             Processes("cpu")
 
     assert two_processes(work) == [0, 0]
+
+
+def test_several_processes_of_mpi_are_several(
+    two_processes: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`accelerate launch --cpu --mpirun_hostfile …` names them as MPI does."""
+
+    def work() -> None:
+        for name, mpi in (("RANK", "RANK"), ("WORLD_SIZE", "SIZE"), ("LOCAL_WORLD_SIZE", None)):
+            os.environ[f"OMPI_COMM_WORLD_{mpi or 'LOCAL_SIZE'}"] = os.environ.pop(name)
+        os.environ["OMPI_COMM_WORLD_LOCAL_RANK"] = os.environ.pop("LOCAL_RANK")
+        several = Processes("cpu")
+        assert several.gather([several.rank]) == [0, 1]
+        several.end()
+
+    monkeypatch.setenv("ACCELERATE_USE_CPU", "True")
+    assert two_processes(work) == [0, 0]
+
+
+def test_a_launcher_that_starts_one_process_for_several_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`accelerate launch --cpu --num_processes 2` without MPI: what it tells the one process."""
+    monkeypatch.setenv("ACCELERATE_USE_CPU", "True")
+    Processes("cpu")
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    with pytest.raises(ConfigError, match="starts one process") as told:
+        Processes("cpu")
+    assert "--multi_gpu --num_processes 2" in str(told.value.hint)
 
 
 def test_devices_are_each_process_own() -> None:

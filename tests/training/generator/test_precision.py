@@ -12,6 +12,7 @@ from benchmarks.speed.generation import small_llama
 from rulerag.errors import ConfigError
 from rulerag.generation.huggingface.load import Loading, open_model
 from rulerag.ruleqa.dataset import RuleQADataset
+from tests.training.conftest import weights
 from training.common.processes import Processes
 from training.generator.loss import LeftPadded, answer_loss
 from training.generator.model import adapter_config, open_reader, opened_in
@@ -95,10 +96,44 @@ def test_fp16_without_a_gpu_is_refused_before_any_work(make: Make, tmp_path: Pat
     assert not (tmp_path / "out").exists()
 
 
-def test_bf16_multiplies_in_bfloat16_on_the_cpu(make: Make) -> None:
-    made = make(precision="bf16", max_steps=2)
-    assert open_reader(made).model.dtype == torch.bfloat16
-    assert train_generator(made)["steps"] == 2
+@pytest.mark.parametrize("changes", [{"rank": 8}, {"rank": 0, "learning_rate": 1e-3}], ids=str)
+def test_bf16_on_the_cpu_follows_fp32_and_trains_float32(
+    changes: dict[str, object], short: Make, tmp_path: Path
+) -> None:
+    losses = {}
+    for precision in ("fp32", "bf16"):
+        made = short(precision=precision, out=str(tmp_path / precision), epochs=4, **changes)
+        assert opened_in(made) == (
+            "bfloat16" if made.lora.rank and precision == "bf16" else "float32"
+        )
+        losses[precision] = [row["loss"] for row in train_generator(made)["history"]]
+        assert {tensor.dtype for tensor in weights(made.out).values()} == {torch.float32}
+    assert losses["bf16"] == pytest.approx(losses["fp32"], rel=0.01)
+    assert losses["bf16"] != losses["fp32"], "another arithmetic"
+    assert losses["fp32"][-1] < 0.97 * losses["fp32"][0], "it learned meanwhile"
+
+
+def test_adapters_read_what_the_layer_above_wrote(make: Make, tmp_path: Path) -> None:
+    """The copies in float32 that PEFT makes are left out in bf16, and the loss is the same."""
+    made = make(precision="bf16", rank=2)
+    reader = open_reader(made)
+    assert reader.model.dtype == torch.bfloat16
+    rows = [ROWS[0]] * 2
+    trainer = make_trainer(
+        made, reader.model, reader.tokenizer, rows, Validation(reader, made, []), tmp_path, ONE
+    )
+    read: set[torch.dtype] = set()
+    for name, module in trainer.model.named_modules():
+        if name.endswith("lora_A.default"):
+            module.register_forward_pre_hook(lambda _, inputs: read.add(inputs[0].dtype))
+    batch = LeftPadded(reader.tokenizer)(rows)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        short = trainer.compute_loss(trainer.model, batch)
+        assert read == {torch.bfloat16}
+        trainer.uncast = False
+        long = trainer.compute_loss(trainer.model, batch)
+        assert read == {torch.bfloat16, torch.float32}
+    assert short.item() == long.item()
 
 
 def test_quantized_weights_get_an_adapter_in_float32(

@@ -133,9 +133,36 @@ def test_what_is_no_encoder_is_refused(settings: Make, world_folder: Path) -> No
         train_retriever(settings(query=str(world_folder)))
 
 
-def test_bf16_runs_on_the_cpu(settings: Make) -> None:
-    metrics = train_retriever(settings(precision="bf16", max_steps=2))
-    assert np.isfinite(metrics["history"][-1]["loss"])
+def test_bf16_on_the_cpu_follows_fp32_and_trains_float32(settings: Make, tmp_path: Path) -> None:
+    losses = {}
+    for precision in ("fp32", "bf16"):
+        made = settings(precision=precision, max_steps=12, every=4, out=str(tmp_path / precision))
+        made = changed(made, epochs=9)
+        losses[precision] = [row["loss"] for row in train_retriever(made)["history"][1:]]
+        assert {w.dtype for w in weights(made.out).values() if w.is_floating_point()} == {
+            torch.float32
+        }
+    assert losses["bf16"] == pytest.approx(losses["fp32"], rel=0.05)
+    assert losses["bf16"] != losses["fp32"], "another arithmetic"
+    assert losses["fp32"][-1] < 0.9 * losses["fp32"][0], "it learned meanwhile"
+
+
+def test_passes_of_one_step_give_its_update(
+    settings: Make, world_dataset: RuleQADataset, tmp_path: Path
+) -> None:
+    """Every query meets the documents of the whole step, whatever pass it is read in."""
+    texts = [document.text for document in world_dataset.corpus]
+    still = tmp_path / "still"  # dropout would differ
+    make_encoder(train_tokenizer(texts, vocabulary=600), width=32, layers=1).save(str(still))
+    made = settings(query=str(still), every=1, out=str(tmp_path / "whole"), extra_negatives=5)
+    cut = changed(made, accumulation=3, out=str(tmp_path / "cut"))
+    one, other = train_retriever(made), train_retriever(cut)
+    for row, same in zip(one["history"], other["history"], strict=True):
+        assert same == pytest.approx(row, rel=1e-4)
+    for name, tensor in weights(made.out).items():
+        torch.testing.assert_close(weights(cut.out)[name], tensor, rtol=1e-3, atol=1e-5)
+    assert "accumulation" not in made.to_json(), "folders of earlier runs stay theirs"
+    assert cut.fingerprint != made.fingerprint
 
 
 @pytest.fixture
