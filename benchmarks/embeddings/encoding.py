@@ -158,8 +158,25 @@ def main(
         "versions": versions(),
         "rows": found,
     }
-    text = markdown_table(
-        ["", "documents/s", "ratio", "documents/CPU s", "CPU ratio", "largest difference"],
+    text = render(figures)
+    print(f"{text}target {TARGET}")
+    if out is not None and keep is not None:
+        write_json(out / "encoding.json", figures)
+        write_text(out / "encoding.md", text)
+        keep.unlink()
+    return figures
+
+
+def render(figures: dict[str, Any]) -> str:
+    """The figures as Markdown."""
+    about = (
+        f"{figures['documents']:,} documents of {figures['dataset']} by {figures['encoder']}, one "
+        f"thread, batches of {figures['batch_size']}, in turns: `python -m benchmarks.embeddings "
+        "encoding`, with `--sample` where they are fewer than the corpus has. Ratios are to "
+        "sentence-transformers, differences the largest of any number of a vector."
+    )
+    table = markdown_table(
+        ["", "documents/s", "ratio", "documents/CPU s", "CPU ratio", "difference"],
         [
             [
                 name,
@@ -169,13 +186,7 @@ def main(
                 f"{row['cpu_ratio']:.2f}",
                 f"{row['largest_difference']:.1e}",
             ]
-            for name, row in found.items()
+            for name, row in figures["rows"].items()
         ],
     )
-    print(text + f"target {TARGET}")
-    if out is not None and keep is not None:
-        about = f"{len(documents):,} documents of {dataset.name} by {encoder}, one thread, in turns"
-        write_json(out / "encoding.json", figures)
-        write_text(out / "encoding.md", f"# Speed of encoding\n\n{about}.\n\n{text}")
-        keep.unlink()
-    return figures
+    return f"# Speed of encoding\n\n{about}\n\n{table}"

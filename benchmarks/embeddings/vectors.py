@@ -217,23 +217,25 @@ def main(
         "versions": versions(),
         "rows": found,
     }
-    text = _table(found)
+    text = render(figures)
     print(text)
     if out is not None:
-        about = (
-            f"{len(queries):,} queries over {len(dataset.corpus):,} documents of {dataset.name} by "
-            f"{encoder}: `python -m benchmarks.embeddings vectors`. Recall is of the ten documents "
-            "that float32 finds; times are CPU milliseconds a query on one thread, × how many "
-            "times faster than float32 beside it."
-        )
         write_json(prepare_folder(out) / "vectors.json", figures)
-        write_text(out / "vectors.md", f"# Smaller vectors\n\n{about}\n\n{text}")
+        write_text(out / "vectors.md", text)
     return figures
 
 
-def _table(found: dict[str, dict[str, float]]) -> str:
+def render(figures: dict[str, Any]) -> str:
+    """The figures as Markdown."""
+    about = (
+        f"{figures['queries']:,} queries over {figures['documents']:,} documents of "
+        f"{figures['dataset']} by {figures['encoder']}: `python -m benchmarks.embeddings vectors`. "
+        f"Recall is of the {figures['depth']} documents that float32 finds, answer recall what a "
+        "reader gets of it. Times are CPU milliseconds a query on one thread, of all queries in a "
+        "batch and of one alone, × how many times faster than float32 beside it."
+    )
     titles = ["", "recall@10", "answer recall@10", "index MB", "disk MB", "batch", "×"]
-    return markdown_table(
+    table = markdown_table(
         [*titles, "alone", "×"],
         [
             [
@@ -247,6 +249,7 @@ def _table(found: dict[str, dict[str, float]]) -> str:
                 f"{row['single_ms']:.2f}",
                 f"{row['single_ratio']:.2f}",
             ]
-            for name, row in found.items()
+            for name, row in figures["rows"].items()
         ],
     )
+    return f"# Smaller vectors\n\n{about}\n\n{table}"
