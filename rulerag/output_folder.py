@@ -96,6 +96,8 @@ def locked(file: Path, place: Path, *, wait: bool = False) -> Iterator[None]:
 def _take(file: Path, place: Path, wait: bool) -> IO[str]:
     """The lock file, open and locked."""
     while True:
+        if wait:  # a holder that failed may have removed the folder that it made
+            file.parent.mkdir(parents=True, exist_ok=True)
         handle = open(file, "a+", encoding="utf-8")  # noqa: SIM115  (closed by who asked for it)
         try:
             _lock(handle, place, wait)
@@ -117,10 +119,14 @@ def _lock(handle: IO[str], place: Path, wait: bool) -> None:
         _log.warning("%s: this system has no file locks, a second writer is not refused", place)
         return
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         handle.seek(0)
         who = handle.readline().strip() or "another process"
+        if wait:
+            _log.info("%s is being written by %s, which is waited for", place, who)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            return
         raise OutputError(
             f"is being written by {who}",
             path=place,

@@ -24,7 +24,9 @@ from rulerag.composition import check_choice
 from rulerag.errors import ConfigError, DataError, FingerprintError, OutputError
 from rulerag.io import (
     atomic_write,
+    check_folder,
     fingerprint_file,
+    made_folder,
     prepare_folder,
     read_json,
     read_text,
@@ -32,8 +34,8 @@ from rulerag.io import (
     write_text,
 )
 from rulerag.models.download import download_file
-from rulerag.models.gguf import SOURCE, is_gguf, save_gguf
-from rulerag.output_folder import output_folder
+from rulerag.models.gguf import ELSEWHERE, SOURCE, is_gguf, save_gguf
+from rulerag.output_folder import LOCK, locked
 
 SHIPPED = ("rulerag-nano-encoder", "rulerag-nano-llama")
 """Models that are installed with the library, in folders beside this file."""
@@ -97,6 +99,8 @@ def fetch_model(
 ) -> Path:
     """Put a model in place, every file checked by its SHA-256; one that is there is left alone.
 
+    Of several that fetch it at once one does; the others wait for it.
+
     GGUF files are de-quantised into a normal folder (:func:`~rulerag.models.gguf.save_gguf`).
 
     Args:
@@ -115,8 +119,7 @@ def fetch_model(
         ConfigError: an unknown name, or terms that were not accepted.
         DataError: a file is nowhere to be had.
         FingerprintError: a file has another content than it should; names both checksums.
-        OutputError: the folder cannot be written, another process writes there, or the disk is
-            full.
+        OutputError: the folder cannot be written, or the disk is full.
         MissingDependencyError: a package is not installed.
     """
     about = model_source(name) if about is None else about
@@ -127,35 +130,48 @@ def fetch_model(
             hint="read them, and add --accept-terms if you agree",
         )
     home = model_folder(name) if out is None else Path(out)
-    if (home / SOURCE).is_file() and read_json(home / SOURCE).get("model") == name:
+    if _is_here(name, home):
         return home
-    with output_folder(home):
-        _check_room(home, about)
-        files = prepare_folder(home / _UNFINISHED)  # kept until all is well: a rerun goes on there
-        origin = files / _ORIGIN  # written when every file is right
-        try:
-            if not origin.is_file():
-                came = _get(name, about, files, source, progress)
-                _check(files, about)
-                write_text(origin, came)
-        except BaseException:
-            _drop_empty(files)
-            raise
-        came = read_text(origin)
-        stated: dict[str, Any] = {}
-        for file in about["files"]:
-            if is_gguf(file):
-                save_gguf(files / file, home)
-                stated = read_json(home / SOURCE)
-        (home / SOURCE).unlink(missing_ok=True)  # written last
-        for file in about["files"]:
-            target = home / file
-            target.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(files / file, target)
-        shutil.rmtree(files)
-        about_it = {"model": name, "from": came, "licence": about["licence"]}
-        write_json(home / SOURCE, {**about_it, **stated})
+    with made_folder(home), locked(home / LOCK, home, wait=True):
+        if not _is_here(name, home):  # another run may have fetched it meanwhile
+            _put(name, about, home, source, progress)
     return home
+
+
+def _is_here(name: str, home: Path) -> bool:
+    return (home / SOURCE).is_file() and bool(read_json(home / SOURCE).get("model") == name)
+
+
+def _put(
+    name: str, about: Mapping[str, Any], home: Path, source: str | None, progress: bool
+) -> None:
+    """Fetch the files of a model into its folder, which this process holds."""
+    check_folder(home)
+    _check_room(home, about)
+    files = prepare_folder(home / _UNFINISHED)  # kept until all is well: a rerun goes on there
+    origin = files / _ORIGIN  # written when every file is right
+    try:
+        if not origin.is_file():
+            came = _get(name, about, files, source, progress)
+            _check(files, about, came)
+            write_text(origin, came)
+    except BaseException:
+        _drop_empty(files)
+        raise
+    came = read_text(origin)
+    stated: dict[str, Any] = {}
+    for file in about["files"]:
+        if is_gguf(file):
+            save_gguf(files / file, home)
+            stated = read_json(home / SOURCE)
+    (home / SOURCE).unlink(missing_ok=True)  # written last
+    for file in about["files"]:
+        target = home / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(files / file, target)
+    shutil.rmtree(files)
+    about_it = {"model": name, "from": came, "licence": about["licence"]}
+    write_json(home / SOURCE, {**about_it, **stated})
 
 
 def _drop_empty(folder: Path) -> None:
@@ -175,7 +191,7 @@ def _check_room(home: Path, about: Mapping[str, Any]) -> None:
         raise OutputError(
             f"{needed / 1e6:,.0f} MB are needed, {free / 1e6:,.0f} MB are free",
             path=home,
-            hint="name a folder on another disk with --out, or set RULERAG_CACHE",
+            hint=ELSEWHERE,
         )
 
 
@@ -269,17 +285,19 @@ def _copy(folder: Path, names: Sequence[str], files: Path) -> None:
         try:
             shutil.copyfile(folder / name, files / name)
         except OSError as error:
-            raise OutputError(f"cannot be written ({error.strerror})", path=files) from error
+            raise OutputError(
+                f"cannot be written ({error.strerror})", path=files, hint=ELSEWHERE
+            ) from error
 
 
-def _check(files: Path, about: Mapping[str, Any]) -> None:
+def _check(files: Path, about: Mapping[str, Any], came: str) -> None:
     for name, entry in about["files"].items():
         found = fingerprint_file(files / name)
         if found != entry["sha256"]:
             with suppress(OSError):
                 (files / name).unlink()
             raise FingerprintError(
-                f"{name} has the SHA-256 {found}, expected {entry['sha256']}",
+                f"{name} ({came}) has the SHA-256 {found}, expected {entry['sha256']}",
                 hint="the source holds another file, or one that is cut off: name another one "
                 "with --source",
             )

@@ -16,7 +16,7 @@ from typing import Any
 
 from rulerag.cache import cache_root, remembered_fingerprint
 from rulerag.errors import DataError, DataFormatError, MissingDependencyError, OutputError
-from rulerag.io import prepare_folder, read_json, write_json
+from rulerag.io import made_folder, read_json, write_json
 from rulerag.models.quiet import no_stderr_in_files, quiet_transformers
 from rulerag.output_folder import LOCK, locked, output_folder
 
@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 SOURCE = "source.json"
 """Beside the weights: where they come from. Its presence says that the folder is whole."""
+
+ELSEWHERE = "make room, name a folder on another disk with --out, or set RULERAG_CACHE"
 
 _MAGIC = b"GGUF"
 _BYTES_A_WEIGHT = 4
@@ -110,7 +112,7 @@ def save_gguf(path: str | Path, folder: str | Path) -> Path:
             raise OutputError(
                 f"{needed / 1e6:,.0f} MB are needed, {free / 1e6:,.0f} MB are free",
                 path=home,
-                hint="name a folder on another disk, or set RULERAG_CACHE",
+                hint=ELSEWHERE,
             )
         logger.info("%s is de-quantised to float32, once", file.name)
         try:
@@ -120,11 +122,13 @@ def save_gguf(path: str | Path, folder: str | Path) -> Path:
                 tokenizer.save_pretrained(home)
             _drop_unknown(home / "tokenizer.json", model.config.get_text_config().vocab_size)
         except OSError as error:
-            raise OutputError(f"cannot be written ({error.strerror})", path=home) from error
+            raise OutputError(
+                f"cannot be written ({error.strerror})", path=home, hint=ELSEWHERE
+            ) from error
         except Exception as error:
             if type(error).__name__ != "SafetensorError":  # what the disk said is inside
                 raise
-            raise OutputError(f"cannot be written ({error})", path=home) from error
+            raise OutputError(f"cannot be written ({error})", path=home, hint=ELSEWHERE) from error
         stated = {
             "file": file.name,
             "sha256": remembered_fingerprint(file),
@@ -144,9 +148,8 @@ def opened_gguf(path: str | Path) -> Path:
     _check_head(file)
     home = cache_root() / "models" / f"gguf-{remembered_fingerprint(file)[:16]}"
     if not (home / SOURCE).is_file():
-        prepare_folder(home)
         # Another run may be reading the same file.
-        with locked(home / LOCK, home, wait=True):
+        with made_folder(home), locked(home / LOCK, home, wait=True):
             if not (home / SOURCE).is_file():
                 save_gguf(file, home)
     return home

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import subprocess
+import sys
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -17,7 +20,10 @@ from rulerag.errors import ConfigError, DataError, DataFormatError, FingerprintE
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.io import read_json
 from rulerag.models import SOURCE, fetch_model, find_model, model_folder
+from rulerag.output_folder import output_folder
 from rulerag.retrieval.dense.encoders import load_encoder
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -160,6 +166,62 @@ def test_an_interrupted_fetch_knows_where_its_files_came_from(
             fetch_model("m", tmp_path / "out", about=torn, source=str(tmp_path / "here"))
         assert (tmp_path / "out" / ".fetch" / "origin").read_text() == "folder"
         (tmp_path / "here" / "tiny.gguf").unlink(missing_ok=True)
+
+
+FETCH = """
+import json, logging, sys
+from pathlib import Path
+from rulerag.models import fetch_model
+logging.basicConfig(level=logging.INFO)
+here, out, about = sys.argv[1:]
+print(fetch_model("mine", out, about=json.loads(about), source=here))
+"""
+
+
+def fetching(here: Path, out: Path, about: dict[str, Any]) -> subprocess.Popen[str]:
+    """A process that fetches a model."""
+    return subprocess.Popen(
+        [sys.executable, "-c", FETCH, str(here), str(out), json.dumps(about)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def waits(process: subprocess.Popen[str]) -> bool:
+    """Whether it says that it waits for another one."""
+    assert process.stderr is not None
+    return any("which is waited for" in line for line in iter(process.stderr.readline, ""))
+
+
+def test_two_that_fetch_one_model_at_once_share_one_copy(tmp_path: Path) -> None:
+    here, out = tmp_path / "here", tmp_path / "out"
+    put(here, FILES)
+    with output_folder(out):  # so that both come while the folder is being written
+        both = [fetching(here, out, entry(FILES)) for _ in range(2)]
+        assert all(map(waits, both))
+    for process in both:
+        said, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+        assert said.strip() == str(out)
+    assert held(out) == FILES and [p.name for p in tmp_path.iterdir() if p != here] == ["out"]
+
+
+def test_one_that_fails_leaves_the_fetch_to_the_other(tmp_path: Path) -> None:
+    here, wrong, out = tmp_path / "here", tmp_path / "wrong", tmp_path / "out"
+    put(here, FILES)
+    put(wrong, {**FILES, "w.safetensors": b"v" * 99})
+    with output_folder(out):
+        both = [fetching(folder, out, entry(FILES)) for folder in (wrong, here)]
+        assert all(map(waits, both))
+    codes = []
+    for process in both:
+        _, errors = process.communicate(timeout=60)
+        codes.append(process.returncode)
+        assert "Traceback" not in errors or "FingerprintError" in errors
+    # Who comes first is up to the system: the other one then fetches, or finds all in place.
+    assert codes[1] == 0 and held(out) == FILES
 
 
 def test_nowhere_to_be_had(hub: Path, packages: Path, tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from rulerag.errors import ConfigError, DataFormatError, RuleRAGError
+from rulerag.errors import ConfigError, DataFormatError, OutputError, RuleRAGError
 from rulerag.io import atomic_write, prepare_folder, read_json, write_json, write_text
 from rulerag.output_folder import hold_folder
 from training.common.processes import first_process
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from training.common.settings import TrainingSettings
 
 _FINISHED = "metrics.json"
+_ROOM = "make room and start it again: it goes on from what it kept last"
 
 
 class TrainingError(RuleRAGError):
@@ -106,10 +109,14 @@ class RunFolder:
         Args:
             state: with ``best_step``, the step of the best weights.
             best: these weights, if they are of this step.
+
+        Raises:
+            OutputError: they cannot be written.
         """
-        if best is not None:
-            save_state(self._best(state["best_step"]), best)
-        save_state(self.work / "state.pt", state)
+        with saving(self.work):
+            if best is not None:
+                save_state(self._best(state["best_step"]), best)
+            save_state(self.work / "state.pt", state)
         for old in self.work.glob("best-*.pt"):
             if old != self._best(state["best_step"]):
                 old.unlink()
@@ -129,6 +136,34 @@ class RunFolder:
             heavy.unlink(missing_ok=True)
         for checkpoint in self.work.glob("checkpoint-*"):
             shutil.rmtree(checkpoint)
+
+
+@contextmanager
+def saving(place: Path) -> Iterator[None]:
+    """What libraries raise when a disk is full, each in its own way, as one error.
+
+    Args:
+        place: what is written.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    try:
+        yield
+    except RuleRAGError as error:
+        if isinstance(error, OutputError) and error.hint is None:
+            raise OutputError(error.message, path=error.path, hint=_ROOM) from error
+        raise
+    except Exception as error:
+        if isinstance(error, OSError):
+            reason = error.strerror
+        elif "os error" in str(error):  # safetensors and tokenizers, which are written in Rust
+            reason = str(error)
+        elif "inline_container" in str(error) or "PytorchStreamWriter" in str(error):
+            reason = "the file ended early, as on a full disk"  # torch counts bytes
+        else:
+            raise
+        raise OutputError(f"cannot be written ({reason})", path=place, hint=_ROOM) from error
 
 
 def save_state(place: Path, value: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ from rulerag.generation.huggingface import shipped, stated_template
 from rulerag.io import read_json, write_json
 from rulerag.models import known_models
 from rulerag.ruleqa import RuleQADataset
-from training.common.checkpoint import RunFolder
+from training.common.checkpoint import RunFolder, saving
 from training.common.processes import Processes
 from training.common.runner import run_training, train_in_folder, write_card
 from training.common.trackers import TENSORBOARD
@@ -64,6 +64,7 @@ def train_generator(
             other settings or to another number of processes.
         DataError: the dataset cannot be read.
         GenerationError: the base model cannot be opened, or an example does not fit it.
+        OutputError: the folder cannot be written, or the disk is full.
         TrainingError: the loss is no number; the last good checkpoint is kept.
     """
     precision = settings.training.precision
@@ -114,7 +115,8 @@ def _trained(
         prompt = _with_cases(_template(settings), data)
         if reader.tokenizer.chat_template is not None:
             prompt = {**_options(prompt), "chat": reader.chat}
-        _write(settings, folder, trainer, reader.tokenizer, metrics, prompt)
+        with saving(folder.home):
+            _write(settings, folder, trainer, reader.tokenizer, metrics, prompt)
     processes.wait()
     return metrics
 

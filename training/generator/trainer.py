@@ -19,7 +19,7 @@ from rulerag.evaluation import answer_metrics, mean_metrics
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.io import write_text
 from rulerag.types import Answer, GenerationRequest
-from training.common.checkpoint import TrainingError
+from training.common.checkpoint import TrainingError, saving
 from training.common.processes import Processes
 from training.common.trackers import TENSORBOARD, tensorboard_options
 from training.generator.batches import StepsByLength
@@ -289,6 +289,10 @@ def _trainer_class() -> Any:
             # The tokens are those of all processes, whose gradients are averaged.
             whole = num_items_in_batch is not None
             return loss * self.args.world_size if whole else loss
+
+        def _save_checkpoint(self, *arguments: Any, **options: Any) -> None:
+            with saving(Path(self.args.output_dir)):
+                super()._save_checkpoint(*arguments, **options)
 
         def training_step(self, *arguments: Any, **options: Any) -> Any:
             loss = super().training_step(*arguments, **options)

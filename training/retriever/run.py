@@ -17,7 +17,7 @@ from typing import Any
 from rulerag.errors import ConfigError
 from rulerag.retrieval.dense.encoders import SentenceEncoder, load_encoder
 from rulerag.ruleqa import RuleQADataset
-from training.common.checkpoint import RunFolder
+from training.common.checkpoint import RunFolder, saving
 from training.common.processes import Processes
 from training.common.runner import run_training, train_in_folder, write_card
 from training.common.validation import CorpusMatrix
@@ -56,6 +56,7 @@ def train_retriever(
         ConfigError: a setting is wrong, or the folder belongs to other settings.
         DataError: the dataset cannot be read.
         RetrievalError: a checkpoint is no encoder.
+        OutputError: the folder cannot be written, or the disk is full.
         TrainingError: the loss is no number.
     """
     processes = Processes(settings.device or None, settings.training.precision)
@@ -104,9 +105,10 @@ def _trained(
     metrics = trainer.run(after_step)
     if processes.is_main:
         query.model.load_state_dict(folder.best(trainer.best_step))
-        # sentence-transformers folders: the query encoder in the folder itself.
-        document.save(folder.home / "document_encoder")
-        query.save(folder.home)
+        with saving(folder.home):
+            # sentence-transformers folders: the query encoder in the folder itself.
+            document.save(folder.home / "document_encoder")
+            query.save(folder.home)
         folder.finish(retriever_card(settings, metrics), metrics)
     return processes.first(lambda: metrics)
 

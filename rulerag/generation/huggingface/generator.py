@@ -61,6 +61,8 @@ logger = logging.getLogger(__name__)
 # The most tokens that a tokenizer sets before and behind a text, and the most that it makes of one
 # byte where it takes letters apart (the ligature U+FDFA, of three bytes, becomes 33).
 _AROUND, _LIGATURE = 8, 11
+# Vocabularies are filled up to round numbers, by 2.5 % at most in models that are in use.
+_LEAST_SHARE = 0.9
 
 
 class DecodingSettings(Loading):
@@ -189,6 +191,13 @@ class HuggingFaceGenerator:
             names.append("")  # what is open may have changed since it was read
         rows = self.model.get_input_embeddings().weight.shape[0]
         highest = max(self.tokenizer.get_vocab().values(), default=-1)
+        if highest < _LEAST_SHARE * rows:
+            logger.warning(
+                "the tokenizer has %d tokens and the model %s knows %d: is it the model's own?",
+                highest + 1,
+                name,
+                rows,
+            )
         if highest >= rows:
             raise failure(
                 f"the tokenizer has tokens up to number {highest}, and the model {name} knows "
@@ -479,13 +488,16 @@ class HuggingFaceGenerator:
     def _room(self) -> int | None:
         """How many tokens a prompt may have; None without a limit."""
         new, most = self.settings.max_new_tokens, self.settings.max_input_tokens
-        room = None if self._context is None else int(self._context) - new
-        if room is not None and room < 1:
+        if self._context is None:
+            return most
+        room = int(self._context) - new
+        if room < 1:
             raise ConfigError(
                 f"{new} new tokens leave no room in the model's {self._context}",
                 key="max_new_tokens",
+                hint=f"at most {int(self._context) - 1}, and less by what a prompt takes",
             )
-        return min((n for n in (most, room) if n is not None), default=None)
+        return room if most is None else min(most, room)
 
     def encode_completion(self, prompt: str, text: str) -> Tokens:
         """The tokens by which a prompt is continued with a text, the end of text included.

@@ -23,8 +23,6 @@ failure = partial(GenerationError, provider="huggingface")
 NANO_LLAMA = "rulerag-nano-llama"
 """The small reader that is installed with rulerag; its card stands in its folder."""
 
-_LOADING_ERRORS = (OSError, ValueError, KeyError, RuntimeError, TypeError, ImportError)
-
 
 class Loading(Settings):
     """How a model is opened.
@@ -118,6 +116,7 @@ def open_tokenizer(name: Any, loading: Loading) -> Any:
 
     Raises:
         DataError: the model was not fetched, or its GGUF file cannot be read.
+        DataFormatError: its config.json cannot be read.
         GenerationError: there is none, or it cannot be read.
     """
     from transformers import AutoTokenizer
@@ -130,7 +129,7 @@ def open_tokenizer(name: Any, loading: Loading) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(
             str(name), padding_side="left", local_files_only=loading.local_files_only
         )
-    except _LOADING_ERRORS as error:
+    except Exception as error:
         raise _unopened("tokenizer", name, error) from error
     if not len(tokenizer):
         raise failure(
@@ -144,7 +143,9 @@ def open_model(name: str | Path, loading: Loading) -> Any:
     """The causal language model of a folder or hub id, on its device, ready to infer.
 
     Raises:
-        GenerationError: it is not there, or it is no causal language model.
+        ConfigError: the device is not here.
+        DataFormatError: its config.json cannot be read.
+        GenerationError: it is not there, is damaged, or is no causal language model.
         MissingDependencyError: quantization without its packages.
     """
     from transformers import AutoModelForCausalLM
@@ -163,11 +164,20 @@ def open_model(name: str | Path, loading: Loading) -> Any:
         }
     try:
         with bars_on_terminals():
-            model: Any = AutoModelForCausalLM.from_pretrained(str(name), **options)
+            opened: Any = AutoModelForCausalLM.from_pretrained(
+                str(name), output_loading_info=True, **options
+            )
+            model, report = opened
         if loading.quantization is None:
             model = model.to(device)
-    except _LOADING_ERRORS as error:
+    except Exception as error:
+        # What a damaged or foreign checkpoint raises depends on where which reader stumbles.
         raise _unopened("model", name, error) from error
+    if missing := sorted(report["missing_keys"]):  # transformers makes them up
+        raise failure(
+            f"{len(missing)} weights of the model {name} are missing ({', '.join(missing[:3])} …)",
+            hint="the checkpoint is of another architecture than its config.json says, or damaged",
+        )
     return model.eval()
 
 
@@ -210,7 +220,7 @@ def adapted(model: Any, adapter: str | Path, base: str, *, merge: bool) -> Any:
             wrapped = peft.PeftModel.from_pretrained(model, str(adapter))
             # The base model itself keeps the layers of the adapter, and its own arguments.
             return (wrapped.merge_and_unload() if merge else wrapped.get_base_model()).eval()
-    except (*_LOADING_ERRORS, UserWarning) as error:
+    except Exception as error:
         message = next((line.strip() for line in str(error).splitlines()[1:]), str(error))
         raise failure(
             f"the adapter {adapter} does not fit the model {base}: {message[:300]}",
@@ -240,7 +250,9 @@ def _check_folder(name: str | Path) -> None:
             f"the folder {path} holds no model (no config.json)",
             hint="name the folder that model.save_pretrained wrote",
         )
-    if not path.is_dir() and (path.is_absolute() or len(path.parts) > 2 or str(name)[:1] == "."):
+    if path.is_dir():
+        read_json(path / "config.json")  # what reads it next blames the tokenizer
+    elif path.is_absolute() or len(path.parts) > 2 or str(name)[:1] == ".":
         raise failure(f"there is no model folder {path}")
 
 
@@ -251,7 +263,8 @@ def _unopened(what: str, name: str | Path, error: BaseException) -> GenerationEr
         hint = (
             "save it there with tokenizer.save_pretrained(folder), or give tokenizer="
             if what == "tokenizer"
-            else "the folder must hold a causal language model that transformers can open"
+            else "the folder must hold a causal language model that transformers can open, its "
+            "files whole: fetch it again where one was cut off"
         )
     else:
         hint = "check the hub id and the connection, or give a folder with the model"

@@ -333,6 +333,17 @@ def test_a_tokenizer_with_more_tokens_than_the_model_is_an_error(
         HuggingFaceGenerator(tmp_path, device="cpu")
 
 
+def test_a_tokenizer_of_a_smaller_model_is_named(
+    llama: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = transformers.AutoModelForCausalLM.from_pretrained(llama)
+    HuggingFaceGenerator(model, tokenizer=llama)
+    assert "is it the model's own" not in caplog.text
+    model.resize_token_embeddings(500, mean_resizing=False)
+    HuggingFaceGenerator(model, tokenizer=llama)
+    assert "has 390 tokens" in caplog.text and "knows 500: is it the model's own?" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -1,0 +1,126 @@
+"""What can be wrong with a model, each as one message on the command line and status 2."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.models.gguf import tiny_llama, write_gguf
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small model (its context is 256 tokens), and copies of it that are damaged."""
+    home = tmp_path_factory.mktemp("models")
+    tiny = tiny_llama(home / "tiny")
+    gguf = write_gguf(tiny, home / "tiny.gguf").read_bytes()
+    write_gguf(tiny, home / "grok.gguf", architecture="grok")
+    (home / "torn.gguf").write_bytes(gguf[: len(gguf) // 2])
+    for name in ("torn", "headless", "half", "unread", "foreign"):
+        shutil.copytree(tiny, home / name)
+    whole = (tiny / "model.safetensors").read_bytes()
+    (home / "torn" / "model.safetensors").write_bytes(whole[: len(whole) // 2])
+    (home / "headless" / "model.safetensors").write_bytes(whole[:5])
+    (home / "unread" / "config.json").write_text('{"model_type": "llama",')
+    _without_last_layer(home / "half" / "model.safetensors")
+    from rulerag.models import model_folder
+
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(model_folder("rulerag-nano-llama") / file, home / "foreign" / file)
+    return home
+
+
+def _without_last_layer(file: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    kept = {name: w for name, w in load_file(file).items() if ".layers.1." not in name}
+    save_file(kept, file, metadata={"format": "pt"})
+
+
+@pytest.fixture(autouse=True)
+def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RULERAG_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said", "works"),
+    [
+        ("model: MODELS/grok.gguf", "the architecture 'grok' cannot be opened", "LLaMA, Qwen"),
+        ("model: MODELS/torn.gguf", "torn.gguf: cannot be read", "fetch it again"),
+        ("model: MODELS/torn", "torn cannot be opened: Error while", "where one was cut off"),
+        ("model: MODELS/headless", "headless cannot be opened: Error", "where one was cut off"),
+        ("model: MODELS/half", "9 weights of the model", "of another architecture"),
+        ("model: MODELS/unread", "unread/config.json, line 1: not JSON", ""),
+        ("model: MODELS/foreign", "up to number 4101, and the model", "was trained with"),
+        ("model: MODELS/tiny, chat: true", "has no chat template", "chat=False"),
+        ("model: MODELS/tiny", "without any document, and 224 fit", "a longer context"),
+        ("model: MODELS/tiny, max_new_tokens: 256", "leave no room", "at most 255"),
+        ("model: smollm2-135m-instruct", "is not here", "rulerag models fetch smollm2"),
+        pytest.param(
+            "model: MODELS/tiny, device: cuda",
+            "generator.device",
+            "device='cpu'",
+            marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here"),
+        ),
+    ],
+)
+def test_a_model_that_cannot_answer_is_refused_in_one_message(
+    settings: str, said: str, works: str, rulerag: Any, models: Path, dated: Path, tmp_path: Path
+) -> None:
+    stated = settings.replace("MODELS", str(models))
+    (tmp_path / "reader.yaml").write_text(f"generator: {{type: huggingface, {stated}}}\n")
+    result = rulerag("answer", dated, "--generator", tmp_path / "reader.yaml", "--limit", 1)
+    assert result.code == 2 and "Traceback" not in result.err
+    message = result.err.strip().splitlines()[-1]
+    assert message.startswith("error: ") and said in message and works in message
+
+
+def test_damaged_encoders_are_refused_too(
+    refused: Callable[..., str], models: Path, dated: Path
+) -> None:
+    for name in ("torn", "headless", "unread"):
+        options = ("--retriever", "dense", "--encoder", models / name, "--limit", 1)
+        message = refused("answer", dated, *options)
+        assert str(models / name) in message
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
+from rulerag.cli import main
+main(sys.argv[2:])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="this system limits no file sizes")
+def test_no_space_left_while_a_model_is_saved(models: Path, tmp_path: Path) -> None:
+    """Files that may not grow over 100 kB, in a process of its own, for 386 kB of weights."""
+    save = ["models", "save", str(models / "tiny.gguf"), "--out", str(tmp_path / "out")]
+    answer = subprocess.run(
+        [sys.executable, "-c", LIMITED, "100000", *save],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert answer.returncode == 2 and "Traceback" not in answer.stderr
+    message = answer.stderr.strip().splitlines()[-1]
+    assert message.startswith(f"error: {tmp_path / 'out'}: cannot be written (")
+    assert "File too large" in message and "make room" in message
+    assert not (tmp_path / "out" / "source.json").exists(), "nothing says that it is whole"
+    again = subprocess.run(
+        [sys.executable, "-c", LIMITED, "10000000", *save], cwd=ROOT, check=True, timeout=120
+    )
+    assert again.returncode == 0
+    assert json.loads((tmp_path / "out" / "source.json").read_text())["file"] == "tiny.gguf"
