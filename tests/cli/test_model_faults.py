@@ -63,7 +63,11 @@ def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("model: MODELS/unread", "unread/config.json, line 1: not JSON", ""),
         ("model: MODELS/foreign", "up to number 4101, and the model", "was trained with"),
         ("model: MODELS/tiny, chat: true", "has no chat template", "chat=False"),
-        ("model: MODELS/tiny", "without any document, and 224 fit", "a longer context"),
+        (
+            "model: MODELS/tiny, template: rule-guided",
+            "without any document, and 224 fit",
+            "a longer context",
+        ),
         ("model: MODELS/tiny, max_new_tokens: 256", "leave no room", "at most 255"),
         ("model: smollm2-135m-instruct", "is not here", "rulerag models fetch smollm2"),
         pytest.param(

@@ -159,7 +159,9 @@ def test_every_index_finds_nearly_what_the_exact_one_finds(
         opened = DenseRetriever.load(tmp_path / "index", documents, Points(), mmap=mmap)
         assert opened.fingerprint == built.fingerprint
         np.testing.assert_array_equal(opened.search(queries, 10).rows, found.rows)
-        np.testing.assert_array_equal(opened.search(queries, 10).scores, found.scores)
+        scores = opened.search(queries, 10).scores
+        # FAISS adds the same numbers in another order where memory is aligned otherwise.
+        np.testing.assert_allclose(scores, found.scores, rtol=1e-6)
 
 
 def test_effort_is_traded_for_recall(clusters: tuple[list[Document], list[Query]]) -> None:
