@@ -122,7 +122,14 @@ def _run_tables(arguments: argparse.Namespace) -> None:
         rows=tuple(arguments.rows or ()),
         overrides=tuple(arguments.training or ()),
     )
-    readers = Readers(str(arguments.reader or ""), sample=arguments.queries)
+    readers = Readers(
+        arguments.reader,
+        label="".join(filter(str.isalnum, Path(arguments.reader).name)),
+        training=(arguments.reader_training or [""])[0],
+        overrides=tuple((arguments.reader_training or [""])[1:]),
+        reading=tuple(arguments.reading or ()),
+        sample=arguments.queries,
+    )
     others = tuple(_other(told, arguments.queries) for told in arguments.other_readers or ())
     name = arguments.name
     if name in READINGS and not arguments.retrieval_only:
@@ -225,7 +232,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     retrieval.add_argument("--encoder", type=Path, help="instead of the one that is installed")
     retrieval.add_argument("--retrieval-only", action="store_true", help="no reading half")
-    retrieval.add_argument("--reader", type=Path, help="a model instead of the one installed")
+    retrieval.add_argument(
+        "--reader", default="", help="a model instead of the one installed, a folder or a name"
+    )
+    retrieval.add_argument(
+        "--reader-training",
+        nargs="+",
+        metavar="FILE [KEY=VALUE …]",
+        help="the configuration of its fine-tuning, and changes",
+    )
+    retrieval.add_argument(
+        "--reading", nargs="+", metavar="KEY=VALUE", help="changes of its generators: dtype=fast"
+    )
     retrieval.add_argument(
         "--other-readers", nargs="+", metavar="NAME=DIR", help="further models, Tables 3 and 6"
     )

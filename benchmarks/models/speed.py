@@ -1,10 +1,11 @@
 """Seconds and memory of pretrained language models, beside ``model.generate`` one prompt at a time.
 
-The prompts are rule-guided ones of a dataset's F_G (ten documents, up to eight rules), put into
-the model's chat template where it has one. Both ways run in the same process on one thread and
-answer the same prompts; CPU seconds are compared, which a busy machine changes least. Answers of
-float32 must be those of ``model.generate``; of bfloat16 the fraction that is equal is reported.
-Each model has a process of its own, which tells its peak memory.
+The prompts are of a dataset's F_G: rule-guided ones (ten documents, up to eight rules), put into
+the model's chat template where it has one, and those that small models read best, one document and
+a statement to continue (`rulerag models tune-prompt`). Both ways run in the same process on one
+thread and answer the same prompts; CPU seconds are compared, which a busy machine changes least.
+Answers of float32 must be those of ``model.generate``; of bfloat16 the fraction that is equal is
+reported. Each model has a process of its own, which tells its peak memory.
 """
 
 from __future__ import annotations
@@ -22,9 +23,14 @@ from rulerag.evaluation import peak_memory_mb
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.generation.prompts import PromptTemplate
 from rulerag.io import prepare_folder, write_json, write_text
+from rulerag.types import GenerationRequest
 
 _NEW_TOKENS = 16
 _WAYS = "float32", "fast"
+_FORMS = {
+    "ten documents, rules": PromptTemplate.rule_guided(),
+    "best document, cloze": PromptTemplate.of({"type": "cloze", "max_documents": 1}),
+}
 
 
 def measure_models(names: Sequence[str], dataset: Path, out: Path | None, number: int) -> None:
@@ -45,8 +51,8 @@ def measure_models(names: Sequence[str], dataset: Path, out: Path | None, number
         done = subprocess.run([*command, str(number)], capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(done.stderr[-2000:])
-        rows.append(json.loads(done.stdout.splitlines()[-1]))
-        sys.stdout.write(f"{json.dumps(rows[-1], indent=1)}\n")
+        rows += json.loads(done.stdout.splitlines()[-1])
+        sys.stdout.write(f"{json.dumps(rows[-len(_FORMS) :], indent=1)}\n")
         sys.stdout.flush()
     text = _table(rows)
     sys.stdout.write(text)
@@ -55,8 +61,8 @@ def measure_models(names: Sequence[str], dataset: Path, out: Path | None, number
         write_text(out / "speed.md", text)
 
 
-def measure(name: str, dataset: Path, number: int) -> dict[str, Any]:
-    """The figures of one model.
+def measure(name: str, dataset: Path, number: int) -> list[dict[str, Any]]:
+    """The figures of one model, a row for each form of prompt.
 
     Args:
         name: of a fetched model, or a folder.
@@ -67,13 +73,21 @@ def measure(name: str, dataset: Path, number: int) -> dict[str, Any]:
 
     torch.set_num_threads(1)
     asked = ruleqa_requests(dataset, number)
-    template = PromptTemplate.rule_guided()
+    rows = [_measured(name, title, template, asked) for title, template in _FORMS.items()]
+    memory = round(peak_memory_mb())
+    return [{**row, "memory_mb": memory} for row in rows]
+
+
+def _measured(
+    name: str, title: str, template: PromptTemplate, asked: Sequence[GenerationRequest]
+) -> dict[str, Any]:
     started = time.process_time()
     first = HuggingFaceGenerator(
         name, template=template, dtype="float32", max_new_tokens=_NEW_TOKENS
     )
     figures: dict[str, Any] = {
         "model": name,
+        "prompts": title,
         "parameters": first.model.num_parameters(),
         "open_seconds": round(time.process_time() - started, 1),
         "queries": len(asked),
@@ -109,7 +123,6 @@ def measure(name: str, dataset: Path, number: int) -> dict[str, Any]:
             "equal": round(equal / len(asked), 3),
             "explain_6_seconds": round(time.process_time() - started, 1),
         }
-    figures["memory_mb"] = round(peak_memory_mb())
     return figures
 
 
@@ -133,10 +146,11 @@ def _generated(reader: HuggingFaceGenerator, encoded: Sequence[tuple[Any, Any]])
 
 def _table(rows: Sequence[dict[str, Any]]) -> str:
     lines = [
-        "| model | parameters, M | MB at most | opened, s | prompt, tokens | `model.generate`, s | "
+        "| model | prompts | parameters, M | MB at most | opened, s | prompt, tokens | "
+        "`model.generate`, s | "
         "rulerag float32, s | times | equal answers | rulerag fast, s | times | equal answers | "
         "64 probes of 6 documents, s: float32, fast |",
-        "|---|" + "---:|" * 12,
+        "|---|---|" + "---:|" * 12,
     ]
     for row in rows:
         ways = [row[way] for way in _WAYS]
@@ -153,7 +167,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
             ),
             ", ".join(str(way["explain_6_seconds"]) for way in ways),
         ]
-        lines.append(f"| {row['model']} | " + " | ".join(map(str, cells)) + " |")
+        lines.append(f"| {row['model']} | {row['prompts']} | " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines) + "\n"
 
 

@@ -29,6 +29,7 @@ from rulerag.text import exact_match
 from rulerag.types import Answer, GenerationRequest
 
 _TOKENS = 16
+_CITATION_TOKENS = 48
 _TITLES = {
     "first": "entity named first",
     "symbolic": "symbolic reader",
@@ -92,7 +93,8 @@ def _documents(place: Path, sample: int) -> tuple[list[Answer], Config, Mapping[
     if sample and len(queries) > sample:
         chosen = np.random.default_rng(0).permutation(len(queries))[:sample]
         queries = [queries[n] for n in np.sort(chosen)]
-    return make_pipeline(config, dataset).answer(queries), config, dataset.labels["entities"]
+    names = {**dataset.labels["relations"], **dataset.labels["entities"]}
+    return make_pipeline(config, dataset).answer(queries), config, names
 
 
 def _steps(
@@ -136,17 +138,16 @@ def _steps(
     read("tuned", reading(free.template, "free"))
     read("held", reading(held.template, "scored"))
     if adapter is not None:
-        own = HuggingFaceGenerator(
-            model,
-            adapter=adapter,
-            template={"type": "compact", "target": "answer"},
-            dtype="fast",
-            chat=False,
-            max_new_tokens=_TOKENS,
-            labels=labels,
-        )
-        read("rgft", own)
-        read("rgft held", reading(own.template, "scored", own))
+        for step, answers in (("rgft", "free"), ("rgft held", "scored")):
+            own = HuggingFaceGenerator(
+                model,
+                adapter=adapter,
+                answers=answers,
+                dtype="fast",
+                max_new_tokens=_CITATION_TOKENS,
+                labels=labels,
+            )
+            read(step, own)
     row = _row(model, benchmark, answered, texts, seconds, found)
     row["prompts"] = {"tuned": free.name, "held": held.name}
     return row, list(_records(answered, texts, requests))

@@ -189,6 +189,7 @@ def _resources(dataset: RuleQADataset, options: Options) -> dict[str, Callable[[
         "bank": lambda: dataset.rules,
         "labels": lambda: dataset.labels["entities"],
         "all_labels": lambda: dataset.labels,
+        "names": lambda: {**dataset.labels["relations"], **dataset.labels["entities"]},
         "known": known,
         "rule_label": lambda: words("relations"),
         "entity_label": lambda: words("entities"),

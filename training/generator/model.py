@@ -102,6 +102,33 @@ def _check_four_bit(device: str) -> None:
         )
 
 
+def compile_layers(model: Any) -> None:
+    """Compile the layers of a model, each once for prompts of every length.
+
+    The whole model would be compiled again for each way in which it is called.
+
+    Args:
+        model: as it is trained, with its adapter where it has one.
+
+    Raises:
+        ConfigError: nothing can be compiled on this machine.
+    """
+    layers: Any = importlib.import_module("transformers.modeling_layers")
+    try:
+        torch.compile(lambda values: values * 2 + 1)(
+            torch.ones(8, device=next(model.parameters()).device)
+        )
+    except Exception as error:  # the compiler's own kinds share no base
+        raise ConfigError(
+            f"layers cannot be compiled here: {(str(error).splitlines() or [''])[0]}",
+            key="training.compile",
+            hint="install a C++ compiler (g++), or training.compile=false",
+        ) from error
+    for part in model.modules():
+        if isinstance(part, layers.GradientCheckpointingLayer):
+            part.compile(dynamic=True)
+
+
 def restore_start(model: Any, settings: GeneratorSettings) -> None:
     """Give a model the weights back that it had before training.
 

@@ -24,7 +24,7 @@ from training.common.processes import Processes
 from training.common.trackers import TENSORBOARD, tensorboard_options
 from training.generator.batches import StepsByLength
 from training.generator.loss import BLANK, LeftPadded, answer_loss
-from training.generator.model import adapter_config
+from training.generator.model import adapter_config, compile_layers
 from training.generator.settings import GeneratorSettings
 
 _COMPLETE = "complete"  # written last: a checkpoint without it was cut off
@@ -87,11 +87,17 @@ def _as_opened(model: Any) -> Iterator[None]:
     decoder other types than those of its own tensors.
     """
     wrapped = vars(model).get("_original_forward") and model.forward
+    # A layer compiled for training would be compiled again for reading with a cache.
+    compiled = {part: part._compiled_call_impl for part in model.modules()}
     if wrapped:
         model.forward = model._original_forward
+    for part in compiled:
+        part._compiled_call_impl = None
     try:
         yield
     finally:
+        for part, call in compiled.items():
+            part._compiled_call_impl = call
         if wrapped:
             model.forward = wrapped
 
@@ -158,6 +164,8 @@ def make_trainer(
         settings.seed,
         multiple=together if processes.world > 1 else 1,
     )
+    if training.compile:
+        compile_layers(trainer.model)
     for weight in trainer.model.parameters():
         if weight.requires_grad:  # TRL puts adapters of quantized weights into bfloat16
             weight.data = weight.data.float()

@@ -57,6 +57,9 @@ class Readers:
     Args:
         model: a model folder; the reader that is installed when empty.
         label: tells its records apart from those of the reader that is installed.
+        training: the configuration of its fine-tuning, retrieval included; that of the small
+            reader, on what the row's retriever finds, when empty.
+        reading: changes of every generator of it, ``key=value``.
         overrides: further changes of every training run, ``key=value``.
         sample: so many queries of a set does a language model read, drawn by seed 0; all when 0.
         weights: the hybrid reader's weight of the model, by benchmark and row.
@@ -64,6 +67,8 @@ class Readers:
 
     model: str = ""
     label: str = ""
+    training: str = ""
+    reading: tuple[str, ...] = ()
     overrides: tuple[str, ...] = ()
     sample: int = 0
     weights: tuple[tuple[str, float], ...] = ()
@@ -116,7 +121,8 @@ def train_reader(
     """Fine-tune a reader unless its folder is finished; return the folder.
 
     RGFT reads what the RGFT retriever finds and sees rules, SSFT what the SSFT retriever finds;
-    both are merged as learned, equally deep.
+    both are merged as learned, equally deep. A reader with a configuration of its own reads what
+    that one finds.
 
     Args:
         bench: the benchmark.
@@ -138,7 +144,9 @@ def train_reader(
 
     if RunFolder(out, settings.fingerprint).finished:  # one of other settings is refused
         return out
-    if not bank:  # :func:`~benchmarks.experiments.retrieval.plan.train_bank` trained that one
+    if (
+        not bank and not readers.training
+    ):  # :func:`~benchmarks.experiments.retrieval.plan.train_bank` trained that one
         train(bench, name, seed)
 
     def work() -> None:
@@ -190,6 +198,9 @@ def settings_of(
         *readers.overrides,
         *overrides,
     ]
+    if readers.training:
+        own = load_config(readers.training, last_of(told), keys=GeneratorSettings.keys)
+        return GeneratorSettings.from_config(own)
     dated = bench.dataset.corpus[0].timestamp is not None
     file = CONFIGS / (_TRAINING_DATED if dated else _TRAINING)
     config = load_config(file, last_of(told)).to_dict()
@@ -354,6 +365,7 @@ def make_config(
         changes += [f"{part}adapter={adapter}", f"seed={seed}"]
     if readers.model and reader not in ("symbolic", "candidate"):
         changes.append(f"{part}model={readers.model}")
+        changes += [f"{part}{change}" for change in readers.reading]
     weight = dict(readers.weights).get(f"{bench.name}/{row.name}")
     if weight is not None:
         changes.append(f"generator.weight={weight}")

@@ -3,7 +3,8 @@
 A small model often knows which entity is meant and words its answer so that nothing matches. Its
 answer can be read as the first entity that it names, decoding can be constrained to the entities
 (a token trie: De Cao et al. 2021, GENRE, arXiv:2010.00904, section 3.2), or each entity can be
-scored as a continuation of the prompt.
+scored as a continuation of the prompt. A model that cites is held to the documents' facts, each as
+a citation of the entity at one of its ends.
 """
 
 from __future__ import annotations
@@ -11,11 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from rulerag.generation.huggingface.decoding import best_tokens
+from rulerag.generation.prompts import PromptTemplate, citation_of
 from rulerag.rules import readable
 from rulerag.text import NameFinder, normalize_answer
+from rulerag.types import Candidate, Completion
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from rulerag.generation.huggingface.decoding import Tokens
     from rulerag.types import GenerationRequest
 
@@ -24,9 +31,14 @@ Answers = Literal["free", "named", "trie", "scored"]
 
 - ``free``: what the model writes;
 - ``named``: the first entity of the documents that it names in what it writes, if any;
-- ``trie``: greedy decoding that can write nothing but an entity of the documents;
-- ``scored``: the entity of the documents that is the likeliest continuation.
+- ``trie``: greedy decoding that can write nothing but an entity of the documents, or a citation;
+- ``scored``: the entity of the documents that is the likeliest continuation, or whose citations
+  are together.
 """
+
+
+Endings = Sequence[tuple[str, str]]
+"""Answers, and the words by which each is given."""
 
 
 def entities_of(request: GenerationRequest, labels: Mapping[str, str]) -> list[str]:
@@ -42,6 +54,49 @@ def entities_of(request: GenerationRequest, labels: Mapping[str, str]) -> list[s
         if name != request.query.subject
     )
     return list(dict.fromkeys(labels.get(name) or readable(name) for name in names))
+
+
+def endings_of(
+    request: GenerationRequest, template: PromptTemplate, labels: Mapping[str, str]
+) -> Endings:
+    """What may be written behind a prompt: answers, and the words by which each is given.
+
+    For a citing template an answer has as many endings as facts of the documents state it.
+
+    Args:
+        request: documents with facts.
+        template: the prompt.
+        labels: readable names of entities and relations.
+    """
+    if template.target != "citation":
+        return [(name, template.completion(name)) for name in entities_of(request, labels)]
+    subject, endings = request.query.subject, dict[str, str]()
+    facts = [fact for document in request.documents for fact in document.facts]
+    words = {name: labels.get(name) or readable(name) for fact in facts for name in fact[:3]}
+    shown = {"entities": words, "relations": words}
+    for fact in facts:
+        for name in (fact.object, fact.subject):
+            cited = citation_of(fact, words[name], subject, shown)
+            if name != subject and cited is not None:
+                endings.setdefault(template.completion(words[name], cited), words[name])
+    return [(answer, text) for text, answer in endings.items()]
+
+
+def likeliest(endings: Endings, scores: npt.NDArray[np.float64], *, together: bool) -> Completion:
+    """The answer of the likeliest ending, the others as candidates; empty without endings.
+
+    Args:
+        endings: as :func:`endings_of` gives them.
+        scores: their log-probabilities, of shape (len(endings),).
+        together: the probabilities of an answer's endings are summed, else its best counts.
+    """
+    join = np.logaddexp if together else np.maximum
+    found = dict[str, float]()
+    for (answer, _), score in zip(endings, scores.tolist(), strict=True):
+        found[answer] = float(join(found.get(answer, -np.inf), score))
+    ranked = sorted((Candidate(*one) for one in found.items()), key=lambda one: -one.score)
+    best = ranked[0] if ranked else Candidate("", 0.0)
+    return Completion(best.text, best.score, tuple(ranked))
 
 
 def first_named(text: str, entities: Sequence[str]) -> str | None:

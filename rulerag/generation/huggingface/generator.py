@@ -19,9 +19,12 @@ from rulerag.composition import register
 from rulerag.errors import ConfigError, MissingDependencyError
 from rulerag.generation.huggingface.constrained import (
     Answers,
+    Endings,
+    endings_of,
     entities_of,
     first_named,
     held_to,
+    likeliest,
 )
 from rulerag.generation.huggingface.decoding import (
     Decoded,
@@ -54,7 +57,7 @@ from rulerag.generation.huggingface.load import (
 )
 from rulerag.generation.prompts import Citation, Prompt, PromptTemplate
 from rulerag.io import fingerprint_object
-from rulerag.types import Candidate, Completion, GenerationRequest
+from rulerag.types import Completion, GenerationRequest
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +99,7 @@ class DecodingSettings(Loading):
     chat_options: Mapping[str, Any] = {}
 
 
-@register("generator", "huggingface")
+@register("generator", "huggingface", shared={"labels": "names"})
 class HuggingFaceGenerator:
     """Answers with a causal language model: greedy decoding of batched prompts.
 
@@ -117,8 +120,8 @@ class HuggingFaceGenerator:
             default those named in ``prompt.json`` of the adapter's folder or the model's, else
             ``rule-guided`` for models with a chat template and ``cloze`` for those that only
             continue text.
-        labels: readable names of entities, for answers held to the documents; names themselves
-            where one is missing.
+        labels: readable names of entities and relations, for answers held to the documents; names
+            themselves where one is missing.
         progress: show a progress bar.
         settings: how it is opened and how it decodes (:class:`DecodingSettings`).
         changes: settings one by one, which overrule.
@@ -164,9 +167,11 @@ class HuggingFaceGenerator:
         self.chat = templated and not unfinished if chat is None else chat
         if self.chat and not templated:
             raise ConfigError("the tokenizer has no chat template", key="chat", hint="chat=False")
-        if own.answers != "free" and self.template.target == "citation":
+        if own.answers == "named" and self.template.target == "citation":
             raise ConfigError(
-                f"answers that are {own.answers!r} cannot cite", key="answers", hint="answers: free"
+                "what cites names other entities before its answer",
+                key="answers",
+                hint="answers: free, trie or scored",
             )
         self.max_input_tokens = self._room()
         self._decoders = self._make_decoders()
@@ -279,8 +284,10 @@ class HuggingFaceGenerator:
         most = len(whole.encode()) * (1 if whole.isascii() else _LIGATURE) + _AROUND
         if self.max_input_tokens is not None and most > self.max_input_tokens:
             text = self.encode([request])[0][0].text
-        held = [] if self.settings.answers == "free" else entities_of(request, self.labels)
-        return [text, *self.template.read_by(request), *held]
+        held: Any = {"free": lambda: (), "named": lambda: entities_of(request, self.labels)}.get(
+            self.settings.answers, lambda: endings_of(request, self.template, self.labels)
+        )
+        return [text, *self.template.read_by(request), *held()]
 
     def prompts(self, requests: Sequence[GenerationRequest]) -> list[Prompt]:
         """What the model reads for each request, and which documents did not fit.
@@ -299,7 +306,7 @@ class HuggingFaceGenerator:
         """
         if self.settings.answers in ("trie", "scored"):
             held = self._held if self.settings.answers == "trie" else self._scored
-            found = held(requests, [entities_of(request, self.labels) for request in requests])
+            found = held(requests, [endings_of(r, self.template, self.labels) for r in requests])
         else:
             answers = self._answers(requests)
             found = [self._completion(*pair) for pair in zip(answers, requests, strict=True)]
@@ -309,20 +316,20 @@ class HuggingFaceGenerator:
         return [one if (one.score or 0.0) >= least else replace(one, text="") for one in found]
 
     def _held(
-        self, requests: Sequence[GenerationRequest], entities: Sequence[Sequence[str]]
+        self, requests: Sequence[GenerationRequest], allowed: Sequence[Endings]
     ) -> list[Completion]:
-        """Completions that can be nothing but an entity of the documents."""
-        able = [n for n, names in enumerate(entities) if names]
+        """Completions that can be nothing but what the documents allow."""
+        able = [n for n, endings in enumerate(allowed) if endings]
         prompts = self.encode([requests[n] for n in able])
-        endings = [
-            [self.encode_completion(prompt.text, self.template.completion(name)) for name in names]
-            for (prompt, _), names in zip(prompts, (entities[n] for n in able), strict=True)
+        tokens = [
+            [self.encode_completion(prompt.text, text) for _, text in allowed[n]]
+            for (prompt, _), n in zip(prompts, able, strict=True)
         ]
-        longest = max((len(tokens) for each in endings for tokens in each), default=1)
+        longest = max((len(ending) for each in tokens for ending in each), default=1)
         ends = sorted(self._decoders[1].ending.tokens)
         if not ends:
             raise failure("the model has no token that ends a text", hint="answers: scored")
-        choose = held_to(endings, ends[0])
+        choose = held_to(tokens, ends[0])
         limits = replace(self._limits, new_tokens=longest)
         decoder = self._decoders[1]
         decoded = decoder.generate([ids for _, ids in prompts], limits, lambda _: None, choose)
@@ -332,26 +339,23 @@ class HuggingFaceGenerator:
         return found
 
     def _scored(
-        self, requests: Sequence[GenerationRequest], entities: Sequence[Sequence[str]]
+        self, requests: Sequence[GenerationRequest], allowed: Sequence[Endings]
     ) -> list[Completion]:
-        """Completions that are the likeliest entity of the documents, the others as candidates."""
+        """Completions that are the likeliest answer of the documents, the others as candidates."""
         sequences, starts, bounds = list[Tokens](), list[int](), [0]
-        for (prompt, tokens), names in zip(self.encode(requests), entities, strict=True):
-            for name in names:
-                ending = self._continued(prompt.text, self.template.completion(name))
-                sequences.append(np.concatenate([tokens, ending]))
+        for (prompt, tokens), endings in zip(self.encode(requests), allowed, strict=True):
+            for _, text in endings:
+                sequences.append(np.concatenate([tokens, self._continued(prompt.text, text)]))
                 starts.append(len(tokens))
             bounds.append(len(sequences))
         scores = self._log_probabilities(sequences, starts)
-        if self.settings.length_normalised and len(scores):
+        mean = self.settings.length_normalised
+        if mean and len(scores):
             scores /= np.array(list(map(len, sequences))) - np.array(starts)
-        found = []
-        for names, low, high in zip(entities, bounds, bounds[1:], strict=False):
-            order = np.argsort(-scores[low:high], kind="stable").tolist()
-            ranked = tuple(Candidate(names[n], float(scores[low + n])) for n in order)
-            best = ranked[0] if ranked else Candidate("", 0.0)
-            found.append(Completion(best.text, best.score, ranked))
-        return found
+        return [
+            likeliest(endings, scores[low:high], together=not mean)
+            for endings, low, high in zip(allowed, bounds, bounds[1:], strict=False)
+        ]
 
     def sample(
         self, requests: Sequence[GenerationRequest], count: int, *, temperature: float, seed: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from rulerag.errors import ConfigError
 from rulerag.generation.huggingface import HuggingFaceGenerator
-from rulerag.generation.huggingface.constrained import entities_of, first_named
+from rulerag.generation.huggingface.constrained import endings_of, entities_of, first_named
 from rulerag.generation.prompts import PromptTemplate
 from rulerag.types import Document, Fact, GenerationRequest, Query
 from tests.models.gguf import tiny_llama
@@ -113,9 +114,55 @@ def test_the_fingerprint_knows(folder: Path) -> None:
     assert len({generator.fingerprint for generator in every}) == len(every)
 
 
+def citing(folder: Path, answers: str, **changes: Any) -> HuggingFaceGenerator:
+    return HuggingFaceGenerator(
+        folder, template="compact", labels=LABELS, answers=answers, chat=False, **changes
+    )
+
+
+CITED = {
+    " > @ visits | bath": "bath",
+    " < Bob Cat | visits @": "Bob Cat",
+    " > @ leaves | the mat": "the mat",
+    " > @ visits | bath spa": "bath spa",
+    " > @ leaves | bath": "bath",
+}
+TWICE = replace(
+    REQUEST,
+    documents=(*DOCUMENTS, Document("d4", "ann leaves bath.", (Fact("ann", "leaves", "bath"),))),
+)
+
+
+def test_a_model_that_cites_is_held_to_the_documents_facts(folder: Path) -> None:
+    generator = citing(folder, "scored")
+    assert {text: answer for answer, text in endings_of(TWICE, generator.template, LABELS)} == CITED
+    (completion,) = generator.generate([TWICE])
+    scores = {one.text: one.score for one in completion.candidates}
+    assert set(scores) == set(ENTITIES) and completion.text == max(scores, key=scores.__getitem__)
+    endings = endings_of(TWICE, generator.template, LABELS)
+    prompt, tokens = generator.encode([TWICE])[0]
+    own = generator._log_probabilities(
+        [np.concatenate([tokens, generator._continued(prompt.text, text)]) for _, text in endings],
+        [len(tokens)] * len(endings),
+    )
+    for name in ENTITIES:
+        mine = [value for value, (answer, _) in zip(own, endings, strict=True) if answer == name]
+        assert scores[name] == pytest.approx(np.logaddexp.reduce(mine), abs=1e-4)
+    best = citing(folder, "scored", length_normalised=True).generate([TWICE])[0]
+    assert best.score is not None and completion.score is not None and best.score > completion.score
+    assert citing(folder, "scored").generate([BARE])[0].text == ""
+
+
+def test_a_trie_of_citations_writes_one_of_them(folder: Path) -> None:
+    generator = citing(folder, "trie", max_new_tokens=40)
+    (completion,) = generator.generate([TWICE])
+    assert completion.text in ENTITIES
+    assert generator.generate([BARE])[0].text == ""
+
+
 def test_what_does_not_fit(folder: Path) -> None:
-    with pytest.raises(ConfigError, match="key 'answers': answers that are 'trie' cannot cite"):
-        HuggingFaceGenerator(folder, template="citation", answers="trie")
+    with pytest.raises(ConfigError, match="key 'answers': what cites names other entities"):
+        HuggingFaceGenerator(folder, template="citation", answers="named")
     with pytest.raises(ConfigError, match=r"key 'answers': expected .*, found 'best'"):
         made(folder, "best")
 

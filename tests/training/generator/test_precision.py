@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -111,6 +114,33 @@ def test_bf16_on_the_cpu_follows_fp32_and_trains_float32(
     assert losses["bf16"] == pytest.approx(losses["fp32"], rel=0.01)
     assert losses["bf16"] != losses["fp32"], "another arithmetic"
     assert losses["fp32"][-1] < 0.97 * losses["fp32"][0], "it learned meanwhile"
+
+
+@pytest.mark.slow
+def test_compiled_layers_learn_what_others_learn(short: Make, tmp_path: Path) -> None:
+    losses = {}
+    for compiled in (False, True):
+        made = short(compile=compiled, out=str(tmp_path / str(compiled)), rank=4, max_steps=4)
+        metrics = train_generator(made)
+        losses[compiled] = [row["loss"] for row in metrics["history"]]
+        assert sorted(weights(made.out)) == sorted(weights(tmp_path / "False")), "the same names"
+    assert losses[True] == pytest.approx(losses[False], rel=1e-3)
+
+
+@pytest.mark.slow
+def test_a_machine_without_a_compiler_is_told_so(base_folder: Path, tmp_path: Path) -> None:
+    code = (
+        "from transformers import LlamaForCausalLM; "
+        "from training.generator.model import compile_layers; "
+        f"compile_layers(LlamaForCausalLM.from_pretrained({str(base_folder)!r}))"
+    )
+    nothing = {"PATH": str(tmp_path), "CXX": str(tmp_path / "none"), "HOME": str(tmp_path)}
+    environment = {**os.environ, **nothing, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert "ConfigError" in done.stderr.splitlines()[-1], done.stderr[-800:]
+    assert "layers cannot be compiled here" in done.stderr and "g++" in done.stderr
 
 
 def test_adapters_read_what_the_layer_above_wrote(make: Make, tmp_path: Path) -> None:
