@@ -10,6 +10,7 @@ from rulerag.lazy import front_door, say_where_modules_went
 if TYPE_CHECKING:
     from rulerag.composition import register
     from rulerag.errors import RuleRAGError
+    from rulerag.explanation.any_answer import Why, estimate, explain
     from rulerag.explanation.attribution import (
         banzhaf_values,
         leave_one_out,
@@ -88,8 +89,11 @@ __all__ = [
     "TLogicMiner",
     "TimeAwareRetriever",
     "Verbalizer",
+    "Why",
     "World",
     "banzhaf_values",
+    "estimate",
+    "explain",
     "explain_answer",
     "leave_one_out",
     "linear_surrogate",

@@ -59,6 +59,8 @@ class ProbeEngine:
         num_probes: how many distinct subsets the model was asked.
         seconds: seconds spent in the model, so far.
         on_batch: called with the number of probes and the seconds of each batch that was answered.
+        together: how many subsets are answered at once, in the time of one.
+        besides: masks that will be wanted later; asked where a batch is smaller than that.
 
     Raises:
         ConfigError: an argument is out of range.
@@ -86,6 +88,8 @@ class ProbeEngine:
         self.num_probes = 0
         self.seconds = 0.0
         self.on_batch: Callable[[int, float], object] | None = None
+        self.together = 1
+        self.besides: Sequence[int] = ()
         self._answer = answer
         self._batch_size = batch_size
         self._store = _OutputStore(num_sources)
@@ -174,6 +178,8 @@ class ProbeEngine:
     def _learn(self, masks: Masks | Sequence[int]) -> None:
         """Ask what is not known yet; one thread at a time."""
         wanted = self._store.unknown(masks)
+        if len(wanted) < self.together and len(wanted) and self.besides:
+            wanted = self._with_others(wanted)
         allowed = len(wanted)
         if self.max_probes is not None:
             allowed = min(allowed, max(0, self.max_probes - self.num_probes))
@@ -190,13 +196,22 @@ class ProbeEngine:
                 hint="allow more with max_probes, or explain fewer sources",
             )
 
+    def _with_others(self, wanted: Masks | Sequence[int]) -> list[int]:
+        """Subsets that are wanted, and what is asked besides in the same time."""
+        most = self.together
+        if self.max_probes is not None:
+            most = min(most, self.max_probes - self.num_probes)
+        later = self._store.unknown(list(self.besides))
+        joined = dict.fromkeys([*map(int, wanted), *map(int, later)])
+        return list(joined)[: max(most, len(wanted))]
+
     def _learn_batch(self, batch: Masks | list[int]) -> None:
         kept = kept_indices(batch, self.num_sources)
         try:
             outputs = self._ask(kept)
         except BaseException:
-            # What a generator had answered when it failed, or was interrupted, is kept.
-            arrived = self._answer.arrived if isinstance(self._answer, _GeneratorAnswers) else {}
+            # What had been answered when it failed, or was interrupted, is kept.
+            arrived: dict[Kept, str] = getattr(self._answer, "arrived", {})
             pairs = zip(map(int, batch), kept, strict=True)
             known = {mask: arrived[one] for mask, one in pairs if one in arrived}
             self._store.record(list(known), list(known.values()))

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
-    from rulerag.explanation.source_rules.certification import lower_bound
+    from rulerag.explanation.source_rules.certification import lower_bound, samples_needed
     from rulerag.explanation.source_rules.certified import CertifiedMiner
     from rulerag.explanation.source_rules.exact import MAX_EXACT_SOURCES, DualMiner, MonoMiner
     from rulerag.explanation.source_rules.groups import GroupView, view_groups
     from rulerag.explanation.source_rules.hitting_sets import Duality, RuleChanges, check_duality
-    from rulerag.explanation.source_rules.monotone_search import BorderSearch, RuleOracle
+    from rulerag.explanation.source_rules.monotone_search import BorderSearch, RuleOracle, shrink
 else:
     __getattr__ = front_door(__name__)

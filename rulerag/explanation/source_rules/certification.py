@@ -232,11 +232,12 @@ class Certifier:
         for failing in dict.fromkeys(evidence.failing[:_TRIES]):
             lacking = list(indices_of(self._oracle.full ^ failing))
             self._rng.shuffle(lacking)
-            repairs.append(shrink(lacking, self._fails_without, max_size=_MOST_REPAIRS))
+            repairs.append(shrink(lacking, self._fail_without, max_size=_MOST_REPAIRS))
         return any(repair is not None for repair in repairs)
 
-    def _fails_without(self, removed: int) -> bool:
-        return not self._oracle.holds(self._oracle.full ^ removed)
+    def _fail_without(self, removed: Sequence[int]) -> list[bool]:
+        kept = [self._oracle.full ^ mask for mask in removed]
+        return [not holds for holds in self._oracle.hold(kept)]
 
     def _tested(self, mask: int, count: int, risk: float) -> RuleTest:
         evaluated = self._evaluated(mask, self._drawn[mask], count, risk)

@@ -94,7 +94,7 @@ class RuleChanges:
                     self.found.append(mask)
                 elif all(edge & mask for edge in edges):
                     # A minimal set of the sources left, which hold: the rule that was not met.
-                    rule = shrink(indices_of(rest), self.oracle.holds, self.oracle.refuted)
+                    rule = shrink(indices_of(rest), self.oracle.hold, self.oracle.refuted)
                     edges.append(rest if rule is None else rule)
         if not self.found:
             self._single_sources()

@@ -119,6 +119,9 @@ class BorderSearch:
         max_probes: stop looking after so many subsets in all.
         seed: of the order in which a search that went astray is tried again.
         review: takes from a set the sources that only an outlier brought into it.
+        width: how many subsets may be asked at once without a need for all of them: seeds, and
+            places to split at. More of them make fewer rounds and more questions.
+        on_found: called after each minimal set that was found.
 
     Attributes:
         found: the minimal sets.
@@ -132,6 +135,8 @@ class BorderSearch:
     max_probes: int
     seed: int
     review: Callable[[int], int] = lambda mask: mask
+    width: int = 1
+    on_found: Callable[[], object] = lambda: None
     found: list[int] = field(default_factory=list, init=False)
     isolated: list[int] = field(default_factory=list, init=False)
     exhausted: bool = field(default=False, init=False)
@@ -155,7 +160,7 @@ class BorderSearch:
             ProbeBudgetError: the engine's budget ran out.
         """
         self.exhausted = False
-        before, batch = self.oracle.num_probes - self.num_probes, 1
+        before, batch = self.oracle.num_probes - self.num_probes, self.width
         try:
             while self.oracle.num_probes < before + self.max_probes and not self.exhausted:
                 seeds = self._unexplored(batch)
@@ -165,7 +170,7 @@ class BorderSearch:
                 if held:
                     self._minimise(held[0])
                 # Seeds that fail come in long rows at the end, when every rule is known.
-                batch = 1 if held else min(2 * batch, _LARGEST_BATCH)
+                batch = self.width if held else min(2 * batch, _LARGEST_BATCH)
         finally:
             self.num_probes = self.oracle.num_probes - before
 
@@ -189,9 +194,12 @@ class BorderSearch:
             if not self.oracle.monotone and self._is_isolated(seed):
                 break
             oracle = self.oracle
-            found = shrink(elements, oracle.holds, oracle.refuted, max_size=self.max_size)
+            found = shrink(
+                elements, oracle.hold, oracle.refuted, max_size=self.max_size, width=self.width
+            )
             if found is not None:
                 self._add(found)
+                self.on_found()
                 return
             # A single output that should not have held leads every later step astray.
             self._rng.shuffle(elements)
@@ -222,23 +230,26 @@ class BorderSearch:
 
 def shrink(
     elements: Sequence[int],
-    holds: Callable[[int], bool],
+    hold: Callable[[Sequence[int]], Sequence[bool]],
     fails: Callable[[int], bool] = lambda mask: False,
     *,
     max_size: int | None = None,
+    width: int = 1,
 ) -> int | None:
     """A minimal set of ``elements`` for which a monotone condition holds.
 
     The last element of the shortest prefix that holds belongs to the set; it is then kept, and the
-    prefix before it searched in the same way. Each bisection halves the probability, not the
-    range: elements are expected as often as those found so far, so that few among many cost
-    ``log2`` of the range each and a dense set about one question an element.
+    prefix before it searched in the same way. Each split halves the probability, not the range:
+    elements are expected as often as those found so far, so that few among many cost ``log2`` of
+    the range each and a dense set about one question an element.
 
     Args:
         elements: source indices; the condition holds for all of them together.
-        holds: whether it holds for a mask.
+        hold: whether it holds for each of some masks.
         fails: whether it is known already to fail for a mask; asks nothing.
         max_size: give up beyond so many sources.
+        width: how many places are split at in one question, which divides the probability by one
+            more than that.
 
     Returns:
         The mask, or None when it was given up.
@@ -255,11 +266,13 @@ def shrink(
         # The largest prefix that is known to fail, -1 for none: failing is downward closed.
         low, high = bisect.bisect_left(range(length), True, key=may_hold) - 1, length
         while high - low > 1:
-            middle = _split(low, high, length, density)
-            if holds(kept | prefixes[middle]):
-                high = middle
-            else:
-                low = middle
+            places = _splits(low, high, length, density, width)
+            values = hold([kept | prefixes[place] for place in places])
+            for place, holds in zip(places, values, strict=True):
+                if holds:
+                    high = place
+                    break
+                low = place
         if high == 0:
             return kept
         if max_size is not None and size == max_size:
@@ -268,14 +281,18 @@ def shrink(
         size, scanned, length = size + 1, scanned + length - high + 1, high - 1
 
 
-def _split(low: int, high: int, length: int, density: float) -> int:
-    """The count between ``low`` and ``high`` that halves the probability of where to end.
+def _splits(low: int, high: int, length: int, density: float, width: int) -> list[int]:
+    """Counts between ``low`` and ``high`` that cut the probability where to end into equal parts.
 
     Ending at most at ``count`` means that no element from there to ``length`` belongs to the set,
     which has the probability ``(1 - density) ** (length - count)``.
     """
     stay = math.log1p(-density)
     below = math.exp(stay * (length - low)) if low >= 0 else 0.0
-    middle = (below + math.exp(stay * (length - high))) / 2
-    count = length - round(math.log(middle) / stay) if middle > 0 else (low + high) // 2
-    return min(max(count, low + 1), high - 1)
+    above = math.exp(stay * (length - high))
+    places = []
+    for part in range(1, width + 1):
+        level = below + (above - below) * part / (width + 1)
+        count = length - round(math.log(level) / stay) if level > 0 else (low + high) // 2
+        places.append(min(max(count, low + 1), high - 1))
+    return sorted(set(places))

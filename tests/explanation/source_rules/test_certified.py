@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -299,10 +300,27 @@ def test_shrink_finds_a_minimal_set_with_few_questions() -> None:
         wanted = mask_of(dense)
         asked: list[int] = []
 
-        def holds(mask: int, wanted: int = wanted, asked: list[int] = asked) -> bool:
-            asked.append(mask)
-            return wanted & ~mask == 0
+        def hold(
+            masks: Sequence[int], wanted: int = wanted, asked: list[int] = asked
+        ) -> list[bool]:
+            asked.extend(masks)
+            return [wanted & ~mask == 0 for mask in masks]
 
-        assert shrink(range(40), holds) == wanted
+        assert shrink(range(40), hold) == wanted
         assert len(asked) <= 12 + 3 * len(dense)
-    assert shrink(range(40), lambda mask: mask == mask_of(range(40)), max_size=5) is None
+    whole = mask_of(range(40))
+    assert shrink(range(40), lambda masks: [m == whole for m in masks], max_size=5) is None
+
+
+@pytest.mark.parametrize("width", [2, 7, 64])
+def test_shrink_asks_in_fewer_rounds_where_more_is_answered_at_once(width: int) -> None:
+    wanted, rounds = mask_of((3, 17, 30)), {1: 0, width: 0}
+    for wide in rounds:
+
+        def hold(masks: Sequence[int], wide: int = wide) -> list[bool]:
+            rounds[wide] += 1
+            assert len(masks) <= wide
+            return [wanted & ~mask == 0 for mask in masks]
+
+        assert shrink(range(40), hold, width=wide) == wanted
+    assert rounds[width] < rounds[1]

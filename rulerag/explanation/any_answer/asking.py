@@ -1,0 +1,207 @@
+"""Any function that answers, sync or async, asked about many lists of documents at once.
+
+The questions run on an event loop of their own, so that it does not matter whether one runs
+already, as in a notebook: coroutines beside each other, plain functions in threads. A failure
+stops the batch, but what was answered stays answered; a failure is never an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError, RuleRAGError
+from rulerag.explanation.wording import shortened
+
+AnswerFunction = Callable[[str, list[Any]], str | Awaitable[str]]
+"""Takes the question and some of the documents, in their order; returns the answer."""
+
+Kept = tuple[int, ...]
+
+_SAID = ("content", "text", "response", "answer", "result", "output", "output_text")
+
+
+class AskedFunction:
+    """An answer function as the answers of a probe engine.
+
+    Args:
+        answer: the function.
+        question: what is asked.
+        documents: all documents, as the function takes them.
+        fixed: places of documents that stand in every call; the others are the sources.
+        workers: how many calls run at once.
+
+    Attributes:
+        arrived: what the last batch got so far, by kept places.
+        calls: how many calls were made.
+        deadline: the moment, of :func:`time.monotonic`, from which on nothing is asked.
+
+    Raises:
+        ConfigError: the function cannot be called, or the number of workers is below 1.
+    """
+
+    def __init__(
+        self,
+        answer: AnswerFunction,
+        question: str,
+        documents: Sequence[Any],
+        *,
+        fixed: Sequence[int] = (),
+        workers: int = 8,
+    ) -> None:
+        if not callable(answer):
+            raise ConfigError(
+                f"{type(answer).__name__} cannot be called",
+                key="answer",
+                hint="def answer(question, documents) -> str",
+            )
+        if workers < 1:
+            raise ConfigError(f"{workers} is below 1", key="workers")
+        self._answer, self.question = answer, question
+        self.documents, self.workers, self._fixed = list(documents), workers, tuple(fixed)
+        self._sources = [n for n in range(len(self.documents)) if n not in set(fixed)]
+        self._waits = _is_async(answer)
+        self._cancelled = threading.Event()
+        self.arrived: dict[Kept, str] = {}
+        self.calls = 0
+        self.deadline: float | None = None
+
+    @property
+    def num_sources(self) -> int:
+        """How many documents can be kept or removed."""
+        return len(self._sources)
+
+    def cancel(self) -> None:
+        """Ask nothing more; calls that run are given up. From any thread."""
+        self._cancelled.set()
+
+    def reopen(self, max_seconds: float | None) -> None:
+        """Ask again after it was cancelled, for so many seconds at most."""
+        self._cancelled.clear()
+        self.deadline = None if max_seconds is None else time.monotonic() + max_seconds
+
+    def places(self, kept: Kept) -> Kept:
+        """The places of the documents in a call that keeps some sources."""
+        return tuple(sorted((*self._fixed, *(self._sources[index] for index in kept))))
+
+    def __call__(self, batch: list[Kept]) -> list[str]:
+        """The answers for some subsets, in order.
+
+        Raises:
+            ExplanationError: the function raised or returned no text.
+            ProbeBudgetError: it was cancelled, or the time was up.
+        """
+        self.arrived = {}
+        found: list[str] = []
+        failed: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                found.extend(asyncio.run(self._ask(batch)))
+            except BaseException as error:  # noqa: BLE001 - carried to the thread that waits
+                failed.append(error)
+
+        thread = threading.Thread(target=work, name="rulerag-probes", daemon=True)
+        thread.start()
+        try:
+            while thread.is_alive():
+                thread.join(0.05)  # so that Ctrl-C is heard
+        except BaseException:
+            self._cancelled.set()
+            raise
+        if failed:
+            raise failed[0]
+        return found
+
+    async def _ask(self, batch: Sequence[Kept]) -> list[str]:
+        places = asyncio.Semaphore(self.workers)
+        loop = asyncio.get_running_loop()
+        pool = None if self._waits else ThreadPoolExecutor(self.workers, "rulerag-answer")
+
+        async def one(kept: Kept) -> None:
+            async with places:
+                self._check()
+                documents = [self.documents[place] for place in self.places(kept)]
+                self.calls += 1
+                try:
+                    if pool is None:
+                        said = await self._answer(self.question, documents)  # type: ignore[misc]
+                    else:
+                        said = await loop.run_in_executor(
+                            pool, self._answer, self.question, documents
+                        )
+                        if inspect.isawaitable(said):
+                            said = await said
+                except (RuleRAGError, asyncio.CancelledError):
+                    raise
+                except Exception as error:
+                    raise ExplanationError(
+                        f"the answer function raised {type(error).__name__}: {error} "
+                        f"({self._told(kept)})",
+                        hint="what was answered before is kept; explain again to go on",
+                    ) from error
+                self.arrived[kept] = _text(said, self._told(kept))
+
+        tasks = [asyncio.create_task(one(kept)) for kept in batch]
+        watch = asyncio.create_task(self._watch())
+        try:
+            whole: asyncio.Future[Any] = asyncio.gather(*tasks)
+            both: set[asyncio.Future[Any]] = {whole, watch}
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if watch.done() and not whole.done():
+                watch.result()
+            await whole
+        finally:
+            watch.cancel()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            if pool is not None:
+                pool.shutdown(wait=False, cancel_futures=True)
+        return [self.arrived[kept] for kept in batch]
+
+    def _told(self, kept: Kept) -> str:
+        """Which documents a call had, in words."""
+        places, number = self.places(kept), len(self.documents)
+        if len(places) == number:
+            return f"asked with all {number} documents"
+        listed = ", ".join(map(str, places[:12])) + (", …" if len(places) > 12 else "")
+        return f"asked with the documents {listed}" if places else "asked without documents"
+
+    async def _watch(self) -> None:
+        """End as soon as it is cancelled or the time is up."""
+        while True:
+            self._check()
+            await asyncio.sleep(0.02)
+
+    def _check(self) -> None:
+        if self._cancelled.is_set():
+            raise ProbeBudgetError("the explanation was cancelled", hint="deepen() goes on")
+        if self.deadline is not None and time.monotonic() >= self.deadline:
+            raise ProbeBudgetError("the time is up", hint="raise max_seconds, or deepen()")
+
+
+def _is_async(answer: Any) -> bool:
+    return inspect.iscoroutinefunction(answer) or inspect.iscoroutinefunction(
+        getattr(answer, "__call__", None)  # noqa: B004 - an object with an async __call__
+    )
+
+
+def _text(said: Any, told: str) -> str:
+    """What was said, of a text, a message, or a mapping with an answer."""
+    if isinstance(said, str):
+        return said
+    for name in _SAID:
+        held = said.get(name) if isinstance(said, Mapping) else getattr(said, name, None)
+        if isinstance(held, str):
+            return held
+    raise ExplanationError(
+        f"the answer function returned {shortened(repr(said), 60)} of type "
+        f"{type(said).__name__} instead of a text ({told})",
+        hint="return a text, an empty one for no answer",
+    )

@@ -1,0 +1,90 @@
+"""The front door: explain any function that answers a question from documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rulerag.errors import ConfigError
+from rulerag.explanation.any_answer.asking import AskedFunction
+from rulerag.explanation.any_answer.passages import passages_of
+from rulerag.explanation.any_answer.session import Judging, Options, Session
+from rulerag.explanation.any_answer.why import Why
+
+_JUDGING = ("predicate", "entailment", "judge")
+
+
+def explain(
+    answer: Any,
+    question: str,
+    documents: Sequence[Any] | None = None,
+    *,
+    text: str | None = None,
+    budget: int | None = 500,
+    max_seconds: float | None = None,
+    workers: int = 8,
+    **options: Any,
+) -> Why:
+    """Why an answer came out: the documents that each of its claims rests on.
+
+    The function is asked again with parts of the documents. Up to six documents every subset is
+    asked (64 calls); with more, minimal sets are searched for and tested on random subsets, some
+    70 to 170 calls for one to ten decisive documents.
+
+    Args:
+        answer: any ``def answer(question, documents) -> str``, sync or async; or a LangChain
+            Runnable, a LlamaIndex query engine, a Haystack pipeline.
+        question: what is asked.
+        documents: strings, dicts with a text, or objects of a framework; for a chain None, and
+            they are what its retriever finds.
+        text: the answer to explain, where it was given before; asked for when None.
+        budget: calls at most; None for no limit.
+        max_seconds: stop after so many seconds with what is certain.
+        workers: how many calls run at once.
+        options: ``predicate`` (a condition on outputs in place of claims), ``entailment`` and
+            ``judge`` (what decides where words do not), ``validity``, ``confidence``, ``seed``,
+            ``repeats`` (of the whole prompt, to know the noise), ``whole`` (the answer as one
+            claim).
+
+    Returns:
+        What prints itself; ``why.claims[0].sources``; ``why.deepen()`` goes on.
+
+    Raises:
+        ConfigError: an argument is wrong.
+        ExplanationError: the function fails on the whole prompt.
+    """
+    made = started(answer, question, documents, text=text, workers=workers, **options)
+    return made.deepen(budget, max_seconds=max_seconds)
+
+
+def started(
+    answer: Any,
+    question: str,
+    documents: Sequence[Any] | None = None,
+    *,
+    text: str | None = None,
+    workers: int = 8,
+    **options: Any,
+) -> Why:
+    """An explanation that has asked nothing yet: for :meth:`Why.stream` and :meth:`Why.deepen`.
+
+    Arguments as those of :func:`explain`.
+    """
+    if documents is None:
+        raise ConfigError(
+            "no documents are given, and their retriever cannot be found",
+            key="documents",
+            hint="explain(answer, question, documents=[…])",
+        )
+    judging = Judging(**{name: options.pop(name) for name in _JUDGING if name in options})
+    known = set(Options.__dataclass_fields__)
+    if unknown := sorted(set(options) - known):
+        raise ConfigError(
+            f"unknown: {', '.join(unknown)}", key="options", hint=", ".join(sorted(known))
+        )
+    passages = passages_of(documents)
+    documents = list(documents)
+    empty = [passage.index for passage in passages if not passage.text.strip()]
+    asked = AskedFunction(answer, question, documents, fixed=empty, workers=workers)
+    session = Session(asked, passages, Options(**options), judging, given=text)
+    return Why(session.explained(), session)

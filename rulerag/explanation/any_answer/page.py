@@ -1,0 +1,73 @@
+"""An explained answer as one HTML page that opens offline, and as a fragment for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from rulerag.explanation.any_answer.records import Explained, ExplainedClaim
+from rulerag.explanation.any_answer.words import claim_lines, what_was_shown
+
+
+def page(explained: Explained) -> str:
+    """A whole page: answer, claims and documents, with nothing fetched from elsewhere."""
+    return _rendered("why.html.j2", explained)
+
+
+def fragment(explained: Explained) -> str:
+    """The same without a page around it."""
+    return _rendered("why_fragment.html.j2", explained)
+
+
+def _rendered(template: str, explained: Explained) -> str:
+    claims = [_claim(claim, explained) for claim in explained.claims]
+    roles: dict[int, list[str]] = {document.index: [] for document in explained.documents}
+    for number, claim in enumerate(explained.claims, start=1):
+        against = {index for one in claim.spoilers for index in one.documents}
+        for index in claim.sources:
+            roles[index].append(f"claim {number} rests on it")
+        for index in sorted(against):
+            roles[index].append(f"speaks against claim {number}")
+    return str(
+        _templates()
+        .get_template(template)
+        .render(
+            explained=explained,
+            pieces=list(_pieces(explained)),
+            claims=claims,
+            roles=roles,
+            shown=what_was_shown(explained),
+        )
+    )
+
+
+def _claim(claim: ExplainedClaim, explained: Explained) -> dict[str, Any]:
+    return {"claim": claim, "lines": claim_lines(claim, explained)}
+
+
+def _pieces(explained: Explained) -> Iterator[tuple[str, int | None, ExplainedClaim | None]]:
+    """The answer in order, as texts with the number of the claim that each is, if any."""
+    position = 0
+    for number, claim in enumerate(explained.claims, start=1):
+        if claim.start is None or claim.end is None or claim.start < position:
+            continue
+        if explained.text[position : claim.start]:
+            yield explained.text[position : claim.start], None, None
+        yield explained.text[claim.start : claim.end], number, claim
+        position = claim.end
+    if explained.text[position:]:
+        yield explained.text[position:], None, None
+
+
+@cache
+def _templates() -> Any:
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader(__package__),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )

@@ -1,0 +1,312 @@
+"""Which documents a claim rests on: every subset for a few documents, a search and tests for more.
+
+All claims share one engine, so that a subset is asked once for all of them. With many documents
+the minimal sets that are enough are looked for as if a claim, once made, were made with more
+documents too. Then one pool of random subsets, the same for all claims, tests what the sets found
+predict: no wrong prediction among 63 shows that at most one subset in twenty is predicted wrongly,
+whatever the answer function is like. A wrong prediction shows where to go on: a set that was
+missed, or a document that speaks against the claim (a spoiler).
+
+References:
+    Rorseth et al. 2025 (arXiv:2510.22689): retention and omission rules, Algorithm 2.
+    Liffiton et al. 2016 (Constraints 21): MARCO, both borders from unexplored seeds.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from rulerag.errors import ProbeBudgetError
+from rulerag.explanation.any_answer.records import DocumentSet, Spoiler
+from rulerag.explanation.lattice import full_mask, indices_of, minimal_transversals
+from rulerag.explanation.probing import Predicate, ProbeEngine
+from rulerag.explanation.records import Certificate
+from rulerag.explanation.source_rules import (
+    BorderSearch,
+    DualMiner,
+    RuleOracle,
+    lower_bound,
+    samples_needed,
+    shrink,
+)
+
+MOST_EXACT = 6
+"""Up to so many documents every subset is asked: a search and its tests would ask as many."""
+
+_MAX_SIZE, _MAX_SEARCH = 10, 1000
+_RISKS = (0.8, 0.1, 0.05, 0.03, 0.02)
+"""How the risk is divided among the rounds of tests."""
+_MOST_SETS = 64
+
+
+@dataclass
+class Found:
+    """What a search knows about one claim.
+
+    Args:
+        retention: minimal sets that are enough.
+        omission: minimal sets without which it is gone.
+        spoilers: what speaks against it.
+        complete: whether the search came to its end.
+        stopped: what ended it before, in words.
+    """
+
+    retention: tuple[DocumentSet, ...] = ()
+    omission: tuple[DocumentSet, ...] = ()
+    spoilers: tuple[Spoiler, ...] = ()
+    complete: bool = True
+    stopped: str = ""
+
+
+@dataclass
+class SharedDraws:
+    """Random subsets of the documents, the same ones for every claim, round by round.
+
+    Args:
+        num_sources: how many documents there are.
+        validity: the share of subsets that has to be predicted right.
+        confidence: the probability that such a statement about one claim is true, at least.
+        seed: of the draws.
+    """
+
+    num_sources: int
+    validity: float
+    confidence: float
+    seed: int
+    _rounds: list[list[int]] = field(default_factory=list, repr=False)
+
+    def round(self, number: int) -> list[int]:
+        """The subsets of one round, as masks."""
+        while len(self._rounds) <= number:
+            rng = random.Random(f"{self.seed}-{len(self._rounds)}")
+            count = samples_needed(self.validity, self.risk(len(self._rounds)))
+            self._rounds.append([rng.getrandbits(self.num_sources) for _ in range(count)])
+        return self._rounds[number]
+
+    def risk(self, number: int) -> float:
+        """The risk of one round."""
+        return (1 - self.confidence) * _RISKS[number]
+
+
+def search_claim(
+    engine: ProbeEngine,
+    predicate: Predicate,
+    draws: SharedDraws,
+    *,
+    width: int = 1,
+    on_change: Callable[[str, Found], object] | None = None,
+) -> Found:
+    """Find what one claim rests on.
+
+    Args:
+        engine: answers for subsets of the documents.
+        predicate: whether an output makes the claim.
+        draws: the subsets of the tests.
+        width: how many subsets the search may ask at once without a need for all of them.
+        on_change: called with ``set`` or ``spoiler`` and what is known by then.
+
+    Raises:
+        PredicateError: the predicate failed.
+        ExplanationError: the answer function failed.
+    """
+    told = on_change or (lambda kind, found: None)
+    if engine.num_sources <= MOST_EXACT:
+        return _exact(engine, predicate)
+    search = _SampledSearch(engine, predicate, draws, told, width)
+    try:
+        search.run()
+    except ProbeBudgetError as error:
+        search.stopped = error.message
+    return search.found()
+
+
+def _exact(engine: ProbeEngine, predicate: Predicate) -> Found:
+    def opposite(output: str) -> bool:
+        return not predicate(output)
+
+    many = getattr(predicate, "many", None)
+    if many is not None:
+        opposite.many = lambda outputs: [not one for one in many(outputs)]  # type: ignore[attr-defined]
+    full, stopped = full_mask(engine.num_sources), ""
+    try:
+        kept, removed = DualMiner().mine(engine, retention=predicate, omission=opposite)
+    except ProbeBudgetError as error:
+        kept, removed = error.partial  # type: ignore[misc]
+        stopped = error.message.partition(";")[0]
+    retention = [
+        DocumentSet(rule.sources, rule.certificate, _said(engine, _mask(rule.sources)))
+        for rule in kept.rules
+    ]
+    omission = [
+        DocumentSet(rule.sources, rule.certificate, _said(engine, full ^ _mask(rule.sources)))
+        for rule in removed.rules
+    ]
+    complete = kept.complete and removed.complete
+    spoilers = _spoilers_of_lattice(engine, predicate, retention) if complete else ()
+    return Found(tuple(retention), tuple(omission), spoilers, complete, stopped)
+
+
+def _spoilers_of_lattice(
+    engine: ProbeEngine, predicate: Predicate, retention: Sequence[DocumentSet]
+) -> tuple[Spoiler, ...]:
+    """Minimal (S, T) such that S is enough where T is lacking, and not with it."""
+    count, full = engine.num_sources, full_mask(engine.num_sources)
+    masks = list(range(1 << count))
+    values = dict(zip(masks, map(bool, _values(engine, predicate, masks)), strict=True))
+    valid = [_mask(one) for one in retention]
+    found: list[tuple[int, int]] = []
+    for enough in sorted(masks, key=int.bit_count):
+        if not values[enough] or any(rule & ~enough == 0 for rule in valid):
+            continue  # fails, or is enough whatever else is there
+        for other in indices_of(full ^ enough):
+            bit = 1 << other
+            smaller = any(one & ~enough == 0 and against == bit for one, against in found)
+            if not values[enough | bit] and not smaller:
+                found.append((enough, bit))
+    return tuple(
+        Spoiler(indices_of(bit), indices_of(enough), _said(engine, enough | bit) or "")
+        for enough, bit in found
+    )
+
+
+def _values(engine: ProbeEngine, predicate: Predicate, masks: Sequence[int]) -> list[bool]:
+    outputs = engine.probe(masks)
+    many = getattr(predicate, "many", None)
+    return list(many(outputs)) if many is not None else [predicate(one) for one in outputs]
+
+
+def _said(engine: ProbeEngine, mask: int) -> str | None:
+    code = int(engine.known_codes([mask])[0])
+    return engine.outputs[code] if code >= 0 else None
+
+
+def _mask(indices: frozenset[int]) -> int:
+    return sum(1 << index for index in indices)
+
+
+class _SampledSearch:
+    """One claim over many documents: sets found, tests passed, spoilers met."""
+
+    def __init__(
+        self,
+        engine: ProbeEngine,
+        predicate: Predicate,
+        draws: SharedDraws,
+        told: Callable[[str, Found], object],
+        width: int,
+    ) -> None:
+        self._engine, self._draws, self._told = engine, draws, told
+        self._oracle = RuleOracle("retention", engine, predicate)
+        self._border = BorderSearch(
+            self._oracle,
+            max_size=_MAX_SIZE,
+            max_probes=_MAX_SEARCH,
+            seed=draws.seed,
+            width=width,
+            on_found=lambda: told("set", self.found()),
+        )
+        self._spoilers: list[tuple[int, int, str]] = []
+        self._certificate = Certificate("untested", draws.validity, draws.confidence, "uniform")
+        self.stopped = ""
+
+    def run(self) -> None:
+        """Search and test, until the tests find no wrong prediction."""
+        for number in range(len(_RISKS)):
+            self._engine.besides = self._draws.round(number)
+            self._border.run()
+            masks = self._draws.round(number)
+            values = self._oracle.hold(masks)
+            wrong = [
+                mask
+                for mask, value in zip(masks, values, strict=True)
+                if self._predicted(mask) != value
+            ]
+            self._certificate = self._tested(len(masks), len(wrong), self._draws.risk(number))
+            if self._certificate.kind == "certified" or not self._learn(wrong):
+                return
+
+    def _predicted(self, mask: int) -> bool:
+        if any(rule & ~mask == 0 for rule in self._border.found):
+            return True
+        return any(
+            enough & ~mask == 0 and against & mask == 0 for enough, against, _ in self._spoilers
+        )
+
+    def _tested(self, samples: int, failures: int, risk: float) -> Certificate:
+        validity = self._draws.validity
+        bound = validity if not failures else lower_bound(samples - failures, samples, risk)
+        kind = "certified" if bound >= validity else "tested"
+        return Certificate(
+            kind,  # type: ignore[arg-type]
+            validity,
+            self._draws.confidence,
+            "uniform",
+            samples=samples,
+            successes=samples - failures,
+            bound=bound,
+        )
+
+    def _learn(self, wrong: Sequence[int]) -> bool:
+        """Whether wrong predictions showed sets or spoilers that were not known."""
+        learned = False
+        for mask in sorted(wrong, key=int.bit_count)[:3]:
+            held = self._oracle.holds(mask)
+            if self._predicted(mask) == held:
+                continue  # explained by now
+            learned |= self._learn_set(mask) if held else self._learn_spoiler(mask)
+        return learned
+
+    def _learn_set(self, mask: int) -> bool:
+        oracle = self._oracle
+        found = shrink(
+            list(indices_of(mask)),
+            oracle.hold,
+            oracle.refuted,
+            max_size=_MAX_SIZE,
+            width=self._border.width,
+        )
+        if found is None or found in self._border.found:
+            return False
+        self._border.found = [one for one in self._border.found if found & ~one]
+        self._border.found.append(found)
+        return True
+
+    def _learn_spoiler(self, mask: int) -> bool:
+        """A set was enough so far, and is not with all of ``mask``: what takes it away?"""
+        rules = [one for one in self._border.found if one & ~mask == 0]
+        rules += [e for e, t, _ in self._spoilers if e & ~mask == 0 and not t & mask]
+        learned = False
+        for rule in rules:
+            if rule in self._border.found:
+                self._border.found.remove(rule)
+            others = list(indices_of(mask & ~rule))
+
+            def hold(removed: Sequence[int]) -> list[bool]:
+                return self._oracle.hold([mask & ~one for one in removed])
+
+            against = shrink(others, hold, max_size=_MAX_SIZE, width=self._border.width)
+            if against:
+                said = _said(self._engine, mask) or ""
+                self._spoilers.append((rule, against, said))
+                self._told("spoiler", self.found())
+                learned = True
+        return learned
+
+    def found(self) -> Found:
+        """What is known so far."""
+        engine, certificate = self._engine, self._certificate
+        masks = sorted(self._border.found, key=lambda one: (one.bit_count(), indices_of(one)))
+        retention = [DocumentSet(indices_of(m), certificate, _said(engine, m)) for m in masks]
+        full = full_mask(engine.num_sources)
+        omission = []
+        if masks and 0 not in masks and not self._spoilers:
+            for number, gone in enumerate(minimal_transversals(masks)):
+                if number == _MOST_SETS:
+                    break
+                said = _said(engine, full ^ gone)
+                omission.append(DocumentSet(indices_of(gone), certificate, said))
+        spoilers = [Spoiler(indices_of(t), indices_of(e), said) for e, t, said in self._spoilers]
+        certain = not self.stopped and certificate.kind == "certified"
+        return Found(tuple(retention), tuple(omission), tuple(spoilers), certain, self.stopped)

@@ -1,0 +1,307 @@
+"""One answer on its way to an explanation: what was asked, what is known, and where to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError
+from rulerag.explanation.any_answer.asking import AskedFunction
+from rulerag.explanation.any_answer.passages import Passage
+from rulerag.explanation.any_answer.records import (
+    DocumentSet,
+    Explained,
+    ExplainedClaim,
+    Spoiler,
+)
+from rulerag.explanation.any_answer.search import Found, SharedDraws, search_claim
+from rulerag.explanation.claims import Claim, SameClaim, is_refusal, split_claims
+from rulerag.explanation.lattice import full_mask
+from rulerag.explanation.probing import Predicate, ProbeEngine
+
+
+@dataclass(frozen=True)
+class Options:
+    """How an answer is explained.
+
+    Args:
+        validity: the share of subsets that the sets found have to predict, with many documents.
+        confidence: the probability that this is true of a claim, at least.
+        seed: of random subsets.
+        repeats: how often the whole prompt is asked, to know the noise.
+        whole: explain the answer as a whole instead of claim by claim.
+        hurry: ask with every free worker, also what may turn out to be of no use.
+
+    Raises:
+        ConfigError: a value is out of range.
+    """
+
+    validity: float = 0.95
+    confidence: float = 0.95
+    seed: int = 0
+    repeats: int = 2
+    whole: bool = False
+    hurry: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("validity", "confidence"):
+            if not 0 < getattr(self, name) < 1:
+                raise ConfigError(f"{getattr(self, name)!r} is not between 0 and 1", key=name)
+        if self.repeats < 1:
+            raise ConfigError(f"{self.repeats!r} is below 1", key="repeats")
+
+
+@dataclass(frozen=True)
+class Judging:
+    """What decides whether an output makes a claim.
+
+    Args:
+        predicate: a condition of the user's own, in place of claims.
+        entailment: an encoder for what words leave open.
+        judge: a model for what words leave open.
+    """
+
+    predicate: Predicate | None = None
+    entailment: Any = None
+    judge: Any = None
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that became known while an answer is explained.
+
+    Args:
+        kind: ``answer``, ``set``, ``spoiler``, ``claim`` (nothing more is looked for) or ``end``.
+        explained: everything that is known by then.
+        claim: the place of the claim; None for the whole answer.
+    """
+
+    kind: str
+    explained: Explained
+    claim: int | None = None
+
+
+Tell = Callable[[Event], object]
+
+
+class Session:
+    """Explains one answer as far as it is allowed to, and can go on.
+
+    Args:
+        asked: the answer function with question and documents.
+        passages: the documents as they are read.
+        options: how it is explained.
+        judging: what decides.
+        given: the answer to explain, where it is known already.
+    """
+
+    def __init__(
+        self,
+        asked: AskedFunction,
+        passages: Sequence[Passage],
+        options: Options,
+        judging: Judging,
+        *,
+        given: str | None = None,
+    ) -> None:
+        self.asked, self.options, self._judging = asked, options, judging
+        self._passages, self._text = tuple(passages), given
+        self.engine = ProbeEngine(asked, asked.num_sources)
+        self.engine.together = asked.workers
+        self._width = asked.workers if options.hurry else 1
+        self._full = full_mask(asked.num_sources)
+        self._sources = asked.places(tuple(range(asked.num_sources)))
+        self._places = [p.index for p in passages if p.text.strip()]
+        self._repeated: list[str] = []
+        self._claims: list[Claim] = []
+        self._predicates: list[Predicate] = []
+        self._found: list[Found | None] = []
+        self._draws = SharedDraws(
+            asked.num_sources, options.validity, options.confidence, options.seed
+        )
+        self._ended = ""
+
+    def cancel(self) -> None:
+        """Stop asking, with what is certain so far; from any thread."""
+        self.asked.cancel()
+
+    def run(
+        self,
+        budget: int | None = None,
+        max_seconds: float | None = None,
+        tell: Tell | None = None,
+    ) -> Explained:
+        """Go on until everything is found, or until the budget or the time is up.
+
+        Args:
+            budget: so many further calls.
+            max_seconds: so many further seconds.
+            tell: called with what becomes known.
+
+        Raises:
+            ExplanationError: the answer function failed on the whole prompt.
+            PredicateError: what decides about outputs failed.
+        """
+        self.asked.reopen(max_seconds)
+        self.engine.max_probes = None if budget is None else self.engine.num_probes + budget
+        told: Tell = tell or (lambda event: None)
+        self._ended = ""
+        try:
+            self._begin()
+            told(Event("answer", self.explained()))
+            for place, found in enumerate(self._found):
+                if found is None or not found.complete:
+                    self._explain(place, told)
+                told(Event("claim", self.explained(), place))
+        except ProbeBudgetError as error:
+            if self._text is None:
+                raise
+            self._ended = error.message
+        except ExplanationError as error:
+            if self._text is None:
+                raise
+            self._ended = error.message
+        return self.explained()
+
+    def explain_claim(self, claim: Claim) -> ExplainedClaim:
+        """What any part of the answer rests on."""
+        self.asked.reopen(None)
+        self.engine.max_probes = None
+        predicate = self._predicate(claim.text)
+        found = search_claim(self.engine, predicate, self._draws, width=self._width)
+        return self._explained_claim(claim, predicate, found)
+
+    def _begin(self) -> None:
+        """Ask the whole prompt, again as often as wanted, and once without documents."""
+        if self._text is None:
+            self._text = self.engine.probe([self._full])[0]
+        if not self._claims:
+            self._make_claims(self._text)
+        whole = tuple(range(self.asked.num_sources))
+        while len(self._repeated) < self.options.repeats - 1:
+            self._spend(1)
+            self._repeated += self.asked([whole])
+        if self._sources or not self._passages:
+            self.engine.probe([self._full, 0])
+
+    def _make_claims(self, text: str) -> None:
+        whole = Claim(text.strip(), *_span(text))
+        cut = self._judging.predicate is None and not self.options.whole and not is_refusal(text)
+        self._claims = (split_claims(text) if cut else [whole]) or [whole]
+        self._predicates = [self._predicate(claim.text) for claim in self._claims]
+        self._found = [None] * len(self._claims)
+
+    def _predicate(self, claim: str) -> Predicate:
+        own = self._judging
+        if own.predicate is not None:
+            return own.predicate
+        texts = [passage.text for passage in self._passages]
+        return SameClaim(claim, self.asked.question, texts, own.entailment, own.judge)
+
+    def _spend(self, calls: int) -> None:
+        """Count calls that the engine does not know of against the budget."""
+        if self.engine.max_probes is not None:
+            if self.engine.max_probes - self.engine.num_probes < calls:
+                raise ProbeBudgetError("the budget is used up", hint="allow more with budget=")
+            self.engine.max_probes -= calls
+
+    def _explain(self, place: int, told: Tell) -> None:
+        def changed(kind: str, found: Found) -> None:
+            self._found[place] = found
+            told(Event(kind, self.explained(), place))
+
+        predicate = self._predicates[place]
+        known = self._found[place]
+        found = search_claim(
+            self.engine, predicate, self._draws, width=self._width, on_change=changed
+        )
+        self._found[place] = found
+        self._ended = self._ended or found.stopped
+        if not found.complete and known is not None and known.retention and not found.retention:
+            self._found[place] = known
+
+    def explained(self) -> Explained:
+        """Everything that is known so far."""
+        claims = tuple(
+            self._explained_claim(claim, predicate, found)
+            for claim, predicate, found in zip(
+                self._claims, self._predicates, self._found, strict=True
+            )
+        )
+        return Explained(
+            question=self.asked.question,
+            text=self._text or "",
+            documents=self._passages,
+            claims=claims,
+            empty=self._said(0),
+            num_calls=self.asked.calls,
+            seconds=self.engine.seconds,
+            complete=all(claim.complete for claim in claims) and not self._ended,
+            notes=tuple(self._notes(claims)),
+            settings={**asdict(self.options), "workers": self.asked.workers},
+        )
+
+    def _explained_claim(
+        self, claim: Claim, predicate: Predicate, found: Found | None
+    ) -> ExplainedClaim:
+        known = found or Found(complete=False)
+        said = [one for one in (self._said(self._full), *self._repeated) if one is not None]
+        stable = sum(map(bool, map(predicate, said))) / len(said) if said else 1.0
+        return ExplainedClaim(
+            claim.text,
+            claim.start,
+            claim.end,
+            refusal=is_refusal(claim.text),
+            retention=tuple(map(self._placed, known.retention)),
+            omission=tuple(map(self._placed, known.omission)),
+            spoilers=tuple(
+                Spoiler(self._at(one.documents), self._at(one.enough), one.output)
+                for one in known.spoilers
+            ),
+            stable=stable,
+            complete=known.complete,
+            steps=getattr(predicate, "steps", {}),
+        )
+
+    def _placed(self, one: DocumentSet) -> DocumentSet:
+        return DocumentSet(self._at(tuple(one)), one.certificate, one.output)
+
+    def _at(self, sources: Sequence[int]) -> tuple[int, ...]:
+        """The places of sources among all documents."""
+        return tuple(sorted(self._places[index] for index in sources))
+
+    def _said(self, mask: int) -> str | None:
+        code = int(self.engine.known_codes([mask])[0])
+        return self.engine.outputs[code] if code >= 0 else None
+
+    def _notes(self, claims: Sequence[ExplainedClaim]) -> list[str]:
+        """What has to be known before anything else is believed."""
+        notes = []
+        shaky = [one for one in claims if one.stable < 1]
+        if shaky:
+            times = len(self._repeated) + 1
+            least = min(one.stable for one in shaky)
+            notes.append(
+                f"The answers vary: asked {times} times with all documents, "
+                f"{len(shaky)} of {len(claims)} claims did not come every time (one in "
+                f"{least:.0%} of them). What follows is as noisy."
+            )
+        elif len({one for one in (self._said(self._full), *self._repeated) if one is not None}) > 1:
+            notes.append("The wording varies from call to call; every claim came each time.")
+        empty = [p.label for p in self._passages if not p.text.strip()]
+        if empty:
+            verb = "is" if len(empty) == 1 else "are"
+            notes.append(f"Without text, and so not looked at: {', '.join(empty)} {verb} empty.")
+        if not self._passages:
+            notes.append("There is no document to keep or remove.")
+        if self._ended:
+            notes.append(
+                f"Stopped early: {self._ended}. What follows is certain as far as it goes."
+            )
+        return notes
+
+
+def _span(text: str) -> tuple[int, int]:
+    left = len(text) - len(text.lstrip())
+    return left, left + len(text.strip())

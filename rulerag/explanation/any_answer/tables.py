@@ -1,0 +1,44 @@
+"""An explained answer for other libraries: a pandas table, numbers in the form of shap."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Any
+
+from rulerag.errors import MissingDependencyError
+from rulerag.explanation.any_answer.records import Explained
+
+
+def dataframe(explained: Explained) -> Any:
+    """One row for each claim and document.
+
+    Columns: ``claim``, ``claim_text``, ``document``, ``title``, ``text``; ``source`` (stands in a
+    minimal set that is enough), ``necessary`` (in each of them), ``sufficient`` (alone one of them)
+    and ``spoiler``.
+
+    Raises:
+        MissingDependencyError: pandas is not installed.
+    """
+    if importlib.util.find_spec("pandas") is None:
+        raise MissingDependencyError("pandas", "pandas")
+    pandas: Any = importlib.import_module("pandas")
+    rows = [
+        {
+            "claim": number,
+            "claim_text": claim.text,
+            "document": document.index,
+            "title": document.title,
+            "text": document.text,
+            "source": document.index in claim.sources,
+            "necessary": bool(claim.retention)
+            and all(document.index in one for one in claim.retention),
+            "sufficient": any(one == frozenset({document.index}) for one in claim.retention),
+            "spoiler": any(document.index in one.documents for one in claim.spoilers),
+        }
+        for number, claim in enumerate(explained.claims)
+        for document in explained.documents
+    ]
+    columns = ["claim", "claim_text", "document", "title", "text"]
+    columns += ["source", "necessary", "sufficient", "spoiler"]
+    return pandas.DataFrame(rows, columns=columns)

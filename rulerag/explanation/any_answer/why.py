@@ -1,0 +1,166 @@
+"""Why an answer came out: asked once, explained as far as budget and time allow, and further."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from rulerag.errors import ConfigError
+from rulerag.explanation.any_answer.passages import Passage
+from rulerag.explanation.any_answer.records import Explained, ExplainedClaim
+from rulerag.explanation.any_answer.session import Event, Session
+from rulerag.explanation.any_answer.words import cited, explained_lines
+from rulerag.explanation.claims import claim_at
+from rulerag.io import write_text
+
+
+class Why:
+    """An explained answer: prints itself, shows itself in a notebook, goes on when told to.
+
+    Made by :func:`rulerag.explain`.
+
+    Attributes:
+        explained: everything as a typed record.
+    """
+
+    def __init__(self, explained: Explained, session: Session | None = None) -> None:
+        self.explained = explained
+        self._session = session
+
+    @property
+    def text(self) -> str:
+        """The answer."""
+        return self.explained.text
+
+    @property
+    def claims(self) -> tuple[ExplainedClaim, ...]:
+        """Its claims, each with what it rests on."""
+        return self.explained.claims
+
+    @property
+    def documents(self) -> tuple[Passage, ...]:
+        """What was read."""
+        return self.explained.documents
+
+    @property
+    def num_calls(self) -> int:
+        """How many calls of the answer function were made."""
+        return self.explained.num_calls
+
+    @property
+    def cited(self) -> str:
+        """The answer with the numbers of the documents behind each claim."""
+        return cited(self.explained)
+
+    def at(self, start: int, end: int) -> ExplainedClaim:
+        """What the characters ``start`` to ``end`` of the answer rest on; asks only what is new.
+
+        Raises:
+            ConfigError: nothing is said there, or the explanation was read from a file.
+        """
+        claim = claim_at(self.text, start, end)
+        known = [c for c in self.claims if (c.start, c.end) == (claim.start, claim.end)]
+        return known[0] if known else self._live("at").explain_claim(claim)
+
+    def deepen(self, budget: int | None = None, *, max_seconds: float | None = None) -> Why:
+        """Go on where budget or time ended the search; returns itself.
+
+        Args:
+            budget: so many further calls; without a limit when None.
+            max_seconds: so many further seconds.
+        """
+        self.explained = self._live("deepen()").run(budget, max_seconds)
+        return self
+
+    async def stream(
+        self, budget: int | None = None, *, max_seconds: float | None = None
+    ) -> AsyncIterator[Event]:
+        """Go on, and tell what becomes known as soon as it does; leaving the loop cancels.
+
+        Args:
+            budget: so many further calls; without a limit when None.
+            max_seconds: so many further seconds.
+        """
+        session, loop = self._live("stream()"), asyncio.get_running_loop()
+        queue: asyncio.Queue[Event | BaseException | None] = asyncio.Queue()
+
+        def tell(event: Event | BaseException | None) -> None:
+            loop.call_soon_threadsafe(queue.put_nowait, event)
+
+        def work() -> None:
+            try:
+                self.explained = session.run(budget, max_seconds, tell)
+                tell(Event("end", self.explained))
+                tell(None)
+            except BaseException as error:  # noqa: BLE001 - raised where it is listened
+                tell(error)
+
+        thread = threading.Thread(target=work, name="rulerag-explain", daemon=True)
+        thread.start()
+        try:
+            while (event := await queue.get()) is not None:
+                if isinstance(event, BaseException):
+                    raise event
+                yield event
+        finally:
+            session.cancel()
+            await asyncio.to_thread(thread.join)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as a JSON object; :meth:`from_json` reads it."""
+        return self.explained.to_json()
+
+    @classmethod
+    def from_json(cls, row: Any) -> Why:
+        """An explanation from the object, or the text, that :meth:`to_json` made.
+
+        Raises:
+            DataFormatError: it is not one.
+        """
+        return cls(Explained.from_json(json.loads(row) if isinstance(row, str) else row))
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """One self-contained page; written where a path is given.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        from rulerag.explanation.any_answer.page import page
+
+        text = page(self.explained)
+        if path is not None:
+            write_text(Path(path), text)
+        return text
+
+    def to_dataframe(self) -> Any:
+        """A pandas table, one row a claim and document: its roles, and whether it is in every set.
+
+        Raises:
+            MissingDependencyError: pandas is not installed.
+        """
+        from rulerag.explanation.any_answer.tables import dataframe
+
+        return dataframe(self.explained)
+
+    def __str__(self) -> str:
+        return "\n".join(explained_lines(self.explained))
+
+    def __repr__(self) -> str:
+        return f"Why({self.text!r}, {len(self.claims)} claims, {self.num_calls} calls)"
+
+    def _repr_html_(self) -> str:
+        from rulerag.explanation.any_answer.page import fragment
+
+        return fragment(self.explained)
+
+    def _live(self, what: str) -> Session:
+        if self._session is None:
+            raise ConfigError(
+                f"{what} asks the answer function, and this explanation was read from a file",
+                hint="explain again: what was answered then is not asked",
+            )
+        return self._session

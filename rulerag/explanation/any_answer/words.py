@@ -1,0 +1,142 @@
+"""An explained answer in plain English: what it rests on, becomes, and what speaks against it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rulerag.explanation.any_answer.passages import Passage
+from rulerag.explanation.any_answer.records import DocumentSet, Explained, ExplainedClaim
+from rulerag.explanation.records import percent
+from rulerag.explanation.wording import capital, in_words, listing, shortened
+
+_MOST_SETS, _MOST_NAMED = 4, 6
+
+
+def explained_lines(explained: Explained) -> list[str]:
+    """Everything in sentences: notes first, four lines a claim at most, then what was shown."""
+    lines = list(explained.notes)
+    for claim in explained.claims:
+        lines.append(f"“{shortened(claim.text, 200)}”")
+        lines += [f"  {line}" for line in claim_lines(claim, explained)]
+    if not explained.claims:
+        lines.append("The answer says nothing that could rest on a document.")
+    return [*lines, what_was_shown(explained)]
+
+
+def claim_lines(claim: ExplainedClaim, explained: Explained) -> list[str]:
+    """What one claim rests on, what it becomes, what else is enough, what speaks against it."""
+    documents = explained.documents
+    if claim.unsupported:
+        what = "no answer is given" if claim.refusal else "it is said"
+        lines = [f"rests on no document: {what} without any of them, too."]
+        if not claim.refusal:
+            lines[0] = f"{lines[0][:-1]} (known to the model, or made up)."
+        return [*lines, *_against(claim, documents)]
+    if not claim.retention:
+        if not explained.complete:
+            return ["not looked into to the end: budget or time was up before a set was found."]
+        return ["no small set of documents was found that is enough for it."]
+    first, *others = claim.retention
+    lines = [f"rests on {_together(first, documents)}."]
+    lines += _becomes(claim, documents)
+    if others:
+        shown = [_together(one, documents, short=True) for one in others[:_MOST_SETS]]
+        more = len(others) - _MOST_SETS
+        shown += [f"{in_words(more)} more"] if more > 0 else []
+        lines.append(f"also enough: {'; '.join(shown)}.")
+    return [*lines, *_against(claim, documents)]
+
+
+def _becomes(claim: ExplainedClaim, documents: Sequence[Passage]) -> list[str]:
+    said = [one for one in claim.omission if one.output is not None]
+    if not said:
+        return []
+    parts = []
+    for one in said[:2]:
+        names = listing([documents[i].label for i in sorted(one)][:_MOST_NAMED])
+        parts.append(f"{_quoted(one.output)} without {names}")
+    more = len(claim.omission) - len(parts)
+    if more > 0:
+        ways = "way takes" if more == 1 else "ways take"
+        parts.append(f"{in_words(more)} more {ways} it away")
+    return [f"becomes {'; '.join(parts)}."]
+
+
+def _against(claim: ExplainedClaim, documents: Sequence[Passage]) -> list[str]:
+    lines = []
+    for one in claim.spoilers[:2]:
+        against = listing([documents[i].called for i in one.documents])
+        enough = listing([documents[i].label for i in one.enough]) or "no document"
+        verb = "is" if len(one.enough) < 2 else "are"
+        lines.append(
+            f"speaks against it: {against}; with {enough} alone it {_quoted(one.output, 'is')}, "
+            f"where {enough} {verb} enough otherwise."
+        )
+    more = len(claim.spoilers) - 2
+    if more > 0:
+        lines.append(f"{capital(in_words(more))} more such combinations were seen.")
+    return lines
+
+
+def _together(one: DocumentSet, documents: Sequence[Passage], *, short: bool = False) -> str:
+    indices = sorted(one)
+    names = [documents[i].label if short else documents[i].called for i in indices]
+    if len(names) > _MOST_NAMED:
+        names = [*names[:_MOST_NAMED], f"{len(names) - _MOST_NAMED} others"]
+    return names[0] if len(names) == 1 else f"{listing(names)} together"
+
+
+def _quoted(output: str | None, verb: str = "") -> str:
+    if not (output or "").strip():
+        return "empty"
+    return f"{verb} “{shortened(output or '', 90)}”".strip()
+
+
+def what_was_shown(explained: Explained) -> str:
+    """On what all of it stands, and what it cost."""
+    certificates = [
+        one.certificate for c in explained.claims for one in (*c.retention, *c.omission)
+    ]
+    count = sum(bool(document.text.strip()) for document in explained.documents)
+    calls = f"{explained.num_calls:,} call{'' if explained.num_calls == 1 else 's'}"
+    cost = f"{calls}, {explained.seconds:,.1f} s"
+    if not certificates:
+        return f"{cost}."
+    if all(one.always for one in certificates):
+        every = f"All {1 << count:,} subsets of the {in_words(count)} documents were decided"
+        return f"{every}; {cost}." if explained.complete else f"Certain so far; {cost}."
+    weakest = min(certificates, key=lambda one: (one.kind == "certified", one.bound))
+    if weakest.kind == "certified":
+        return (
+            f"Shown for each claim: these sets say for at least {percent(weakest.validity)} of the "
+            f"subsets of the {in_words(count)} documents whether it is made (confidence "
+            f"{percent(weakest.confidence)}; {weakest.successes:,} of {weakest.samples:,} random "
+            f"subsets were predicted right); {cost}."
+        )
+    if weakest.kind == "tested":
+        return (
+            f"Not certain: of {weakest.samples:,} random subsets {weakest.failures:,} came out "
+            f"otherwise than these sets say; {cost}."
+        )
+    return f"Found and not tested: budget or time was up; deepen() goes on. {cost}."
+
+
+def cited(explained: Explained) -> str:
+    """The answer with the documents behind each claim as superscripts.
+
+    A claim that no document drives is marked ``[no source]``.
+    """
+    text, position, parts = explained.text, 0, []
+    placed = [c for c in explained.claims if c.start is not None and c.end is not None]
+    for claim in sorted(placed, key=lambda one: one.start or 0):
+        if (claim.start or 0) < position:
+            continue
+        parts += [text[position : claim.start], claim.text, _marks(claim)]
+        position = claim.end or 0
+    return "".join([*parts, text[position:]])
+
+
+def _marks(claim: ExplainedClaim) -> str:
+    if claim.unsupported:
+        return " [no source]"
+    return "".join(f"[{index + 1}]" for index in claim.sources)

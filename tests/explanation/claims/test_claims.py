@@ -1,0 +1,162 @@
+"""Answers cut into claims, and whether other words say the same."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from rulerag.errors import ConfigError, PredicateError
+from rulerag.explanation.claims import SameClaim, claim_at, is_refusal, split_claims
+
+CAPITAL = "What is the capital of France?"
+READ = [
+    "Paris is the capital of France since 987.",
+    "France's capital city is Paris, on the Seine.",
+    "Lyon is a city in France with 520,774 people.",
+]
+
+
+@pytest.mark.parametrize(
+    ("answer", "claims"),
+    [
+        ("Paris.", ["Paris."]),
+        (
+            "Dr. Smith met J. R. Ewing. He paid $3.50!",
+            ["Dr. Smith met J. R. Ewing.", "He paid $3.50!"],
+        ),
+        ("Facts:\n- Paris is big.\n2. It rains.", ["Paris is big.", "It rains."]),
+        ("He left. Facts:\n* It rains.", ["He left.", "It rains."]),
+        ("It is Paris. I hope this helps! Let me know.", ["It is Paris."]),
+        ("…\n---\n", []),
+        ("", []),
+    ],
+)
+def test_an_answer_is_cut_into_its_claims(answer: str, claims: list[str]) -> None:
+    found = split_claims(answer)
+    assert [claim.text for claim in found] == claims
+    assert all(answer[claim.start : claim.end] == claim.text for claim in found)
+
+
+def test_any_part_of_an_answer_is_a_claim_of_whole_words() -> None:
+    assert claim_at("It is Paris today.", 7, 9).text == "Paris"
+    assert claim_at("It is Paris today.", 5, 12).text == "Paris"
+    for start, end in ((3, 3), (-1, 4), (0, 99), (17, 18)):
+        with pytest.raises(ConfigError, match="say nothing"):
+            claim_at("It is Paris today.", start, end)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Unknown.",
+        "Empty Response",
+        "I don't know.",
+        "I\u2019m sorry, but I cannot find the answer in the documents.",
+        "The documents do not mention the capital of France.",
+        "There is no information about this in the provided context.",
+        "It is not possible to determine this.",
+        "The context provides no answer. I hope this helps!",
+        "I could not find that. Feel free to ask again.",
+    ],
+)
+def test_what_gives_no_answer_is_a_refusal(text: str) -> None:
+    assert is_refusal(text)
+    assert not SameClaim("It is Paris.", CAPITAL, READ)(text)
+    assert SameClaim("I don't know.", CAPITAL, READ)(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Paris",
+        "He could not come to Paris.",
+        "The team has no captain.",
+        "Nobody knows more than Ann does.",
+        "I do not regret that it is Paris. I cannot find the year.",
+    ],
+)
+def test_a_denial_is_no_refusal(text: str) -> None:
+    assert not is_refusal(text)
+
+
+@pytest.mark.parametrize(
+    ("output", "same", "step"),
+    [
+        ("The capital of France is Paris, according to 3 sources.", True, "names"),
+        ("paris", True, "names"),
+        ("THE CAPITAL OF FRANCE IS PARIS ACCORDING TO 5 SOURCES", True, "match"),
+        ("It's Paris, which lies on the Seine. I could not find more.", True, "names"),
+        ("The capital of France is Lyon, according to 5 sources.", False, "names"),
+        ("It is not Paris.", False, "negation"),
+        ("I could not find it.", False, "refusal"),
+    ],
+)
+def test_the_ladder_says_which_step_decided(output: str, same: bool, step: str) -> None:
+    judged = SameClaim("The capital of France is Paris, according to 5 sources.", CAPITAL, READ)
+    verdict = judged.verdict(output)
+    assert (verdict.same, verdict.step) == (same, step)
+    assert judged.steps == {step: 1}
+
+
+@pytest.mark.parametrize(
+    ("claim", "output", "same"),
+    [
+        ("Lyon has 520,774 people.", "Lyon's population is 520774.", True),
+        ("Lyon has 520,774 people.", "Lyon has 519,000 people.", False),
+        ("It was signed on 2014-05-02.", "They signed it on 2 May 2014.", True),
+        ("It was signed on 2 May 2014.", "They signed it on 3 May 2014.", False),
+        ("Yes, it is the capital.", "Yes.", True),
+        ("Yes, it is the capital.", "No, it is not.", False),
+        ("Three rivers meet there.", "There 3 rivers meet.", True),
+    ],
+)
+def test_numbers_dates_and_yes_or_no(claim: str, output: str, same: bool) -> None:
+    texts = ["It was signed on 2 May 2014 by 3 countries.", *READ]
+    assert SameClaim(claim, "", texts)(output) is same
+
+
+def test_models_decide_what_words_leave_open() -> None:
+    claim, open_one = "Ann and Bob and Carl and Dora came.", "Bob was there."
+    asked: list[str] = []
+
+    class Half:
+        def entails(self, premises: list[str], hypotheses: list[str]) -> list[float]:
+            asked.extend(premises)
+            return [0.4 for _ in premises]
+
+    by_encoder = SameClaim(claim, entailment=Half())
+    assert by_encoder.verdict(open_one).step == "entailment" and not by_encoder(open_one)
+    assert asked == [open_one], "each output once"
+    assert SameClaim(claim, judge=lambda prompt: "Yes, it does.").verdict(open_one).step == "judge"
+    with pytest.raises(PredicateError, match="neither yes nor no"):
+        SameClaim(claim, judge=lambda prompt: "maybe")(open_one)
+
+
+FORMS = (
+    "{a} is the {r} of {s}.", "The {r} of {s} is {a}.", "It is {a}.", "{a}", "{a}, as stated.",
+    "According to the documents, {a} is {s}'s {r}.", "{s}'s {r}: {a}.", "The answer is {a}.",
+    "As far as the sources say, the {r} of {s} would be {a}.", "{a} serves as {r} of {s}.",
+    "Based on 4 documents, it is {a}.", "I believe that {a} is the {r} of {s}.",
+    "The documents agree that {a} is {s}'s {r}. I hope this helps!", "That would be {a}.",
+    "In short: {a}.", "{s} has {a} as its {r}.", "Clearly, {a} is the {r} there.",
+    "We read that {a} holds the post of {r} in {s}.", "The {r} is {a}; see [1].", "“{a}”, the {r}.",
+)  # fmt: skip
+PEOPLE = ("Ann Meyer", "Bo Li", "Carla de Souza", "Dmitri Orlov", "Eve O'Hara", "Fatou Diallo")
+
+
+def test_twenty_wordings_of_one_fact_are_one_claim_and_other_facts_are_not() -> None:
+    rng = random.Random(3)
+    wrong = total = 0
+    for _ in range(60):
+        right, other = rng.sample(PEOPLE, 2)
+        parts = {"r": rng.choice(["mayor", "director"]), "s": rng.choice(["Oslo", "the Louvre"])}
+        texts = [f"{name} is the {parts['r']} of {parts['s']}." for name in (right, other)]
+        claim = rng.choice(FORMS).format(a=right, **parts)
+        judged = SameClaim(claim, f"Who is the {parts['r']} of {parts['s']}?", texts)
+        for form in FORMS:
+            for name in (right, other):
+                total += 1
+                wrong += judged(form.format(a=name, **parts)) != (name == right)
+    assert wrong <= 0.01 * total
