@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rulerag.errors import ConfigError
+from rulerag.explanation.adapters import freeze
 from rulerag.explanation.any_answer.asking import AskedFunction
 from rulerag.explanation.any_answer.passages import passages_of
 from rulerag.explanation.any_answer.session import Judging, Options, Session
@@ -16,7 +17,7 @@ _JUDGING = ("predicate", "entailment", "judge")
 
 def explain(
     answer: Any,
-    question: str,
+    question: Any,
     documents: Sequence[Any] | None = None,
     *,
     text: str | None = None,
@@ -34,7 +35,7 @@ def explain(
     Args:
         answer: any ``def answer(question, documents) -> str``, sync or async; or a LangChain
             Runnable, a LlamaIndex query engine, a Haystack pipeline.
-        question: what is asked.
+        question: what is asked; for a chain its own input, too.
         documents: strings, dicts with a text, or objects of a framework; for a chain None, and
             they are what its retriever finds.
         text: the answer to explain, where it was given before; asked for when None.
@@ -59,7 +60,7 @@ def explain(
 
 def started(
     answer: Any,
-    question: str,
+    question: Any,
     documents: Sequence[Any] | None = None,
     *,
     text: str | None = None,
@@ -70,12 +71,12 @@ def started(
 
     Arguments as those of :func:`explain`.
     """
+    told = ""
     if documents is None:
-        raise ConfigError(
-            "no documents are given, and their retriever cannot be found",
-            key="documents",
-            hint="explain(answer, question, documents=[…])",
-        )
+        chain = freeze(answer, question)
+        answer, question, documents = chain.answer, chain.question, chain.documents
+        text = chain.text if text is None else text
+        workers, told = min(workers, chain.workers), chain.told
     judging = Judging(**{name: options.pop(name) for name in _JUDGING if name in options})
     known = set(Options.__dataclass_fields__)
     if unknown := sorted(set(options) - known):
@@ -86,5 +87,5 @@ def started(
     documents = list(documents)
     empty = [passage.index for passage in passages if not passage.text.strip()]
     asked = AskedFunction(answer, question, documents, fixed=empty, workers=workers)
-    session = Session(asked, passages, Options(**options), judging, given=text)
+    session = Session(asked, passages, Options(**options), judging, given=text, frozen=told)
     return Why(session.explained(), session)

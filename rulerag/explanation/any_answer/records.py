@@ -137,6 +137,7 @@ class Explained(Record):
         seconds: seconds spent in them.
         complete: false where budget or time ended the search.
         notes: what has to be known first: noise, empty documents, an early end.
+        frozen: for a chain, what was not run again, what a probe cost, and what no document means.
         settings: how the explanation was made.
     """
 
@@ -149,6 +150,7 @@ class Explained(Record):
     seconds: float = 0.0
     complete: bool = True
     notes: tuple[str, ...] = ()
+    frozen: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod

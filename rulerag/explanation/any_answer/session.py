@@ -94,6 +94,7 @@ class Session:
         options: how it is explained.
         judging: what decides.
         given: the answer to explain, where it is known already.
+        frozen: for a chain, what is not run again, what a probe costs, and what no document means.
     """
 
     def __init__(
@@ -104,9 +105,10 @@ class Session:
         judging: Judging,
         *,
         given: str | None = None,
+        frozen: str = "",
     ) -> None:
         self.asked, self.options, self._judging = asked, options, judging
-        self._passages, self._text = tuple(passages), given
+        self._passages, self._text, self._frozen = tuple(passages), given, frozen
         self.engine = ProbeEngine(asked, asked.num_sources)
         self.engine.together = asked.workers
         self._width = asked.workers if options.hurry else 1
@@ -239,6 +241,7 @@ class Session:
             seconds=self.engine.seconds,
             complete=all(claim.complete for claim in claims) and not self._ended,
             notes=tuple(self._notes(claims)),
+            frozen=self._frozen,
             settings={**asdict(self.options), "workers": self.asked.workers},
         )
 

@@ -20,7 +20,8 @@ def explained_lines(explained: Explained) -> list[str]:
         lines += [f"  {line}" for line in claim_lines(claim, explained)]
     if not explained.claims:
         lines.append("The answer says nothing that could rest on a document.")
-    return [*lines, what_was_shown(explained)]
+    lines.append(what_was_shown(explained))
+    return [*lines, explained.frozen] if explained.frozen else lines
 
 
 def claim_lines(claim: ExplainedClaim, explained: Explained) -> list[str]:
