@@ -23,6 +23,9 @@ AnswerFunction = Callable[[str, list[Any]], str | Awaitable[str]]
 
 Kept = tuple[int, ...]
 
+_MOST_TOGETHER = 64
+"""So many lists of documents a function that takes batches gets at once."""
+
 _SAID = ("content", "text", "response", "answer", "result", "output", "output_text")
 
 
@@ -35,6 +38,8 @@ class AskedFunction:
         documents: all documents, as the function takes them.
         fixed: places of documents that stand in every call; the others are the sources.
         workers: how many calls run at once.
+        batched: the function takes the question and a list of lists of documents, and returns a
+            list of answers.
 
     Attributes:
         arrived: what the last batch got so far, by kept places.
@@ -53,6 +58,7 @@ class AskedFunction:
         *,
         fixed: Sequence[int] = (),
         workers: int = 8,
+        batched: bool = False,
     ) -> None:
         if not callable(answer):
             raise ConfigError(
@@ -65,7 +71,7 @@ class AskedFunction:
         self._answer, self.question = answer, question
         self.documents, self.workers, self._fixed = list(documents), workers, tuple(fixed)
         self._sources = [n for n in range(len(self.documents)) if n not in set(fixed)]
-        self._waits = _is_async(answer)
+        self._waits, self._batched = _is_async(answer), batched
         self._cancelled = threading.Event()
         self.arrived: dict[Kept, str] = {}
         self.calls = 0
@@ -123,31 +129,34 @@ class AskedFunction:
         loop = asyncio.get_running_loop()
         pool = None if self._waits else ThreadPoolExecutor(self.workers, "rulerag-answer")
 
-        async def one(kept: Kept) -> None:
+        async def call(documents: list[Any]) -> Any:
+            if pool is None:
+                return await self._answer(self.question, documents)  # type: ignore[misc]
+            said = await loop.run_in_executor(pool, self._answer, self.question, documents)
+            return await said if inspect.isawaitable(said) else said
+
+        async def some(part: Sequence[Kept]) -> None:
             async with places:
                 self._check()
-                documents = [self.documents[place] for place in self.places(kept)]
-                self.calls += 1
+                lists = [[self.documents[n] for n in self.places(kept)] for kept in part]
+                self.calls += len(part)
                 try:
-                    if pool is None:
-                        said = await self._answer(self.question, documents)  # type: ignore[misc]
-                    else:
-                        said = await loop.run_in_executor(
-                            pool, self._answer, self.question, documents
-                        )
-                        if inspect.isawaitable(said):
-                            said = await said
+                    said = await call(lists if self._batched else lists[0])
                 except (RuleRAGError, asyncio.CancelledError):
                     raise
                 except Exception as error:
                     raise ExplanationError(
                         f"the answer function raised {type(error).__name__}: {error} "
-                        f"({self._told(kept)})",
+                        f"({self._told(part[0])})",
                         hint="what was answered before is kept; explain again to go on",
                     ) from error
-                self.arrived[kept] = _text(said, self._told(kept))
+                answers = _listed(said, len(part)) if self._batched else [said]
+                for kept, one in zip(part, answers, strict=True):
+                    self.arrived[kept] = _text(one, self._told(kept))
 
-        tasks = [asyncio.create_task(one(kept)) for kept in batch]
+        size = _MOST_TOGETHER if self._batched else 1
+        parts = [batch[start : start + size] for start in range(0, len(batch), size)]
+        tasks = [asyncio.create_task(some(part)) for part in parts]
         watch = asyncio.create_task(self._watch())
         try:
             whole: asyncio.Future[Any] = asyncio.gather(*tasks)
@@ -184,6 +193,17 @@ class AskedFunction:
             raise ProbeBudgetError("the explanation was cancelled", hint="deepen() goes on")
         if self.deadline is not None and time.monotonic() >= self.deadline:
             raise ProbeBudgetError("the time is up", hint="raise max_seconds, or deepen()")
+
+
+def _listed(said: Any, number: int) -> list[Any]:
+    """The answers to a batch."""
+    if not isinstance(said, list | tuple) or len(said) != number:
+        count = f"{len(said)} of them" if isinstance(said, list | tuple) else type(said).__name__
+        raise ExplanationError(
+            f"the answer function returned {count} for {number} lists of documents",
+            hint="return one answer for each list, in order",
+        )
+    return list(said)
 
 
 def _is_async(answer: Any) -> bool:

@@ -45,7 +45,8 @@ def explain(
         options: ``predicate`` (a condition on outputs in place of claims), ``entailment`` and
             ``judge`` (what decides where words do not), ``validity``, ``confidence``, ``seed``,
             ``repeats`` (of the whole prompt, to know the noise), ``whole`` (the answer as one
-            claim).
+            claim), ``hurry`` (use every worker, also for what may turn out useless), ``batched``
+            (the function takes a list of lists of documents and returns a list of answers).
 
     Returns:
         What prints itself; ``why.claims[0].sources``; ``why.deepen()`` goes on.
@@ -77,15 +78,20 @@ def started(
         answer, question, documents = chain.answer, chain.question, chain.documents
         text = chain.text if text is None else text
         workers, told = min(workers, chain.workers), chain.told
+    batched = bool(options.pop("batched", False))
     judging = Judging(**{name: options.pop(name) for name in _JUDGING if name in options})
     known = set(Options.__dataclass_fields__)
     if unknown := sorted(set(options) - known):
         raise ConfigError(
-            f"unknown: {', '.join(unknown)}", key="options", hint=", ".join(sorted(known))
+            f"unknown: {', '.join(unknown)}",
+            key="options",
+            hint=", ".join(sorted({*known, *_JUDGING, "batched"})),
         )
     passages = passages_of(documents)
     documents = list(documents)
     empty = [passage.index for passage in passages if not passage.text.strip()]
-    asked = AskedFunction(answer, question, documents, fixed=empty, workers=workers)
+    asked = AskedFunction(
+        answer, question, documents, fixed=empty, workers=workers, batched=batched
+    )
     session = Session(asked, passages, Options(**options), judging, given=text, frozen=told)
     return Why(session.explained(), session)

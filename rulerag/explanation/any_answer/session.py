@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError
@@ -16,6 +16,7 @@ from rulerag.explanation.any_answer.records import (
     Spoiler,
 )
 from rulerag.explanation.any_answer.search import Found, SharedDraws, search_claim
+from rulerag.explanation.attribution import Attribution, attributions, rule_surrogate
 from rulerag.explanation.claims import Claim, SameClaim, is_refusal, split_claims
 from rulerag.explanation.lattice import full_mask
 from rulerag.explanation.probing import Predicate, ProbeEngine
@@ -173,6 +174,32 @@ class Session:
         predicate = self._predicate(claim.text)
         found = search_claim(self.engine, predicate, self._draws, width=self._width)
         return self._explained_claim(claim, predicate, found)
+
+    def attribution(
+        self, place: int, method: str, samples: int | None, budget: int | None
+    ) -> Attribution:
+        """A number for each document with a text: how much it counts for one claim.
+
+        Args:
+            place: of the claim.
+            method: ``rules`` (of the sets found; asks nothing) or the name of an explainer.
+            samples: of the explainer.
+            budget: so many further calls.
+        """
+        names = [self._passages[place].label for place in self._places]
+        if method == "rules":
+            found = self._found[place] or Found()
+            return rule_surrogate(found.retention, names)
+        self.asked.reopen(None)
+        self.engine.max_probes = None if budget is None else self.engine.num_probes + budget
+        values, enough = attributions(
+            self.engine, self._predicates[place], [method], samples=samples, seed=self.options.seed
+        )
+        if not enough or not values:
+            raise ProbeBudgetError(
+                f"{method!r} needs more calls than {budget}", hint="budget=None, or fewer samples"
+            )
+        return replace(values[0], names=tuple(names))
 
     def _begin(self) -> None:
         """Ask the whole prompt, again as often as wanted, and once without documents."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from collections.abc import Sequence
 from typing import Any
 
 from rulerag.errors import MissingDependencyError
 from rulerag.explanation.any_answer.records import Explained
+from rulerag.explanation.attribution import Attribution
 
 
 def dataframe(explained: Explained) -> Any:
@@ -42,3 +44,26 @@ def dataframe(explained: Explained) -> Any:
     columns = ["claim", "claim_text", "document", "title", "text"]
     columns += ["source", "necessary", "sufficient", "spoiler"]
     return pandas.DataFrame(rows, columns=columns)
+
+
+def shap_explanation(values: Attribution, texts: Sequence[str]) -> Any:
+    """The values of some documents as shap has them.
+
+    Args:
+        values: a number for each document.
+        texts: what the documents say.
+
+    Raises:
+        MissingDependencyError: shap is not installed.
+    """
+    if importlib.util.find_spec("shap") is None:
+        raise MissingDependencyError("shap", "shap")
+    import numpy as np
+
+    shap: Any = importlib.import_module("shap")
+    return shap.Explanation(
+        values=np.array(values.values),
+        base_values=values.empty or 0.0,
+        data=np.array([*texts], dtype=object),
+        feature_names=list(values.names),
+    )

@@ -14,6 +14,7 @@ from rulerag.explanation.any_answer.passages import Passage
 from rulerag.explanation.any_answer.records import Explained, ExplainedClaim
 from rulerag.explanation.any_answer.session import Event, Session
 from rulerag.explanation.any_answer.words import cited, explained_lines
+from rulerag.explanation.attribution import Attribution
 from rulerag.explanation.claims import claim_at
 from rulerag.io import write_text
 
@@ -75,6 +76,43 @@ class Why:
         """
         self.explained = self._live("deepen()").run(budget, max_seconds)
         return self
+
+    def attribution(
+        self,
+        claim: int = 0,
+        method: str = "rules",
+        *,
+        samples: int | None = None,
+        budget: int | None = None,
+    ) -> Attribution:
+        """How much each document with a text counts for one claim.
+
+        Args:
+            claim: its place.
+            method: ``rules``, the Banzhaf values of the sets found, which asks nothing; or an
+                explainer: ``shapley``, ``banzhaf``, ``leave-one-out``, ``linear`` … , which asks
+                what is not known yet.
+            samples: random orders or subsets of the explainer.
+            budget: so many further calls; without a limit when None.
+
+        Raises:
+            ConfigError: no explainer has this name, or there is no such claim.
+            ProbeBudgetError: the budget is too small.
+        """
+        if not -len(self.claims) <= claim < len(self.claims):
+            raise ConfigError(f"there are {len(self.claims)} claims", key="claim")
+        return self._live("attribution()").attribution(claim, method, samples, budget)
+
+    def to_shap(self, claim: int = 0, method: str = "rules") -> Any:
+        """A ``shap.Explanation`` of one claim, for the plots of shap.
+
+        Raises:
+            MissingDependencyError: shap is not installed.
+        """
+        from rulerag.explanation.any_answer.tables import shap_explanation
+
+        texts = [document.text for document in self.documents if document.text.strip()]
+        return shap_explanation(self.attribution(claim, method), texts)
 
     async def stream(
         self, budget: int | None = None, *, max_seconds: float | None = None

@@ -236,7 +236,7 @@ def test_bad_answer_functions_are_named() -> None:
 
 def test_bad_arguments_are_named() -> None:
     for arguments, match in (
-        ({"documents": None}, "documents=\\["),
+        ({"documents": None}, "function is no chain that is known"),
         ({"documents": "one text"}, "expected a list of documents"),
         ({"documents": [3]}, "document 0 is a int without a text"),
         ({"workers": 0}, "0 is below 1"),
@@ -306,3 +306,32 @@ def test_a_table_for_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(table) == 2 * len(DOCUMENTS)
     assert table[table.source].document.tolist() == [0, 1, 4]
     assert table[table.necessary].document.tolist() == [4]
+
+
+def test_numbers_for_the_documents_from_what_was_asked() -> None:
+    why = rulerag.explain(said, QUESTION, DOCUMENTS)
+    calls = why.num_calls
+    by_rules, exact = why.attribution(), why.attribution(method="shapley")
+    assert by_rules.names == ("[1]", "[2]", "[3]", "[5]") == exact.names
+    assert exact.values == pytest.approx((0.5, 0.5, 0, 0)) and by_rules.values[2:] == (0, 0)
+    assert why.num_calls == calls, "every subset is known"
+    assert why.attribution(1, "leave-one-out").values[3] == 1
+    with pytest.raises(ConfigError, match="there are 2 claims"):
+        why.attribution(2)
+    shap = pytest.importorskip("shap")
+    told = why.to_shap(method="shapley")
+    assert isinstance(told, shap.Explanation) and told.feature_names[3] == "[5]"
+    assert told.values.tolist() == pytest.approx([0.5, 0.5, 0, 0]) and len(told.data) == 4
+
+
+def test_a_function_that_takes_many_lists_at_once() -> None:
+    sizes = []
+
+    def batch(question: str, lists: list[list[object]]) -> list[str]:
+        sizes.append(len(lists))
+        return [said(question, documents) for documents in lists]
+
+    why = rulerag.explain(batch, QUESTION, DOCUMENTS, batched=True)
+    assert why.claims[0].sources == (0, 1) and max(sizes) > 1 and sum(sizes) == why.num_calls
+    with pytest.raises(ExplanationError, match="returned 2 of them for 1 lists"):
+        rulerag.explain(lambda q, lists: ["a", "b"], QUESTION, DOCUMENTS, batched=True)
