@@ -45,6 +45,8 @@ class AskedFunction:
         arrived: what the last batch got so far, by kept places.
         calls: how many calls were made.
         deadline: the moment, of :func:`time.monotonic`, from which on nothing is asked.
+        wanted_repeats: how often the next batch asks the whole prompt besides.
+        repeated: what was answered to the whole prompt besides.
 
     Raises:
         ConfigError: the function cannot be called, or the number of workers is below 1.
@@ -75,6 +77,7 @@ class AskedFunction:
         self._cancelled = threading.Event()
         self.arrived: dict[Kept, str] = {}
         self.calls = 0
+        self.wanted_repeats, self.repeated = 0, list[str]()
         self.deadline: float | None = None
 
     @property
@@ -135,36 +138,51 @@ class AskedFunction:
             said = await loop.run_in_executor(pool, self._answer, self.question, documents)
             return await said if inspect.isawaitable(said) else said
 
+        async def answered(lists: list[list[Any]], first: Kept) -> list[Any]:
+            try:
+                said = await call(lists if self._batched else lists[0])
+            except (RuleRAGError, asyncio.CancelledError):
+                raise
+            except Exception as error:
+                raise ExplanationError(
+                    f"the answer function raised {type(error).__name__}: {error} "
+                    f"({self._told(first)})",
+                    hint="what was answered before is kept; explain again to go on",
+                ) from error
+            return _listed(said, len(lists)) if self._batched else [said]
+
+        whole = tuple(range(self.num_sources))
+
+        async def again() -> None:
+            async with places:
+                self._check()
+                self.calls += 1
+                lists = [list(self.documents)]
+                (said,) = await answered(lists, whole)
+                self.repeated.append(_text(said, self._told(whole)))
+
         async def some(part: Sequence[Kept]) -> None:
             async with places:
                 self._check()
                 lists = [[self.documents[n] for n in self.places(kept)] for kept in part]
                 self.calls += len(part)
-                try:
-                    said = await call(lists if self._batched else lists[0])
-                except (RuleRAGError, asyncio.CancelledError):
-                    raise
-                except Exception as error:
-                    raise ExplanationError(
-                        f"the answer function raised {type(error).__name__}: {error} "
-                        f"({self._told(part[0])})",
-                        hint="what was answered before is kept; explain again to go on",
-                    ) from error
-                answers = _listed(said, len(part)) if self._batched else [said]
+                answers = await answered(lists, part[0])
                 for kept, one in zip(part, answers, strict=True):
                     self.arrived[kept] = _text(one, self._told(kept))
 
         size = _MOST_TOGETHER if self._batched else 1
         parts = [batch[start : start + size] for start in range(0, len(batch), size)]
         tasks = [asyncio.create_task(some(part)) for part in parts]
+        tasks += [asyncio.create_task(again()) for _ in range(self.wanted_repeats)]
+        self.wanted_repeats = 0
         watch = asyncio.create_task(self._watch())
         try:
-            whole: asyncio.Future[Any] = asyncio.gather(*tasks)
-            both: set[asyncio.Future[Any]] = {whole, watch}
+            every: asyncio.Future[Any] = asyncio.gather(*tasks)
+            both: set[asyncio.Future[Any]] = {every, watch}
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-            if watch.done() and not whole.done():
+            if watch.done() and not every.done():
                 watch.result()
-            await whole
+            await every
         finally:
             watch.cancel()
             for task in tasks:

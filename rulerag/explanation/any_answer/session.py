@@ -15,7 +15,7 @@ from rulerag.explanation.any_answer.records import (
     ExplainedClaim,
     Spoiler,
 )
-from rulerag.explanation.any_answer.search import Found, SharedDraws, search_claim
+from rulerag.explanation.any_answer.search import MOST_EXACT, Found, SharedDraws, search_claim
 from rulerag.explanation.attribution import Attribution, attributions, rule_surrogate
 from rulerag.explanation.claims import Claim, SameClaim, is_refusal, split_claims
 from rulerag.explanation.lattice import full_mask
@@ -116,7 +116,6 @@ class Session:
         self._full = full_mask(asked.num_sources)
         self._sources = asked.places(tuple(range(asked.num_sources)))
         self._places = [p.index for p in passages if p.text.strip()]
-        self._repeated: list[str] = []
         self._claims: list[Claim] = []
         self._predicates: list[Predicate] = []
         self._found: list[Found | None] = []
@@ -202,17 +201,22 @@ class Session:
         return replace(values[0], names=tuple(names))
 
     def _begin(self) -> None:
-        """Ask the whole prompt, again as often as wanted, and once without documents."""
+        """Ask the whole prompt, as often as wanted, and none; random subsets fill free places."""
+        engine, asked = self.engine, self.asked
+        if asked.num_sources > MOST_EXACT:
+            engine.besides = self._draws.round(0)
+        missing = max(0, self.options.repeats - 1 - len(asked.repeated))
+        left = None if engine.max_probes is None else engine.max_probes - engine.num_probes - 2
+        if missing and (left is None or left >= missing):
+            asked.wanted_repeats = missing
+            if engine.max_probes is not None:
+                engine.max_probes -= missing
+        if asked.num_sources or not self._passages:
+            engine.probe([self._full, 0])
         if self._text is None:
-            self._text = self.engine.probe([self._full])[0]
+            self._text = engine.probe([self._full])[0]
         if not self._claims:
             self._make_claims(self._text)
-        whole = tuple(range(self.asked.num_sources))
-        while len(self._repeated) < self.options.repeats - 1:
-            self._spend(1)
-            self._repeated += self.asked([whole])
-        if self._sources or not self._passages:
-            self.engine.probe([self._full, 0])
 
     def _make_claims(self, text: str) -> None:
         whole = Claim(text.strip(), *_span(text))
@@ -227,13 +231,6 @@ class Session:
             return own.predicate
         texts = [passage.text for passage in self._passages]
         return SameClaim(claim, self.asked.question, texts, own.entailment, own.judge)
-
-    def _spend(self, calls: int) -> None:
-        """Count calls that the engine does not know of against the budget."""
-        if self.engine.max_probes is not None:
-            if self.engine.max_probes - self.engine.num_probes < calls:
-                raise ProbeBudgetError("the budget is used up", hint="allow more with budget=")
-            self.engine.max_probes -= calls
 
     def _explain(self, place: int, told: Tell) -> None:
         def changed(kind: str, found: Found) -> None:
@@ -276,7 +273,7 @@ class Session:
         self, claim: Claim, predicate: Predicate, found: Found | None
     ) -> ExplainedClaim:
         known = found or Found(complete=False)
-        said = [one for one in (self._said(self._full), *self._repeated) if one is not None]
+        said = [one for one in (self._said(self._full), *self.asked.repeated) if one is not None]
         stable = sum(map(bool, map(predicate, said))) / len(said) if said else 1.0
         return ExplainedClaim(
             claim.text,
@@ -310,14 +307,17 @@ class Session:
         notes = []
         shaky = [one for one in claims if one.stable < 1]
         if shaky:
-            times = len(self._repeated) + 1
+            times = len(self.asked.repeated) + 1
             least = min(one.stable for one in shaky)
             notes.append(
                 f"The answers vary: asked {times} times with all documents, "
                 f"{len(shaky)} of {len(claims)} claims did not come every time (one in "
                 f"{least:.0%} of them). What follows is as noisy."
             )
-        elif len({one for one in (self._said(self._full), *self._repeated) if one is not None}) > 1:
+        elif (
+            len({one for one in (self._said(self._full), *self.asked.repeated) if one is not None})
+            > 1
+        ):
             notes.append("The wording varies from call to call; every claim came each time.")
         empty = [p.label for p in self._passages if not p.text.strip()]
         if empty:
