@@ -10,5 +10,6 @@ from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
     from rulerag.explanation.adapters.frozen import FrozenChain, freeze
+    from rulerag.explanation.adapters.trace import Trace
 else:
     __getattr__ = front_door(__name__)

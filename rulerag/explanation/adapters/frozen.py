@@ -14,6 +14,7 @@ from rulerag.errors import ConfigError, ExplanationError
 _ADAPTERS: Sequence[tuple[str, str, str]] = (
     # where the class comes from, what it is called, the adapter
     ("rulerag.pipeline", "RuleRAGPipeline", "pipeline"),
+    ("rulerag.explanation.", "Trace", "trace"),
     ("langgraph.", "Pregel", "langgraph"),
     ("langchain_core.", "Runnable", "langchain"),
     ("llama_index.", "BaseQueryEngine", "llama_index"),

@@ -76,7 +76,7 @@ def started(
     if documents is None:
         chain = freeze(answer, question)
         answer, question, documents = chain.answer, chain.question, chain.documents
-        text = chain.text if text is None else text
+        text = text or chain.text or None
         workers, told = min(workers, chain.workers), chain.told
     batched = bool(options.pop("batched", False))
     judging = Judging(**{name: options.pop(name) for name in _JUDGING if name in options})

@@ -1,0 +1,115 @@
+"""A logged run, as OpenInference spans have it: explained afterwards from its own prompt.
+
+A document is left out by deleting its text from the logged messages, which are then asked again.
+That is the same as leaving it out of the run where each document stands in the prompt exactly once,
+and where nothing between retrieval and the prompt depends on the others.
+
+References:
+    OpenInference semantic conventions: ``retrieval.documents``, ``llm.input_messages``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rulerag.errors import ConfigError
+from rulerag.explanation.adapters.frozen import FrozenChain, asked
+
+Messages = list[dict[str, str]]
+_DOCUMENT = re.compile(r"^retrieval\.documents\.(\d+)\.document\.(\w+)$")
+_MESSAGE = re.compile(r"^llm\.(input|output)_messages\.(\d+)\.message\.(role|content)$")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A logged run and a way to ask again.
+
+    Args:
+        spans: each a mapping with ``attributes``, flat or nested, or the attributes themselves.
+        ask: takes messages (``role`` and ``content``), and returns what a model answers; the model
+            should be the logged one, and decode greedily.
+    """
+
+    spans: Sequence[Mapping[str, Any]]
+    ask: Callable[[Messages], Any]
+
+
+def freeze(trace: Trace, question: Any) -> FrozenChain:
+    """Read a trace; see :func:`rulerag.explanation.adapters.freeze`.
+
+    Raises:
+        ConfigError: it has no documents, no prompt, or a document does not stand in the prompt
+            exactly once.
+    """
+    attributes = [dict(_flat(span.get("attributes", span))) for span in trace.spans]
+    documents = [one for values in attributes for one in _documents(values)]
+    prompts = [values for values in attributes if any("input_messages" in key for key in values)]
+    if not documents or not prompts:
+        missing = "documents (retrieval.documents)" if not documents else "llm.input_messages"
+        raise ConfigError(f"the trace holds no {missing}", key="spans")
+    messages, said = _messages(prompts[-1], "input"), _messages(prompts[-1], "output")
+    whole = "\0".join(message["content"] for message in messages)
+    for place, document in enumerate(documents):
+        count = whole.count(document["content"])
+        if count != 1:
+            raise ConfigError(
+                f"document {place} stands {count} times in the logged prompt",
+                key="spans",
+                hint="only what stands there once can be left out; drop it from the spans",
+            )
+    inputs = (values["input.value"] for values in attributes if "input.value" in values)
+    users = (one["content"] for one in reversed(messages) if one["role"] == "user")
+    words = asked(question) if question else next(inputs, next(users, ""))
+
+    def answer(_: str, kept: list[Any]) -> Any:
+        left = {id(one) for one in kept}
+        gone = [one["content"] for one in documents if id(one) not in left]
+        return trace.ask([{**one, "content": _without(one["content"], gone)} for one in messages])
+
+    return FrozenChain(
+        answer,
+        words,
+        tuple(documents),
+        said[-1]["content"] if said else "",
+        frozen="The logged prompt is asked again with documents deleted from it",
+        empty="all of them are deleted from the prompt",
+        calls=1,
+    )
+
+
+def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{key}.")
+        elif isinstance(value, list):
+            yield from _flat({str(n): one for n, one in enumerate(value)}, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", value
+
+
+def _documents(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    found: dict[int, dict[str, Any]] = {}
+    for key, value in values.items():
+        if match := _DOCUMENT.match(key):
+            found.setdefault(int(match[1]), {})[match[2]] = value
+    return [found[n] for n in sorted(found) if str(found[n].get("content", "")).strip()]
+
+
+def _messages(values: Mapping[str, Any], way: str) -> Messages:
+    found: dict[int, dict[str, str]] = {}
+    for key, value in values.items():
+        match = _MESSAGE.match(key)
+        if match and match[1] == way:
+            found.setdefault(int(match[2]), {"role": "user", "content": ""})[match[3]] = str(value)
+    return [found[n] for n in sorted(found)]
+
+
+def _without(text: str, gone: Sequence[str]) -> str:
+    for part in gone:
+        before, found, after = text.partition(part)
+        if found:
+            text = before + after.lstrip(" \t").removeprefix("\n")
+    return text
