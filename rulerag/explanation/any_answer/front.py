@@ -45,8 +45,9 @@ def explain(
         options: ``predicate`` (a condition on outputs in place of claims), ``entailment`` and
             ``judge`` (what decides where words do not), ``validity``, ``confidence``, ``seed``,
             ``repeats`` (of the whole prompt, to know the noise), ``whole`` (the answer as one
-            claim), ``hurry`` (use every worker, also for what may turn out useless), ``batched``
-            (the function takes a list of lists of documents and returns a list of answers).
+            claim), ``hurry`` (use every worker, also for what may turn out useless), ``each`` (with
+            many documents show each set by itself, some 60 calls a set), ``batched`` (the function
+            takes a list of lists of documents and returns a list of answers).
 
     Returns:
         What prints itself; ``why.claims[0].sources``; ``why.deepen()`` goes on.

@@ -5,7 +5,8 @@ the minimal sets that are enough are looked for as if a claim, once made, were m
 documents too. Then one pool of random subsets, the same for all claims, tests what the sets found
 predict: no wrong prediction among 63 shows that at most one subset in twenty is predicted wrongly,
 whatever the answer function is like. A wrong prediction shows where to go on: a set that was
-missed, or a document that speaks against the claim (a spoiler).
+missed, or a document that speaks against the claim (a spoiler). Or each set is tested by itself, on
+random subsets that hold it, until bets against it are lost or won.
 
 References:
     Rorseth et al. 2025 (arXiv:2510.22689): retention and omission rules, Algorithm 2.
@@ -27,8 +28,10 @@ from rulerag.explanation.source_rules import (
     BorderSearch,
     DualMiner,
     RuleOracle,
+    ShareBets,
     lower_bound,
     samples_needed,
+    shown_together,
     shrink,
 )
 
@@ -38,7 +41,7 @@ MOST_EXACT = 6
 _MAX_SIZE, _MAX_SEARCH = 10, 1000
 _RISKS = (0.8, 0.1, 0.05, 0.03, 0.02)
 """How the risk is divided among the rounds of tests."""
-_MOST_SETS = 64
+_MOST_SETS, _FIRST_DRAWS = 64, 5
 
 
 @dataclass
@@ -69,12 +72,14 @@ class SharedDraws:
         validity: the share of subsets that has to be predicted right.
         confidence: the probability that such a statement about one claim is true, at least.
         seed: of the draws.
+        each: every set is shown by itself; else what all sets of a claim predict together.
     """
 
     num_sources: int
     validity: float
     confidence: float
     seed: int
+    each: bool = False
     _rounds: list[list[int]] = field(default_factory=list, repr=False)
 
     def round(self, number: int) -> list[int]:
@@ -210,9 +215,22 @@ class _SampledSearch:
         self._spoilers: list[tuple[int, int, str]] = []
         self._certificate = Certificate("untested", draws.validity, draws.confidence, "uniform")
         self.stopped = ""
+        self._bets: dict[int, ShareBets] = {}
+        self._failed: dict[int, int] = {}
+        self._shown: dict[int, Certificate] = {}
 
     def run(self) -> None:
         """Search and test, until the tests find no wrong prediction."""
+        if self._draws.each:
+            self._run_each()
+            if self._border.complete and not self._spoilers:
+                return
+        self._run_together()
+        if self._draws.each:  # what random subsets showed besides
+            self._run_each()
+
+    def _run_together(self) -> None:
+        """Search, and test what all sets predict, until no prediction is wrong."""
         for number in range(len(_RISKS)):
             self._engine.besides = self._draws.round(number)
             self._border.run()
@@ -226,6 +244,74 @@ class _SampledSearch:
             self._certificate = self._tested(len(masks), len(wrong), self._draws.risk(number))
             if self._certificate.kind == "certified" or not self._learn(wrong):
                 return
+
+    def _run_each(self) -> None:
+        """Search, and show each set by itself; what falls shows where to search again."""
+        for _ in _RISKS:
+            self._border.run()
+            waiting = [rule for rule in self._border.found if rule not in self._shown]
+            if not waiting:
+                return
+            self._bet(waiting)
+            if all(rule in self._shown for rule in self._border.found):
+                return
+
+    def _bet(self, rules: Sequence[int]) -> None:
+        """Draw subsets that hold a set until it is shown, or falls, or takes too many."""
+        draws, risk = self._draws, 1 - self._draws.confidence
+        rng = random.Random(f"{draws.seed}-{sorted(rules)}")
+        most, size = 4 * samples_needed(draws.validity, risk), _FIRST_DRAWS
+        # One uniform subset in 2**size holds a set of that size: worth it for as many sets.
+        shared = [
+            r
+            for r in rules
+            if sum(o.bit_count() <= r.bit_count() for o in rules) > 1 << r.bit_count()
+        ]
+        waiting = list(rules)
+        while waiting:
+            batch: list[tuple[int, int]] = []
+            widest = max((r.bit_count() for r in shared if r in waiting), default=0)
+            for _ in range(size << widest if widest else 0):
+                mask = rng.getrandbits(draws.num_sources)
+                batch += [(rule, mask) for rule in shared if rule in waiting and rule & ~mask == 0]
+            for rule in waiting:
+                if rule not in shared:
+                    batch += [
+                        (rule, rule | rng.getrandbits(draws.num_sources)) for _ in range(size)
+                    ]
+            values = self._oracle.hold([mask for _, mask in batch])
+            for (rule, mask), held in zip(batch, values, strict=True):
+                self._bets[rule] = self._bets.get(rule, ShareBets()).after(held)
+                if not held:
+                    self._failed.setdefault(rule, mask)
+            family = list(self._bets)
+            wealth = [self._bets[rule].against_less(draws.validity) for rule in family]
+            fallen = dict(zip(family, shown_together(wealth, risk), strict=True))
+            for rule in list(waiting):
+                bets = self._bets.get(rule, ShareBets())
+                refuted = bets.against_more(draws.validity) >= 1 / risk
+                if fallen.get(rule):
+                    self._shown[rule] = self._certified(bets)
+                elif refuted:
+                    self._learn_spoiler(self._failed[rule])
+                if fallen.get(rule) or refuted or bets.successes + bets.failures >= most:
+                    waiting.remove(rule)
+            size = min(2 * size, most)
+            nearest = max((self._bets[r].successes for r in waiting if r in self._bets), default=0)
+            left = samples_needed(draws.validity, 0.95 * risk) - nearest
+            if left > 0:
+                size = min(size, left)
+
+    def _certified(self, bets: ShareBets) -> Certificate:
+        return Certificate(
+            "certified",
+            self._draws.validity,
+            self._draws.confidence,
+            "uniform",
+            samples=bets.successes + bets.failures,
+            successes=bets.successes,
+            bound=bets.lower(1 - self._draws.confidence),
+        )
 
     def _predicted(self, mask: int) -> bool:
         if any(rule & ~mask == 0 for rule in self._border.found):
@@ -298,7 +384,10 @@ class _SampledSearch:
         """What is known so far."""
         engine, certificate = self._engine, self._certificate
         masks = sorted(self._border.found, key=lambda one: (one.bit_count(), indices_of(one)))
-        retention = [DocumentSet(indices_of(m), certificate, _said(engine, m)) for m in masks]
+        retention = [
+            DocumentSet(indices_of(m), self._shown.get(m, certificate), _said(engine, m))
+            for m in masks
+        ]
         full = full_mask(engine.num_sources)
         omission = []
         if masks and 0 not in masks and not self._spoilers:
@@ -309,4 +398,6 @@ class _SampledSearch:
                 omission.append(DocumentSet(indices_of(gone), certificate, said))
         spoilers = [Spoiler(indices_of(t), indices_of(e), said) for e, t, said in self._spoilers]
         certain = not self.stopped and certificate.kind == "certified"
+        if self._draws.each:
+            certain = not self.stopped and all(mask in self._shown for mask in masks)
         return Found(tuple(retention), tuple(omission), tuple(spoilers), certain, self.stopped)

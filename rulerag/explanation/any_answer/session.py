@@ -33,6 +33,8 @@ class Options:
         repeats: how often the whole prompt is asked, to know the noise.
         whole: explain the answer as a whole instead of claim by claim.
         hurry: ask with every free worker, also what may turn out to be of no use.
+        each: with many documents, show each set by itself instead of what all of them predict;
+            takes some 60 calls for each set.
 
     Raises:
         ConfigError: a value is out of range.
@@ -44,6 +46,7 @@ class Options:
     repeats: int = 2
     whole: bool = False
     hurry: bool = False
+    each: bool = False
 
     def __post_init__(self) -> None:
         for name in ("validity", "confidence"):
@@ -120,7 +123,7 @@ class Session:
         self._predicates: list[Predicate] = []
         self._found: list[Found | None] = []
         self._draws = SharedDraws(
-            asked.num_sources, options.validity, options.confidence, options.seed
+            asked.num_sources, options.validity, options.confidence, options.seed, options.each
         )
         self._ended = ""
 
@@ -203,7 +206,7 @@ class Session:
     def _begin(self) -> None:
         """Ask the whole prompt, as often as wanted, and none; random subsets fill free places."""
         engine, asked = self.engine, self.asked
-        if asked.num_sources > MOST_EXACT:
+        if asked.num_sources > MOST_EXACT and not self.options.each:
             engine.besides = self._draws.round(0)
         missing = max(0, self.options.repeats - 1 - len(asked.repeated))
         left = None if engine.max_probes is None else engine.max_probes - engine.num_probes - 2

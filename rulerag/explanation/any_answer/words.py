@@ -106,6 +106,19 @@ def what_was_shown(explained: Explained) -> str:
     if all(one.always for one in certificates):
         every = f"All {1 << count:,} subsets of the {in_words(count)} documents were decided"
         return f"{every}; {cost}." if explained.complete else f"Certain so far; {cost}."
+    if explained.settings.get("each"):
+        certificates = [one.certificate for c in explained.claims for one in c.retention]
+        shown = [one for one in certificates if one.kind == "certified"]
+        what = "each set" if len(shown) == len(certificates) else f"{len(shown)} of the sets"
+        if not shown:
+            return f"Found and not tested: budget or time was up; deepen() goes on. {cost}."
+        drawn = max(one.samples for one in shown)
+        return (
+            f"Shown for {what} by itself: with it the claim is made in at least "
+            f"{percent(shown[0].validity)} of the subsets of the {in_words(count)} documents "
+            f"(confidence {percent(shown[0].confidence)} for all of them, at most {drawn:,} random "
+            f"subsets each); {cost}."
+        )
     weakest = min(certificates, key=lambda one: (one.kind == "certified", one.bound))
     if weakest.kind == "certified":
         return (

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
+    from rulerag.explanation.source_rules.anytime import ShareBets, shown_together
     from rulerag.explanation.source_rules.certification import lower_bound, samples_needed
     from rulerag.explanation.source_rules.certified import CertifiedMiner
     from rulerag.explanation.source_rules.exact import MAX_EXACT_SOURCES, DualMiner, MonoMiner

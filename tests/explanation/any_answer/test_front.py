@@ -143,6 +143,20 @@ def test_a_budget_ends_the_search_and_deepen_goes_on() -> None:
     assert why.deepen().num_calls == spent, "nothing is left to ask"
 
 
+def test_each_set_is_shown_by_itself_where_wanted() -> None:
+    documents = [f"Filler {n}." for n in range(20)]
+    documents[4] = documents[9] = "Rome was founded in 753."
+
+    def answer(question: str, texts: Sequence[str]) -> str:
+        return "In 753." if any("753" in text for text in texts) else "Unknown."
+
+    why = rulerag.explain(answer, "When was Rome founded?", documents, each=True)
+    assert set(why.claims[0].retention) == {frozenset({4}), frozenset({9})}
+    assert why.explained.complete and "Shown for each set by itself" in str(why)
+    assert all(one.certificate.bound >= 0.95 - 1e-9 for one in why.claims[0].retention)
+    assert Why.from_json(why.to_json()).explained == why.explained
+
+
 def test_time_ends_the_search_with_what_is_known() -> None:
     def answer(question: str, texts: Sequence[str]) -> str:
         time.sleep(0.05)
