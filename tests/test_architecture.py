@@ -281,7 +281,11 @@ def test_the_core_is_light_and_every_dependency_is_imported() -> None:
         for folder in ("rulerag", "benchmarks", "training")
         for file in (ROOT / folder).rglob("*.py")
     )
-    modules = {"faiss-cpu": "faiss", "scikit-learn": "sklearn"}
+    modules = {
+        "faiss-cpu": "faiss",
+        "scikit-learn": "sklearn",
+        "llama-index-core": "llama_index",
+    }
     for group, requirements in _requirements().items():
         for name in {requirement.name for requirement in requirements} - {"rulerag"}:
             module = modules.get(name, name.replace("-", "_"))

@@ -124,7 +124,7 @@ def _run_tables(arguments: argparse.Namespace) -> None:
     )
     readers = Readers(
         arguments.reader,
-        label="".join(filter(str.isalnum, Path(arguments.reader).name)),
+        label=_label(arguments) if getattr(READINGS.get(arguments.name), "named", False) else "",
         training=(arguments.reader_training or [""])[0],
         overrides=tuple((arguments.reader_training or [""])[1:]),
         reading=tuple(arguments.reading or ()),
@@ -146,6 +146,10 @@ def _run_tables(arguments: argparse.Namespace) -> None:
         sys.stdout.write(report_retrieval(out, only=name))
     if name in READINGS and has_readings(out):
         sys.stdout.write(report_generation(out, only=name))
+
+
+def _label(arguments: argparse.Namespace) -> str:
+    return "".join(filter(str.isalnum, Path(arguments.reader).name))
 
 
 def _other(told: str, sample: int) -> Readers:

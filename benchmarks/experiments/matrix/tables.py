@@ -105,6 +105,7 @@ class ReadingTable:
         papers: the paper's row beside a row; those of Table 2 when None.
         banks: disjoint parts of R, one fine-tuned with, another read with.
         banked: the row that is run with every two banks.
+        named: readers go by their names, so that several stand in one folder.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -117,6 +118,7 @@ class ReadingTable:
     papers: Mapping[str, Paper] | None = None
     banks: tuple[str, ...] = ()
     banked: str = ""
+    named: bool = False
 
     def shown(self, *, others: bool = False) -> tuple[str, ...]:
         """The rows that its tables show.

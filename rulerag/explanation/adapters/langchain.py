@@ -5,10 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
-
-from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.retrievers import BaseRetriever
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from rulerag.explanation.adapters.frozen import (
     MODE,
@@ -20,12 +18,15 @@ from rulerag.explanation.adapters.frozen import (
     no_retriever,
 )
 
+if TYPE_CHECKING:
+    from langchain_core.retrievers import BaseRetriever
+
 _NAMES = ("input", "question", "query", "text")
 
 
 def freeze(chain: Any, question: Any) -> FrozenChain:
     """Run a Runnable once; see :func:`rulerag.explanation.adapters.freeze`."""
-    recording, counter = Recording([]), ModelCalls()
+    recording, counter = Recording([]), model_calls()
     given = input_of(chain, question)
     with intercepted(), during((recording, None)):
         try:
@@ -80,19 +81,29 @@ def text_of(said: Any) -> Any:
     return content
 
 
-class ModelCalls(BaseCallbackHandler):
-    """Counts calls of language models."""
+def model_calls() -> Any:
+    """A callback that counts calls of language models in ``number``."""
+    return _counter()()
 
-    def __init__(self) -> None:
-        self.number = 0
 
-    def on_llm_start(self, *_: Any, **__: Any) -> None:
-        """One more."""
-        self.number += 1
+@cache
+def _counter() -> Any:
+    from langchain_core.callbacks import BaseCallbackHandler
 
-    def on_chat_model_start(self, *_: Any, **__: Any) -> None:
-        """One more."""
-        self.number += 1
+    class ModelCalls(BaseCallbackHandler):
+        """Counts calls of language models."""
+
+        number = 0
+
+        def on_llm_start(self, *_: Any, **__: Any) -> None:
+            """One more."""
+            self.number += 1
+
+        def on_chat_model_start(self, *_: Any, **__: Any) -> None:
+            """One more."""
+            self.number += 1
+
+    return ModelCalls
 
 
 _lock = threading.Lock()
@@ -103,6 +114,8 @@ _own: dict[str, Callable[..., Any]] = {}
 @contextmanager
 def intercepted() -> Iterator[None]:
     """Retrievers look whether something is frozen for the thread or task that asks them."""
+    from langchain_core.retrievers import BaseRetriever
+
     global _users
     with _lock:
         _users += 1

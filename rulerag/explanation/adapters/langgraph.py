@@ -14,7 +14,7 @@ from rulerag.explanation.adapters.frozen import (
     failed,
     no_retriever,
 )
-from rulerag.explanation.adapters.langchain import ModelCalls, input_of, intercepted, text_of
+from rulerag.explanation.adapters.langchain import input_of, intercepted, model_calls, text_of
 
 _KEYS = ("documents", "docs", "context", "retrieved", "retrieved_documents", "sources", "chunks")
 
@@ -26,7 +26,7 @@ def freeze(graph: Any, question: Any) -> FrozenChain:
     the documents under a usual key, and the graph has to have a checkpointer: probes then begin
     behind the node that wrote them.
     """
-    recording, counter = Recording([]), ModelCalls()
+    recording, counter = Recording([]), model_calls()
     given = input_of(graph, question)
     steps: list[tuple[str, Mapping[str, Any]]] = []
     with intercepted(), during((recording, None)):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from llama_index.core.schema import QueryBundle
-
 from rulerag.explanation.adapters.frozen import FrozenChain, asked, failed, no_retriever
 
 
 def freeze(engine: Any, question: Any) -> FrozenChain:
     """Retrieve and answer once; see :func:`rulerag.explanation.adapters.freeze`."""
+    from llama_index.core.schema import QueryBundle
+
     if not callable(getattr(engine, "retrieve", None)) or not hasattr(engine, "synthesize"):
         raise no_retriever(f"{type(engine).__name__} does not retrieve and synthesize apart")
     bundle = question if isinstance(question, QueryBundle) else QueryBundle(asked(question))
