@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rulerag.explanation.any_answer.passages import Passage
 from rulerag.explanation.any_answer.records import DocumentSet, Explained, ExplainedClaim
 from rulerag.explanation.records import percent
-from rulerag.explanation.wording import capital, in_words, listing, shortened
+from rulerag.explanation.wording import in_words, listing, shortened
 
 _MOST_SETS, _MOST_NAMED = 4, 6
 
@@ -65,17 +65,28 @@ def _becomes(claim: ExplainedClaim, documents: Sequence[Passage]) -> list[str]:
 
 def _against(claim: ExplainedClaim, documents: Sequence[Passage]) -> list[str]:
     lines = []
-    for one in claim.spoilers[:2]:
+    anyway = [one for one in claim.spoilers if not one.enough]
+    if anyway:
+        said = [
+            f"{listing([documents[i].called for i in one.documents])} alone ({_quoted(one.output)})"
+            for one in anyway[:2]
+        ]
+        more = len(anyway) - len(said)
+        said += [f"{in_words(more)} more"] if more > 0 else []
+        lines.append(f"is said without any document, too, but not with {listing(said, 'or')}.")
+    rest = [one for one in claim.spoilers if one.enough]
+    for one in rest[:2]:
         against = listing([documents[i].called for i in one.documents])
-        enough = listing([documents[i].label for i in one.enough]) or "no document"
+        enough = listing([documents[i].label for i in one.enough])
         verb = "is" if len(one.enough) < 2 else "are"
         lines.append(
-            f"speaks against it: {against}; with {enough} alone it {_quoted(one.output, 'is')}, "
-            f"where {enough} {verb} enough otherwise."
+            f"speaks against it: {against}; with {enough} alone the answer is "
+            f"{_quoted(one.output)}, where {enough} {verb} enough otherwise."
         )
-    more = len(claim.spoilers) - 2
+    more = len(rest) - 2
     if more > 0:
-        lines.append(f"{capital(in_words(more))} more such combinations were seen.")
+        word = "combination was" if more == 1 else "combinations were"
+        lines.append(f"{in_words(more)} more such {word} seen.")
     return lines
 
 
@@ -87,10 +98,8 @@ def _together(one: DocumentSet, documents: Sequence[Passage], *, short: bool = F
     return names[0] if len(names) == 1 else f"{listing(names)} together"
 
 
-def _quoted(output: str | None, verb: str = "") -> str:
-    if not (output or "").strip():
-        return "empty"
-    return f"{verb} “{shortened(output or '', 90)}”".strip()
+def _quoted(output: str | None) -> str:
+    return f"“{shortened(output, 90)}”" if output and output.strip() else "empty"
 
 
 def what_was_shown(explained: Explained) -> str:
