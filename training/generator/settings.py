@@ -99,8 +99,8 @@ class OptimizationSection(Section):
         precision: ``fp32``; ``bf16`` (GPUs from Ampere on, and CPUs) or ``fp16`` (any GPU, its loss
             scaled): what is multiplied, frozen weights included; trained weights stay in float32.
         gradient_checkpointing: compute activations twice to save memory.
-        compile: compile the layers before the first step (`torch.compile`; a minute, then steps
-            two to three times as fast on a CPU); needs a C++ compiler there.
+        compile: compile the layers before the first step (`torch.compile`: a minute, then
+            faster steps); needs a C++ compiler on a CPU.
     """
 
     learning_rate: float = Field(default=3e-4, gt=0)

@@ -147,7 +147,7 @@ class AskedFunction:
                 raise ExplanationError(
                     f"the answer function raised {type(error).__name__}: {error} "
                     f"({self._told(first)})",
-                    hint="what was answered before is kept; explain again to go on",
+                    hint="what was answered before is kept; deepen() goes on from there",
                 ) from error
             return _listed(said, len(lists)) if self._batched else [said]
 

@@ -117,7 +117,6 @@ class Session:
         self.engine.together = asked.workers
         self._width = asked.workers if options.hurry else 1
         self._full = full_mask(asked.num_sources)
-        self._sources = asked.places(tuple(range(asked.num_sources)))
         self._places = [p.index for p in passages if p.text.strip()]
         self._claims: list[Claim] = []
         self._predicates: list[Predicate] = []
@@ -159,14 +158,12 @@ class Session:
                 if found is None or not found.complete:
                     self._explain(place, told)
                 told(Event("claim", self.explained(), place))
-        except ProbeBudgetError as error:
+        except (ProbeBudgetError, ExplanationError) as error:
             if self._text is None:
                 raise
             self._ended = error.message
-        except ExplanationError as error:
-            if self._text is None:
-                raise
-            self._ended = error.message
+        finally:
+            self.engine.besides = ()  # what else is asked of it has no use for these
         return self.explained()
 
     def explain_claim(self, claim: Claim) -> ExplainedClaim:
@@ -314,8 +311,8 @@ class Session:
             least = min(one.stable for one in shaky)
             notes.append(
                 f"The answers vary: asked {times} times with all documents, "
-                f"{len(shaky)} of {len(claims)} claims did not come every time (one in "
-                f"{least:.0%} of them). What follows is as noisy."
+                f"{len(shaky)} of {len(claims)} claims did not come every time, one of "
+                f"them {least:.0%} of the time. What follows is as noisy."
             )
         elif (
             len({one for one in (self._said(self._full), *self.asked.repeated) if one is not None})

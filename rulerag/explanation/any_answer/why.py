@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rulerag.errors import ConfigError
+from rulerag.errors import ConfigError, DataFormatError
 from rulerag.explanation.any_answer.passages import Passage
 from rulerag.explanation.any_answer.records import Explained, ExplainedClaim
 from rulerag.explanation.any_answer.session import Event, Session
@@ -159,7 +159,13 @@ class Why:
         Raises:
             DataFormatError: it is not one.
         """
-        return cls(Explained.from_json(json.loads(row) if isinstance(row, str) else row))
+        try:
+            read = json.loads(row) if isinstance(row, str) else row
+        except json.JSONDecodeError as error:
+            raise DataFormatError(f"not JSON: {error}", hint="what to_json() made") from error
+        if not isinstance(read, Mapping):
+            raise DataFormatError(f"expected an object, found {type(read).__name__}")
+        return cls(Explained.from_json(read))
 
     def to_html(self, path: str | Path | None = None) -> str:
         """One self-contained page; written where a path is given.

@@ -9,12 +9,19 @@ import pickle
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 import rulerag
-from rulerag.errors import ConfigError, ExplanationError, MissingDependencyError
+from rulerag.errors import (
+    ConfigError,
+    DataFormatError,
+    ExplanationError,
+    MissingDependencyError,
+    OutputError,
+)
 from rulerag.explanation.any_answer import DocumentSet, Event, Why, started
 
 QUESTION = "What is the capital of France?"
@@ -66,6 +73,16 @@ def test_it_can_be_written_and_read_again() -> None:
     for ask in (again.deepen, lambda: again.at(4, 11)):
         with pytest.raises(ConfigError, match="was read from a file"):
             ask()
+
+
+def test_what_cannot_be_read_or_written_is_named(tmp_path: Path) -> None:
+    for wrong in ("", "{", "[]", "{}"):
+        with pytest.raises(DataFormatError):
+            Why.from_json(wrong)
+    why = rulerag.explain(said, QUESTION, DOCUMENTS)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError):
+        why.to_html(tmp_path / "file" / "why.html")
 
 
 def test_the_page_opens_offline_and_escapes_what_it_shows() -> None:
