@@ -61,6 +61,7 @@ def builder(ground: Ground) -> Builder:
         "bank": lambda: ground.bank,
         "labels": dict,
         "all_labels": lambda: {"entities": {}, "relations": {}},
+        "names": dict,
         "known": dict,
         "rule_label": lambda: str,
         "entity_label": lambda: str,

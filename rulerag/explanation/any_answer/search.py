@@ -21,8 +21,13 @@ from dataclasses import dataclass, field
 
 from rulerag.errors import ProbeBudgetError
 from rulerag.explanation.any_answer.records import DocumentSet, Spoiler
-from rulerag.explanation.lattice import full_mask, indices_of, minimal_transversals
-from rulerag.explanation.probing import Predicate, ProbeEngine
+from rulerag.explanation.lattice import full_mask, indices_of, mask_of, minimal_transversals
+from rulerag.explanation.probing import (
+    OutputPredicate,
+    Predicate,
+    PredicateValues,
+    ProbeEngine,
+)
 from rulerag.explanation.records import Certificate
 from rulerag.explanation.source_rules import (
     BorderSearch,
@@ -128,29 +133,29 @@ def search_claim(
 
 
 def _exact(engine: ProbeEngine, predicate: Predicate) -> Found:
-    def opposite(output: str) -> bool:
-        return not predicate(output)
-
     many = getattr(predicate, "many", None)
-    if many is not None:
-        opposite.many = lambda outputs: [not one for one in many(outputs)]  # type: ignore[attr-defined]
+    made = OutputPredicate(predicate, "the claim is made", "the claim is not made", many)
     full, stopped = full_mask(engine.num_sources), ""
     try:
-        kept, removed = DualMiner().mine(engine, retention=predicate, omission=opposite)
+        kept, removed = DualMiner().mine(engine, retention=made, omission=~made)
     except ProbeBudgetError as error:
         kept, removed = error.partial  # type: ignore[misc]
         stopped = error.message.partition(";")[0]
     retention = [
-        DocumentSet(rule.sources, rule.certificate, _said(engine, _mask(rule.sources)))
+        DocumentSet(rule.sources, rule.certificate, _said(engine, mask_of(rule.sources)))
         for rule in kept.rules
     ]
     omission = [
-        DocumentSet(rule.sources, rule.certificate, _said(engine, full ^ _mask(rule.sources)))
+        DocumentSet(rule.sources, rule.certificate, _said(engine, full ^ mask_of(rule.sources)))
         for rule in removed.rules
     ]
-    complete = kept.complete and removed.complete
-    spoilers = _spoilers_of_lattice(engine, predicate, retention) if complete else ()
-    return Found(tuple(retention), tuple(omission), spoilers, complete, stopped)
+    spoilers: tuple[Spoiler, ...] = ()
+    if not stopped:
+        try:
+            spoilers = _spoilers_of_lattice(engine, made, retention)
+        except ProbeBudgetError as error:  # the sets are certain all the same
+            stopped = error.message
+    return Found(tuple(retention), tuple(omission), spoilers, not stopped, stopped)
 
 
 def _spoilers_of_lattice(
@@ -159,8 +164,9 @@ def _spoilers_of_lattice(
     """Minimal (S, T) such that S is enough where T is lacking, and not with it."""
     count, full = engine.num_sources, full_mask(engine.num_sources)
     masks = list(range(1 << count))
-    values = dict(zip(masks, map(bool, _values(engine, predicate, masks)), strict=True))
-    valid = [_mask(one) for one in retention]
+    codes = engine.probe_codes(masks)
+    values = PredicateValues(predicate, engine.outputs)(codes).tolist()
+    valid = [mask_of(one) for one in retention]
     found: list[tuple[int, int]] = []
     for enough in sorted(masks, key=int.bit_count):
         if not values[enough] or any(rule & ~enough == 0 for rule in valid):
@@ -176,19 +182,9 @@ def _spoilers_of_lattice(
     )
 
 
-def _values(engine: ProbeEngine, predicate: Predicate, masks: Sequence[int]) -> list[bool]:
-    outputs = engine.probe(masks)
-    many = getattr(predicate, "many", None)
-    return list(many(outputs)) if many is not None else [predicate(one) for one in outputs]
-
-
 def _said(engine: ProbeEngine, mask: int) -> str | None:
     code = int(engine.known_codes([mask])[0])
     return engine.outputs[code] if code >= 0 else None
-
-
-def _mask(indices: frozenset[int]) -> int:
-    return sum(1 << index for index in indices)
 
 
 class _SampledSearch:

@@ -74,3 +74,20 @@ def test_nothing_is_shown_about_an_answer_by_chance() -> None:
     )
     found = search_claim(engine, lambda output: output == "yes", SharedDraws(30, 0.95, 0.95, 0))
     assert not found.complete
+
+
+def test_a_budget_keeps_what_is_certain_of_a_small_lattice() -> None:
+    """Six documents: the sets are known before every subset is; a budget between loses none."""
+    sets = [frozenset({0, 1, 2})]
+
+    def answer(batch: Sequence[tuple[int, ...]]) -> list[str]:
+        return ["yes" if any(one <= set(kept) for one in sets) else "no" for kept in batch]
+
+    known = []
+    for most in range(3, 65):
+        engine = ProbeEngine.from_function(answer, num_sources=6, max_probes=most)
+        found = search_claim(engine, lambda out: out == "yes", SharedDraws(6, 0.95, 0.95, 0))
+        assert found.complete == (most == 64) and bool(found.stopped) == (most < 64)
+        assert set(found.retention) <= set(sets)
+        known.append(len(found.retention))
+    assert known == sorted(known) and 1 in known[:-2]  # before the last subsets are made
