@@ -144,10 +144,13 @@ class AskedFunction:
             except (RuleRAGError, asyncio.CancelledError):
                 raise
             except Exception as error:
+                hint = "what was answered before is kept; deepen() goes on from there"
+                if len(first) == self.num_sources:
+                    hint = "it has to answer with all documents, then parts of them are tried"
                 raise ExplanationError(
                     f"the answer function raised {type(error).__name__}: {error} "
                     f"({self._told(first)})",
-                    hint="what was answered before is kept; deepen() goes on from there",
+                    hint=hint,
                 ) from error
             return _listed(said, len(lists)) if self._batched else [said]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rulerag.errors import ConfigError
-from rulerag.explanation.adapters import freeze
+from rulerag.explanation.adapters import freeze, reader_of
 from rulerag.explanation.any_answer.asking import AskedFunction
 from rulerag.explanation.any_answer.passages import passages_of
 from rulerag.explanation.any_answer.session import Judging, Options, Session
@@ -34,7 +34,7 @@ def explain(
 
     Args:
         answer: any ``def answer(question, documents) -> str``, sync or async; or a LangChain
-            Runnable, a LlamaIndex query engine, a Haystack pipeline.
+            Runnable, a LlamaIndex query engine, a Haystack pipeline; or a generator of rulerag.
         question: what is asked; for a chain its own input, too.
         documents: strings, dicts with a text, or objects of a framework; for a chain None, and
             they are what its retriever finds.
@@ -90,6 +90,11 @@ def started(
         )
     passages = passages_of(documents)
     documents = list(documents)
+    if callable(getattr(answer, "generate", None)) and not callable(answer):
+        texts = [(passage.title, passage.text) for passage in passages]
+        reader = reader_of(answer, question, documents, texts)
+        answer, batched, documents = reader.answer, reader.batched, list(range(len(documents)))
+        workers = min(workers, reader.workers or workers)
     empty = [passage.index for passage in passages if not passage.text.strip()]
     asked = AskedFunction(
         answer, question, documents, fixed=empty, workers=workers, batched=batched

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -164,6 +165,17 @@ class Session:
             self._ended = error.message
         finally:
             self.engine.besides = ()  # what else is asked of it has no use for these
+        return self.explained()
+
+    def settled(self, ended: str) -> Explained:
+        """What is certain by what was answered so far; asks nothing.
+
+        Args:
+            ended: what ended the search, in words.
+        """
+        with suppress(ProbeBudgetError):  # the whole prompt was not answered
+            self.run(budget=0)
+        self._ended = ended
         return self.explained()
 
     def explain_claim(self, claim: Claim) -> ExplainedClaim:

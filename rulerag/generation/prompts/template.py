@@ -20,7 +20,7 @@ import pydantic
 
 from rulerag.composition import Settings, find, register
 from rulerag.errors import ConfigError, GenerationError
-from rulerag.generation.prompts.parsing import first_answer, not_restated
+from rulerag.generation.prompts.parsing import first_answer, not_restated, without_thought
 from rulerag.io import fingerprint_object
 from rulerag.types import Document, Fact, GenerationRequest, Query
 
@@ -42,6 +42,7 @@ _GUIDED_CITED = _FORM + (
     "A rule says which known facts lead to the fact asked for. Cite the fact that a rule starts "
     "from, as subject | relation | object; its object is the answer.\n"
 )
+_OPEN = "Answer the question from the documents. Say so where they do not tell.\n"
 _NUMBERS = ("Zero", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 _SEPARATOR = " | "
 
@@ -138,6 +139,7 @@ class Prompt:
 @register("prompt", "citation", make="citation")
 @register("prompt", "plain", make="plain")
 @register("prompt", "cloze", make="cloze")
+@register("prompt", "open", make="open_question")
 class PromptTemplate(Settings):
     """How requests are put into words and how answers are read out of completions.
 
@@ -149,7 +151,7 @@ class PromptTemplate(Settings):
         cases: solved cases shown before the query (few-shot).
         target: what a completion is: the ``answer``, or a ``citation``, that is the supporting
             fact written ``subject | relation | object`` as seen from the query's subject, whose
-            object is the answer.
+            object is the answer; or a ``text``, which is the answer as it stands.
         documents_heading: the line above the documents.
         rules_heading: the line above the rules; ``{count}`` is their number in words.
         max_documents: the most documents shown, the best ones; None for all. Small models read
@@ -169,7 +171,7 @@ class PromptTemplate(Settings):
     rules: bool = True
     order: Literal["shared", "paper"] = "shared"
     cases: tuple[Case, ...] = ()
-    target: Literal["answer", "citation"] = "answer"
+    target: Literal["answer", "citation", "text"] = "answer"
     documents_heading: str = "Retrieved documents:"
     rules_heading: str = "Use the following {count} to find the answer:"
     max_documents: int | None = pydantic.Field(default=None, ge=1)
@@ -219,6 +221,12 @@ class PromptTemplate(Settings):
         """Documents, then the unfinished statement of the query, for models that continue text."""
         bare = {"instruction": "", "documents_heading": "", "query_cue": "", "answer_cue": ""}
         return cls(**{**bare, "rules": False, "ask": "statement", **changes})
+
+    @classmethod
+    def open_question(cls, **changes: Any) -> PromptTemplate:
+        """Any documents and any question, answered in sentences."""
+        words = {"instruction": _OPEN, "documents_heading": "Documents:", "query_cue": "Question: "}
+        return cls(**{**words, "rules": False, "target": "text", **changes})
 
     @classmethod
     def of(cls, value: PromptTemplate | str | Mapping[str, Any] | None) -> PromptTemplate:
@@ -328,14 +336,16 @@ class PromptTemplate(Settings):
     def parse(self, completion: str, request: GenerationRequest | None = None) -> str:
         """The answer in a completion; empty when there is none.
 
-        It is the first line with text, without what models set around an answer; of a line that
-        restates the question, the part that answers (see
-        :mod:`~rulerag.generation.prompts.parsing`).
+        It is the whole text where the target is one, else the first line with text, without what
+        models set around an answer; of a line that restates the question, the part that answers
+        (see :mod:`~rulerag.generation.prompts.parsing`).
 
         Args:
             completion: what the model wrote.
             request: what it read, which helps to find the answer.
         """
+        if self.target == "text":
+            return without_thought(completion).strip()
         answer = first_answer(completion, self.answer_cue)
         if self.target == "citation":
             return answer.rpartition(_SEPARATOR.strip())[2].strip()

@@ -1,0 +1,70 @@
+"""A generator of rulerag as an answer function: it reads the question and the documents kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rulerag.explanation.probing import refuse_dropped_documents
+from rulerag.protocols import Generator
+from rulerag.types import Document, GenerationRequest, Query
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A generator as an answer function.
+
+    Args:
+        answer: a function of the question and some of the documents, or of lists of them.
+        batched: it takes lists of them.
+        workers: how many calls may stand beside each other; None for any number.
+    """
+
+    answer: Callable[[str, Any], Any]
+    batched: bool
+    workers: int | None
+
+
+def reader_of(
+    generator: Generator, question: str, documents: Sequence[Any], texts: Sequence[tuple[str, str]]
+) -> Reader:
+    """What answers with a generator.
+
+    One that streams (an endpoint) is asked call by call, so that calls can be dropped one by one;
+    any other gets many lists of documents at once, whose prompts share their beginnings.
+
+    Args:
+        generator: what reads documents.
+        question: what is asked.
+        documents: rulerag's own keep their facts; of any others the text is read.
+        texts: title and text of each document.
+
+    Returns:
+        A function that takes places of documents for documents.
+
+    Raises:
+        DroppedDocumentsError: its prompt does not hold every document.
+        GenerationError: the prompt does not fit even without documents.
+    """
+    read = [
+        held
+        if isinstance(held := getattr(one, "document", one), Document)
+        else Document(f"document {number}", text, title=title)
+        for number, (one, (title, text)) in enumerate(zip(documents, texts, strict=True), start=1)
+    ]
+
+    def request(kept: Sequence[int]) -> GenerationRequest:
+        chosen = tuple(read[place] for place in kept)
+        return GenerationRequest(Query("question", question), chosen)
+
+    refuse_dropped_documents(generator, request(range(len(read))))
+
+    def one(_: str, kept: Sequence[int]) -> str:
+        return generator.generate([request(kept)])[0].text
+
+    def many(_: str, lists: Sequence[Sequence[int]]) -> list[str]:
+        return [said.text for said in generator.generate([request(kept) for kept in lists])]
+
+    streams = callable(getattr(generator, "stream", None))
+    return Reader(one, False, None) if streams else Reader(many, True, 1)
