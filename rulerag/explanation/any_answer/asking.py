@@ -23,6 +23,9 @@ AnswerFunction = Callable[[str, list[Any]], str | Awaitable[str]]
 
 Kept = tuple[int, ...]
 
+CHARACTERS_A_TOKEN = 4
+"""About so many characters a token has, in prompts and answers."""
+
 _MOST_TOGETHER = 64
 """So many lists of documents a function that takes batches gets at once."""
 
@@ -44,6 +47,9 @@ class AskedFunction:
     Attributes:
         arrived: what the last batch got so far, by kept places.
         calls: how many calls were made.
+        sizes: characters of each document, where they are known.
+        read: characters of all prompts, without what stands around question and documents.
+        written: characters of all answers.
         deadline: the moment, of :func:`time.monotonic`, from which on nothing is asked.
         wanted_repeats: how often the next batch asks the whole prompt besides.
         repeated: what was answered to the whole prompt besides.
@@ -76,7 +82,8 @@ class AskedFunction:
         self._waits, self._batched = _is_async(answer), batched
         self._cancelled = threading.Event()
         self.arrived: dict[Kept, str] = {}
-        self.calls = 0
+        self.calls = self.read = self.written = 0
+        self.sizes = [0] * len(self.documents)
         self.wanted_repeats, self.repeated = 0, list[str]()
         self.deadline: float | None = None
 
@@ -163,6 +170,7 @@ class AskedFunction:
                 lists = [list(self.documents)]
                 (said,) = await answered(lists, whole)
                 self.repeated.append(_text(said, self._told(whole)))
+                self._count(whole, self.repeated[-1])
 
         async def some(part: Sequence[Kept]) -> None:
             async with places:
@@ -172,6 +180,7 @@ class AskedFunction:
                 answers = await answered(lists, part[0])
                 for kept, one in zip(part, answers, strict=True):
                     self.arrived[kept] = _text(one, self._told(kept))
+                    self._count(kept, self.arrived[kept])
 
         size = _MOST_TOGETHER if self._batched else 1
         parts = [batch[start : start + size] for start in range(0, len(batch), size)]
@@ -194,6 +203,11 @@ class AskedFunction:
             if pool is not None:
                 pool.shutdown(wait=False, cancel_futures=True)
         return [self.arrived[kept] for kept in batch]
+
+    def _count(self, kept: Kept, said: str) -> None:
+        """Add what was read and written in one call."""
+        self.read += len(self.question) + sum(self.sizes[place] for place in self.places(kept))
+        self.written += len(said)
 
     def _told(self, kept: Kept) -> str:
         """Which documents a call had, in words."""

@@ -46,7 +46,8 @@ def explain(
             ``judge`` (what decides where words do not), ``validity``, ``confidence``, ``seed``,
             ``repeats`` (of the whole prompt, to know the noise), ``whole`` (the answer as one
             claim), ``hurry`` (use every worker, also for what may turn out useless), ``each`` (with
-            many documents show each set by itself, some 60 calls a set), ``batched`` (the function
+            many documents show each set by itself, some 60 calls a set), ``price`` (for a million
+            tokens of prompts and of answers: what was spent is said), ``batched`` (the function
             takes a list of lists of documents and returns a list of answers).
 
     Returns:

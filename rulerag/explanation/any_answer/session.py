@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError
-from rulerag.explanation.any_answer.asking import AskedFunction
+from rulerag.explanation.any_answer.asking import CHARACTERS_A_TOKEN, AskedFunction
 from rulerag.explanation.any_answer.passages import Passage
 from rulerag.explanation.any_answer.records import (
     DocumentSet,
@@ -21,6 +22,7 @@ from rulerag.explanation.attribution import Attribution, attributions, rule_surr
 from rulerag.explanation.claims import Claim, SameClaim, is_refusal, split_claims
 from rulerag.explanation.lattice import full_mask
 from rulerag.explanation.probing import Predicate, ProbeEngine
+from rulerag.explanation.wording import in_words, listing
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Options:
         repeats: how often the whole prompt is asked, to know the noise.
         whole: explain the answer as a whole instead of claim by claim.
         hurry: ask with every free worker, also what may turn out to be of no use.
+        price: for a million tokens of prompts, and of answers: what was spent is said.
         each: with many documents, show each set by itself instead of what all of them predict;
             takes some 60 calls for each set.
 
@@ -48,6 +51,7 @@ class Options:
     whole: bool = False
     hurry: bool = False
     each: bool = False
+    price: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         for name in ("validity", "confidence"):
@@ -55,6 +59,8 @@ class Options:
                 raise ConfigError(f"{getattr(self, name)!r} is not between 0 and 1", key=name)
         if self.repeats < 1:
             raise ConfigError(f"{self.repeats!r} is below 1", key="repeats")
+        if self.price is not None and min(self.price) < 0:
+            raise ConfigError(f"{self.price!r} is below 0", key="price")
 
 
 @dataclass(frozen=True)
@@ -113,6 +119,7 @@ class Session:
         frozen: str = "",
     ) -> None:
         self.asked, self.options, self._judging = asked, options, judging
+        asked.sizes = [len(passage.text) for passage in passages]
         self._passages, self._text, self._frozen = tuple(passages), given, frozen
         self.engine = ProbeEngine(asked, asked.num_sources)
         self.engine.together = asked.workers
@@ -164,6 +171,9 @@ class Session:
                 raise
             self._ended = error.message
         finally:
+            if budget is not None and self._ended.startswith("the budget of"):
+                calls = "one call" if budget == 1 else f"{budget:,} calls"
+                self._ended = f"the budget of {calls} is used up"
             self.engine.besides = ()  # what else is asked of it has no use for these
         return self.explained()
 
@@ -267,6 +277,8 @@ class Session:
                 self._claims, self._predicates, self._found, strict=True
             )
         )
+        price, asked = self.options.price, self.asked
+        tokens = [characters // CHARACTERS_A_TOKEN for characters in (asked.read, asked.written)]
         return Explained(
             question=self.asked.question,
             text=self._text or "",
@@ -277,6 +289,9 @@ class Session:
             seconds=self.engine.seconds,
             complete=all(claim.complete for claim in claims) and not self._ended,
             notes=tuple(self._notes(claims)),
+            again=tuple(self.asked.repeated),
+            tokens=sum(tokens),
+            money=None if price is None else sum(map(operator.mul, tokens, price)) / 1e6,
             frozen=self._frozen,
             settings={**asdict(self.options), "workers": self.asked.workers},
         )
@@ -318,29 +333,33 @@ class Session:
         """What has to be known before anything else is believed."""
         notes = []
         shaky = [one for one in claims if one.stable < 1]
+        times = len(self.asked.repeated) + (self._said(self._full) is not None)
+        asked = {1: "once", 2: "twice"}.get(times, f"{in_words(times)} times")
         if shaky:
-            times = len(self.asked.repeated) + 1
-            least = min(one.stable for one in shaky)
+            came = round(min(one.stable for one in shaky) * times)
+            often = {0: "not once", 1: "only once", 2: "only twice"}
+            seen = often.get(came, f"only {in_words(came)} times")
+            what = f"this claim came {seen}"
+            if len(claims) > 1:
+                what = f"{in_words(len(shaky))} of the {in_words(len(claims))} claims did not come "
+                what += f"every time, one of them {seen}"
             notes.append(
-                f"The answers vary: asked {times} times with all documents, "
-                f"{len(shaky)} of {len(claims)} claims did not come every time, one of "
-                f"them {least:.0%} of the time. What follows is as noisy."
+                f"The answers vary: asked {asked} with all documents, {what}. Nothing that follows "
+                "is more certain than that."
             )
-        elif (
-            len({one for one in (self._said(self._full), *self.asked.repeated) if one is not None})
-            > 1
-        ):
-            notes.append("The wording varies from call to call; every claim came each time.")
+        elif len({self._said(self._full), *self.asked.repeated} - {None}) > 1:
+            notes.append(
+                f"The wording varies: asked {asked} with all documents, every claim came each time."
+            )
         empty = [p.label for p in self._passages if not p.text.strip()]
         if empty:
-            verb = "is" if len(empty) == 1 else "are"
-            notes.append(f"Without text, and so not looked at: {', '.join(empty)} {verb} empty.")
+            one = len(empty) == 1
+            what = "Document {} is empty and was" if one else "Documents {} are empty and were"
+            notes.append(f"{what.format(listing(empty))} not looked at.")
         if not self._passages:
             notes.append("There is no document to keep or remove.")
         if self._ended:
-            notes.append(
-                f"Stopped early: {self._ended}. What follows is certain as far as it goes."
-            )
+            notes.append(f"Stopped early: {self._ended}.")
         return notes
 
 
