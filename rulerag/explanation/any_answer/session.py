@@ -22,6 +22,7 @@ from rulerag.explanation.attribution import Attribution, attributions, rule_surr
 from rulerag.explanation.claims import Claim, SameClaim, is_refusal, split_claims
 from rulerag.explanation.lattice import full_mask
 from rulerag.explanation.probing import Predicate, ProbeEngine
+from rulerag.explanation.source_rules import first_splits
 from rulerag.explanation.wording import in_words, listing
 
 
@@ -233,8 +234,13 @@ class Session:
             asked.wanted_repeats = missing
             if engine.max_probes is not None:
                 engine.max_probes -= missing
+        free = max(0, asked.workers - asked.wanted_repeats - 2)
+        if engine.besides and free and self.options.hurry:
+            engine.besides = [*first_splits(asked.num_sources, free + 1), *engine.besides]
+        engine.together = 2 + free
         if asked.num_sources or not self._passages:
             engine.probe([self._full, 0])
+        engine.together = asked.workers
         if self._text is None:
             self._text = engine.probe([self._full])[0]
         if not self._claims:

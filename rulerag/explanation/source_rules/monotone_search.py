@@ -94,6 +94,14 @@ class RuleOracle:
         """
         return any(mask & ~larger == 0 for larger in self.failing)
 
+    def held(self, mask: int) -> bool:
+        """Whether the condition is known to hold for exactly this set; asks nothing."""
+        if mask not in self._seen:
+            subset = self.kept(mask)
+            if self._engine.known_codes([subset])[0] >= 0:  # asked for something else
+                self._remember([mask], [subset])
+        return self._seen.get(mask, False)
+
     def _remember(self, masks: Sequence[int], subsets: Sequence[int]) -> None:
         codes = self._engine.known_codes(subsets)
         known = codes >= 0
@@ -194,8 +202,15 @@ class BorderSearch:
             if not self.oracle.monotone and self._is_isolated(seed):
                 break
             oracle = self.oracle
+            # What was asked beforehand helps in a hurry, as long as outputs fit the assumption.
+            known = oracle.held if self.width > 1 and oracle.monotone else lambda mask: False
             found = shrink(
-                elements, oracle.hold, oracle.refuted, max_size=self.max_size, width=self.width
+                elements,
+                oracle.hold,
+                oracle.refuted,
+                held=known,
+                max_size=self.max_size,
+                width=self.width,
             )
             if found is not None:
                 self._add(found)
@@ -233,6 +248,7 @@ def shrink(
     hold: Callable[[Sequence[int]], Sequence[bool]],
     fails: Callable[[int], bool] = lambda mask: False,
     *,
+    held: Callable[[int], bool] = lambda mask: False,
     max_size: int | None = None,
     width: int = 1,
 ) -> int | None:
@@ -247,9 +263,11 @@ def shrink(
         elements: source indices; the condition holds for all of them together.
         hold: whether it holds for each of some masks.
         fails: whether it is known already to fail for a mask; asks nothing.
+        held: whether it was seen to hold for a mask; asks nothing.
         max_size: give up beyond so many sources.
         width: how many places are split at in one question, which divides the probability by one
-            more than that.
+            more than that. Where few are left, it is asked in the same question whether the set is
+            complete with each.
 
     Returns:
         The mask, or None when it was given up.
@@ -264,11 +282,14 @@ def shrink(
     while True:
         density = min(0.9, (size + 1) / (scanned + len(elements) + 1))
         # The largest prefix that is known to fail, -1 for none: failing is downward closed.
-        low, high = bisect.bisect_left(range(length), True, key=may_hold) - 1, length
+        high = next((n for n in range(length) if held(kept | prefixes[n])), length)
+        low = bisect.bisect_left(range(high), True, key=may_hold) - 1
         while high - low > 1:
             places = _splits(low, high, length, density, width)
-            values = hold([kept | prefixes[place] for place in places])
-            for place, holds in zip(places, values, strict=True):
+            complete = [kept | 1 << elements[end - 1] for end in range(max(low + 1, 1), high + 1)]
+            besides = complete if len(places) + len(complete) <= width else []
+            values = hold([*(kept | prefixes[place] for place in places), *besides])
+            for place, holds in zip(places, values, strict=False):
                 if holds:
                     high = place
                     break
@@ -281,12 +302,25 @@ def shrink(
         size, scanned, length = size + 1, scanned + length - high + 1, high - 1
 
 
+def first_splits(count: int, width: int) -> list[int]:
+    """What :func:`shrink` asks first of so many elements; for asking it before it is wanted.
+
+    Args:
+        count: how many elements there are, the sources from 0 in their order.
+        width: how many places are split at.
+    """
+    places = _splits(-1, count, count, 1 / (count + 1), width)
+    return [full_mask(place) for place in places]
+
+
 def _splits(low: int, high: int, length: int, density: float, width: int) -> list[int]:
     """Counts between ``low`` and ``high`` that cut the probability where to end into equal parts.
 
     Ending at most at ``count`` means that no element from there to ``length`` belongs to the set,
     which has the probability ``(1 - density) ** (length - count)``.
     """
+    if low < 0 and 1 < width < high:  # to end before the first element is one place, not many
+        return [0, *_splits(0, high, length, density, width - 1)]
     stay = math.log1p(-density)
     below = math.exp(stay * (length - low)) if low >= 0 else 0.0
     above = math.exp(stay * (length - high))
