@@ -188,8 +188,8 @@ class AskedFunction:
         tasks += [asyncio.create_task(again()) for _ in range(self.wanted_repeats)]
         self.wanted_repeats = 0
         watch = asyncio.create_task(self._watch())
+        every: asyncio.Future[Any] = asyncio.gather(*tasks)
         try:
-            every: asyncio.Future[Any] = asyncio.gather(*tasks)
             both: set[asyncio.Future[Any]] = {every, watch}
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             if watch.done() and not every.done():
@@ -199,7 +199,7 @@ class AskedFunction:
             watch.cancel()
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(every, *tasks, return_exceptions=True)
             if pool is not None:
                 pool.shutdown(wait=False, cancel_futures=True)
         return [self.arrived[kept] for kept in batch]
