@@ -1,4 +1,4 @@
-"""Ten thousand probes at a local server, each answer checked to be its own; and how cancelling ends.
+"""Ten thousand probes at a local server, every answer checked to be its own; how cancelling ends.
 
 ``python -m benchmarks.explanation.load --out benchmarks/results/explanations``. The server is a
 process of its own, speaks HTTP/1.1 as OpenAI's, takes some time for each call and answers with the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +19,13 @@ class Reader:
         answer: a function of the question and some of the documents, or of lists of them.
         batched: it takes lists of them.
         workers: how many calls may stand beside each other; None for any number.
+        about: what it is, for the record: its fingerprint, and how its prompt is laid out.
     """
 
     answer: Callable[[str, Any], Any]
     batched: bool
     workers: int | None
+    about: Mapping[str, str]
 
 
 def reader_of(
@@ -67,4 +69,6 @@ def reader_of(
         return [said.text for said in generator.generate([request(kept) for kept in lists])]
 
     streams = callable(getattr(generator, "stream", None))
-    return Reader(one, False, None) if streams else Reader(many, True, 1)
+    order = getattr(getattr(generator, "template", None), "order", "")
+    about = {"generator": generator.fingerprint, **({"order": order} if order else {})}
+    return Reader(one, False, None, about) if streams else Reader(many, True, 1, about)

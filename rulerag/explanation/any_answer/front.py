@@ -80,7 +80,7 @@ def started(
         answer, question, documents = chain.answer, chain.question, chain.documents
         text = text or chain.text or None
         workers, told = min(workers, chain.workers), chain.told
-    batched = bool(options.pop("batched", False))
+    batched, about = bool(options.pop("batched", False)), dict[str, str]()
     judging = Judging(**{name: options.pop(name) for name in _JUDGING if name in options})
     known = set(Options.__dataclass_fields__)
     if unknown := sorted(set(options) - known):
@@ -95,10 +95,11 @@ def started(
         texts = [(passage.title, passage.text) for passage in passages]
         reader = reader_of(answer, question, documents, texts)
         answer, batched, documents = reader.answer, reader.batched, list(range(len(documents)))
-        workers = min(workers, reader.workers or workers)
+        workers, about = min(workers, reader.workers or workers), dict(reader.about)
     empty = [passage.index for passage in passages if not passage.text.strip()]
     asked = AskedFunction(
         answer, question, documents, fixed=empty, workers=workers, batched=batched
     )
     session = Session(asked, passages, Options(**options), judging, given=text, frozen=told)
+    session.about = about
     return Why(session.explained(), session)

@@ -107,6 +107,9 @@ class Session:
         judging: what decides.
         given: the answer to explain, where it is known already.
         frozen: for a chain, what is not run again, what a probe costs, and what no document means.
+
+    Attributes:
+        about: what else the record says of what was asked.
     """
 
     def __init__(
@@ -122,6 +125,7 @@ class Session:
         self.asked, self.options, self._judging = asked, options, judging
         asked.sizes = [len(passage.text) for passage in passages]
         self._passages, self._text, self._frozen = tuple(passages), given, frozen
+        self.about: dict[str, str] = {}
         self.engine = ProbeEngine(asked, asked.num_sources)
         self.engine.together = asked.workers
         self._width = asked.workers if options.hurry else 1
@@ -299,7 +303,7 @@ class Session:
             tokens=sum(tokens),
             money=None if price is None else sum(map(operator.mul, tokens, price)) / 1e6,
             frozen=self._frozen,
-            settings={**asdict(self.options), "workers": self.asked.workers},
+            settings={**asdict(self.options), "workers": asked.workers, **self.about},
         )
 
     def _explained_claim(

@@ -4,7 +4,8 @@ A prompt has the parts of RuleRAG's Tables 8 and 10 (arXiv:2410.22353): the inst
 retrieved documents, the guiding rules, the query and the cue for the answer; a few-shot prompt
 shows solved cases of the same form first. In the order ``shared`` the rules stand before the
 documents, so that prompts of one relation begin with the same words and a model can share the
-work on them; ``paper`` keeps the published order. The fixed wording is ours.
+work on them; ``paper`` keeps the published order; ``question-first`` puts the query before both.
+The fixed wording is ours.
 """
 
 from __future__ import annotations
@@ -147,7 +148,9 @@ class PromptTemplate(Settings):
         instruction: the fixed text at the beginning; empty for none. The default fits the target
             and speaks of rules only where the prompt shows some.
         rules: whether guiding rules are shown.
-        order: ``shared`` (rules before documents) or ``paper`` (documents before rules).
+        order: ``shared`` (rules before documents), ``paper`` (documents before rules), or
+            ``question-first`` (query and rules before documents: all that the probes of one
+            explanation have in common comes first, for servers that keep what prompts begin with).
         cases: solved cases shown before the query (few-shot).
         target: what a completion is: the ``answer``, or a ``citation``, that is the supporting
             fact written ``subject | relation | object`` as seen from the query's subject, whose
@@ -169,7 +172,7 @@ class PromptTemplate(Settings):
 
     instruction: str | None = None
     rules: bool = True
-    order: Literal["shared", "paper"] = "shared"
+    order: Literal["shared", "paper", "question-first"] = "shared"
     cases: tuple[Case, ...] = ()
     target: Literal["answer", "citation", "text"] = "answer"
     documents_heading: str = "Retrieved documents:"
@@ -421,10 +424,12 @@ class PromptTemplate(Settings):
             lines = [f"Rule {_number(i)}: {_sentence(r)}" for i, r in enumerate(rules, start=1)]
             heading = self.rules_heading.replace("{count}", count)
             parts.append("\n".join([heading, *lines]) + "\n")
-        if self.order == "shared":
+        if self.order != "paper":
             parts.reverse()
-        ending = f"{self.query_cue}{query}"
-        parts.append(f"{ending}\n{self.answer_cue}" if self.answer_cue else ending)
+        asked = f"{self.query_cue}{query}"
+        if self.order == "question-first":
+            return "\n".join([f"{asked}\n", *parts, *filter(None, [self.answer_cue])])
+        parts.append(f"{asked}\n{self.answer_cue}" if self.answer_cue else asked)
         return "\n".join(parts)
 
 

@@ -51,6 +51,8 @@ def test_an_endpoint_is_asked_call_by_call() -> None:
             rulerag.explain(tight, QUESTION, [*TEXTS[:2], "word " * 90])
     assert why.claims[0].sources == (1,) and 2 <= many <= 5
     assert generator.usage.calls == why.num_calls
+    assert why.explained.settings["order"] == "shared", "the layout stands in the record"
+    assert why.explained.settings["generator"] == generator.fingerprint
 
 
 def test_messages_are_asked_as_they_stand() -> None:
@@ -74,6 +76,8 @@ def test_an_object_that_cannot_answer_is_named() -> None:
     class Mute:
         def generate(self, requests: object) -> list[object]:
             return []
+
+        fingerprint = "mute"
 
     with pytest.raises(ExplanationError, match="returned 0 of them for"):
         rulerag.explain(Mute(), QUESTION, TEXTS)
