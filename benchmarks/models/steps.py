@@ -21,12 +21,12 @@ import numpy as np
 
 from rulerag.assembly import PromptTuning, make_pipeline, preset, tune_prompt
 from rulerag.composition import Config
-from rulerag.evaluation import bootstrap_interval, holm, paired_randomization_test
+from rulerag.evaluation import AnswerMatcher, bootstrap_interval, holm, paired_randomization_test
 from rulerag.generation.huggingface import HuggingFaceGenerator, entities_of
 from rulerag.io import prepare_folder, read_json, write_json, write_jsonl, write_text
 from rulerag.ruleqa import RuleQADataset
 from rulerag.text import exact_match
-from rulerag.types import Answer, GenerationRequest
+from rulerag.types import Answer, Completion, GenerationRequest
 
 _TOKENS = 16
 _CITATION_TOKENS = 48
@@ -39,6 +39,13 @@ _TITLES = {
     "rgft": "RGFT",
     "rgft held": "RGFT, held to the documents",
 }
+_ABSTENTION = (
+    "answerable",
+    "answered",
+    "answered_if_answerable",
+    "answered_if_not",
+    "exact_match_of_answered",
+)
 
 
 def run_steps(
@@ -118,10 +125,12 @@ def _steps(
     free, held = _chosen(found, "free"), _chosen(found, "scored")
     seconds: dict[str, float] = {}
 
-    def read(step: str, reader: HuggingFaceGenerator) -> None:
+    def read(step: str, reader: HuggingFaceGenerator) -> list[Completion]:
         started = time.process_time()
-        texts[step] = [completion.text for completion in reader.generate(requests)]
+        completions = reader.generate(requests)
+        texts[step] = [completion.text for completion in completions]
         seconds[step] = round((time.process_time() - started) / len(requests), 3)
+        return completions
 
     def reading(template: Any, answers: str, base: Any = plain) -> HuggingFaceGenerator:
         return HuggingFaceGenerator(
@@ -136,7 +145,7 @@ def _steps(
 
     read("installed", plain)
     read("tuned", reading(free.template, "free"))
-    read("held", reading(held.template, "scored"))
+    scores = [one.score or 0.0 for one in read("held", reading(held.template, "scored"))]
     if adapter is not None:
         for step, answers in (("rgft", "free"), ("rgft held", "scored")):
             own = HuggingFaceGenerator(
@@ -150,6 +159,7 @@ def _steps(
             read(step, own)
     row = _row(model, benchmark, answered, texts, seconds, found)
     row["prompts"] = {"tuned": free.name, "held": held.name}
+    row["abstention"] = _abstention(held.threshold, scores, texts["held"], requests)
     return row, list(_records(answered, texts, requests))
 
 
@@ -194,6 +204,35 @@ def _row(
     }
 
 
+def _abstention(
+    threshold: float | None,
+    scores: Sequence[float],
+    texts: Sequence[str],
+    requests: Sequence[GenerationRequest],
+) -> dict[str, Any]:
+    """What holding back answers below the threshold that F_G gave does on these queries."""
+    matcher = AnswerMatcher()
+    holds = np.array(
+        [matcher.first_rank(one.documents, one.query.answers) is not None for one in requests]
+    )
+    right = np.array(
+        [exact_match(text, one.query.answers) for text, one in zip(texts, requests, strict=True)]
+    )
+    given = np.array(scores) >= (-np.inf if threshold is None else threshold)
+    return {
+        "threshold": threshold,
+        "answerable": _mean(holds),
+        "answered": _mean(given),
+        "answered_if_answerable": _mean(given[holds]),
+        "answered_if_not": _mean(given[~holds]),
+        "exact_match_of_answered": _mean(right[given]),
+    }
+
+
+def _mean(values: Any) -> float | None:
+    return round(float(np.mean(values)), 4) if len(values) else None
+
+
 def _records(
     answered: Sequence[Answer],
     texts: Mapping[str, Sequence[str]],
@@ -227,4 +266,15 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
             cells.append(f"{100 * row['exact_match'][step]:.1f}{mark} [{low:.0f}, {high:.0f}]")
         head = f"| {row['model']} | {row['benchmark']} | {row['queries']} | "
         lines.append(head + " | ".join(cells) + " |")
+    lines += [
+        "\nThe held answers, those whose score is below the threshold that F_G gave held back, "
+        "in percent.\n",
+        "| model | benchmark | answer in documents | answered | of those with it | of the others | "
+        "EM of the answered |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        told = [row["abstention"][key] for key in _ABSTENTION]
+        shown = ["–" if value is None else f"{100 * value:.1f}" for value in told]
+        lines.append(f"| {row['model']} | {row['benchmark']} | " + " | ".join(shown) + " |")
     return "\n".join(lines) + "\n"
