@@ -46,7 +46,7 @@ def _metric() -> type:
 
         Raises:
             ConfigError: an argument is wrong.
-            ExplanationError: the system fails on the whole prompt.
+            ExplanationError: the system fails.
             deepeval.errors.MissingTestCaseParamsError: a test case lacks the output or the
                 retrieval context.
 

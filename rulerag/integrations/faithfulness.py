@@ -38,13 +38,15 @@ async def measured(
 
     Raises:
         ConfigError: an argument is wrong.
-        ExplanationError: the system fails on the whole prompt, or on the text beside the point.
+        ExplanationError: the system fails.
     """
     given = dict(options or {})
     budget, seconds = given.pop("budget", _BUDGET), given.pop("max_seconds", None)
     why = started(answer, question, list(contexts), text=response, **given)
     async for _ in why.stream(budget, max_seconds=seconds):
         pass
+    if why.failure is not None:  # a failed call is no verdict
+        raise why.failure
     anyway = await _made_anyway(answer, why.explained, given)
     return claim_faithfulness(why.explained, anyway)
 

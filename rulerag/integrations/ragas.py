@@ -65,7 +65,7 @@ def _metric() -> type:
 
         Raises:
             ConfigError: an argument is wrong.
-            ExplanationError: the system fails on the whole prompt.
+            ExplanationError: the system fails.
 
         References:
             Rorseth et al. 2025 (arXiv:2510.22689), Definitions 6 and 8.
