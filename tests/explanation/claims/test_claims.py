@@ -160,3 +160,20 @@ def test_twenty_wordings_of_one_fact_are_one_claim_and_other_facts_are_not() -> 
                 total += 1
                 wrong += judged(form.format(a=name, **parts)) != (name == right)
     assert wrong <= 0.01 * total
+
+
+@pytest.mark.parametrize(
+    ("output", "same"),
+    [
+        ("The Seine flows through Paris.", False),
+        ("It is Paris, according to sources 1 and 2.", True),
+        ("Paris, by the way.", True),
+        ("Paris. The Seine flows through it.", True),
+        ("The Seine flows through Paris, the capital.", True),
+        ("The Seine flows through Lyon.", False),
+    ],
+)
+def test_another_fact_about_the_same_name_is_another_claim(output: str, same: bool) -> None:
+    documents = ["Paris is the capital of France.", "The Seine flows through Paris."]
+    claim = SameClaim("Paris is the capital.", "What is the capital of France?", documents)
+    assert claim(output) is same
