@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from rulerag.arrays import Doubles
 from rulerag.explanation.any_answer import Passage
-from rulerag.explanation.views import Node, Scale, folded, percent, pieces, sankey
+from rulerag.explanation.views import Node, Scale, folded, percent, pieces, printable, sankey
 from rulerag.explanation.wording import shortened
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _DRAWN = 12  # of answer sentences and of documents in the flow
 _OPEN = 12  # documents that stand open on the page
 _ROWS = 40  # of a table
+_NAMED = 5  # documents beside a sentence of the answer
 _WIDE, _NARROW = 960, 350
 
 
@@ -82,7 +83,7 @@ def _left(record: SimilarityAttribution, flows: Doubles) -> tuple[list[Node], Do
 
 
 def _rendered(template: str, record: SimilarityAttribution) -> str:
-    scale = Scale(1 / len(record.sources))
+    scale = record.scale
     shown = record.document_ranking[:_OPEN]
     documents = [_document(record, index, scale) for index in range(len(record.documents))]
     return str(
@@ -96,7 +97,7 @@ def _rendered(template: str, record: SimilarityAttribution) -> str:
             documents=[one for one in documents if one["passage"].index in shown],
             folded=[one for one in documents if one["passage"].index not in shown],
             sentences=_sentence_rows(record),
-            flows=_flow_rows(record, list(record.document_ranking[:_DRAWN])),
+            flows=_flow_rows(record),
             alike=not any(map(scale.shade, record.values)),
             flow=flow_picture(record),
             narrow=flow_picture(record, _NARROW),
@@ -140,20 +141,21 @@ def _sentence_rows(record: SimilarityAttribution) -> list[dict[str, Any]]:
     return rows
 
 
-def _flow_rows(record: SimilarityAttribution, columns: list[int]) -> list[dict[str, Any]]:
-    """Each sentence of the answer with its shares of some documents, and of the others together."""
-    some = len(columns) < len(record.documents)
+def _flow_rows(record: SimilarityAttribution) -> list[dict[str, Any]]:
+    """Each sentence of the answer with the documents that have most of it, and the others."""
     rows = []
     for number, sentence in enumerate(record.sentences):
         shares = record.document_shares[number].tolist()
-        large = sorted((k for k in columns if shares[k] >= 0.005), key=shares.__getitem__)
+        ranked = sorted(range(len(shares)), key=shares.__getitem__, reverse=True)
+        named = [k for k in ranked[:_NAMED] if shares[k] >= 0.005]
+        rest = 1 - sum(shares[k] for k in named)
         rows.append(
             {
                 "number": number + 1,
                 "text": sentence.text,
                 "undecided": number in record.undecided,
-                "shares": [(record.documents[k].label, percent(shares[k])) for k in large[::-1]],
-                "others": percent(1 - sum(shares[k] for k in columns)) if some else "",
+                "shares": [(record.documents[k].label, percent(shares[k])) for k in named],
+                "others": percent(rest) if rest >= 0.0005 else "",
             }
         )
     return rows
@@ -161,6 +163,11 @@ def _flow_rows(record: SimilarityAttribution, columns: list[int]) -> list[dict[s
 
 def _name(passage: Passage) -> str:
     return passage.title or shortened(passage.text, 90)
+
+
+def _finished(value: Any) -> Any:
+    """Texts without control characters; a picture is marked as done."""
+    return printable(value) if type(value) is str else value
 
 
 @cache
@@ -173,4 +180,5 @@ def _templates() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_finished,
     )

@@ -13,7 +13,7 @@ from rulerag.arrays import Doubles
 from rulerag.explanation.any_answer import Passage
 from rulerag.explanation.attribution import Attribution
 from rulerag.explanation.records import Record
-from rulerag.explanation.views import standalone
+from rulerag.explanation.views import Scale, standalone
 from rulerag.explanation.wording import shortened
 from rulerag.io import write_text
 
@@ -139,6 +139,15 @@ class SimilarityAttribution(Record):
         if empty:
             notes.append(f"Without text: {', '.join(empty)}.")
         return tuple(notes)
+
+    @property
+    def scale(self) -> Scale:
+        """How strongly a sentence of the documents is shaded, by its value.
+
+        With a mean over A sentences, one that has a sentence of the answer for itself has 1 / A.
+        """
+        told = (len(self.sentences) - len(self.undecided)) or len(self.sentences)
+        return Scale(1 / len(self.sources), 1.0 if self.aggregate == "max" else 1 / told)
 
     def attribution(self) -> Attribution:
         """The documents' numbers in the form of the other explainers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rulerag.explanation.views import Scale, percent, pieces
+from rulerag.explanation.views import percent, pieces, printable
 
 if TYPE_CHECKING:
     from rulerag.explanation.similarity.records import SimilarityAttribution
@@ -19,7 +19,7 @@ def rendered(record: SimilarityAttribution) -> Any:
     from rich.console import Group
     from rich.text import Text
 
-    scale = Scale(1 / len(record.sources))
+    scale = record.scale
     lines = [Text(note, style="italic") for note in record.notes]
     legend = Text("share: ")
     for shade, told in scale.legend():
@@ -28,14 +28,14 @@ def rendered(record: SimilarityAttribution) -> Any:
     for index in sorted(record.document_ranking[:_DRAWN]):
         passage = record.documents[index]
         value = percent(record.document_values[index])
-        lines.append(Text(f"\n{passage.label} {passage.title}".rstrip() + f"  {value}", "bold"))
+        lines.append(Text(f"\n{passage.label} {printable(passage.title)} {value}", "bold"))
         places = [n for n, source in enumerate(record.sources) if source.document == index]
         spans = [(record.sources[n].start, record.sources[n].end) for n in places]
         shown = Text()
         for text, part in pieces(passage.text, spans):
             share = 0.0 if part is None else record.values[places[part]]
             shade = scale.shade(share)
-            shown.append(text, style=_STYLES[shade])
+            shown.append(printable(text), style=_STYLES[shade])
             if shade:
                 shown.append(f" {percent(share)}", style="dim")
         lines.append(shown)

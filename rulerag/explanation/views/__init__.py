@@ -10,6 +10,6 @@ from rulerag.lazy import front_door
 if TYPE_CHECKING:
     from rulerag.explanation.views.flow import Node, folded, sankey
     from rulerag.explanation.views.scale import Scale, percent, pieces
-    from rulerag.explanation.views.svg import cut, label, picture, standalone, wrapped
+    from rulerag.explanation.views.svg import cut, label, picture, printable, standalone, wrapped
 else:
     __getattr__ = front_door(__name__)

@@ -5,32 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+_FRACTIONS = (0.1, 0.25, 0.5)  # of the way from an even share to a whole one
+
 
 @dataclass(frozen=True)
 class Scale:
-    """Three shades, by how far a share is above what each part would have if all were alike.
+    """Three shades, by how far a share is on the way from an even one to a whole one.
 
-    The strongest begins at four times that, the next at twice; of few parts earlier, where a share
-    cannot be so large. A flat row of numbers stays pale however large they are.
+    Flat numbers stay without shades, however large they are.
 
     Args:
         even: the share of each part if all were alike.
+        whole: the share of a part that has something for itself; twice an even share at least.
     """
 
     even: float
+    whole: float = 1.0
 
     @property
-    def bounds(self) -> tuple[float, float, float]:
+    def bounds(self) -> tuple[float, ...]:
         """Where the shades begin, the palest first."""
-        room = 1 - self.even
-        second = min(2 * self.even, self.even + room / 4)
-        return self.even, second, min(4 * self.even, self.even + room / 2)
+        way = min(1.0, max(self.whole, 2 * self.even)) - self.even
+        return tuple(self.even + fraction * way for fraction in _FRACTIONS)
 
     def shade(self, share: float) -> int:
         """3 for the strongest, 0 for none."""
-        if share <= self.even * (1 + 1e-9):  # all alike: rounding is no difference
-            return 0
-        return sum(share >= bound for bound in self.bounds)
+        return sum(share >= bound for bound in self.bounds) if self.even < 1 else 0
 
     def legend(self) -> list[tuple[int, str]]:
         """The shades, the strongest first, with the percentages that they stand for."""

@@ -43,9 +43,14 @@ def standalone(drawing: Markup) -> str:
     return f"{drawing}\n".replace("<svg ", opening, 1)
 
 
+def printable(text: str) -> str:
+    """A text without characters that no page may hold and that would steer a terminal."""
+    return _UNPRINTABLE.sub("\ufffd", text)
+
+
 def clean(text: str) -> Markup:
-    """A text escaped, without characters that no XML file may hold."""
-    return escape(_UNPRINTABLE.sub("\ufffd", text))
+    """A text escaped, for a picture."""
+    return escape(printable(text))
 
 
 def text_width(text: str) -> float:
