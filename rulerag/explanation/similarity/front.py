@@ -64,6 +64,8 @@ def similarity_attribution(
         raise ConfigError(f"expected a whole number from 1, found {window!r}", key="window")
     if temperature is not None and not temperature > 0:
         raise ConfigError(f"expected a number above 0, found {temperature!r}", key="temperature")
+    if not isinstance(answer, str):
+        raise ConfigError(f"expected a text, found {type(answer).__name__}", key="answer")
     asked = [_sentence(one) for one in split_sentences(answer)]
     passages = passages_of([documents] if isinstance(documents, str) else documents)
     cut = [split_sentences(passage.text) for passage in passages]

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rulerag.arrays import Doubles
+from rulerag.errors import DataFormatError
 from rulerag.explanation.any_answer import Passage
 from rulerag.explanation.attribution import Attribution
 from rulerag.explanation.records import Record
@@ -58,6 +59,9 @@ class SimilarityAttribution(Record):
         window: how many sentences of a document were compared together.
         aggregate: how the answer's sentences are put together: ``mean`` or ``max``.
         temperature: what scores are divided by before the softmax.
+
+    Raises:
+        DataFormatError: these do not fit each other.
     """
 
     answer: str
@@ -69,6 +73,18 @@ class SimilarityAttribution(Record):
     window: int
     aggregate: Literal["mean", "max"]
     temperature: float
+
+    def __post_init__(self) -> None:
+        places = range(len(self.documents))
+        if (
+            len(self.scores) != len(self.sentences)
+            or any(len(row) != len(self.sources) for row in self.scores)
+            or not all(source.document in places for source in self.sources)
+            or not (self.sentences and self.sources and self.temperature > 0)
+        ):
+            raise DataFormatError(
+                "the scores do not fit the sentences of answer and documents", key="scores"
+            )
 
     @property
     def caution(self) -> str:

@@ -111,6 +111,9 @@ def test_the_record_says_what_it_is_not_and_comes_back_from_json() -> None:
         assert "Similarity is not causation" in text
     with pytest.raises(DataFormatError, match="key 'scores'"):
         SimilarityAttribution.from_json({key: row[key] for key in row if key != "scores"})
+    for change in ({"scores": [[1.0]]}, {"documents": []}, {"temperature": 0.0}):
+        with pytest.raises(DataFormatError, match="the scores do not fit"):
+            SimilarityAttribution.from_json({**row, **change})
     with pytest.raises(DataFormatError, match="key 'aggregate'"):
         SimilarityAttribution.from_json({**row, "aggregate": "median"})
 
@@ -130,6 +133,7 @@ def test_a_thousand_sentences_against_twenty_are_compared_in_two_seconds() -> No
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
+        ({"answer": None}, "key 'answer': expected a text, found NoneType"),
         ({"answer": " … "}, "key 'answer': the answer is empty"),
         ({"documents": ["", "—"]}, "key 'documents': the context is empty"),
         ({"documents": []}, "key 'documents': the context is empty"),
@@ -182,6 +186,8 @@ def test_each_claim_of_an_explained_answer_is_compared_by_itself(method: str) ->
     assert (about_paris.ranking[0], about_lyon.ranking[0]) == (1, 0)
     assert sum(about_paris.values) == pytest.approx(1) == about_paris.full
     assert why.deepen().num_calls == calls
+    whole = similarity_attribution(why.text, why.documents)
+    assert whole.document_values[1] == 0 and len(whole.sentences) == 2
 
 
 def test_a_refusal_is_like_nothing_and_numbers_are_not_compared() -> None:
