@@ -116,7 +116,8 @@ class Session:
     ) -> None:
         self.asked, self.options, self._judging = asked, options, judging
         self._passages, self._text, self._frozen = tuple(passages), given, frozen
-        self.engine = ProbeEngine(asked, asked.num_sources)
+        texts = [passage.text for passage in passages if passage.text.strip()]
+        self.engine = ProbeEngine(asked, asked.num_sources, texts=texts)
         self.engine.together = asked.workers
         self._width = asked.workers if options.hurry else 1
         self._full = full_mask(asked.num_sources)

@@ -96,7 +96,7 @@ class Why:
             claim: its place.
             method: ``rules``, the Banzhaf values of the sets found, which asks nothing; or an
                 explainer: ``shapley``, ``banzhaf``, ``leave-one-out``, ``linear`` … , which asks
-                what is not known yet.
+                what is not known yet; ``similarity``, which compares texts and asks nothing.
             samples: random orders or subsets of the explainer.
             budget: so many further calls; without a limit when None.
 
