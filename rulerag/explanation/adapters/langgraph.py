@@ -38,7 +38,7 @@ def freeze(graph: Any, question: Any) -> FrozenChain:
     state = dict(given) if isinstance(given, Mapping) else {}
     for _, one in steps:
         state |= one
-    common = {"question": asked(question), "text": text_of(state), "calls": counter.number}
+    common = {"question": asked(question), "text": text_of(state), "calls": counter.number or None}
     if recording.calls:
 
         def answer(_: str, documents: list[Any]) -> Any:

@@ -99,6 +99,9 @@ class Session:
         judging: what decides.
         given: the answer to explain, where it is known already.
         frozen: for a chain, what is not run again, what a probe costs, and what no document means.
+
+    Attributes:
+        failure: what the answer function failed with, where that ended the last run early.
     """
 
     def __init__(
@@ -113,7 +116,8 @@ class Session:
     ) -> None:
         self.asked, self.options, self._judging = asked, options, judging
         self._passages, self._text, self._frozen = tuple(passages), given, frozen
-        self.engine = ProbeEngine(asked, asked.num_sources)
+        texts = [passage.text for passage in passages if passage.text.strip()]
+        self.engine = ProbeEngine(asked, asked.num_sources, texts=texts)
         self.engine.together = asked.workers
         self._width = asked.workers if options.hurry else 1
         self._full = full_mask(asked.num_sources)
@@ -125,6 +129,7 @@ class Session:
             asked.num_sources, options.validity, options.confidence, options.seed, options.each
         )
         self._ended = ""
+        self.failure: ExplanationError | None = None
 
     def cancel(self) -> None:
         """Stop asking, with what is certain so far; from any thread."""
@@ -150,7 +155,7 @@ class Session:
         self.asked.reopen(max_seconds)
         self.engine.max_probes = None if budget is None else self.engine.num_probes + budget
         told: Tell = tell or (lambda event: None)
-        self._ended = ""
+        self._ended, self.failure = "", None
         try:
             self._begin()
             told(Event("answer", self.explained()))
@@ -162,6 +167,7 @@ class Session:
             if self._text is None:
                 raise
             self._ended = error.message
+            self.failure = None if isinstance(error, ProbeBudgetError) else error
         finally:
             self.engine.besides = ()  # what else is asked of it has no use for these
         return self.explained()

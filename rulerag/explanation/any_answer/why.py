@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rulerag.errors import ConfigError, DataFormatError
+from rulerag.errors import ConfigError, DataFormatError, ExplanationError
 from rulerag.explanation.any_answer.passages import Passage
 from rulerag.explanation.any_answer.records import Explained, ExplainedClaim
 from rulerag.explanation.any_answer.session import Event, Session
@@ -57,6 +57,11 @@ class Why:
         """The answer with the numbers of the documents behind each claim."""
         return cited(self.explained)
 
+    @property
+    def failure(self) -> ExplanationError | None:
+        """What the answer function failed with, where that and no budget ended the search."""
+        return None if self._session is None else self._session.failure
+
     def at(self, start: int, end: int) -> ExplainedClaim:
         """What the characters ``start`` to ``end`` of the answer rest on; asks only what is new.
 
@@ -91,7 +96,7 @@ class Why:
             claim: its place.
             method: ``rules``, the Banzhaf values of the sets found, which asks nothing; or an
                 explainer: ``shapley``, ``banzhaf``, ``leave-one-out``, ``linear`` … , which asks
-                what is not known yet.
+                what is not known yet; ``similarity``, which compares texts and asks nothing.
             samples: random orders or subsets of the explainer.
             budget: so many further calls; without a limit when None.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rulerag.errors import ConfigError
-from rulerag.explanation.views.picture import BLUE, INK, RED, SOFT, Picture, cut, label
+from rulerag.explanation.views.picture import BLUE, INK, RED, SOFT, Picture, text_at
+from rulerag.explanation.views.svg import cut
 
 _WIDTH, _LEFT, _RIGHT, _ROW = 900.0, 300.0, 70.0, 24.0
 
@@ -49,7 +50,7 @@ def bars_picture(
         tip = f"{names[index]}: {value:.3f}"
         dash = ' stroke-dasharray="4 2"' if value < 0 else ""
         fill = "#ffffff" if value < 0 else BLUE
-        parts.append(label(8, y + 15, cut(names[index], _LEFT - 20), tip=tip))
+        parts.append(text_at(8, y + 15, cut(names[index], _LEFT - 20), tip=tip))
         parts.append(
             f'<rect x="{start:.1f}" y="{y + 4:.1f}" width="{length:.1f}" height="{_ROW - 9}" '
             f'fill="{fill}" stroke="{RED if value < 0 else BLUE}"{dash}/>'
@@ -60,12 +61,12 @@ def bars_picture(
             parts.append(
                 f'<path d="M{low:.1f},{middle:.1f} H{high:.1f}" stroke="{INK}" stroke-width="2"/>'
             )
-        parts.append(label(_WIDTH - 8, y + 15, f"{value:.3f}", "end"))
+        parts.append(text_at(_WIDTH - 8, y + 15, f"{value:.3f}", "end"))
     note = "Dashed bars speak against the claim." if negative else ""
     if rest:
         total = sum(values[n] for n in rest)
         parts.append(
-            label(8, height + 12, f"{len(rest)} further documents: {total:.3f} together", "soft")
+            text_at(8, height + 12, f"{len(rest)} further documents: {total:.3f} together", "soft")
         )
         height += 22
     rows = tuple(

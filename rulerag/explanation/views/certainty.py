@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Sequence
 
 from rulerag.errors import ConfigError
-from rulerag.explanation.views.picture import BLUE, LINE, ORANGE, Picture, cut, label
+from rulerag.explanation.views.picture import BLUE, LINE, ORANGE, Picture, text_at
+from rulerag.explanation.views.svg import cut
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 900.0, 280.0, 56.0, 24.0, 30.0, 44.0
 
@@ -41,7 +42,7 @@ def certainty_picture(
     for step in range(5):
         y = place(0, step / 4)[1]
         parts.append(f'<path d="M{_LEFT},{y:.1f} H{_WIDTH - _RIGHT}" stroke="{LINE}"/>')
-        parts.append(label(_LEFT - 8, y + 4, f"{25 * step} %", "end soft"))
+        parts.append(text_at(_LEFT - 8, y + 4, f"{25 * step} %", "end soft"))
     path, before = [], None
     for probes, value in points:
         x, y = place(probes, value)
@@ -56,7 +57,7 @@ def certainty_picture(
         )
         right = x > _WIDTH * 0.6
         parts.append(
-            label(
+            text_at(
                 x + (-6 if right else 6),
                 top - 8 + 16 * (number % 3),
                 cut(words, 300),
@@ -65,8 +66,8 @@ def certainty_picture(
             )
         )
     for tick in sorted({0, last // 2, last}):
-        parts.append(label(place(tick, 0)[0], _HEIGHT - _BOTTOM + 18, f"{tick:,}", "mid soft"))
-    parts.append(label(_WIDTH / 2, _HEIGHT - 8, f"probes; vertical: {measure}", "mid soft"))
+        parts.append(text_at(place(tick, 0)[0], _HEIGHT - _BOTTOM + 18, f"{tick:,}", "mid soft"))
+    parts.append(text_at(_WIDTH / 2, _HEIGHT - 8, f"probes; vertical: {measure}", "mid soft"))
     rows = [(f"{probes:,}", f"{100 * value:.1f} %", "") for probes, value in points]
     rows += [(f"{probes:,}", "", words) for probes, words in events]
     rows.sort(key=lambda row: int(row[0].replace(",", "")))

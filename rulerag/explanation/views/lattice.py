@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from markupsafe import escape
-
 from rulerag.errors import ConfigError
 from rulerag.explanation.lattice import full_mask, indices_of
 from rulerag.explanation.views.picture import (
@@ -20,10 +18,10 @@ from rulerag.explanation.views.picture import (
     PALE,
     SOFT,
     Picture,
-    cut,
-    label,
     named,
+    text_at,
 )
+from rulerag.explanation.views.svg import clean, cut
 
 MOST_WHOLE = 12
 _LABELLED = 5
@@ -82,7 +80,7 @@ def _whole(
     for kept in range(count, -1, -1):
         level = sorted(levels[kept], key=indices_of)
         lines = [level[n : n + a_line] for n in range(0, len(level), a_line)]
-        parts.append(label(8, top + high / 2 + 4, f"{kept} kept", "soft"))
+        parts.append(text_at(8, top + high / 2 + 4, f"{kept} kept", "soft"))
         for line in lines:
             start = left + (_WIDTH - left - 10 - wide * len(line)) / 2
             for place, mask in enumerate(line):
@@ -177,7 +175,7 @@ def _box(
     x: float, y: float, holds: bool | None, is_minimal: bool, half: float, high: float, tip: str
 ) -> str:
     """Full where the claim is made, struck through where it is not, dotted where nobody asked."""
-    title = f"<title>{escape(tip)}</title>" if tip else ""
+    title = f"<title>{clean(tip)}</title>" if tip else ""
     fill = BLUE if holds else "#ffffff"
     edge = f'stroke="{ORANGE}" stroke-width="4"' if is_minimal else f'stroke="{SOFT}"'
     if holds is None:
@@ -204,8 +202,8 @@ def _legend(parts: list[str], top: float) -> float:
         ("not asked", None, False),
     ):
         parts.append(_box(x, top + 10, holds, is_minimal, 8, 8, ""))
-        parts.append(label(x + 16, top + 14, text))
-        x += 46 + 6.4 * len(text)
+        parts.append(text_at(x + 16, top + 14, text))
+        x += 46 + 6.5 * len(text)
     return top + 30
 
 
@@ -234,7 +232,7 @@ def _borders(
         y = top + row * place
         if place % 2 == 0:
             parts.append(f'<rect x="0" y="{y:.1f}" width="{_WIDTH}" height="{row}" fill="{PALE}"/>')
-        parts.append(label(8, y + 15, cut(names[index], left - 24), tip=names[index]))
+        parts.append(text_at(8, y + 15, cut(names[index], left - 24), tip=names[index]))
     for place, (mask, holds) in enumerate(columns):
         x = left + wide * (place + 0.5)
         for spot, index in enumerate(shown):
@@ -248,14 +246,16 @@ def _borders(
             )
     enough = sum(holds for _, holds in columns)
     if enough:
-        parts.append(label(left, 16, "enough", "bold"))
+        parts.append(text_at(left, 16, "enough", "bold"))
     if len(columns) > enough:
-        parts.append(label(left + wide * enough, 30, "kept together and still not enough", "soft"))
+        parts.append(
+            text_at(left + wide * enough, 30, "kept together and still not enough", "soft")
+        )
     bottom = top + row * len(shown) + 24
     note = f"{len(values):,} of 2^{len(names)} subsets were asked."
     if rest:
         parts.append(
-            label(8, bottom - 6, f"{rest} further documents are in no minimal set", "soft")
+            text_at(8, bottom - 6, f"{rest} further documents are in no minimal set", "soft")
         )
     if len(least) + len(maximal) > len(columns):
         note += f" {len(columns)} sets are drawn."

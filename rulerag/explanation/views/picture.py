@@ -7,20 +7,18 @@ too, so that pictures survive a black and white printer.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from rulerag.errors import ConfigError, MissingDependencyError
+from rulerag.explanation.views.svg import clean, label
 from rulerag.io import atomic_write, write_text
 
 INK, SOFT, LINE, PALE = "#1c2230", "#5f6b7d", "#c9ced8", "#eef0f4"
 BLUE, GREEN, ORANGE, RED = "#0072b2", "#009e73", "#e69f00", "#d55e00"
-CHARACTER = 6.4
-"""Pixels that a letter of 12-pixel text takes, on the wide side: nothing may run over its box."""
 
 _STYLE = (
     "text{font:12px system-ui,'Segoe UI',Roboto,Arial,'DejaVu Sans',sans-serif;fill:#1c2230}"
@@ -56,21 +54,21 @@ class Picture:
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:.0f} '
             f'{self.height:.0f}" width="{self.width:.0f}" role="img" '
-            f'aria-label="{escape(self.title)}"><style>{_STYLE}</style>'
+            f'aria-label="{clean(self.title)}"><style>{_STYLE}</style>'
             f'<rect width="100%" height="100%" fill="#ffffff"/>{self.body}</svg>'
         )
 
     def to_html(self) -> str:
         """A figure for a page: the picture, how to read it, and its table, folded."""
-        head = "".join(f'<th scope="col">{escape(one)}</th>' for one in self.headings)
+        head = "".join(f'<th scope="col">{clean(one)}</th>' for one in self.headings)
         rows = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+            "<tr>" + "".join(f"<td>{clean(cell)}</td>" for cell in row) + "</tr>"
             for row in self.rows
         )
         scaled = self.svg.replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1)
         return Markup(  # all parts are escaped above
             f'<figure class="picture"><div class="wide" tabindex="0">{scaled}</div><figcaption>'
-            f"<b>{escape(self.title)}</b> {escape(self.note)}</figcaption>"
+            f"<b>{clean(self.title)}</b> {clean(self.note)}</figcaption>"
             f"<details><summary>The same as a table</summary><div class='wide' tabindex='0'><table>"
             f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></details></figure>"
         )
@@ -90,7 +88,7 @@ class Picture:
             write_text(
                 path,
                 f'<!doctype html><html lang="en"><meta charset="utf-8"><title>'
-                f"{escape(self.title)}</title><meta name='viewport' "
+                f"{clean(self.title)}</title><meta name='viewport' "
                 f"content='width=device-width'><body>{self.to_html()}</body></html>\n",
             )
         elif path.suffix == ".png":
@@ -123,23 +121,10 @@ class Picture:
         return self.to_html()
 
 
-def cut(text: str, width: float) -> str:
-    """A text in one line of so many pixels, with an ellipsis where it is longer."""
-    text, most = " ".join(text.split()), max(1, int(width / CHARACTER))
-    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
-
-
-def wrapped(text: str, width: float, lines: int) -> list[str]:
-    """A text in some lines of so many pixels at most."""
-    most = max(4, int(width / CHARACTER))
-    return textwrap.wrap(text, most, max_lines=lines, placeholder="…") or [""]
-
-
-def label(x: float, y: float, text: str, kind: str = "", tip: str = "") -> str:
-    """A text at a point; its base line is ``y``."""
-    title = f"<title>{escape(tip)}</title>" if tip else ""
-    named = f' class="{kind}"' if kind else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}"{named}>{escape(text)}{title}</text>'
+def text_at(x: float, y: float, text: str, kind: str = "", tip: str = "") -> str:
+    """A text at a point, its base line at ``y``; ``tip`` shows where a mouse rests."""
+    drawn = label(x, y, text, kind)
+    return drawn.replace("</text>", f"<title>{clean(tip)}</title></text>") if tip else drawn
 
 
 def named(indices: Sequence[int], names: Sequence[str], nothing: str = "nothing") -> str:

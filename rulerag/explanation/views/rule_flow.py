@@ -6,19 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from markupsafe import escape
-
 from rulerag.errors import ConfigError
-from rulerag.explanation.views.picture import (
-    BLUE,
-    GREEN,
-    LINE,
-    RED,
-    SOFT,
-    Picture,
-    label,
-    wrapped,
-)
+from rulerag.explanation.views.picture import BLUE, GREEN, LINE, RED, SOFT, Picture, text_at
+from rulerag.explanation.views.svg import clean, wrapped
 
 Role = Literal["found", "drives", "against"]
 _LINES: Mapping[str, str] = {
@@ -45,7 +35,7 @@ class Link:
     role: Role
 
 
-def flow_picture(
+def rule_flow_picture(
     rules: Sequence[str],
     documents: Sequence[str],
     claims: Sequence[str],
@@ -106,7 +96,7 @@ def flow_picture(
         )
     boxes = []
     for column, texts in enumerate(columns):
-        boxes.append(label(entry(column, 0)[0] + 2, 20, heads[column], "soft"))
+        boxes.append(text_at(entry(column, 0)[0] + 2, 20, heads[column], "soft"))
         for place, words in enumerate(texts):
             pale = heads[column] == "documents" and kept[place] not in used
             boxes.append(_boxed(*entry(column, place), words, heads[column], pale))
@@ -142,9 +132,9 @@ def _boxed(x: float, y: float, text: str, kind: str, pale: bool) -> str:
     lines = wrapped(text, _COLUMN - 24, 2)
     first = y + 4 - 8 * (len(lines) - 1)
     kind = "soft" if pale else ""
-    texts = "".join(label(x + 12, first + 16 * n, line, kind) for n, line in enumerate(lines))
+    texts = "".join(text_at(x + 12, first + 16 * n, line, kind) for n, line in enumerate(lines))
     return (
-        f'<g><title>{escape(text)}</title><rect x="{x + 1:.1f}" y="{y - _BOX / 2:.1f}" '
+        f'<g><title>{clean(text)}</title><rect x="{x + 1:.1f}" y="{y - _BOX / 2:.1f}" '
         f'width="{_COLUMN - 2}" height="{_BOX}" rx="{16 if edge == GREEN else 6}" fill="#ffffff" '
         f'stroke="{edge}"{dash} stroke-width="1.5"/>{texts}</g>'
     )

@@ -6,23 +6,36 @@ from pathlib import Path
 
 import pytest
 
+import rulerag
 from benchmarks.models.steps import run_steps
 from rulerag.generation.huggingface import NANO_LLAMA
 from rulerag.io import read_json, read_jsonl, read_text
 from rulerag.ruleqa.builder import RuleQASettings, build
 from rulerag.synthetic.world import World
 from rulerag.text import exact_match
+from tests.generation.huggingface.test_generator import write_adapter
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 
-def test_each_step_is_measured_on_the_same_questions(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     settings = RuleQASettings(num_queries=40, miner="tlogic", min_support=5, min_confidence=0.1)
-    place, out = tmp_path / "world", tmp_path / "out"
+    place = tmp_path_factory.mktemp("steps") / "world"
     build("ruleqa-i", World.generate(2000, seed=3).graph, settings=settings).save(place)
-    run_steps([str(NANO_LLAMA)], [place], out, sample=16, tuned=24)
+    return place
+
+
+@pytest.fixture(scope="module")
+def out(world: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("figures")
+    run_steps([str(NANO_LLAMA)], [world], place, sample=16, tuned=24)
+    return place
+
+
+def test_each_step_is_measured_on_the_same_questions(
+    world: Path, out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (file,) = out.glob("*.json")
     row, read = read_json(file), list(read_jsonl(file.with_suffix(".jsonl")))
     assert row["queries"] == len(read) == 16
@@ -40,6 +53,23 @@ def test_each_step_is_measured_on_the_same_questions(
     table = read_text(out / "steps.md")
     assert f"| {Path(NANO_LLAMA).name} | ruleqa-i | 16 |" in table
     before = file.stat().st_mtime_ns
-    run_steps([str(NANO_LLAMA)], [place], out, sample=16, tuned=24)
+    run_steps([str(NANO_LLAMA)], [world], out, sample=16, tuned=24)
     assert file.stat().st_mtime_ns == before
     assert capsys.readouterr().out.endswith(table)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # PEFT on transformers 5.23
+def test_an_adapter_that_is_named_later_adds_its_columns_alone(
+    world: Path, out: Path, tmp_path: Path
+) -> None:
+    write_adapter(Path(rulerag.__file__).parent / "models" / "nano-llama", tmp_path)
+    (file,) = out.glob("*.json")
+    before = read_json(file)
+    named = f"{NANO_LLAMA}:ruleqa-i={tmp_path}"
+    run_steps([str(NANO_LLAMA)], [world], out, sample=16, tuned=24, adapters=[named])
+    after = read_json(file)
+    assert set(after["exact_match"]) - set(before["exact_match"]) == {"rgft", "rgft held"}
+    assert after["exact_match"] | before["exact_match"] == after["exact_match"]
+    for key in ("tuning", "prompts", "abstention", "queries"):
+        assert after[key] == before[key]
+    assert {"rgft", "held"} <= set(after["cpu_seconds_a_query"])

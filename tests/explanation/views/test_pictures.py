@@ -15,8 +15,8 @@ from rulerag.explanation.views import (
     Picture,
     bars_picture,
     certainty_picture,
-    flow_picture,
     lattice_picture,
+    rule_flow_picture,
 )
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -40,7 +40,7 @@ PICTURES: Mapping[str, Callable[[], Picture]] = {
     ),
     "bars": lambda: bars_picture([SCRIPT] * 200, [n / 100 - 0.5 for n in range(200)]),
     "certainty": lambda: certainty_picture([(1, 0.0), (64, 1.0)], [(9, SCRIPT)]),
-    "flow": lambda: flow_picture(
+    "flow": lambda: rule_flow_picture(
         [SCRIPT],
         [SCRIPT] * 200,
         [SCRIPT],
@@ -132,7 +132,7 @@ def test_bars_show_the_greatest_and_say_what_the_others_sum_to() -> None:
 
 def test_only_documents_with_a_claim_have_a_line_to_it() -> None:
     links = [Link(0, 0, "found"), Link(0, 2, "found"), Link(0, 0, "drives"), Link(1, 0, "against")]
-    picture = flow_picture(["r"], ["a", "b", "c"], ["claim"], links)
+    picture = rule_flow_picture(["r"], ["a", "b", "c"], ["claim"], links)
     assert ("c", "no claim rests on it", "") in picture.rows
     assert ("b", "speaks against it", "claim") in picture.rows
     assert len(re.findall("<path", picture.svg)) == 4
@@ -147,8 +147,8 @@ def test_only_documents_with_a_claim_have_a_line_to_it() -> None:
         lambda: bars_picture(["a"], []),
         lambda: certainty_picture([]),
         lambda: certainty_picture([(2, 0.0), (1, 0.5)]),
-        lambda: flow_picture([], [], ["claim"], []),
-        lambda: flow_picture([], ["a"], ["claim"], [Link(1, 0, "drives")]),
+        lambda: rule_flow_picture([], [], ["claim"], []),
+        lambda: rule_flow_picture([], ["a"], ["claim"], [Link(1, 0, "drives")]),
     ],
 )
 def test_what_cannot_be_drawn_is_named(made: Callable[[], Picture]) -> None:
