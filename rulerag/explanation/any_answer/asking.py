@@ -88,7 +88,7 @@ class AskedFunction:
 
     def finer(self, context: Context) -> AskedFunction:
         """The same function with its documents cut otherwise; what was answered stays known."""
-        return AskedFunction(
+        made = AskedFunction(
             self._answer,
             self.question,
             context,
@@ -96,6 +96,8 @@ class AskedFunction:
             batched=self._batched,
             known=self._known,
         )
+        made.repeated = list(self.repeated)
+        return made
 
     def cancel(self) -> None:
         """Ask nothing more; calls that run are given up. From any thread."""
@@ -213,9 +215,10 @@ class AskedFunction:
         """Which documents a call had, in words."""
         if len(kept) == self.num_sources:
             return f"asked with all {len(self.context.documents)} documents"
-        names = [self.context.passages[self.context.places[index]].label for index in kept]
-        listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-        return f"asked with {listed}" if names else "asked without documents"
+        if not kept:
+            return "asked without documents"
+        names = [self.context.passages[self.context.places[index]].label for index in kept[:12]]
+        return f"asked with {', '.join(names)}{', …' if len(kept) > 12 else ''}"
 
     async def _watch(self) -> None:
         """End as soon as it is cancelled or the time is up."""

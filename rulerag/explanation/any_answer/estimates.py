@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rulerag.errors import ConfigError
-from rulerag.explanation.levels import passages_of, units_of
 from rulerag.explanation.any_answer.search import MOST_EXACT, SharedDraws
+from rulerag.explanation.levels import passages_of, units_of
 
 _CHARACTERS_A_TOKEN = 4
 _ANSWER_TOKENS = 100

@@ -21,6 +21,9 @@ from rulerag.explanation.lattice import full_mask
 from rulerag.explanation.levels import LEVELS, NEUTRAL, Priors, opened, scores_of
 from rulerag.explanation.probing import Predicate, ProbeEngine
 from rulerag.explanation.source_rules import CoarseToFine
+from rulerag.explanation.wording import listing
+
+_MOST_NAMED = 12
 
 
 @dataclass(frozen=True)
@@ -392,7 +395,9 @@ class Session:
         empty = [p.label for p in self._passages if not p.text.strip()]
         if empty:
             verb = "is" if len(empty) == 1 else "are"
-            notes.append(f"Without text, and so not looked at: {', '.join(empty)} {verb} empty.")
+            others = [f"{len(empty) - _MOST_NAMED} others"] if len(empty) > _MOST_NAMED else []
+            named = listing([*empty[:_MOST_NAMED], *others]) if others else ", ".join(empty)
+            notes.append(f"Without text, and so not looked at: {named} {verb} empty.")
         if not self._passages:
             notes.append("There is no document to keep or remove.")
         if self._ended:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from rulerag.errors import ConfigError, DataFormatError, ExplanationError
-from rulerag.explanation.levels import Passage
 from rulerag.explanation.any_answer.records import Explained, ExplainedClaim
 from rulerag.explanation.any_answer.session import Event, Session
 from rulerag.explanation.any_answer.words import cited, explained_lines
 from rulerag.explanation.attribution import Attribution
 from rulerag.explanation.claims import claim_at
+from rulerag.explanation.levels import Passage
 from rulerag.io import write_text
 
 

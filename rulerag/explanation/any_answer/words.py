@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rulerag.explanation.levels import Passage
 from rulerag.explanation.any_answer.records import DocumentSet, Explained, ExplainedClaim
+from rulerag.explanation.levels import LEVELS, Passage
 from rulerag.explanation.records import percent
 from rulerag.explanation.wording import in_words, listing, shortened
 
@@ -54,7 +54,10 @@ def _becomes(claim: ExplainedClaim, documents: Sequence[Passage]) -> list[str]:
         return []
     parts = []
     for one in said[:2]:
-        names = listing([documents[i].label for i in sorted(one)][:_MOST_NAMED])
+        labels = [documents[i].label for i in sorted(one)]
+        if len(labels) > _MOST_NAMED:
+            labels = [*labels[:_MOST_NAMED], f"{len(labels) - _MOST_NAMED} others"]
+        names = listing(labels)
         parts.append(f"{_quoted(one.output)} without {names}")
     more = len(claim.omission) - len(parts)
     if more > 0:
@@ -117,7 +120,7 @@ def what_was_shown(explained: Explained) -> str:
 def counted(documents: Sequence[Passage]) -> str:
     """What is kept or removed, in words: ``the 12 sentences and 48 documents``."""
     levels = [one.level or "document" for one in documents if one.text.strip()]
-    counts = {level: levels.count(level) for level in dict.fromkeys(levels)}
+    counts = {level: levels.count(level) for level in LEVELS if level in levels}
     nouns = [
         f"{in_words(number)} {'group' if level == 'group' else level}{'s' if number > 1 else ''}"
         f"{' of documents' if level == 'group' else ''}"
@@ -134,7 +137,7 @@ def _shown(explained: Explained) -> str:
     parts = counted(explained.documents)
     calls = f"{explained.num_calls:,} call{'' if explained.num_calls == 1 else 's'}"
     cost = f"{calls}, {explained.seconds:,.1f} s"
-    if not certificates:
+    if not certificates or not count:
         return f"{cost}."
     if all(one.always for one in certificates):
         every = f"All {1 << count:,} subsets of {parts} were decided"

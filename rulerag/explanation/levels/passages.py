@@ -150,7 +150,7 @@ def with_text(document: Any, text: str, *, untitled: bool = False) -> Any:
     except (AttributeError, TypeError, ValueError):
         pass
     raise ConfigError(
-        f"the text of a {type(document).__name__} cannot be changed in a copy",
+        f"{type(document).__name__} documents cannot be copied with another text",
         key="documents",
         hint="pass strings, or dicts with a text",
     )

@@ -34,6 +34,12 @@ class Context:
         by_identity: the answer function knows documents by their identity, so that changed ones
             are given with what they were made of.
 
+    Attributes:
+        whole: the documents as they are read.
+        units: what is kept or removed as one, also what has no text.
+        passages: the units as they are cited.
+        places: which of them are sources: those with text.
+
     Raises:
         ConfigError: a document cannot be read or changed, or an argument is wrong.
     """
@@ -62,10 +68,11 @@ class Context:
 
     def _cut(self, units: Sequence[Unit]) -> None:
         self.units = tuple(units)
-        self._sources = [n for n, unit in enumerate(units) if unit.passage.text.strip()]
+        self.passages = tuple(unit.passage for unit in units)
+        self.places = [n for n, unit in enumerate(units) if unit.passage.text.strip()]
         # What stands in each document, in order: from, to, source.
         self._of: list[list[tuple[int, int, int]]] = [[] for _ in self.documents]
-        for source, place in enumerate(self._sources):
+        for source, place in enumerate(self.places):
             for document, start, end in self.units[place].spans:
                 self._of[document].append((start, end, source))
         if self.removal == "replace" or any(len(held) > 1 for held in self._of):
@@ -83,16 +90,6 @@ class Context:
         )
         made._cut(units)
         return made
-
-    @property
-    def passages(self) -> tuple[Passage, ...]:
-        """The units as they are cited, those without text among them."""
-        return tuple(unit.passage for unit in self.units)
-
-    @property
-    def places(self) -> list[int]:
-        """The places of the sources, which are the units with text, among all units."""
-        return self._sources
 
     def given(self, kept: Sequence[int]) -> list[Any]:
         """The documents that the answer function reads.

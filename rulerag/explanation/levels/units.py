@@ -18,12 +18,14 @@ LEVELS = ("group", "document", "section", "sentence", "span")
 MOST_UNITS = 20_000
 """A search over more parts than this takes longer than the calls it makes."""
 
-_SENTENCES_A_SECTION, _WORDS_A_SPAN, _FEWEST_WORDS = 10, 5, 3
+_FEWEST_SENTENCES, _WORDS_A_SPAN, _FEWEST_WORDS = 10, 5, 3
 _HEADING = re.compile(r"^[ \t]*#{1,6}[ \t]+\S.*$", re.MULTILINE)
 _BLANK = re.compile(r"\n[ \t]*\n\s*")
 _ITEM = re.compile(r"\n(?=[ \t]*(?:[-*•–]|\d{1,2}[.)])[ \t]+\S)")
 _CLAUSE = re.compile(r"(?<=[,;:])\s+|\s+(?=[–—(])|(?<=[–—)])\s+")
 _SAID, _WORD = re.compile(r"\w"), re.compile(r"\S+")
+
+_MOST_NAMED = 6
 
 Span = tuple[int, int]
 
@@ -54,8 +56,8 @@ def units_of(documents: Sequence[Any], passages: Sequence[Passage], level: str) 
         passages: the same as they are read.
         level: one of :data:`LEVELS`. ``group`` is the documents of one origin, by the metadata, or
             blocks of neighbours. A section is what stands under a heading, a page, a paragraph, or
-            ten sentences: the first of these that the document has. A span is a clause, or five
-            words. Parts without a letter or a digit belong to no unit and always stay.
+            a block of sentences: the first of these that the document has. A span is a clause, or
+            five words. Parts without a letter or a digit belong to no unit and always stay.
 
     Raises:
         ConfigError: there is no such level, or there are too many parts.
@@ -96,10 +98,11 @@ def opened(
     for place, unit in enumerate(units):
         made += _finer(unit, passages, level) if place in chosen else [unit]
     if len(made) == len(units):
-        named = ", ".join(units[place].passage.label for place in sorted(chosen)) or "nothing"
-        at = f"two parts at the level {level!r}" if level else "finer parts"
+        names = [units[place].passage.label for place in sorted(chosen)]
+        named = ", ".join([*names[:_MOST_NAMED], *(["…"] if len(names) > _MOST_NAMED else [])])
+        at = f"at the level {level!r}" if level else "at a finer level"
         raise ConfigError(
-            f"there is nothing to open: {named} with {at}",
+            f"{named}: not two parts {at}" if names else "no document decides",
             key="level" if level else "documents",
             hint="documents=[…] opens others; the levels are " + ", ".join(LEVELS),
         )
@@ -213,7 +216,10 @@ def _numbered(units: Sequence[Unit]) -> list[Unit]:
 
 
 def section_spans(text: str) -> list[Span]:
-    """What stands under each heading; else pages, paragraphs, or ten sentences each."""
+    """What stands under each heading; else pages; else paragraphs; else blocks of sentences.
+
+    A block has ten sentences, in a long text as many as there are blocks.
+    """
     headings = [match.start() for match in _HEADING.finditer(text)]
     if len(headings) > (1 if not text[: headings[0] if headings else 0].strip() else 0):
         return _between(text, headings)
@@ -222,7 +228,7 @@ def section_spans(text: str) -> list[Span]:
     if len(paragraphs := _between(text, [m.end() for m in _BLANK.finditer(text)])) > 1:
         return paragraphs
     sentences = sentence_spans(text)
-    every = _SENTENCES_A_SECTION
+    every = max(_FEWEST_SENTENCES, math.ceil(math.sqrt(len(sentences))))
     runs = [sentences[n : n + every] for n in range(0, len(sentences), every)]
     return [(run[0][0], run[-1][1]) for run in runs]
 
