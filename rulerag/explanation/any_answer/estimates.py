@@ -79,7 +79,7 @@ def estimate(
     else:
         draws = len(SharedDraws(number, 0.95, 0.95, 0).round(0))
         steps = math.ceil(math.log2(number))
-        least = draws + extra + 2 + steps + 2
+        least = draws + extra + 2 + 2  # the first document that is tried decides
         most = draws + extra + 2 + 10 * (steps - 1) + 40
     if budget is not None:
         least, most = min(least, budget + extra), min(most, budget + extra)
