@@ -9,6 +9,7 @@ from typing import Any
 from rulerag.explanation.any_answer import AskedFunction, Explained, started
 from rulerag.explanation.claims import SameClaim
 from rulerag.explanation.faithfulness import ClaimFaithfulness, claim_faithfulness
+from rulerag.explanation.levels import Context
 
 BESIDE_THE_POINT = "The shelf was painted again in spring, and the door was left as it was."
 """A document that says nothing of any question."""
@@ -60,7 +61,7 @@ async def _made_anyway(answer: Any, explained: Explained, options: Mapping[str, 
     asked = AskedFunction(
         answer,
         explained.question,
-        [BESIDE_THE_POINT] * count,
+        Context([BESIDE_THE_POINT] * count),
         batched=bool(options.get("batched")),
     )
     (said,) = await asyncio.to_thread(asked, [tuple(range(count))])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
-    from rulerag.explanation.adapters.frozen import FrozenChain, freeze
+    from rulerag.explanation.adapters.frozen import Changed, FrozenChain, freeze
     from rulerag.explanation.adapters.trace import Trace
 else:
     __getattr__ = front_door(__name__)

@@ -48,6 +48,7 @@ def freeze(chain: Any, question: Any) -> FrozenChain:
         frozen="The retriever was run once and what it found is frozen",
         empty="the chain is asked with an empty context",
         calls=counter.number or None,  # what is no model of LangChain cannot be counted
+        by_identity=True,
     )
 
 

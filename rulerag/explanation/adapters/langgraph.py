@@ -50,6 +50,7 @@ def freeze(graph: Any, question: Any) -> FrozenChain:
             documents=recording.documents,
             frozen="The retriever in the graph was run once and what it found is frozen",
             empty="the nodes behind it get an empty list",
+            by_identity=True,
             **common,
         )
     place = next(

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from rulerag.explanation.any_answer.asking import AskedFunction
     from rulerag.explanation.any_answer.estimates import Estimate, estimate
     from rulerag.explanation.any_answer.front import explain, started
-    from rulerag.explanation.any_answer.passages import Passage, passages_of
     from rulerag.explanation.any_answer.records import DocumentSet, Explained, ExplainedClaim
     from rulerag.explanation.any_answer.session import Event
     from rulerag.explanation.any_answer.why import Why

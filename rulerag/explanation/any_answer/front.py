@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from rulerag.errors import ConfigError
 from rulerag.explanation.adapters import freeze
 from rulerag.explanation.any_answer.asking import AskedFunction
-from rulerag.explanation.any_answer.passages import passages_of
 from rulerag.explanation.any_answer.session import Judging, Options, Session
 from rulerag.explanation.any_answer.why import Why
+from rulerag.explanation.levels import Context
 
 _JUDGING = ("predicate", "entailment", "judge")
 
@@ -47,7 +48,9 @@ def explain(
             ``repeats`` (of the whole prompt, to know the noise), ``whole`` (the answer as one
             claim), ``hurry`` (use every worker, also for what may turn out useless), ``each`` (with
             many documents show each set by itself, some 60 calls a set), ``batched`` (the function
-            takes a list of lists of documents and returns a list of answers).
+            takes a list of lists of documents and returns a list of answers), ``level`` (what is
+            kept or removed as one: ``group``, ``document``, ``section``, ``sentence``, ``span``),
+            ``removal`` (``delete``, or ``replace`` by neutral text, ``neutral``).
 
     Returns:
         What prints itself; ``why.claims[0].sources``; ``why.deepen()`` goes on.
@@ -73,12 +76,15 @@ def started(
 
     Arguments as those of :func:`explain`.
     """
-    told = ""
+    told, by_identity = "", False
     if documents is None:
         chain = freeze(answer, question)
+        if options.get("removal") == "replace":
+            chain = replace(chain, empty="each of them is neutral text")
         answer, question, documents = chain.answer, chain.question, chain.documents
         text = text or chain.text or None
         workers, told = min(workers, chain.workers), chain.told
+        by_identity = chain.by_identity
     batched = bool(options.pop("batched", False))
     judging = Judging(**{name: options.pop(name) for name in _JUDGING if name in options})
     known = set(Options.__dataclass_fields__)
@@ -88,11 +94,14 @@ def started(
             key="options",
             hint=", ".join(sorted({*known, *_JUDGING, "batched"})),
         )
-    passages = passages_of(documents)
-    documents = list(documents)
-    empty = [passage.index for passage in passages if not passage.text.strip()]
-    asked = AskedFunction(
-        answer, question, documents, fixed=empty, workers=workers, batched=batched
+    chosen = Options(**options)
+    context = Context(
+        documents,
+        level=chosen.level,
+        removal=chosen.removal,
+        neutral=chosen.neutral,
+        by_identity=by_identity,
     )
-    session = Session(asked, passages, Options(**options), judging, given=text, frozen=told)
+    asked = AskedFunction(answer, question, context, workers=workers, batched=batched)
+    session = Session(asked, chosen, judging, given=text, frozen=told)
     return Why(session.explained(), session)

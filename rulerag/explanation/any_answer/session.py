@@ -8,7 +8,6 @@ from typing import Any
 
 from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError
 from rulerag.explanation.any_answer.asking import AskedFunction
-from rulerag.explanation.any_answer.passages import Passage
 from rulerag.explanation.any_answer.records import (
     DocumentSet,
     Explained,
@@ -19,7 +18,12 @@ from rulerag.explanation.any_answer.search import MOST_EXACT, Found, SharedDraws
 from rulerag.explanation.attribution import Attribution, attributions, rule_surrogate
 from rulerag.explanation.claims import Claim, SameClaim, is_refusal, split_claims
 from rulerag.explanation.lattice import full_mask
+from rulerag.explanation.levels import LEVELS, NEUTRAL, Priors, opened, scores_of
 from rulerag.explanation.probing import Predicate, ProbeEngine
+from rulerag.explanation.source_rules import CoarseToFine
+from rulerag.explanation.wording import listing
+
+_MOST_NAMED = 12
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,11 @@ class Options:
         hurry: ask with every free worker, also what may turn out to be of no use.
         each: with many documents, show each set by itself instead of what all of them predict;
             takes some 60 calls for each set.
+        level: what is kept or removed as one: ``group`` (documents of one origin, or neighbours),
+            ``document``, ``section``, ``sentence`` or ``span``.
+        removal: ``delete``, or ``replace`` by neutral text of about the same length, so that
+            every document keeps its position.
+        neutral: the neutral text.
 
     Raises:
         ConfigError: a value is out of range.
@@ -47,6 +56,9 @@ class Options:
     whole: bool = False
     hurry: bool = False
     each: bool = False
+    level: str = "document"
+    removal: str = "delete"
+    neutral: str = NEUTRAL
 
     def __post_init__(self) -> None:
         for name in ("validity", "confidence"):
@@ -94,11 +106,11 @@ class Session:
 
     Args:
         asked: the answer function with question and documents.
-        passages: the documents as they are read.
         options: how it is explained.
         judging: what decides.
         given: the answer to explain, where it is known already.
         frozen: for a chain, what is not run again, what a probe costs, and what no document means.
+        expected: places of what probably decides; it is looked into first.
 
     Attributes:
         failure: what the answer function failed with, where that ended the last run early.
@@ -107,21 +119,22 @@ class Session:
     def __init__(
         self,
         asked: AskedFunction,
-        passages: Sequence[Passage],
         options: Options,
         judging: Judging,
         *,
         given: str | None = None,
         frozen: str = "",
+        expected: Sequence[int] = (),
     ) -> None:
         self.asked, self.options, self._judging = asked, options, judging
-        self._passages, self._text, self._frozen = tuple(passages), given, frozen
-        texts = [passage.text for passage in passages if passage.text.strip()]
+        self._passages, self._text, self._frozen = asked.context.passages, given, frozen
+        texts = [self._passages[place].text for place in asked.context.places]
         self.engine = ProbeEngine(asked, asked.num_sources, texts=texts)
         self.engine.together = asked.workers
         self._width = asked.workers if options.hurry else 1
         self._full = full_mask(asked.num_sources)
-        self._places = [p.index for p in passages if p.text.strip()]
+        self._places = asked.context.places
+        self._priors = self._known_before(expected)
         self._claims: list[Claim] = []
         self._predicates: list[Predicate] = []
         self._found: list[Found | None] = []
@@ -172,12 +185,41 @@ class Session:
             self.engine.besides = ()  # what else is asked of it has no use for these
         return self.explained()
 
+    def finer(self, places: Sequence[int], level: str | None) -> Session:
+        """The same answer with some of its documents cut into parts; asks nothing yet.
+
+        Args:
+            places: of what is cut.
+            level: how fine; for each the next that has parts when None.
+
+        Raises:
+            ConfigError: there is no such level, or nothing to cut.
+        """
+        context, chosen = self.asked.context, set(places)
+        units = opened(context.units, places, context.whole, level)
+        whole = {unit.passage.label for n, unit in enumerate(context.units) if n not in chosen}
+        expected = [n for n, unit in enumerate(units) if unit.passage.label not in whole]
+        finest = max((unit.level for unit in units), key=LEVELS.index)
+        # Other subsets than those that led here.
+        options = replace(self.options, seed=self.options.seed + 1, level=finest)
+        asked = self.asked.finer(context.finer(units))
+        return Session(
+            asked,
+            options,
+            self._judging,
+            given=self._text,
+            frozen=self._frozen,
+            expected=expected,
+        )
+
     def explain_claim(self, claim: Claim) -> ExplainedClaim:
         """What any part of the answer rests on."""
         self.asked.reopen(None)
         self.engine.max_probes = None
         predicate = self._predicate(claim.text)
-        found = search_claim(self.engine, predicate, self._draws, width=self._width)
+        found = search_claim(
+            self.engine, predicate, self._draws, width=self._width, order=self._order(claim)
+        )
         return self._explained_claim(claim, predicate, found)
 
     def attribution(
@@ -235,7 +277,7 @@ class Session:
         own = self._judging
         if own.predicate is not None:
             return own.predicate
-        texts = [passage.text for passage in self._passages]
+        texts = [passage.text for passage in self.asked.context.whole]
         return SameClaim(claim, self.asked.question, texts, own.entailment, own.judge)
 
     def _explain(self, place: int, told: Tell) -> None:
@@ -246,12 +288,38 @@ class Session:
         predicate = self._predicates[place]
         known = self._found[place]
         found = search_claim(
-            self.engine, predicate, self._draws, width=self._width, on_change=changed
+            self.engine,
+            predicate,
+            self._draws,
+            width=self._width,
+            order=self._order(self._claims[place]),
+            on_change=changed,
         )
         self._found[place] = found
         self._ended = self._ended or found.stopped
         if not found.complete and known is not None and known.retention and not found.retention:
             self._found[place] = known
+
+    def _known_before(self, expected: Sequence[int]) -> Priors:
+        """What scores and a coarser explanation say of each source."""
+        context, signs = self.asked.context, list[list[float]]()
+        sources = [context.units[place] for place in self._places]
+        if scores := scores_of(context.documents):
+            signs.append([max(scores[n] for n, _, _ in unit.spans) for unit in sources])
+        chosen = set(expected)
+        signs.append([float(place in chosen) for place in self._places])
+        return Priors([unit.passage.text for unit in sources], signs)
+
+    def _order(self, claim: Claim) -> CoarseToFine | None:
+        """What is tried first for one claim among many documents."""
+        if self.asked.num_sources <= MOST_EXACT:
+            return None
+        inside = [self.asked.context.units[place].inside for place in self._places]
+        groups = [
+            [(*path[:depth], *([n] if len(path) < depth else [])) for n, path in enumerate(inside)]
+            for depth in range(1, 1 + max(map(len, inside)))
+        ]
+        return CoarseToFine(groups, self._priors.weights(claim.text))
 
     def explained(self) -> Explained:
         """Everything that is known so far."""
@@ -328,7 +396,9 @@ class Session:
         empty = [p.label for p in self._passages if not p.text.strip()]
         if empty:
             verb = "is" if len(empty) == 1 else "are"
-            notes.append(f"Without text, and so not looked at: {', '.join(empty)} {verb} empty.")
+            others = [f"{len(empty) - _MOST_NAMED} others"] if len(empty) > _MOST_NAMED else []
+            named = listing([*empty[:_MOST_NAMED], *others]) if others else ", ".join(empty)
+            notes.append(f"Without text, and so not looked at: {named} {verb} empty.")
         if not self._passages:
             notes.append("There is no document to keep or remove.")
         if self._ended:

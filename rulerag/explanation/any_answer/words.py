@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rulerag.explanation.any_answer.passages import Passage
 from rulerag.explanation.any_answer.records import DocumentSet, Explained, ExplainedClaim
+from rulerag.explanation.levels import LEVELS, Passage
 from rulerag.explanation.records import percent
 from rulerag.explanation.wording import in_words, listing, shortened
 
@@ -54,7 +54,10 @@ def _becomes(claim: ExplainedClaim, documents: Sequence[Passage]) -> list[str]:
         return []
     parts = []
     for one in said[:2]:
-        names = listing([documents[i].label for i in sorted(one)][:_MOST_NAMED])
+        labels = [documents[i].label for i in sorted(one)]
+        if len(labels) > _MOST_NAMED:
+            labels = [*labels[:_MOST_NAMED], f"{len(labels) - _MOST_NAMED} others"]
+        names = listing(labels)
         parts.append(f"{_quoted(one.output)} without {names}")
     more = len(claim.omission) - len(parts)
     if more > 0:
@@ -103,17 +106,41 @@ def _quoted(output: str | None) -> str:
 
 
 def what_was_shown(explained: Explained) -> str:
-    """On what all of it stands, and what it cost."""
+    """On what all of it stands, what it cost, and what it means that something is left out."""
+    shown = _shown(explained)
+    if explained.settings.get("removal") != "replace":
+        return shown
+    neutral = shortened(str(explained.settings["neutral"]), 60)
+    return (
+        f"{shown} What is left out is replaced by neutral text of about the same length "
+        f"(“{neutral}”), so that everything else keeps its position."
+    )
+
+
+def counted(documents: Sequence[Passage]) -> str:
+    """What is kept or removed, in words: ``the 12 sentences and 48 documents``."""
+    levels = [one.level or "document" for one in documents if one.text.strip()]
+    counts = {level: levels.count(level) for level in LEVELS if level in levels}
+    nouns = [
+        f"{in_words(number)} {'group' if level == 'group' else level}{'s' if number > 1 else ''}"
+        f"{' of documents' if level == 'group' else ''}"
+        for level, number in counts.items()
+    ]
+    return f"the {listing(nouns)}"
+
+
+def _shown(explained: Explained) -> str:
     certificates = [
         one.certificate for c in explained.claims for one in (*c.retention, *c.omission)
     ]
     count = sum(bool(document.text.strip()) for document in explained.documents)
+    parts = counted(explained.documents)
     calls = f"{explained.num_calls:,} call{'' if explained.num_calls == 1 else 's'}"
     cost = f"{calls}, {explained.seconds:,.1f} s"
-    if not certificates:
+    if not certificates or not count:
         return f"{cost}."
     if all(one.always for one in certificates):
-        every = f"All {1 << count:,} subsets of the {in_words(count)} documents were decided"
+        every = f"All {1 << count:,} subsets of {parts} were decided"
         return f"{every}; {cost}." if explained.complete else f"Certain so far; {cost}."
     if explained.settings.get("each"):
         certificates = [one.certificate for c in explained.claims for one in c.retention]
@@ -124,7 +151,7 @@ def what_was_shown(explained: Explained) -> str:
         drawn = max(one.samples for one in shown)
         return (
             f"Shown for {what} by itself: with it the claim is made in at least "
-            f"{percent(shown[0].validity)} of the subsets of the {in_words(count)} documents "
+            f"{percent(shown[0].validity)} of the subsets of {parts} "
             f"(confidence {percent(shown[0].confidence)} for all of them, at most {drawn:,} random "
             f"subsets each); {cost}."
         )
@@ -132,7 +159,7 @@ def what_was_shown(explained: Explained) -> str:
     if weakest.kind == "certified":
         return (
             f"Shown for each claim: these sets say for at least {percent(weakest.validity)} of the "
-            f"subsets of the {in_words(count)} documents whether it is made (confidence "
+            f"subsets of {parts} whether it is made (confidence "
             f"{percent(weakest.confidence)}; {weakest.successes:,} of {weakest.samples:,} random "
             f"subsets were predicted right); {cost}."
         )
@@ -154,12 +181,12 @@ def cited(explained: Explained) -> str:
     for claim in sorted(placed, key=lambda one: one.start or 0):
         if (claim.start or 0) < position:
             continue
-        parts += [text[position : claim.start], claim.text, _marks(claim)]
+        parts += [text[position : claim.start], claim.text, _marks(claim, explained.documents)]
         position = claim.end or 0
     return "".join([*parts, text[position:]])
 
 
-def _marks(claim: ExplainedClaim) -> str:
+def _marks(claim: ExplainedClaim, documents: Sequence[Passage]) -> str:
     if claim.unsupported:
         return " [no source]"
-    return "".join(f"[{index + 1}]" for index in claim.sources)
+    return "".join(documents[index].label for index in claim.sources)

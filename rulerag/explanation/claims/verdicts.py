@@ -264,8 +264,10 @@ class _Words:
         for match in _WORD.finditer(text):
             word = match.group()
             stem = _stem(word)
-            before = text[: match.start()].rstrip()
-            begins = first or before[-1:] in ".!?\n:"
+            before = match.start()
+            while before and text[before - 1].isspace():
+                before -= 1
+            begins = first or text[before - 1 : before] in ".!?\n:"
             if first and stem in ("yes", "no") and text[match.end() : match.end() + 1] in ",.!":
                 self.polarity = stem  # an empty text is in it, too: nothing follows
             elif stem in _NEGATIONS or word.lower().replace("\u2019", "'").endswith("n't"):

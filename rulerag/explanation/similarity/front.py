@@ -20,10 +20,10 @@ import numpy as np
 from rulerag.arrays import Doubles
 from rulerag.composition import check_choice, register
 from rulerag.errors import ConfigError, ExplanationError
-from rulerag.explanation.any_answer import Passage, passages_of
 from rulerag.explanation.attribution import Attribution
 from rulerag.explanation.claims import Claim, SameClaim, split_sentences
 from rulerag.explanation.lattice import full_mask
+from rulerag.explanation.levels import Passage, passages_of
 from rulerag.explanation.probing import Probed, ProbeEngine, Score
 from rulerag.explanation.similarity.records import Sentence, SimilarityAttribution
 from rulerag.explanation.similarity.scorers import find_scorer

@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from rulerag.arrays import Doubles
-from rulerag.explanation.any_answer import Passage
+from rulerag.explanation.levels import Passage
 from rulerag.explanation.views import Node, Scale, folded, percent, pieces, printable, sankey
 from rulerag.explanation.wording import shortened
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from rulerag.arrays import Doubles
 from rulerag.errors import DataFormatError
-from rulerag.explanation.any_answer import Passage
 from rulerag.explanation.attribution import Attribution
+from rulerag.explanation.levels import Passage
 from rulerag.explanation.records import Record
 from rulerag.explanation.views import Scale, standalone
 from rulerag.explanation.wording import shortened

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from rulerag.explanation.source_rules.exact import MAX_EXACT_SOURCES, DualMiner, MonoMiner
     from rulerag.explanation.source_rules.groups import GroupView, view_groups
     from rulerag.explanation.source_rules.hitting_sets import Duality, RuleChanges, check_duality
-    from rulerag.explanation.source_rules.monotone_search import BorderSearch, RuleOracle, shrink
+    from rulerag.explanation.source_rules.monotone_search import (
+        BorderSearch,
+        CoarseToFine,
+        RuleOracle,
+        shrink,
+    )
 else:
     __getattr__ = front_door(__name__)
