@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from rulerag.explanation.probing import AnswerCache, CachedGenerator, ProbeEngine
     from rulerag.explanation.report import explain_answer
+    from rulerag.explanation.similarity import similarity_attribution
     from rulerag.explanation.source_rules import CertifiedMiner, DualMiner, MonoMiner
     from rulerag.generation import OpenAICompatibleGenerator, SymbolicReader
     from rulerag.generation.huggingface import HuggingFaceGenerator
@@ -101,6 +102,7 @@ __all__ = [
     "queries_from_facts",
     "register",
     "shapley_values",
+    "similarity_attribution",
 ]
 
 if not TYPE_CHECKING:

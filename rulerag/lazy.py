@@ -50,6 +50,25 @@ def _homes(package: str) -> Mapping[str, str]:
     }
 
 
+def made_on_first_use(module: str, makers: Mapping[str, Callable[[], Any]]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a module whose classes have bases in a package that may be missing.
+
+    Args:
+        module: its ``__name__``.
+        makers: by the name of each class, a function that imports the package and makes the class.
+
+    Returns:
+        A function from a name to its class; raises :class:`AttributeError` for other names.
+    """
+
+    def __getattr__(name: str) -> Any:
+        if name not in makers:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return makers[name]()
+
+    return __getattr__
+
+
 # --- modules that have moved ----
 
 _PACKAGES = ("rulerag", "benchmarks", "training")

@@ -160,7 +160,9 @@ def explainer(make: Make, ground: Ground) -> None:
 
     def values() -> list[float]:
         engine = ProbeEngine.from_function(
-            lambda kept: ["yes" if 1 in sources else "no" for sources in kept], num_sources=3
+            lambda kept: ["yes" if 1 in sources else "no" for sources in kept],
+            num_sources=3,
+            texts=["no", "yes", "perhaps"],
         )
         return list(explain(engine, lambda text: text == "yes", samples=None, seed=0).values)
 

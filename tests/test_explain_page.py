@@ -33,5 +33,5 @@ def test_a_block_prints_what_stands_below_it(title: str, code: str, printed: str
 
 
 def test_every_section_with_code_is_run() -> None:
-    assert len(BLOCKS) == PAGE.read_text(encoding="utf-8").count("```python") == 6
+    assert len(BLOCKS) == PAGE.read_text(encoding="utf-8").count("```python") == 7
     assert importlib.import_module("rulerag").explain

@@ -29,6 +29,7 @@ from rulerag.evaluation import markdown_table
 from rulerag.explanation.any_answer import Why, started
 from rulerag.explanation.any_answer.asking import AskedFunction
 from rulerag.explanation.lattice import indices_of
+from rulerag.explanation.levels import Context
 from rulerag.io import prepare_folder, write_json, write_text
 
 _DOCUMENTS, _CANCEL_CALL, _CANCEL_AFTER = 16, 3.0, 1.0
@@ -160,7 +161,7 @@ def by_function(url: str, count: int, at_once: int) -> dict[str, float]:
         body = {"model": "digest", "messages": [{"role": "user", "content": prompt}]}
         return str((await _posted(url, body))["choices"][0]["message"]["content"])
 
-    asked = AskedFunction(answer, _QUESTION, documents, workers=at_once)
+    asked = AskedFunction(answer, _QUESTION, Context(documents), workers=at_once)
     wanted = subsets(count)
     begun = time.perf_counter()
     said = asked(wanted)

@@ -174,7 +174,7 @@ def layout(out: Path | None, model: str) -> None:
         "all subsets of ten documents": _requests([indices_of(m) for m in range(1024)]),
         "a search among 50 documents": _requests(_search_subsets(50), fifty),
     }
-    rows = []
+    rows: list[dict[str, Any]] = []
     for what, requests in lattices.items():
         for order in _ORDERS:
             template = {"type": "open", "order": order}
@@ -186,7 +186,7 @@ def layout(out: Path | None, model: str) -> None:
             )
     cells = [
         [
-            row["asked"],
+            str(row["asked"]),
             str(row["order"]),
             f"{row['prompts']:,}",
             f"{row['all']:,}",

@@ -21,12 +21,12 @@ import numpy as np
 
 from rulerag.assembly import PromptTuning, make_pipeline, preset, tune_prompt
 from rulerag.composition import Config
-from rulerag.evaluation import bootstrap_interval, holm, paired_randomization_test
+from rulerag.evaluation import AnswerMatcher, bootstrap_interval, holm, paired_randomization_test
 from rulerag.generation.huggingface import HuggingFaceGenerator, entities_of
-from rulerag.io import prepare_folder, read_json, write_json, write_jsonl, write_text
+from rulerag.io import prepare_folder, read_json, read_jsonl, write_json, write_jsonl, write_text
 from rulerag.ruleqa import RuleQADataset
 from rulerag.text import exact_match
-from rulerag.types import Answer, GenerationRequest
+from rulerag.types import Answer, Completion, GenerationRequest
 
 _TOKENS = 16
 _CITATION_TOKENS = 48
@@ -39,6 +39,13 @@ _TITLES = {
     "rgft": "RGFT",
     "rgft held": "RGFT, held to the documents",
 }
+_ABSTENTION = (
+    "answerable",
+    "answered",
+    "answered_if_answerable",
+    "answered_if_not",
+    "exact_match_of_answered",
+)
 
 
 def run_steps(
@@ -55,7 +62,8 @@ def run_steps(
     Args:
         models: names of fetched models, or folders.
         datasets: built datasets.
-        out: the folder of the figures; a finished model and benchmark in it is not repeated.
+        out: the folder of the figures; a finished model and benchmark in it is not repeated, and
+            gains the columns of an adapter that is named later.
         sample: so many balanced queries, drawn by seed 0; all when 0.
         tuned: queries of F_G that prompts are chosen by.
         adapters: ``MODEL:BENCHMARK=DIR``.
@@ -68,11 +76,25 @@ def run_steps(
         for model in models:
             key = f"{Path(model).name}-{name}"
             file = None if out is None else prepare_folder(out) / f"{key}.json"
-            if file is not None and file.exists():
-                rows.append(read_json(file))
-                continue
             adapter = folders.get(f"{model}:{name}")
-            row, read = _steps(model, name, answered, config, labels, tuned, adapter)
+            row: dict[str, Any] = {}
+            texts: dict[str, list[str]] = {}
+            if file is not None and file.exists():
+                row, texts = read_json(file), _texts(file.with_suffix(".jsonl"))
+            if row and (adapter is None or "rgft" in texts):
+                rows.append(row)
+                continue
+            if not row:
+                row = _untrained(model, answered, config, labels, tuned, texts)
+            if adapter is not None:
+                row["cpu_seconds_a_query"] |= _tuned(model, adapter, answered, labels, texts)
+            row = {
+                "model": Path(model).name,
+                "benchmark": name,
+                **row,
+                **_measured(answered, texts),
+            }
+            read = _records(answered, texts)
             rows.append(row)
             if file is not None:
                 write_jsonl(file.with_suffix(".jsonl"), read)
@@ -97,20 +119,18 @@ def _documents(place: Path, sample: int) -> tuple[list[Answer], Config, Mapping[
     return make_pipeline(config, dataset).answer(queries), config, names
 
 
-def _steps(
+def _untrained(
     model: str,
-    benchmark: str,
     answered: Sequence[Answer],
     config: Config,
     labels: Mapping[str, str],
     tuned: int,
-    adapter: str | None,
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    texts: dict[str, list[str]],
+) -> dict[str, Any]:
+    """Add what is answered without training to ``texts``; how the prompts were chosen."""
     requests = [one.request() for one in answered]
-    texts: dict[str, list[str]] = {
-        "symbolic": [one.text for one in answered],
-        "first": [next(iter(entities_of(one, labels)), "") for one in requests],
-    }
+    texts["symbolic"] = [one.text for one in answered]
+    texts["first"] = [next(iter(entities_of(one, labels)), "") for one in requests]
     plain = HuggingFaceGenerator(
         model, template="rule-guided", dtype="fast", max_new_tokens=_TOKENS, labels=labels
     )
@@ -118,39 +138,69 @@ def _steps(
     free, held = _chosen(found, "free"), _chosen(found, "scored")
     seconds: dict[str, float] = {}
 
-    def read(step: str, reader: HuggingFaceGenerator) -> None:
-        started = time.process_time()
-        texts[step] = [completion.text for completion in reader.generate(requests)]
-        seconds[step] = round((time.process_time() - started) / len(requests), 3)
-
-    def reading(template: Any, answers: str, base: Any = plain) -> HuggingFaceGenerator:
+    def reading(template: Any, answers: str) -> HuggingFaceGenerator:
         return HuggingFaceGenerator(
-            base.model,
-            tokenizer=base.tokenizer,
+            plain.model,
+            tokenizer=plain.tokenizer,
             template=template,
             labels=labels,
             max_new_tokens=_TOKENS,
             answers=answers,
-            chat=base.settings.chat,
+            chat=plain.settings.chat,
         )
 
-    read("installed", plain)
-    read("tuned", reading(free.template, "free"))
-    read("held", reading(held.template, "scored"))
-    if adapter is not None:
-        for step, answers in (("rgft", "free"), ("rgft held", "scored")):
-            own = HuggingFaceGenerator(
-                model,
-                adapter=adapter,
-                answers=answers,
-                dtype="fast",
-                max_new_tokens=_CITATION_TOKENS,
-                labels=labels,
-            )
-            read(step, own)
-    row = _row(model, benchmark, answered, texts, seconds, found)
-    row["prompts"] = {"tuned": free.name, "held": held.name}
-    return row, list(_records(answered, texts, requests))
+    ways = {
+        "installed": plain,
+        "tuned": reading(free.template, "free"),
+        "held": reading(held.template, "scored"),
+    }
+    for step, reader in ways.items():
+        completions, seconds[step] = _read(reader, requests)
+        texts[step] = [one.text for one in completions]
+    scores = [one.score or 0.0 for one in completions]
+    trials = [
+        {key: value for key, value in asdict(one).items() if key not in ("template", "shown")}
+        for one in found.trials
+    ]
+    return {
+        "queries": len(answered),
+        "cpu_seconds_a_query": seconds,
+        "tuning": {"queries": found.queries, "symbolic": found.symbolic, "trials": trials},
+        "prompts": {"tuned": free.name, "held": held.name},
+        "abstention": _abstention(held.threshold, scores, texts["held"], requests),
+    }
+
+
+def _tuned(
+    model: str,
+    adapter: str,
+    answered: Sequence[Answer],
+    labels: Mapping[str, str],
+    texts: dict[str, list[str]],
+) -> dict[str, float]:
+    """Add what is answered with an adapter to ``texts``; seconds a query."""
+    seconds = {}
+    for step, answers in (("rgft", "free"), ("rgft held", "scored")):
+        reader = HuggingFaceGenerator(
+            model,
+            adapter=adapter,
+            answers=answers,
+            dtype="fast",
+            max_new_tokens=_CITATION_TOKENS,
+            labels=labels,
+        )
+        completions, seconds[step] = _read(reader, [one.request() for one in answered])
+        texts[step] = [one.text for one in completions]
+    return seconds
+
+
+def _read(
+    reader: HuggingFaceGenerator, requests: Sequence[GenerationRequest]
+) -> tuple[list[Completion], float]:
+    """The answers, and CPU seconds a query."""
+    started = time.process_time()
+    completions = reader.generate(requests)
+    return completions, round((time.process_time() - started) / len(requests), 3)
 
 
 def _chosen(found: PromptTuning, way: str) -> Any:
@@ -159,14 +209,10 @@ def _chosen(found: PromptTuning, way: str) -> Any:
     return max(whole, key=lambda trial: (trial.exact_match[way], trial.token_f1[way]))
 
 
-def _row(
-    model: str,
-    benchmark: str,
-    answered: Sequence[Answer],
-    texts: Mapping[str, Sequence[str]],
-    seconds: Mapping[str, float],
-    found: PromptTuning,
-) -> dict[str, Any]:
+def _measured(
+    answered: Sequence[Answer], texts: Mapping[str, Sequence[str]]
+) -> dict[str, Mapping[str, Any]]:
+    """Exact match of each step, its interval, and its test against the symbolic reader."""
     right = {
         step: [
             exact_match(text, one.query.answers) for text, one in zip(rows, answered, strict=True)
@@ -175,37 +221,61 @@ def _row(
     }
     against = [step for step in right if step != "symbolic"]
     tests = [paired_randomization_test(right[step], right["symbolic"]) for step in against]
-    trials = [
-        {key: value for key, value in asdict(one).items() if key not in ("template", "shown")}
-        for one in found.trials
-    ]
     return {
-        "model": Path(model).name,
-        "benchmark": benchmark,
-        "queries": len(answered),
         "exact_match": {step: round(float(np.mean(rows)), 4) for step, rows in right.items()},
         "intervals": {
             step: [round(value, 4) for value in bootstrap_interval(rows)]
             for step, rows in right.items()
         },
         "p_against_symbolic": dict(zip(against, holm(tests), strict=True)),
-        "cpu_seconds_a_query": dict(seconds),
-        "tuning": {"queries": found.queries, "symbolic": found.symbolic, "trials": trials},
     }
 
 
-def _records(
-    answered: Sequence[Answer],
-    texts: Mapping[str, Sequence[str]],
+def _abstention(
+    threshold: float | None,
+    scores: Sequence[float],
+    texts: Sequence[str],
     requests: Sequence[GenerationRequest],
+) -> dict[str, Any]:
+    """What holding back answers below the threshold that F_G gave does on these queries."""
+    matcher = AnswerMatcher()
+    holds = np.array(
+        [matcher.first_rank(one.documents, one.query.answers) is not None for one in requests]
+    )
+    right = np.array(
+        [exact_match(text, one.query.answers) for text, one in zip(texts, requests, strict=True)]
+    )
+    given = np.array(scores) >= (-np.inf if threshold is None else threshold)
+    return {
+        "threshold": threshold,
+        "answerable": _mean(holds),
+        "answered": _mean(given),
+        "answered_if_answerable": _mean(given[holds]),
+        "answered_if_not": _mean(given[~holds]),
+        "exact_match_of_answered": _mean(right[given]),
+    }
+
+
+def _mean(values: Any) -> float | None:
+    return round(float(np.mean(values)), 4) if len(values) else None
+
+
+def _records(
+    answered: Sequence[Answer], texts: Mapping[str, Sequence[str]]
 ) -> Iterator[dict[str, Any]]:
-    for place, (one, request) in enumerate(zip(answered, requests, strict=True)):
+    for place, one in enumerate(answered):
         yield {
             "query": one.query.text,
             "answers": list(one.query.answers),
-            "documents": [document.id for document in request.documents],
+            "documents": [document.id for document in one.request().documents],
             **{step: rows[place] for step, rows in texts.items()},
         }
+
+
+def _texts(file: Path) -> dict[str, list[str]]:
+    """What an earlier run answered, by step."""
+    read = list(read_jsonl(file))
+    return {step: [one[step] for one in read] for step in _TITLES if step in read[0]}
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -227,4 +297,15 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
             cells.append(f"{100 * row['exact_match'][step]:.1f}{mark} [{low:.0f}, {high:.0f}]")
         head = f"| {row['model']} | {row['benchmark']} | {row['queries']} | "
         lines.append(head + " | ".join(cells) + " |")
+    lines += [
+        "\nThe held answers, those whose score is below the threshold that F_G gave held back, "
+        "in percent.\n",
+        "| model | benchmark | answer in documents | answered | of those with it | of the others | "
+        "EM of the answered |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        told = [row["abstention"][key] for key in _ABSTENTION]
+        shown = ["–" if value is None else f"{100 * value:.1f}" for value in told]
+        lines.append(f"| {row['model']} | {row['benchmark']} | " + " | ".join(shown) + " |")
     return "\n".join(lines) + "\n"

@@ -15,6 +15,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from rulerag.explanation.records import document_of
+from rulerag.explanation.views import cut, picture
 
 # Columns of the evidence flow in pixels: left edge and width.
 _RULES, _DOCUMENTS, _ANSWER = (0, 318), (392, 428), (892, 148)
@@ -72,7 +73,7 @@ def evidence_flow(explanation: Mapping[str, Any]) -> Markup:
         parts.append(_box(box, f"document {role}", document["alias"], lines, document["text"]))
     parts.append(_answer(answer_box, explanation["answer"]))
     label = f"Evidence for the answer {explanation['answer'] or '(none)'}"
-    return _svg("flow", _WIDTH, height, label, parts)
+    return picture("flow", _WIDTH, height, label, parts)
 
 
 _ORDER = {"unused": 0, "removable": 1, "supporting": 2}
@@ -123,16 +124,11 @@ def _stack(count: int, column: tuple[int, int], height: float) -> list[_Box]:
 def _rule_lines(text: str) -> list[str]:
     body, leads, head = text.partition(" leads to ")
     plain = [_bare(body), f"→ {_bare(head)}"] if leads else _wrap(text, _RULES[1], 2)
-    return [_cut(line, _RULES[1] - 56) for line in plain]
+    return [cut(line, _RULES[1] - 56) for line in plain]
 
 
 def _bare(atoms: str) -> str:
     return atoms.replace("] and [", " ∧ ").strip("[]").replace(", ", " ")
-
-
-def _cut(text: str, width: float) -> str:
-    most = int(width / _CHARACTER)
-    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
 def _wrap(text: str, width: float, lines: int) -> list[str]:
@@ -217,14 +213,14 @@ def recall_curves(series: Mapping[str, Sequence[tuple[int, float]]]) -> Markup:
         parts += [
             f'<circle class="s{number % 6}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>' for x, y in spots
         ]
-        ends.append((spots[-1][1], number, f"{_cut(name, 300)}  {100 * points[-1][1]:.1f}"))
+        ends.append((spots[-1][1], number, f"{cut(name, 300)}  {100 * points[-1][1]:.1f}"))
     lowest = top - 14
     for y, number, label in sorted(ends):
         lowest = max(y + 4, lowest + 16)  # labels keep apart, in the order of their lines
         place_of = f'x="{right + 12}" y="{lowest:.1f}"'
         parts.append(f'<text class="name s{number % 6}" {place_of}>{escape(label)}</text>')
     height = max(bottom + 44, lowest + 10)
-    return _svg("curves", 900, height, "Answer recall at k, per cent", parts)
+    return picture("curves", 900, height, "Answer recall at k, per cent", parts)
 
 
 def confidence_mark(planted: float | None, mined: float | None) -> Markup:
@@ -238,11 +234,4 @@ def confidence_mark(planted: float | None, mined: float | None) -> Markup:
         x = 4 + (width - 8) * mined
         parts.append(f'<circle class="mined" cx="{x:.1f}" cy="10" r="4.5"/>')
     told = [f"{n} {v:.3f}" for n, v in (("planted", planted), ("mined", mined)) if v is not None]
-    return _svg("scale", width, 20, ", ".join(told) or "unknown", parts)
-
-
-def _svg(kind: str, width: float, height: float, label: str, parts: Sequence[str]) -> Markup:
-    return Markup(  # every text in the parts is escaped where it is placed
-        f'<svg class="{kind}" viewBox="0 0 {width} {height:.0f}" role="img" '
-        f'aria-label="{escape(label)}">{"".join(parts)}</svg>'
-    )
+    return picture("scale", width, 20, ", ".join(told) or "unknown", parts)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rulerag.errors import ConfigError, ExplanationError
 
@@ -20,6 +20,24 @@ _ADAPTERS: Sequence[tuple[str, str, str]] = (
     ("llama_index.", "BaseQueryEngine", "llama_index"),
     ("haystack.", "PipelineBase", "haystack"),
 )
+
+
+class Changed(NamedTuple):
+    """A document with another text, and what it was made of.
+
+    Args:
+        original: one of the documents of a chain.
+        document: what stands in its place.
+    """
+
+    original: Any
+    document: Any
+
+
+def by_original(kept: Sequence[Any]) -> dict[int, Any]:
+    """The documents kept, changed or not, by the identity of the originals."""
+    pairs = (one if isinstance(one, Changed) else Changed(one, one) for one in kept)
+    return {id(original): document for original, document in pairs}
 
 
 @dataclass(frozen=True)
@@ -35,6 +53,8 @@ class FrozenChain:
         empty: what a run without documents means, in words.
         calls: calls of a language model in one run; None where they cannot be counted.
         workers: how many runs may stand beside each other.
+        by_identity: ``answer`` knows documents by their identity; one with another text has to
+            come as :class:`Changed`.
     """
 
     answer: Callable[[str, list[Any]], Any]
@@ -45,6 +65,7 @@ class FrozenChain:
     empty: str
     calls: int | None = None
     workers: int = 64
+    by_identity: bool = False
 
     @property
     def told(self) -> str:
@@ -124,14 +145,14 @@ class Recording:
         A call that was worded otherwise, by a model that rephrases questions, gets what the same
         retriever found, where it was asked once.
         """
-        wanted = {id(one) for one in kept}
+        wanted = by_original(kept)
         found = [documents for known, documents in self.calls if known == key]
         if not found:
             who = key[0] if isinstance(key, tuple) else key
             found = [d for known, d in self.calls if isinstance(known, tuple) and known[0] == who]
             if len(found) != 1:
                 return None
-        return [one for one in found[0] if id(one) in wanted]
+        return [wanted[id(one)] for one in found[0] if id(one) in wanted]
 
 
 Mode = tuple[Recording, Sequence[Any] | None]

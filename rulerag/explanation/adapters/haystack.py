@@ -49,6 +49,7 @@ def freeze(pipeline: Any, question: Any) -> FrozenChain:
         frozen=f"The component {name!r} was run once and its documents are frozen",
         empty="the components behind it get an empty list",
         workers=1,  # components hold state while a pipeline runs
+        by_identity=True,
     )
 
 

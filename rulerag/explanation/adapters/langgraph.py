@@ -38,7 +38,7 @@ def freeze(graph: Any, question: Any) -> FrozenChain:
     state = dict(given) if isinstance(given, Mapping) else {}
     for _, one in steps:
         state |= one
-    common = {"question": asked(question), "text": text_of(state), "calls": counter.number}
+    common = {"question": asked(question), "text": text_of(state), "calls": counter.number or None}
     if recording.calls:
 
         def answer(_: str, documents: list[Any]) -> Any:
@@ -50,6 +50,7 @@ def freeze(graph: Any, question: Any) -> FrozenChain:
             documents=recording.documents,
             frozen="The retriever in the graph was run once and what it found is frozen",
             empty="the nodes behind it get an empty list",
+            by_identity=True,
             **common,
         )
     place = next(

@@ -16,14 +16,14 @@ def freeze(engine: Any, question: Any) -> FrozenChain:
     bundle = question if isinstance(question, QueryBundle) else QueryBundle(asked(question))
     try:
         nodes = tuple(engine.retrieve(bundle))
-        said = str(engine.synthesize(bundle, list(nodes)))
+        said = _text(engine.synthesize(bundle, list(nodes)))
     except NotImplementedError as error:
         raise no_retriever(f"{type(engine).__name__} cannot retrieve apart") from error
     except Exception as error:
         raise failed("the query engine", error) from error
 
     def answer(_: str, documents: list[Any]) -> str:
-        return str(engine.synthesize(bundle, list(documents)))
+        return _text(engine.synthesize(bundle, list(documents)))
 
     return FrozenChain(
         answer,
@@ -31,5 +31,13 @@ def freeze(engine: Any, question: Any) -> FrozenChain:
         nodes,
         said,
         frozen="The nodes were retrieved once, after all postprocessors, and are frozen",
-        empty='LlamaIndex answers "Empty Response" without asking the model',
+        empty='LlamaIndex answers "Empty Response" without asking the model'
+        if type(engine).__module__.startswith("llama_index.")
+        else "the engine synthesizes from no nodes",
     )
+
+
+def _text(response: Any) -> str:
+    """The answer, which may be empty: as a string an empty response of LlamaIndex is "None"."""
+    said = getattr(response, "response", None)
+    return said if isinstance(said, str) else str(response)

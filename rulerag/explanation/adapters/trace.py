@@ -1,6 +1,6 @@
 """A logged run, as OpenInference spans have it: explained afterwards from its own prompt.
 
-A document is left out by deleting its text from the logged messages, which are then asked again.
+A document is left out, or changed, in the text of the logged messages, which are then asked again.
 That is the same as leaving it out of the run where each document stands in the prompt exactly once,
 and where nothing between retrieval and the prompt depends on the others.
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rulerag.errors import ConfigError, DataFormatError
-from rulerag.explanation.adapters.frozen import FrozenChain, asked
+from rulerag.explanation.adapters.frozen import FrozenChain, asked, by_original
 from rulerag.io import read_json, read_jsonl
 
 Messages = list[dict[str, str]]
@@ -118,18 +118,20 @@ def freeze(trace: Trace, question: Any) -> FrozenChain:
     words = asked(question) if question else next(inputs, next(users, ""))
 
     def answer(_: str, kept: list[Any]) -> Any:
-        left = {id(one) for one in kept}
-        gone = [one["content"] for one in documents if id(one) not in left]
-        return trace.ask([{**one, "content": _without(one["content"], gone)} for one in messages])
+        left = by_original(kept)
+        now = {one["content"]: left.get(id(one), {}).get("content", "") for one in documents}
+        changed = {before: after for before, after in now.items() if before != after}
+        return trace.ask([{**one, "content": _with(one["content"], changed)} for one in messages])
 
     return FrozenChain(
         answer,
         words,
         tuple(documents),
         said[-1]["content"] if said else "",
-        frozen="The logged prompt is asked again with documents deleted from it",
+        frozen="The logged prompt is asked again without some of its documents",
         empty="all of them are deleted from the prompt",
         calls=1,
+        by_identity=True,
     )
 
 
@@ -160,9 +162,9 @@ def _messages(values: Mapping[str, Any], way: str) -> Messages:
     return [found[n] for n in sorted(found)]
 
 
-def _without(text: str, gone: Sequence[str]) -> str:
-    for part in gone:
+def _with(text: str, changed: Mapping[str, str]) -> str:
+    for part, now in changed.items():
         before, found, after = text.partition(part)
         if found:
-            text = before + after.lstrip(" \t").removeprefix("\n")
+            text = before + (now + after if now else after.lstrip(" \t").removeprefix("\n"))
     return text

@@ -11,11 +11,12 @@ import asyncio
 import inspect
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError, RuleRAGError
+from rulerag.explanation.levels import Context
 from rulerag.explanation.wording import shortened
 
 AnswerFunction = Callable[[str, list[Any]], str | Awaitable[str]]
@@ -38,16 +39,15 @@ class AskedFunction:
     Args:
         answer: the function.
         question: what is asked.
-        documents: all documents, as the function takes them.
-        fixed: places of documents that stand in every call; the others are the sources.
+        context: the documents as the function takes them, and what is kept or removed of them.
         workers: how many calls run at once.
         batched: the function takes the question and a list of lists of documents, and returns a
             list of answers.
+        known: what was answered before, by what the function read then; it is not asked again.
 
     Attributes:
         arrived: what the last batch got so far, by kept places.
         calls: how many calls were made.
-        sizes: characters of each document, where they are known.
         read: characters of all prompts, without what stands around question and documents.
         written: characters of all answers.
         deadline: the moment, of :func:`time.monotonic`, from which on nothing is asked.
@@ -62,11 +62,11 @@ class AskedFunction:
         self,
         answer: AnswerFunction,
         question: str,
-        documents: Sequence[Any],
+        context: Context,
         *,
-        fixed: Sequence[int] = (),
         workers: int = 8,
         batched: bool = False,
+        known: dict[Hashable, str] | None = None,
     ) -> None:
         if not callable(answer):
             raise ConfigError(
@@ -77,20 +77,32 @@ class AskedFunction:
         if workers < 1:
             raise ConfigError(f"{workers} is below 1", key="workers")
         self._answer, self.question = answer, question
-        self.documents, self.workers, self._fixed = list(documents), workers, tuple(fixed)
-        self._sources = [n for n in range(len(self.documents)) if n not in set(fixed)]
+        self.context, self.workers = context, workers
         self._waits, self._batched = _is_async(answer), batched
+        self._known: dict[Hashable, str] = {} if known is None else known
         self._cancelled = threading.Event()
         self.arrived: dict[Kept, str] = {}
         self.calls = self.read = self.written = 0
-        self.sizes = [0] * len(self.documents)
         self.wanted_repeats, self.repeated = 0, list[str]()
         self.deadline: float | None = None
 
     @property
     def num_sources(self) -> int:
-        """How many documents can be kept or removed."""
-        return len(self._sources)
+        """How many documents, or parts of them, can be kept or removed."""
+        return len(self.context.places)
+
+    def finer(self, context: Context) -> AskedFunction:
+        """The same function with its documents cut otherwise; what was answered stays known."""
+        made = AskedFunction(
+            self._answer,
+            self.question,
+            context,
+            workers=self.workers,
+            batched=self._batched,
+            known=self._known,
+        )
+        made.repeated = list(self.repeated)
+        return made
 
     def cancel(self) -> None:
         """Ask nothing more; calls that run are given up. From any thread."""
@@ -101,10 +113,6 @@ class AskedFunction:
         self._cancelled.clear()
         self.deadline = None if max_seconds is None else time.monotonic() + max_seconds
 
-    def places(self, kept: Kept) -> Kept:
-        """The places of the documents in a call that keeps some sources."""
-        return tuple(sorted((*self._fixed, *(self._sources[index] for index in kept))))
-
     def __call__(self, batch: list[Kept]) -> list[str]:
         """The answers for some subsets, in order.
 
@@ -112,13 +120,24 @@ class AskedFunction:
             ExplanationError: the function raised or returned no text.
             ProbeBudgetError: it was cancelled, or the time was up.
         """
-        self.arrived = {}
-        found: list[str] = []
+        keys = {kept: self.context.key(kept) for kept in batch}
+        self.arrived = {k: self._known[key] for k, key in keys.items() if key in self._known}
+        new = [kept for kept in batch if kept not in self.arrived]
+        if new or self.wanted_repeats:
+            try:
+                self._run(new)
+            finally:
+                answered = (kept for kept in new if kept in self.arrived)
+                self._known |= {keys[kept]: self.arrived[kept] for kept in answered}
+        return [self.arrived[kept] for kept in batch]
+
+    def _run(self, batch: list[Kept]) -> None:
+        """Ask in a thread of its own, with its own event loop."""
         failed: list[BaseException] = []
 
         def work() -> None:
             try:
-                found.extend(asyncio.run(self._ask(batch)))
+                asyncio.run(self._ask(batch))
             except BaseException as error:  # noqa: BLE001 - carried to the thread that waits
                 failed.append(error)
 
@@ -132,9 +151,8 @@ class AskedFunction:
             raise
         if failed:
             raise failed[0]
-        return found
 
-    async def _ask(self, batch: Sequence[Kept]) -> list[str]:
+    async def _ask(self, batch: Sequence[Kept]) -> None:
         places = asyncio.Semaphore(self.workers)
         loop = asyncio.get_running_loop()
         pool = None if self._waits else ThreadPoolExecutor(self.workers, "rulerag-answer")
@@ -167,7 +185,7 @@ class AskedFunction:
             async with places:
                 self._check()
                 self.calls += 1
-                lists = [list(self.documents)]
+                lists = [list(self.context.documents)]
                 (said,) = await answered(lists, whole)
                 self.repeated.append(_text(said, self._told(whole)))
                 self._count(whole, self.repeated[-1])
@@ -175,7 +193,7 @@ class AskedFunction:
         async def some(part: Sequence[Kept]) -> None:
             async with places:
                 self._check()
-                lists = [[self.documents[n] for n in self.places(kept)] for kept in part]
+                lists = [self.context.given(kept) for kept in part]
                 self.calls += len(part)
                 answers = await answered(lists, part[0])
                 for kept, one in zip(part, answers, strict=True):
@@ -202,20 +220,23 @@ class AskedFunction:
             await asyncio.gather(every, *tasks, return_exceptions=True)
             if pool is not None:
                 pool.shutdown(wait=False, cancel_futures=True)
-        return [self.arrived[kept] for kept in batch]
 
     def _count(self, kept: Kept, said: str) -> None:
         """Add what was read and written in one call."""
-        self.read += len(self.question) + sum(self.sizes[place] for place in self.places(kept))
+        context = self.context
+        there = range(self.num_sources) if context.removal == "replace" else kept
+        texts = (context.passages[context.places[source]].text for source in there)
+        self.read += len(self.question) + sum(map(len, texts))
         self.written += len(said)
 
     def _told(self, kept: Kept) -> str:
         """Which documents a call had, in words."""
-        places, number = self.places(kept), len(self.documents)
-        if len(places) == number:
-            return f"asked with all {number} documents"
-        listed = ", ".join(map(str, places[:12])) + (", …" if len(places) > 12 else "")
-        return f"asked with the documents {listed}" if places else "asked without documents"
+        if len(kept) == self.num_sources:
+            return f"asked with all {len(self.context.documents)} documents"
+        if not kept:
+            return "asked without documents"
+        names = [self.context.passages[self.context.places[index]].label for index in kept[:12]]
+        return f"asked with {', '.join(names)}{', …' if len(kept) > 12 else ''}"
 
     async def _watch(self) -> None:
         """End as soon as it is cancelled or the time is up."""

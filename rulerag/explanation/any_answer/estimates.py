@@ -9,8 +9,8 @@ from typing import Any
 
 from rulerag.errors import ConfigError
 from rulerag.explanation.any_answer.asking import CHARACTERS_A_TOKEN
-from rulerag.explanation.any_answer.passages import passages_of
 from rulerag.explanation.any_answer.search import MOST_EXACT, SharedDraws
+from rulerag.explanation.levels import passages_of, units_of
 
 _ANSWER_TOKENS = 100
 
@@ -48,6 +48,7 @@ def estimate(
     budget: int | None = 500,
     workers: int = 8,
     repeats: int = 2,
+    level: str = "document",
     seconds_a_call: float | None = None,
     price: tuple[float, float] | None = None,
 ) -> Estimate:
@@ -59,23 +60,26 @@ def estimate(
         budget: its limit of calls.
         workers: how many calls run at once.
         repeats: how often the whole prompt is asked.
+        level: what is kept or removed as one, as for the explanation.
         seconds_a_call: how long one call takes.
         price: for a million tokens of prompts, and of answers.
 
     Raises:
-        ConfigError: a document cannot be read, or a price is below 0.
+        ConfigError: a document cannot be read, there is no such level, or a price is below 0.
     """
     if price is not None and min(price) < 0:
         raise ConfigError(f"{price!r} is below 0", key="price")
-    texts = [passage.text for passage in passages_of(documents)]
-    number = sum(bool(text.strip()) for text in texts)
+    passages = passages_of(documents)
+    texts = [passage.text for passage in passages]
+    units = units_of(documents, passages, level)
+    number = sum(bool(unit.passage.text.strip()) for unit in units)
     extra = repeats - 1
     if number <= MOST_EXACT:
         least = most = (1 << number) + extra
     else:
         draws = len(SharedDraws(number, 0.95, 0.95, 0).round(0))
         steps = math.ceil(math.log2(number))
-        least = draws + extra + 2 + steps + 2
+        least = draws + extra + 2 + 2  # the first document that is tried decides
         most = draws + extra + 2 + 10 * (steps - 1) + 40
     if budget is not None:
         least, most = min(least, budget + extra), min(most, budget + extra)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from rulerag.errors import ConfigError
-from rulerag.explanation.adapters import freeze, reader_of
+from rulerag.explanation.adapters import freeze
 from rulerag.explanation.any_answer.asking import AskedFunction
-from rulerag.explanation.any_answer.passages import passages_of
+from rulerag.explanation.any_answer.reading import reader_of
 from rulerag.explanation.any_answer.session import Judging, Options, Session
 from rulerag.explanation.any_answer.why import Why
+from rulerag.explanation.levels import Context
 
 _JUDGING = ("predicate", "entailment", "judge")
 
@@ -48,7 +50,9 @@ def explain(
             claim), ``hurry`` (use every worker, also for what may turn out useless), ``each`` (with
             many documents show each set by itself, some 60 calls a set), ``price`` (for a million
             tokens of prompts and of answers: what was spent is said), ``batched`` (the function
-            takes a list of lists of documents and returns a list of answers).
+            takes a list of lists of documents and returns a list of answers), ``level`` (what is
+            kept or removed as one: ``group``, ``document``, ``section``, ``sentence``, ``span``),
+            ``removal`` (``delete``, or ``replace`` by neutral text, ``neutral``).
 
     Returns:
         What prints itself; ``why.claims[0].sources``; ``why.deepen()`` goes on.
@@ -74,12 +78,15 @@ def started(
 
     Arguments as those of :func:`explain`.
     """
-    told = ""
+    told, by_identity = "", False
     if documents is None:
         chain = freeze(answer, question)
+        if options.get("removal") == "replace":
+            chain = replace(chain, empty="each of them is neutral text")
         answer, question, documents = chain.answer, chain.question, chain.documents
         text = text or chain.text or None
         workers, told = min(workers, chain.workers), chain.told
+        by_identity = chain.by_identity
     batched, about = bool(options.pop("batched", False)), dict[str, str]()
     judging = Judging(**{name: options.pop(name) for name in _JUDGING if name in options})
     known = set(Options.__dataclass_fields__)
@@ -89,17 +96,19 @@ def started(
             key="options",
             hint=", ".join(sorted({*known, *_JUDGING, "batched"})),
         )
-    passages = passages_of(documents)
-    documents = list(documents)
-    if callable(getattr(answer, "generate", None)) and not callable(answer):
-        texts = [(passage.title, passage.text) for passage in passages]
-        reader = reader_of(answer, question, documents, texts)
-        answer, batched, documents = reader.answer, reader.batched, list(range(len(documents)))
-        workers, about = min(workers, reader.workers or workers), dict(reader.about)
-    empty = [passage.index for passage in passages if not passage.text.strip()]
-    asked = AskedFunction(
-        answer, question, documents, fixed=empty, workers=workers, batched=batched
+    chosen = Options(**options)
+    context = Context(
+        documents,
+        level=chosen.level,
+        removal=chosen.removal,
+        neutral=chosen.neutral,
+        by_identity=by_identity,
     )
-    session = Session(asked, passages, Options(**options), judging, given=text, frozen=told)
+    if callable(getattr(answer, "generate", None)) and not callable(answer):
+        reader = reader_of(answer, question, documents)
+        answer, batched, about = reader.answer, reader.batched, dict(reader.about)
+        workers = min(workers, reader.workers or workers)
+    asked = AskedFunction(answer, question, context, workers=workers, batched=batched)
+    session = Session(asked, chosen, judging, given=text, frozen=told)
     session.about = about
     return Why(session.explained(), session)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from rulerag.explanation.any_answer.passages import Passage
+from rulerag.explanation.levels import Passage
 from rulerag.explanation.records import Certificate, Record
 
 

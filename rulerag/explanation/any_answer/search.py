@@ -31,6 +31,7 @@ from rulerag.explanation.probing import (
 from rulerag.explanation.records import Certificate
 from rulerag.explanation.source_rules import (
     BorderSearch,
+    CoarseToFine,
     DualMiner,
     RuleOracle,
     ShareBets,
@@ -106,6 +107,7 @@ def search_claim(
     draws: SharedDraws,
     *,
     width: int = 1,
+    order: CoarseToFine | None = None,
     on_change: Callable[[str, Found], object] | None = None,
 ) -> Found:
     """Find what one claim rests on.
@@ -115,6 +117,7 @@ def search_claim(
         predicate: whether an output makes the claim.
         draws: the subsets of the tests.
         width: how many subsets the search may ask at once without a need for all of them.
+        order: what is tried first among many documents; it changes no result that was shown.
         on_change: called with ``set`` or ``spoiler`` and what is known by then.
 
     Raises:
@@ -124,7 +127,7 @@ def search_claim(
     told = on_change or (lambda kind, found: None)
     if engine.num_sources <= MOST_EXACT:
         return _exact(engine, predicate)
-    search = _SampledSearch(engine, predicate, draws, told, width)
+    search = _SampledSearch(engine, predicate, draws, told, width, order or CoarseToFine())
     try:
         search.run()
     except ProbeBudgetError as error:
@@ -197,8 +200,9 @@ class _SampledSearch:
         draws: SharedDraws,
         told: Callable[[str, Found], object],
         width: int,
+        order: CoarseToFine,
     ) -> None:
-        self._engine, self._draws, self._told = engine, draws, told
+        self._engine, self._draws, self._told, self._order = engine, draws, told, order
         self._oracle = RuleOracle("retention", engine, predicate)
         self._border = BorderSearch(
             self._oracle,
@@ -207,6 +211,7 @@ class _SampledSearch:
             seed=draws.seed,
             width=width,
             on_found=lambda: told("set", self.found()),
+            shrink=order,
         )
         self._spoilers: list[tuple[int, int, str]] = []
         self._certificate = Certificate("untested", draws.validity, draws.confidence, "uniform")
@@ -228,9 +233,10 @@ class _SampledSearch:
     def _run_together(self) -> None:
         """Search, and test what all sets predict, until no prediction is wrong."""
         for number in range(len(_RISKS)):
-            self._engine.besides = self._draws.round(number)
-            self._border.run()
             masks = self._draws.round(number)
+            self._engine.besides = masks
+            self._border.max_probes = self._room(masks)
+            self._border.run()
             values = self._oracle.hold(masks)
             wrong = [
                 mask
@@ -238,8 +244,20 @@ class _SampledSearch:
                 if self._predicted(mask) != value
             ]
             self._certificate = self._tested(len(masks), len(wrong), self._draws.risk(number))
+            if not self._border.exhausted and self._border.max_probes < _MAX_SEARCH:
+                self.stopped = "the budget was kept for the tests; there may be more sets"
             if self._certificate.kind == "certified" or not self._learn(wrong):
                 return
+
+    def _room(self, masks: Sequence[int]) -> int:
+        """How many subsets the search may ask, so that the budget lasts for the tests."""
+        engine, border = self._engine, self._border
+        if engine.max_probes is None:
+            return _MAX_SEARCH
+        tests = int((engine.known_codes(masks) < 0).sum())
+        # A search for one set is not broken off.
+        left = engine.max_probes - engine.num_probes - tests - 2 * engine.num_sources.bit_length()
+        return min(_MAX_SEARCH, border.num_probes + left) if left > 0 else _MAX_SEARCH
 
     def _run_each(self) -> None:
         """Search, and show each set by itself; what falls shows where to search again."""
@@ -342,8 +360,8 @@ class _SampledSearch:
 
     def _learn_set(self, mask: int) -> bool:
         oracle = self._oracle
-        found = shrink(
-            list(indices_of(mask)),
+        found = self._order(
+            indices_of(mask),
             oracle.hold,
             oracle.refuted,
             max_size=_MAX_SIZE,
@@ -390,6 +408,8 @@ class _SampledSearch:
             for number, gone in enumerate(minimal_transversals(masks)):
                 if number == _MOST_SETS:
                     break
+                if not (self._border.exhausted or self._oracle.refuted(full ^ gone)):
+                    continue  # another set, not known yet, may be enough without these
                 said = _said(engine, full ^ gone)
                 # Until no set is missing, the claim may be made without these, by another one.
                 if (said is None and not self._border.complete) or (

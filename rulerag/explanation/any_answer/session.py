@@ -10,7 +10,6 @@ from typing import Any
 
 from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError
 from rulerag.explanation.any_answer.asking import CHARACTERS_A_TOKEN, AskedFunction
-from rulerag.explanation.any_answer.passages import Passage
 from rulerag.explanation.any_answer.records import (
     DocumentSet,
     Explained,
@@ -21,9 +20,12 @@ from rulerag.explanation.any_answer.search import MOST_EXACT, Found, SharedDraws
 from rulerag.explanation.attribution import Attribution, attributions, rule_surrogate
 from rulerag.explanation.claims import Claim, SameClaim, is_refusal, split_claims
 from rulerag.explanation.lattice import full_mask
+from rulerag.explanation.levels import LEVELS, NEUTRAL, Priors, opened, scores_of
 from rulerag.explanation.probing import Predicate, ProbeEngine
-from rulerag.explanation.source_rules import first_splits
+from rulerag.explanation.source_rules import CoarseToFine
 from rulerag.explanation.wording import in_words, listing
+
+_MOST_NAMED = 12
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,14 @@ class Options:
         repeats: how often the whole prompt is asked, to know the noise.
         whole: explain the answer as a whole instead of claim by claim.
         hurry: ask with every free worker, also what may turn out to be of no use.
-        price: for a million tokens of prompts, and of answers: what was spent is said.
         each: with many documents, show each set by itself instead of what all of them predict;
             takes some 60 calls for each set.
+        price: for a million tokens of prompts, and of answers: what was spent is said.
+        level: what is kept or removed as one: ``group`` (documents of one origin, or neighbours),
+            ``document``, ``section``, ``sentence`` or ``span``.
+        removal: ``delete``, or ``replace`` by neutral text of about the same length, so that
+            every document keeps its position.
+        neutral: the neutral text.
 
     Raises:
         ConfigError: a value is out of range.
@@ -53,6 +60,9 @@ class Options:
     hurry: bool = False
     each: bool = False
     price: tuple[float, float] | None = None
+    level: str = "document"
+    removal: str = "delete"
+    neutral: str = NEUTRAL
 
     def __post_init__(self) -> None:
         for name in ("validity", "confidence"):
@@ -102,35 +112,36 @@ class Session:
 
     Args:
         asked: the answer function with question and documents.
-        passages: the documents as they are read.
         options: how it is explained.
         judging: what decides.
         given: the answer to explain, where it is known already.
         frozen: for a chain, what is not run again, what a probe costs, and what no document means.
+        expected: places of what probably decides; it is looked into first.
 
     Attributes:
         about: what else the record says of what was asked.
+        failure: what the answer function failed with, where that ended the last run early.
     """
 
     def __init__(
         self,
         asked: AskedFunction,
-        passages: Sequence[Passage],
         options: Options,
         judging: Judging,
         *,
         given: str | None = None,
         frozen: str = "",
+        expected: Sequence[int] = (),
     ) -> None:
         self.asked, self.options, self._judging = asked, options, judging
-        asked.sizes = [len(passage.text) for passage in passages]
-        self._passages, self._text, self._frozen = tuple(passages), given, frozen
-        self.about: dict[str, str] = {}
-        self.engine = ProbeEngine(asked, asked.num_sources)
+        self._passages, self._text, self._frozen = asked.context.passages, given, frozen
+        texts = [self._passages[place].text for place in asked.context.places]
+        self.engine = ProbeEngine(asked, asked.num_sources, texts=texts)
         self.engine.together = asked.workers
         self._width = asked.workers if options.hurry else 1
         self._full = full_mask(asked.num_sources)
-        self._places = [p.index for p in passages if p.text.strip()]
+        self._places = asked.context.places
+        self._priors = self._known_before(expected)
         self._claims: list[Claim] = []
         self._predicates: list[Predicate] = []
         self._found: list[Found | None] = []
@@ -138,6 +149,8 @@ class Session:
             asked.num_sources, options.validity, options.confidence, options.seed, options.each
         )
         self._ended = ""
+        self.about: dict[str, str] = {}
+        self.failure: ExplanationError | None = None
 
     def cancel(self) -> None:
         """Stop asking, with what is certain so far; from any thread."""
@@ -163,7 +176,7 @@ class Session:
         self.asked.reopen(max_seconds)
         self.engine.max_probes = None if budget is None else self.engine.num_probes + budget
         told: Tell = tell or (lambda event: None)
-        self._ended = ""
+        self._ended, self.failure = "", None
         try:
             self._begin()
             told(Event("answer", self.explained()))
@@ -175,6 +188,7 @@ class Session:
             if self._text is None:
                 raise
             self._ended = error.message
+            self.failure = None if isinstance(error, ProbeBudgetError) else error
         finally:
             if budget is not None and self._ended.startswith("the budget of"):
                 calls = "one call" if budget == 1 else f"{budget:,} calls"
@@ -193,12 +207,43 @@ class Session:
         self._ended = ended
         return self.explained()
 
+    def finer(self, places: Sequence[int], level: str | None) -> Session:
+        """The same answer with some of its documents cut into parts; asks nothing yet.
+
+        Args:
+            places: of what is cut.
+            level: how fine; for each the next that has parts when None.
+
+        Raises:
+            ConfigError: there is no such level, or nothing to cut.
+        """
+        context, chosen = self.asked.context, set(places)
+        units = opened(context.units, places, context.whole, level)
+        whole = {unit.passage.label for n, unit in enumerate(context.units) if n not in chosen}
+        expected = [n for n, unit in enumerate(units) if unit.passage.label not in whole]
+        finest = max((unit.level for unit in units), key=LEVELS.index)
+        # Other subsets than those that led here.
+        options = replace(self.options, seed=self.options.seed + 1, level=finest)
+        asked = self.asked.finer(context.finer(units))
+        made = Session(
+            asked,
+            options,
+            self._judging,
+            given=self._text,
+            frozen=self._frozen,
+            expected=expected,
+        )
+        made.about = self.about
+        return made
+
     def explain_claim(self, claim: Claim) -> ExplainedClaim:
         """What any part of the answer rests on."""
         self.asked.reopen(None)
         self.engine.max_probes = None
         predicate = self._predicate(claim.text)
-        found = search_claim(self.engine, predicate, self._draws, width=self._width)
+        found = search_claim(
+            self.engine, predicate, self._draws, width=self._width, order=self._order(claim)
+        )
         return self._explained_claim(claim, predicate, found)
 
     def attribution(
@@ -240,7 +285,7 @@ class Session:
                 engine.max_probes -= missing
         free = max(0, asked.workers - asked.wanted_repeats - 2)
         if engine.besides and free and self.options.hurry:
-            engine.besides = [*first_splits(asked.num_sources, free + 1), *engine.besides]
+            engine.besides = [*self._first_splits(free + 1), *engine.besides]
         engine.together = 2 + free
         if asked.num_sources or not self._passages:
             engine.probe([self._full, 0])
@@ -249,6 +294,14 @@ class Session:
             self._text = engine.probe([self._full])[0]
         if not self._claims:
             self._make_claims(self._text)
+
+    def _first_splits(self, width: int) -> list[int]:
+        """What the search asks first, unless the answer's words tell it to begin elsewhere."""
+        if self._text is not None and not self._claims:
+            self._make_claims(self._text)
+        claim = self._claims[0] if self._claims else Claim("", 0, 0)
+        order = self._order(claim)
+        return order.first(self.asked.num_sources, width) if order else []
 
     def _make_claims(self, text: str) -> None:
         whole = Claim(text.strip(), *_span(text))
@@ -261,7 +314,7 @@ class Session:
         own = self._judging
         if own.predicate is not None:
             return own.predicate
-        texts = [passage.text for passage in self._passages]
+        texts = [passage.text for passage in self.asked.context.whole]
         return SameClaim(claim, self.asked.question, texts, own.entailment, own.judge)
 
     def _explain(self, place: int, told: Tell) -> None:
@@ -272,12 +325,38 @@ class Session:
         predicate = self._predicates[place]
         known = self._found[place]
         found = search_claim(
-            self.engine, predicate, self._draws, width=self._width, on_change=changed
+            self.engine,
+            predicate,
+            self._draws,
+            width=self._width,
+            order=self._order(self._claims[place]),
+            on_change=changed,
         )
         self._found[place] = found
         self._ended = self._ended or found.stopped
         if not found.complete and known is not None and known.retention and not found.retention:
             self._found[place] = known
+
+    def _known_before(self, expected: Sequence[int]) -> Priors:
+        """What scores and a coarser explanation say of each source."""
+        context, signs = self.asked.context, list[list[float]]()
+        sources = [context.units[place] for place in self._places]
+        if scores := scores_of(context.documents):
+            signs.append([max(scores[n] for n, _, _ in unit.spans) for unit in sources])
+        chosen = set(expected)
+        signs.append([float(place in chosen) for place in self._places])
+        return Priors([unit.passage.text for unit in sources], signs)
+
+    def _order(self, claim: Claim) -> CoarseToFine | None:
+        """What is tried first for one claim among many documents."""
+        if self.asked.num_sources <= MOST_EXACT:
+            return None
+        inside = [self.asked.context.units[place].inside for place in self._places]
+        groups = [
+            [(*path[:depth], *([n] if len(path) < depth else [])) for n, path in enumerate(inside)]
+            for depth in range(1, 1 + max(map(len, inside)))
+        ]
+        return CoarseToFine(groups, self._priors.weights(claim.text))
 
     def explained(self) -> Explained:
         """Everything that is known so far."""
@@ -288,7 +367,7 @@ class Session:
             )
         )
         price, asked = self.options.price, self.asked
-        tokens = [characters // CHARACTERS_A_TOKEN for characters in (asked.read, asked.written)]
+        tokens = [number // CHARACTERS_A_TOKEN for number in (asked.read, asked.written)]
         return Explained(
             question=self.asked.question,
             text=self._text or "",
@@ -299,7 +378,7 @@ class Session:
             seconds=self.engine.seconds,
             complete=all(claim.complete for claim in claims) and not self._ended,
             notes=tuple(self._notes(claims)),
-            again=tuple(self.asked.repeated),
+            again=tuple(asked.repeated),
             tokens=sum(tokens),
             money=None if price is None else sum(map(operator.mul, tokens, price)) / 1e6,
             frozen=self._frozen,
@@ -363,9 +442,15 @@ class Session:
             )
         empty = [p.label for p in self._passages if not p.text.strip()]
         if empty:
-            one = len(empty) == 1
-            what = "Document {} is empty and was" if one else "Documents {} are empty and were"
-            notes.append(f"{what.format(listing(empty))} not looked at.")
+            others = [f"{len(empty) - _MOST_NAMED} others"] if len(empty) > _MOST_NAMED else []
+            named = listing([*empty[:_MOST_NAMED], *others])
+            many = len(empty) > 1
+            what = (
+                f"Documents {named} are empty and were"
+                if many
+                else f"Document {named} is empty and was"
+            )
+            notes.append(f"{what} not looked at.")
         if not self._passages:
             notes.append("There is no document to keep or remove.")
         if self._ended:

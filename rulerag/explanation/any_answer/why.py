@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rulerag.errors import ConfigError, DataFormatError
-from rulerag.explanation.any_answer.passages import Passage
+from rulerag.errors import ConfigError, DataFormatError, ExplanationError
 from rulerag.explanation.any_answer.records import Explained, ExplainedClaim
 from rulerag.explanation.any_answer.session import Event, Session
 from rulerag.explanation.any_answer.words import cited, explained_lines
 from rulerag.explanation.attribution import Attribution
 from rulerag.explanation.claims import claim_at
+from rulerag.explanation.levels import Passage
 from rulerag.io import write_text
 
 
@@ -57,6 +57,11 @@ class Why:
         """The answer with the numbers of the documents behind each claim."""
         return cited(self.explained)
 
+    @property
+    def failure(self) -> ExplanationError | None:
+        """What the answer function failed with, where that and no budget ended the search."""
+        return None if self._session is None else self._session.failure
+
     def at(self, start: int, end: int) -> ExplainedClaim:
         """What the characters ``start`` to ``end`` of the answer rest on; asks only what is new.
 
@@ -84,6 +89,42 @@ class Why:
             raise
         return self
 
+    def finer(
+        self,
+        documents: Sequence[int] | None = None,
+        *,
+        level: str | None = None,
+        budget: int | None = 500,
+        max_seconds: float | None = None,
+    ) -> Why:
+        """The same answer explained by parts of what decides, everything else in whole pieces.
+
+        What was answered before is not asked again. A whole document that decides only now, with a
+        part of another, can be opened next: call it on what it returns.
+
+        Args:
+            documents: indices of what is opened; what stands in a set or speaks against a claim
+                when None.
+            level: ``document`` (for groups), ``section``, ``sentence`` or ``span``; for each the
+                next that has two parts or more when None.
+            budget: calls at most; None for no limit.
+            max_seconds: stop after so many seconds with what is certain.
+
+        Returns:
+            A new explanation; its ``documents`` are the parts, and the rest.
+
+        Raises:
+            ConfigError: there is no such level or document, or nothing to open; or the explanation
+                was read from a file.
+        """
+        if documents is None:
+            sets = [(claim.sources, claim.spoilers) for claim in self.claims]
+            found = {n for sources, _ in sets for n in sources}
+            found |= {n for _, against in sets for one in against for n in one.documents}
+            documents = sorted(found)
+        session = self._live("finer()").finer(documents, level)
+        return Why(session.run(budget, max_seconds), session)
+
     def attribution(
         self,
         claim: int = 0,
@@ -98,7 +139,7 @@ class Why:
             claim: its place.
             method: ``rules``, the Banzhaf values of the sets found, which asks nothing; or an
                 explainer: ``shapley``, ``banzhaf``, ``leave-one-out``, ``linear`` … , which asks
-                what is not known yet.
+                what is not known yet; ``similarity``, which compares texts and asks nothing.
             samples: random orders or subsets of the explainer.
             budget: so many further calls; without a limit when None.
 

@@ -6,9 +6,9 @@ import math
 import re
 from collections.abc import Sequence
 
-from rulerag.explanation.any_answer.passages import Passage
 from rulerag.explanation.any_answer.records import DocumentSet, Explained, ExplainedClaim
 from rulerag.explanation.claims import split_claims
+from rulerag.explanation.levels import LEVELS, Passage
 from rulerag.explanation.records import Certificate, percent
 from rulerag.explanation.wording import in_words, listing, runs, shortened
 from rulerag.text import normalize_answer
@@ -68,7 +68,8 @@ class _Naming:
     def of(self, indices: Sequence[int]) -> list[str]:
         """The names of some documents; where there are many, only their numbers."""
         if len(indices) > _MOST_NAMED // 2 and self._named:
-            return [f"[{part.replace(' to ', '] to [')}]" for part in runs(map(_number, indices))]
+            numbers = [self.label[index].strip("[]") for index in indices]
+            return [f"[{part.replace(' to ', '] to [')}]" for part in runs(numbers)]
         names = [self.label[i] if i in self._named else self.called[i] for i in indices]
         more = len(names) - _MOST_NAMED
         if more > 0:
@@ -79,19 +80,17 @@ class _Naming:
 
 def _called(document: Passage, ambiguous: bool) -> str:
     """A title, with the beginning of the text where others have the same; else that alone."""
+    if document.level not in (None, "group"):
+        return document.called
     beginning = shortened(document.text, _BEGINNING)
     if document.title and ambiguous:
         return f"“{shortened(document.title, _TITLE)}: {beginning}” {document.label}"
     return f"“{shortened(document.title, _TITLE) or beginning}” {document.label}"
 
 
-def _number(index: int) -> str:
-    return str(index + 1)
-
-
 def _unnamed(text: str, names: _Naming) -> list[str]:
     """What the numbers stand for that came up without a name."""
-    used = set(re.findall(r"(?<!”) (\[\d+\])", text))
+    used = set(re.findall(r"(?<!”) (\[[\d.\-]+\])", text))
     wanted = [i for i, label in enumerate(names.label) if label in used]
     open_ones = [i for i in wanted if f"” {names.label[i]}" not in text]
     if not open_ones:
@@ -127,7 +126,7 @@ def _becomes(claim: ExplainedClaim, explained: Explained, names: _Naming) -> lis
             changes.setdefault(_change(claim, one.output, explained), []).append(one)
     if not changes:
         return []
-    parts, told = [], 0
+    parts, told = list[str](), 0
     for change, sets in list(changes.items())[:_MOST_CHANGES]:
         shown = sets[:_MOST_CHANGES]
         told += len(shown)
@@ -197,10 +196,33 @@ def _quoted(output: str) -> str:
 
 def what_was_shown(explained: Explained) -> str:
     """On what all of it stands, what was not looked for, how noisy it is, and what it cost."""
-    shown = [_tested(explained), _not_looked_for(explained)]
+    shown = [_tested(explained), _not_looked_for(explained), _replaced(explained)]
     spent = [_noise(explained), _cost(explained)]
     lines = [" ".join(filter(None, shown)), "; ".join(filter(None, spent))]
     return "\n".join(filter(None, lines))
+
+
+def counted(documents: Sequence[Passage]) -> str:
+    """What is kept or removed, in words: ``the 12 sentences and 48 documents``."""
+    levels = [one.level or "document" for one in documents if one.text.strip()]
+    counts = {level: levels.count(level) for level in LEVELS if level in levels}
+    nouns = [
+        f"{in_words(number)} {'group' if level == 'group' else level}{'s' if number > 1 else ''}"
+        f"{' of documents' if level == 'group' else ''}"
+        for level, number in counts.items()
+    ]
+    return f"the {listing(nouns)}"
+
+
+def _replaced(explained: Explained) -> str:
+    """What it means that something is left out, where it is not gone."""
+    if explained.settings.get("removal") != "replace":
+        return ""
+    neutral = shortened(str(explained.settings["neutral"]), 60)
+    return (
+        "What is left out is replaced by neutral text of about the same length "
+        f"(“{neutral}”), so that everything else keeps its position."
+    )
 
 
 def _certificates(explained: Explained, *kinds: str) -> list[Certificate]:
@@ -211,35 +233,36 @@ def _certificates(explained: Explained, *kinds: str) -> list[Certificate]:
 def _tested(explained: Explained) -> str:
     certificates = _certificates(explained, "retention", "omission")
     count = sum(bool(document.text.strip()) for document in explained.documents)
+    parts = counted(explained.documents)
     if not certificates or not count:
         return ""
     if all(one.always for one in certificates):
         if not explained.complete:
             return "What is said is certain; there may be more."
         if count == 1:
-            return "Certain: it was asked with the document and without it."
-        number = f"{1 << count:,} combinations of the {in_words(count)} documents"
-        return f"Certain: all {number} were tried."
+            one = parts.replace("the one ", "the ")
+            return f"Certain: it was asked with {one} and without it."
+        return f"Certain: all {1 << count:,} combinations of {parts} were tried."
     untested = "Found, but not tested on random combinations: the search ended before."
     if explained.settings.get("each"):
-        return _each_tested(explained, count) or untested
+        return _each_tested(explained, parts) or untested
     weakest = min(certificates, key=lambda one: (one.kind == "certified", one.bound))
     if weakest.kind == "certified":
         return (
-            f"Tested: for at least {percent(weakest.validity)} of all combinations of the "
-            f"{in_words(count)} documents these sets tell whether a claim is made "
+            f"Tested: for at least {percent(weakest.validity)} of all combinations of {parts} "
+            f"these sets tell whether a claim is made "
             f"({percent(weakest.confidence)} confidence: {weakest.samples:,} random combinations "
             "all came out as they say)."
         )
     if weakest.kind == "tested":
         return (
-            f"Not certain: of {weakest.samples:,} random combinations of the {in_words(count)} "
-            f"documents {weakest.failures:,} came out otherwise than these sets say."
+            f"Not certain: of {weakest.samples:,} random combinations of {parts} "
+            f"{weakest.failures:,} came out otherwise than these sets say."
         )
     return untested
 
 
-def _each_tested(explained: Explained, count: int) -> str:
+def _each_tested(explained: Explained, parts: str) -> str:
     """What each set shows by itself; empty where nothing was tested."""
     certificates = _certificates(explained, "retention")
     shown = [one for one in certificates if one.kind == "certified"]
@@ -248,7 +271,7 @@ def _each_tested(explained: Explained, count: int) -> str:
     what = "each set" if len(shown) == len(certificates) else f"{in_words(len(shown))} of the sets"
     return (
         f"Tested {what} by itself: with it the claim is made in at least "
-        f"{percent(shown[0].validity)} of all combinations of the {in_words(count)} documents "
+        f"{percent(shown[0].validity)} of all combinations of {parts} "
         f"({percent(shown[0].confidence)} confidence for all of them; at most "
         f"{max(one.samples for one in shown):,} random combinations each)."
     )
@@ -260,7 +283,7 @@ def _not_looked_for(explained: Explained) -> str:
         return ""
     rare = percent(1 - certificates[0].validity)
     return (
-        f"Not looked for: sets of more than {in_words(_MOST_SIZE)} documents, and what matters "
+        f"Not looked for: sets of more than {in_words(_MOST_SIZE)} of them, and what matters "
         f"only in fewer than {rare} of the combinations."
     )
 
@@ -298,12 +321,12 @@ def cited(explained: Explained) -> str:
     for claim in sorted(placed, key=lambda one: one.start or 0):
         if (claim.start or 0) < position:
             continue
-        parts += [text[position : claim.start], claim.text, _marks(claim)]
+        parts += [text[position : claim.start], claim.text, _marks(claim, explained.documents)]
         position = claim.end or 0
     return "".join([*parts, text[position:]])
 
 
-def _marks(claim: ExplainedClaim) -> str:
+def _marks(claim: ExplainedClaim, documents: Sequence[Passage]) -> str:
     if claim.unsupported:
         return " [no source]"
-    return "".join(f"[{index + 1}]" for index in claim.sources)
+    return "".join(documents[index].label for index in claim.sources)

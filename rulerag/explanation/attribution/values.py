@@ -25,9 +25,8 @@ from rulerag.arrays import Doubles
 from rulerag.composition import find, register
 from rulerag.errors import ConfigError, ProbeBudgetError
 from rulerag.explanation.lattice import indices_of, mask_of
-from rulerag.explanation.probing import Predicate, Probed, Score, SetValue, Source, valued
+from rulerag.explanation.probing import Predicate, Probed, Score, SetValue, valued
 from rulerag.explanation.records import Record
-from rulerag.protocols import Encoder
 
 MAX_EXACT_VALUES = 20
 
@@ -323,17 +322,6 @@ def _of(
     stated = None if errors is None else tuple(errors.tolist())
     full, empty = value([value.full, 0]).tolist()
     return Attribution(method, value.names, numbers, stated, full, empty, value.num_probes)
-
-
-def embedding_similarity(
-    statement: str, sources: Sequence[Source], encoder: Encoder
-) -> Attribution:
-    """The cosine of the vectors of a statement and each source."""
-    vectors = np.asarray(encoder.encode([statement, *(s.text for s in sources)]), dtype=float)
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit = vectors / np.where(norms > 0, norms, 1.0)
-    values, names = (unit[1:] @ unit[0]).tolist(), tuple(source.name for source in sources)
-    return Attribution("embedding similarity", names, tuple(values), None, math.nan, None, 0)
 
 
 def attributions(

@@ -10,7 +10,12 @@ from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
     from rulerag.explanation.claims.refusals import is_refusal
-    from rulerag.explanation.claims.splitting import Claim, claim_at, split_claims
+    from rulerag.explanation.claims.splitting import (
+        Claim,
+        claim_at,
+        split_claims,
+        split_sentences,
+    )
     from rulerag.explanation.claims.verdicts import Entailment, SameClaim, Verdict
 else:
     __getattr__ = front_door(__name__)

@@ -1,4 +1,4 @@
-"""An answer cut into claims: its sentences, and the items of its lists."""
+"""Texts cut into sentences, and answers into claims: sentences, and the items of lists."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from rulerag.errors import ConfigError
 from rulerag.explanation.claims.refusals import is_chatter
 
-_LINE = re.compile(r"[^\n]+")
+# Scripts whose full stops nupunkt does not know: East Asian, Indic, Urdu, Arabic.
+_STOPS = "\u3002\uff01\uff1f\u0964\u0965\u06d4\u061f"
+_PIECE = re.compile(f"[^\n{_STOPS}]+[{_STOPS}]*[\u201d\u2019\u300d\u300f\u3011\uff09]*")
 _MARK = re.compile(r"\s*(?:[-*•–]\s+|\d{1,2}[.)]\s+|#{1,6}\s+)?")
 _WORD = re.compile(r"\w")
 
@@ -28,30 +30,44 @@ class Claim:
     end: int
 
 
-def split_claims(answer: str) -> list[Claim]:
-    """The sentences of an answer, in order; each item of a list is one of its own.
+def split_sentences(text: str) -> list[Claim]:
+    """The sentences of a text, in order; each item of a list is one of its own.
 
     Sentences are found by nupunkt (Bommarito, Katz and Bommarito 2025, arXiv:2504.04131), which
-    knows abbreviations. Pieces without a letter or digit are left out, and so are mere politeness
-    and sentences that only announce a list (they end in a colon and something follows).
+    knows abbreviations. Pieces without a letter or digit are left out.
+
+    Args:
+        text: any text.
+    """
+    import nupunkt
+
+    sentences = []
+    for piece in _PIECE.finditer(text):
+        mark = _MARK.match(piece.group())
+        begin = piece.start() + (mark.end() if mark else 0)
+        body = text[begin : piece.end()]
+        for start, end in nupunkt.sent_spans(body) if body.strip() else ():
+            sentence = _trimmed(text, begin + start, begin + end)
+            if _WORD.search(sentence.text):
+                sentences.append(sentence)
+    return sentences
+
+
+def split_claims(answer: str) -> list[Claim]:
+    """The sentences of an answer that claim something, in order.
+
+    Left out are mere politeness and sentences that only announce a list (they end in a colon and
+    something follows).
 
     Args:
         answer: any text.
     """
-    import nupunkt
-
-    claims = []
-    for line in _LINE.finditer(answer):
-        mark = _MARK.match(line.group())
-        begin = line.start() + (mark.end() if mark else 0)
-        body = answer[begin : line.end()]
-        follows = bool(answer[line.end() :].strip())
-        for start, end in nupunkt.sent_spans(body) if body.strip() else ():
-            claim = _trimmed(answer, begin + start, begin + end)
-            announces = follows and claim.text.endswith(":")
-            if _WORD.search(claim.text) and not announces and not is_chatter(claim.text):
-                claims.append(claim)
-    return claims
+    return [
+        sentence
+        for sentence in split_sentences(answer)
+        if not is_chatter(sentence.text)
+        and not (sentence.text.endswith(":") and answer[sentence.end :].strip())
+    ]
 
 
 def claim_at(answer: str, start: int, end: int) -> Claim:

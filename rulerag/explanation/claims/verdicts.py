@@ -38,7 +38,7 @@ STEPS: Mapping[str, str] = {
 """The steps of the ladder, in order, and what each looks at."""
 
 _ENOUGH, _FEW, _HALF, _MOST = 0.6, 0.2, 0.5, 0.51
-_SHORT = 6
+_SHORT, _OTHER = 6, 2
 _WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['\u2019\-][^\W\d_]+)*", re.UNICODE)
 _MONTHS = tuple(name.lower() for name in calendar.month_name[1:])
 _NUMBERS = {
@@ -122,6 +122,8 @@ class SameClaim:
         self._names = {stem for stem in names if stem in new and stem not in self._numbers}
         grounded = {stem for stem in new if stem in held and not stem[0].isdigit()}
         self._words = grounded - self._numbers or {one for one in new if not one[0].isdigit()}
+        self._about = (self._claim.content | asked) - _STOP - self._names
+        self._other = held - self._about - self._names - _STOP
         self._refuses = is_refusal(self.claim)
         self._plain = normalize_answer(self.claim)
 
@@ -179,10 +181,23 @@ class SameClaim:
         # One of two names is enough (Paris of "Paris, France"); of more it takes most of them.
         names_enough = _HALF if len(wanted) <= 2 else _MOST
         if share >= (names_enough if step == "names" else _ENOUGH):
+            if step == "names" and self._elsewhere(said, wanted):
+                return Verdict(False, step)
             if self._denied(said, wanted or self._numbers):
                 return Verdict(False, "negation")
             return Verdict(True, step)
         return Verdict(False, step) if share <= _FEW else share
+
+    def _elsewhere(self, said: _Words, names: set[str]) -> bool:
+        """Whether every sentence with the names states another fact of the documents about them.
+
+        "The Seine flows through Paris." names Paris and does not say that it is the capital.
+        """
+        near = [part for part in said.sentences if names & part.stems]
+        return bool(near) and all(
+            len(part.stems & self._other) >= _OTHER and not (part.stems & self._about)
+            for part in near
+        )
 
     def _denied(self, said: _Words, wanted: set[str]) -> bool:
         """Whether exactly one of them denies it, in the sentence that speaks of it."""
@@ -255,8 +270,10 @@ class _Words:
         for match in _WORD.finditer(text):
             word = match.group()
             stem = _stem(word)
-            before = text[: match.start()].rstrip()
-            begins = first or before[-1:] in ".!?\n:"
+            before = match.start()
+            while before and text[before - 1].isspace():
+                before -= 1
+            begins = first or text[before - 1 : before] in ".!?\n:"
             if first and stem in ("yes", "no") and text[match.end() : match.end() + 1] in ",.!":
                 self.polarity = stem  # an empty text is in it, too: nothing follows
             elif stem in _NEGATIONS or word.lower().replace("\u2019", "'").endswith("n't"):

@@ -1,10 +1,11 @@
-"""How faithful explanations are: deletion curves, planted truths, and mined rules under test."""
+"""How faithful explanations are: deletion curves, planted truths, rules and claims under test."""
 
 from typing import TYPE_CHECKING
 
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
+    from rulerag.explanation.faithfulness.claims import ClaimFaithfulness, claim_faithfulness
     from rulerag.explanation.faithfulness.curves import (
         comprehensiveness,
         linear_datamodeling_score,

@@ -54,6 +54,7 @@ class ProbeEngine:
         names: what explanations call the sources; ``source 0``, ``source 1`` … by default.
         max_probes: how many distinct subsets may be asked; no limit by default.
         batch_size: how many subsets one call of ``answer`` gets at most.
+        texts: what the sources say, where that is known.
 
     Attributes:
         num_probes: how many distinct subsets the model was asked.
@@ -74,16 +75,19 @@ class ProbeEngine:
         names: Sequence[str] | None = None,
         max_probes: int | None = None,
         batch_size: int = _DEFAULT_BATCH,
+        texts: Sequence[str] | None = None,
     ) -> None:
         limits = [("num_sources", num_sources, 0), ("batch_size", batch_size, 1)]
         limits += [] if max_probes is None else [("max_probes", max_probes, 0)]
         for key, value, least in limits:
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 raise ConfigError(f"expected a whole number from {least}, found {value!r}", key=key)
-        if names is not None and len(names) != num_sources:
-            raise ConfigError(f"{len(names)} names for {num_sources} sources", key="names")
+        for key, stated in (("names", names), ("texts", texts)):
+            if stated is not None and len(stated) != num_sources:
+                raise ConfigError(f"{len(stated)} {key} for {num_sources} sources", key=key)
         self.num_sources = num_sources
         self.names = tuple(names or (f"source {index}" for index in range(num_sources)))
+        self.texts = None if texts is None else tuple(texts)
         self.max_probes = max_probes
         self.num_probes = 0
         self.seconds = 0.0
@@ -141,8 +145,15 @@ class ProbeEngine:
         refuse_sampling_generator(generator)
         refuse_dropped_documents(generator, request)
         answer = _GeneratorAnswers(generator, request, cut)
-        names = [source.name for source in sources]
-        return cls(answer, len(sources), names=names, max_probes=max_probes, batch_size=1024)
+        names, texts = ([getattr(one, key) for one in sources] for key in ("name", "text"))
+        return cls(
+            answer,
+            len(sources),
+            names=names,
+            max_probes=max_probes,
+            batch_size=1024,
+            texts=texts,
+        )
 
     @property
     def outputs(self) -> Sequence[str]:

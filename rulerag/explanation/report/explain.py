@@ -130,6 +130,10 @@ class ExplainSettings(Settings):
     @model_validator(mode="after")
     def _fit_each_other(self) -> ExplainSettings:
         check_methods(self.attribution)
+        compared = [name for name in self.attribution if name.startswith("similarity")]
+        if compared and self.value != "verdict":
+            what = f"{compared[0]} compares texts, which have no {self.value}"
+            raise ConfigError(what, key="value", hint="explain verdicts")
         if self.validity is None and self.subsets != "uniform":
             what = "no random subsets are drawn for exact rules"
             raise ConfigError(what, key="subsets", hint="give a validity, 0.95 for example")

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rulerag.explanation.source_rules.hitting_sets import Duality, RuleChanges, check_duality
     from rulerag.explanation.source_rules.monotone_search import (
         BorderSearch,
+        CoarseToFine,
         RuleOracle,
-        first_splits,
         shrink,
     )
 else:

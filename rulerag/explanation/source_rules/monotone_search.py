@@ -19,12 +19,14 @@ References:
 from __future__ import annotations
 
 import bisect
+import functools
 import itertools
 import math
 import operator
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from rulerag.explanation.lattice import full_mask, indices_of, mask_of, minimal_transversals
 from rulerag.explanation.probing import Predicate, PredicateValues, ProbeEngine
@@ -130,6 +132,7 @@ class BorderSearch:
         width: how many subsets may be asked at once without a need for all of them: seeds, and
             places to split at. More of them make fewer rounds and more questions.
         on_found: called after each minimal set that was found.
+        shrink: finds a minimal set inside a seed; :func:`shrink` when None.
 
     Attributes:
         found: the minimal sets.
@@ -145,6 +148,7 @@ class BorderSearch:
     review: Callable[[int], int] = lambda mask: mask
     width: int = 1
     on_found: Callable[[], object] = lambda: None
+    shrink: Shrink | None = None
     found: list[int] = field(default_factory=list, init=False)
     isolated: list[int] = field(default_factory=list, init=False)
     exhausted: bool = field(default=False, init=False)
@@ -198,13 +202,14 @@ class BorderSearch:
     def _minimise(self, seed: int) -> None:
         """Add a minimal set inside ``seed``, which holds."""
         elements = list(indices_of(seed))
+        search: Shrink = self.shrink or shrink
         for _ in range(1 + _RETRIES):
             if not self.oracle.monotone and self._is_isolated(seed):
                 break
             oracle = self.oracle
             # What was asked beforehand helps in a hurry, as long as outputs fit the assumption.
-            known = oracle.held if self.width > 1 and oracle.monotone else lambda mask: False
-            found = shrink(
+            known = oracle.held if self.width > 1 and oracle.monotone else _nothing
+            found = search(
                 elements,
                 oracle.hold,
                 oracle.refuted,
@@ -218,6 +223,7 @@ class BorderSearch:
                 return
             # A single output that should not have held leads every later step astray.
             self._rng.shuffle(elements)
+            search = shrink
         self.isolated.append(seed)
 
     def _add(self, mask: int) -> None:
@@ -243,27 +249,44 @@ class BorderSearch:
         return self.oracle.hold(near).count(True) < 2
 
 
+def _nothing(mask: int) -> bool:
+    """Nothing is known."""
+    return False
+
+
+class Shrink(Protocol):
+    """Finds a minimal set among some sources; see :func:`shrink`."""
+
+    def __call__(
+        self,
+        elements: Sequence[int],
+        hold: Callable[[Sequence[int]], Sequence[bool]],
+        fails: Callable[[int], bool] = ...,
+        *,
+        held: Callable[[int], bool] = ...,
+        max_size: int | None = None,
+        width: int = 1,
+    ) -> int | None:
+        """The mask, or None when it was given up."""
+        ...
+
+
 def shrink(
     elements: Sequence[int],
     hold: Callable[[Sequence[int]], Sequence[bool]],
-    fails: Callable[[int], bool] = lambda mask: False,
+    fails: Callable[[int], bool] = _nothing,
     *,
-    held: Callable[[int], bool] = lambda mask: False,
+    held: Callable[[int], bool] = _nothing,
     max_size: int | None = None,
     width: int = 1,
 ) -> int | None:
     """A minimal set of ``elements`` for which a monotone condition holds.
 
-    The last element of the shortest prefix that holds belongs to the set; it is then kept, and the
-    prefix before it searched in the same way. Each split halves the probability, not the range:
-    elements are expected as often as those found so far, so that few among many cost ``log2`` of
-    the range each and a dense set about one question an element.
-
     Args:
         elements: source indices; the condition holds for all of them together.
         hold: whether it holds for each of some masks.
         fails: whether it is known already to fail for a mask; asks nothing.
-        held: whether it was seen to hold for a mask; asks nothing.
+        held: whether it is known already to hold for a mask; asks nothing.
         max_size: give up beyond so many sources.
         width: how many places are split at in one question, which divides the probability by one
             more than that. Where few are left, it is asked in the same question whether the set is
@@ -272,21 +295,58 @@ def shrink(
     Returns:
         The mask, or None when it was given up.
     """
-    bits = (1 << index for index in elements)
-    prefixes = list(itertools.accumulate(bits, operator.or_, initial=0))
-    kept, size, scanned, length = 0, 0, 0, len(elements)
+    parts = [1 << index for index in elements]
+    found = shrink_parts(parts, hold, fails, held=held, max_size=max_size, width=width)
+    return None if found is None else functools.reduce(operator.or_, found, 0)
+
+
+def shrink_parts(
+    parts: Sequence[int],
+    hold: Callable[[Sequence[int]], Sequence[bool]],
+    fails: Callable[[int], bool] = _nothing,
+    *,
+    held: Callable[[int], bool] = _nothing,
+    weights: Sequence[float] | None = None,
+    max_size: int | None = None,
+    width: int = 1,
+) -> list[int] | None:
+    """A minimal choice of disjoint masks whose union a monotone condition holds for.
+
+    The last part of the shortest prefix that holds belongs to the choice; it is then kept, and the
+    prefix before it searched in the same way. Each split halves the probability, not the range:
+    parts are expected as often as those found so far, so that few among many cost ``log2`` of
+    the range each and a dense choice about one question a part.
+
+    Args:
+        parts: masks without a common source; the condition holds for all of them together.
+        hold: whether it holds for each of some masks.
+        fails: whether it is known already to fail for a mask; asks nothing.
+        held: whether it is known already to hold for a mask; asks nothing.
+        weights: how often each part is expected, 1 on average; alike when None. The likely ones
+            first are found with fewer questions.
+        max_size: give up beyond so many parts.
+        width: how many places are split at in one question, which divides the probability by one
+            more than that. Where few are left, it is asked in the same question whether the set is
+            complete with each.
+
+    Returns:
+        The parts chosen, the last one first, or None when it was given up.
+    """
+    prefixes = list(itertools.accumulate(parts, operator.or_, initial=0))
+    expected = list(itertools.accumulate(weights or [1.0] * len(parts), initial=0.0))
+    kept, chosen, scanned, length = 0, list[int](), 0.0, len(parts)
 
     def may_hold(count: int) -> bool:
         return not fails(kept | prefixes[count])
 
     while True:
-        density = min(0.9, (size + 1) / (scanned + len(elements) + 1))
+        density = min(0.9, (len(chosen) + 1) / (scanned + len(parts) + 1))
         # The largest prefix that is known to fail, -1 for none: failing is downward closed.
         high = next((n for n in range(length) if held(kept | prefixes[n])), length)
         low = bisect.bisect_left(range(high), True, key=may_hold) - 1
         while high - low > 1:
-            places = _splits(low, high, length, density, width)
-            complete = [kept | 1 << elements[end - 1] for end in range(max(low + 1, 1), high + 1)]
+            places = _splits(low, high, length, density, width, expected)
+            complete = [kept | parts[end - 1] for end in range(max(low + 1, 1), high + 1)]
             besides = complete if len(places) + len(complete) <= width else []
             values = hold([*(kept | prefixes[place] for place in places), *besides])
             for place, holds in zip(places, values, strict=False):
@@ -295,38 +355,122 @@ def shrink(
                     break
                 low = place
         if high == 0:
-            return kept
-        if max_size is not None and size == max_size:
+            return chosen
+        if max_size is not None and len(chosen) == max_size:
             return None
-        kept |= 1 << elements[high - 1]
-        size, scanned, length = size + 1, scanned + length - high + 1, high - 1
+        kept |= parts[high - 1]
+        chosen.append(parts[high - 1])
+        scanned, length = scanned + expected[length] - expected[high - 1], high - 1
 
 
-def first_splits(count: int, width: int) -> list[int]:
-    """What :func:`shrink` asks first of so many elements; for asking it before it is wanted.
-
-    Args:
-        count: how many elements there are, the sources from 0 in their order.
-        width: how many places are split at.
-    """
-    places = _splits(-1, count, count, 1 / (count + 1), width)
-    return [full_mask(place) for place in places]
-
-
-def _splits(low: int, high: int, length: int, density: float, width: int) -> list[int]:
+def _splits(
+    low: int, high: int, length: int, density: float, width: int, expected: Sequence[float]
+) -> list[int]:
     """Counts between ``low`` and ``high`` that cut the probability where to end into equal parts.
 
-    Ending at most at ``count`` means that no element from there to ``length`` belongs to the set,
-    which has the probability ``(1 - density) ** (length - count)``.
+    Ending at most at ``count`` means that no part from there to ``length`` belongs to the choice,
+    which has the probability ``(1 - density)`` to the power of their weights.
     """
-    if low < 0 and 1 < width < high:  # to end before the first element is one place, not many
-        return [0, *_splits(0, high, length, density, width - 1)]
-    stay = math.log1p(-density)
-    below = math.exp(stay * (length - low)) if low >= 0 else 0.0
-    above = math.exp(stay * (length - high))
+    if low < 0 and 1 < width < high:  # to end before the first part is one place, not many
+        return [0, *_splits(0, high, length, density, width - 1, expected)]
+    stay, whole = math.log1p(-density), expected[length]
+    below = math.exp(stay * (whole - expected[low])) if low >= 0 else 0.0
+    above = math.exp(stay * (whole - expected[high]))
     places = []
     for part in range(1, width + 1):
         level = below + (above - below) * part / (width + 1)
-        count = length - round(math.log(level) / stay) if level > 0 else (low + high) // 2
+        count = (low + high) // 2
+        if level > 0:
+            target = whole - math.log(level) / stay
+            count = bisect.bisect_left(expected, target, 0, length)
+            # The nearer of the two around it.
+            count -= count > 0 and target - expected[count - 1] <= expected[count] - target
         places.append(min(max(count, low + 1), high - 1))
     return sorted(set(places))
+
+
+@dataclass(frozen=True)
+class CoarseToFine:
+    """Shrinks sources taken together first, then those inside the parts that are needed.
+
+    A minimal choice of groups is searched like a minimal set, then one inside it, down to single
+    sources: where the decisive ones stand near each other that takes fewer questions, and a set of
+    single sources is minimal whatever groups it was found by. The likely ones come first.
+
+    Args:
+        groups: for each level, from coarse to fine, the group of every source.
+        weights: how often each source is expected, 1 on average; alike when None.
+    """
+
+    groups: Sequence[Sequence[Hashable]] = ()
+    weights: Sequence[float] | None = None
+
+    def __call__(
+        self,
+        elements: Sequence[int],
+        hold: Callable[[Sequence[int]], Sequence[bool]],
+        fails: Callable[[int], bool] = _nothing,
+        *,
+        held: Callable[[int], bool] = _nothing,
+        max_size: int | None = None,
+        width: int = 1,
+    ) -> int | None:
+        """A minimal set among some sources; arguments as those of :func:`shrink`."""
+        left = self._ordered(elements)
+        for level in (*self.groups, None):
+            parts = self._parts(left, level)
+            if level is not None and not 1 < len(parts) < len(left):
+                continue
+            found = shrink_parts(
+                list(parts),
+                hold,
+                fails,
+                held=held,
+                weights=self._worth(parts),
+                max_size=max_size,
+                width=width,
+            )
+            if found is not None:
+                left = [index for part in reversed(found) for index in parts[part]]
+            elif level is None:
+                return None
+        return mask_of(left)
+
+    def first(self, count: int, width: int) -> list[int]:
+        """The masks that are asked first of all sources, for asking them before they are wanted.
+
+        Args:
+            count: how many sources there are.
+            width: how many places are split at.
+        """
+        left = self._ordered(range(count))
+        for level in (*self.groups, None):
+            parts = self._parts(left, level)
+            if level is None or 1 < len(parts) < len(left):
+                break
+        expected = list(itertools.accumulate(self._worth(parts), initial=0.0))
+        prefixes = list(itertools.accumulate(parts, operator.or_, initial=0))
+        number = len(parts)
+        splits = _splits(-1, number, number, min(0.9, 1 / (number + 1)), width, expected)
+        return [prefixes[place] for place in splits]
+
+    def _ordered(self, elements: Sequence[int]) -> list[int]:
+        """The likely sources first; the order of equals is kept."""
+        if not self.weights:
+            return list(elements)
+        weights = self.weights
+        return sorted(elements, key=lambda index: -weights[index])
+
+    def _parts(self, left: Sequence[int], level: Sequence[Hashable] | None) -> dict[int, list[int]]:
+        """Masks of the groups of one level, with their members; single sources where None."""
+        joined: dict[Hashable, list[int]] = {}
+        for index in left:
+            joined.setdefault(index if level is None else level[index], []).append(index)
+        return {mask_of(members): members for members in joined.values()}
+
+    def _worth(self, parts: Mapping[int, Sequence[int]]) -> list[float]:
+        """How often each part is expected, 1 on average."""
+        weights = self.weights
+        worth = [sum(weights[n] if weights else 1.0 for n in own) for own in parts.values()]
+        scale = len(worth) / sum(worth) if worth else 1.0
+        return [scale * one for one in worth]

@@ -19,7 +19,7 @@ TEXTS = ["Lyon is a city.", "Paris is the capital of France.", "Rome is old."]
 
 
 def test_a_generator_reads_many_lists_at_once() -> None:
-    planted = PlantedGenerator.dnf([["document 2"]], yes="It is Paris.", no="I don't know.")
+    planted = PlantedGenerator.dnf([[TEXTS[1]]], yes="It is Paris.", no="I don't know.")
     why = rulerag.explain(planted, QUESTION, TEXTS)
     assert why.claims[0].sources == (1,) and max(planted.batches) > 1
     own = [Document("a", TEXTS[0]), Document("b", TEXTS[1])]

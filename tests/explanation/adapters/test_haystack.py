@@ -73,6 +73,14 @@ def test_a_pipeline_in_three_lines(ranked: bool) -> None:
     assert again["reader"]["replies"] == ["It is Paris."], "left as it was"
 
 
+def test_parts_of_documents_are_replayed_in_the_place_of_the_whole() -> None:
+    for removal in ("delete", "replace"):
+        why = rulerag.explain(made(ranked=True), QUESTION, level="span", removal=removal)
+        (source,) = why.claims[0].sources
+        assert why.documents[source].text == "Paris is the capital of"
+        assert ("is neutral text" in str(why).splitlines()[-1]) == (removal == "replace")
+
+
 def test_inputs_of_ones_own_and_pipelines_without_documents() -> None:
     inputs = {"retriever": {"query": QUESTION, "top_k": 2}, "builder": {"query": QUESTION}}
     why = rulerag.explain(made(ranked=False), inputs)

@@ -62,6 +62,17 @@ def test_a_runnable_in_three_lines() -> None:
     assert chain.invoke(QUESTION) == "It is Paris." and len(shelf.asked) == 2, "left as it was"
 
 
+def test_parts_of_documents_are_replayed_in_the_place_of_the_whole() -> None:
+    shelf = Shelf(asked=[])
+    chain = {"context": shelf | joined, "question": RunnablePassthrough()} | PROMPT | Reader()
+    for removal in ("delete", "replace"):
+        why = rulerag.explain(chain, QUESTION, level="span", removal=removal)
+        (source,) = why.claims[0].sources
+        assert why.documents[source].text == "Paris is the capital of"
+        assert ("is neutral text" in str(why).splitlines()[-1]) == (removal == "replace")
+    assert len(shelf.asked) == 2, "once an explanation"
+
+
 def test_several_retrievers_and_a_chain_that_takes_a_mapping() -> None:
     class Other(Shelf):
         def _get_relevant_documents(self, query: str, **_: Any) -> list[Document]:
@@ -150,6 +161,11 @@ def test_a_graph(with_retriever: bool) -> None:
     made.add_edge(graphs.START, "retrieve")
     made.add_edge("retrieve", "generate")
     made.add_edge("generate", graphs.END)
+    graph = made.compile(checkpointer=InMemorySaver())
+    parts = rulerag.explain(graph, {"question": QUESTION}, level="span", removal="replace")
+    assert parts.documents[parts.claims[0].sources[0]].text == "Paris is the capital of"
+    shelf.asked.clear()
+    searched.clear()
     why = rulerag.explain(made.compile(checkpointer=InMemorySaver()), {"question": QUESTION})
     assert why.claims[0].sources == (1,) and why.text == "It is Paris."
     if with_retriever:

@@ -61,6 +61,15 @@ def test_a_query_engine_in_three_lines(mode: str) -> None:
     assert "Empty Response" in str(why).splitlines()[-1] and not why.claims[0].unsupported
 
 
+def test_parts_of_nodes_stand_in_the_place_of_the_whole() -> None:
+    engine = RetrieverQueryEngine(Shelf(), response_synthesizer=get_response_synthesizer(Reader()))
+    for removal in ("delete", "replace"):
+        why = rulerag.explain(engine, QUESTION, level="span", removal=removal)
+        (source,) = why.claims[0].sources
+        assert why.documents[source].text == "Paris is the capital of"
+        assert ("is neutral text" in str(why).splitlines()[-1]) == (removal == "replace")
+
+
 def test_an_engine_that_does_not_retrieve_apart_is_named() -> None:
     class Whole(CustomQueryEngine):
         def custom_query(self, query_str: str) -> str:

@@ -28,6 +28,23 @@ def test_nested_and_flat_spans_and_the_question_of_the_log() -> None:
     assert why.text == "It is Paris.", "asked again: the log has no answer"
 
 
+def test_parts_of_documents_are_changed_in_the_logged_prompt() -> None:
+    asked: list[str] = []
+
+    def ask(messages: list[dict[str, str]]) -> str:
+        asked.append(messages[0]["content"])
+        return said(messages)
+
+    prompt = "Context: Rome is far. Paris is the capital.\nWhat is the capital?"
+    document = {"retrieval.documents.0.document.content": "Rome is far. Paris is the capital."}
+    for removal in ("delete", "replace"):
+        trace = Trace([document, prompted(prompt)], ask)
+        why = rulerag.explain(trace, None, level="sentence", removal=removal)
+        assert [why.documents[n].text for n in why.claims[0].sources] == ["Paris is the capital."]
+    assert "Context: Paris is the capital.\nWhat is the capital?" in asked
+    assert "Context: This part of. Paris is the capital.\nWhat is the capital?" in asked
+
+
 @pytest.mark.parametrize(
     ("spans", "match"),
     [

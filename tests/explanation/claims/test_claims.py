@@ -7,7 +7,13 @@ import random
 import pytest
 
 from rulerag.errors import ConfigError, PredicateError
-from rulerag.explanation.claims import SameClaim, claim_at, is_refusal, split_claims
+from rulerag.explanation.claims import (
+    SameClaim,
+    claim_at,
+    is_refusal,
+    split_claims,
+    split_sentences,
+)
 
 CAPITAL = "What is the capital of France?"
 READ = [
@@ -36,6 +42,25 @@ def test_an_answer_is_cut_into_its_claims(answer: str, claims: list[str]) -> Non
     found = split_claims(answer)
     assert [claim.text for claim in found] == claims
     assert all(answer[claim.start : claim.end] == claim.text for claim in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("Facts:\n- It rains. Thanks!", ["Facts:", "It rains.", "Thanks!"]),
+        (
+            "東京は首都です。大阪は\uff1f「はい。」高い。",
+            ["東京は首都です。", "大阪は\uff1f", "「はい。」", "高い。"],
+        ),
+        ("नई दिल्ली राजधानी है। मुंबई बड़ा है।", ["नई दिल्ली राजधानी है।", "मुंबई बड़ा है।"]),
+        ("القاهرة عاصمة مصر. هل هي كبيرة؟ نعم.", ["القاهرة عاصمة مصر.", "هل هي كبيرة؟", "نعم."]),
+        ("。。 … \n", []),
+    ],
+)
+def test_any_text_is_cut_into_its_sentences(text: str, sentences: list[str]) -> None:
+    found = split_sentences(text)
+    assert [sentence.text for sentence in found] == sentences
+    assert all(text[one.start : one.end] == one.text for one in found)
 
 
 def test_any_part_of_an_answer_is_a_claim_of_whole_words() -> None:
@@ -172,3 +197,20 @@ def test_half_of_many_names_is_another_claim_and_so_is_a_denial_in_few_of_the_wo
         "You must not take both: bleeding.", "May I?", ["I take both.", "It raises bleeding."]
     )
     assert not advice("You can take both.") and advice("You must not take them.")
+
+
+@pytest.mark.parametrize(
+    ("output", "same"),
+    [
+        ("The Seine flows through Paris.", False),
+        ("It is Paris, according to sources 1 and 2.", True),
+        ("Paris, by the way.", True),
+        ("Paris. The Seine flows through it.", True),
+        ("The Seine flows through Paris, the capital.", True),
+        ("The Seine flows through Lyon.", False),
+    ],
+)
+def test_another_fact_about_the_same_name_is_another_claim(output: str, same: bool) -> None:
+    documents = ["Paris is the capital of France.", "The Seine flows through Paris."]
+    claim = SameClaim("Paris is the capital.", "What is the capital of France?", documents)
+    assert claim(output) is same

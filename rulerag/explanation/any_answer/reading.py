@@ -1,4 +1,4 @@
-"""A generator of rulerag as an answer function: it reads the question and the documents kept."""
+"""A generator of rulerag as an answer function: it reads the question and what is kept."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rulerag.explanation.levels import passages_of
 from rulerag.explanation.probing import refuse_dropped_documents
 from rulerag.protocols import Generator
 from rulerag.types import Document, GenerationRequest, Query
@@ -28,9 +29,7 @@ class Reader:
     about: Mapping[str, str]
 
 
-def reader_of(
-    generator: Generator, question: str, documents: Sequence[Any], texts: Sequence[tuple[str, str]]
-) -> Reader:
+def reader_of(generator: Generator, question: str, documents: Sequence[Any]) -> Reader:
     """What answers with a generator.
 
     One that streams (an endpoint) is asked call by call, so that calls can be dropped one by one;
@@ -39,36 +38,34 @@ def reader_of(
     Args:
         generator: what reads documents.
         question: what is asked.
-        documents: rulerag's own keep their facts; of any others the text is read.
-        texts: title and text of each document.
-
-    Returns:
-        A function that takes places of documents for documents.
+        documents: all of them; rulerag's own keep their facts, of any others the text is read.
 
     Raises:
         DroppedDocumentsError: its prompt does not hold every document.
         GenerationError: the prompt does not fit even without documents.
     """
-    read = [
-        held
-        if isinstance(held := getattr(one, "document", one), Document)
-        else Document(f"document {number}", text, title=title)
-        for number, (one, (title, text)) in enumerate(zip(documents, texts, strict=True), start=1)
-    ]
 
-    def request(kept: Sequence[int]) -> GenerationRequest:
-        chosen = tuple(read[place] for place in kept)
-        return GenerationRequest(Query("question", question), chosen)
+    def request(kept: Sequence[Any]) -> GenerationRequest:
+        return GenerationRequest(Query("question", question), tuple(map(_document, kept)))
 
-    refuse_dropped_documents(generator, request(range(len(read))))
+    refuse_dropped_documents(generator, request(documents))
 
-    def one(_: str, kept: Sequence[int]) -> str:
+    def one(_: str, kept: Sequence[Any]) -> str:
         return generator.generate([request(kept)])[0].text
 
-    def many(_: str, lists: Sequence[Sequence[int]]) -> list[str]:
+    def many(_: str, lists: Sequence[Sequence[Any]]) -> list[str]:
         return [said.text for said in generator.generate([request(kept) for kept in lists])]
 
     streams = callable(getattr(generator, "stream", None))
     order = getattr(getattr(generator, "template", None), "order", "")
     about = {"generator": generator.fingerprint, **({"order": order} if order else {})}
     return Reader(one, False, None, about) if streams else Reader(many, True, 1, about)
+
+
+def _document(given: Any) -> Document:
+    held = getattr(given, "document", given)
+    if isinstance(held, Document):
+        return held
+    (passage,) = passages_of([given])
+    name = passage.id or passage.title or passage.text
+    return Document(name, passage.text, title=passage.title)

@@ -1,0 +1,16 @@
+"""Which sentences of the documents read like the answer: cheap, and no proof of use.
+
+Read :mod:`~rulerag.explanation.similarity.front` first; then ``scorers`` and ``lexical`` (what
+compares), ``records`` (what is returned), ``page`` and ``terminal`` (how it looks).
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.explanation.similarity.front import similarity_attribution
+    from rulerag.explanation.similarity.records import Sentence, SimilarityAttribution
+    from rulerag.explanation.similarity.scorers import SCORERS, cosines
+else:
+    __getattr__ = front_door(__name__)

@@ -1,0 +1,21 @@
+"""Pictures of explanations, each in a few lines of SVG or HTML of its own: nothing is fetched.
+
+``svg`` has what they share; a :class:`Picture` carries the table that says the same. ``flow`` draws
+bands, ``scale`` shades texts; the other modules draw one picture each.
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.explanation.views.bars import bars_picture
+    from rulerag.explanation.views.certainty import certainty_picture
+    from rulerag.explanation.views.flow import Node, folded, sankey
+    from rulerag.explanation.views.lattice import lattice_picture
+    from rulerag.explanation.views.picture import Picture
+    from rulerag.explanation.views.rule_flow import Link, rule_flow_picture
+    from rulerag.explanation.views.scale import Scale, percent, pieces
+    from rulerag.explanation.views.svg import cut, label, picture, printable, standalone, wrapped
+else:
+    __getattr__ = front_door(__name__)

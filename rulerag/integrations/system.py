@@ -1,0 +1,245 @@
+"""What is asked in plain words: a retriever or a pipeline, with the way from a text to its query.
+
+Frameworks hand on texts and documents of their own. Everything that rulerag knows of a document
+(facts, scores, the rules that found it) travels in its metadata, so that a reader behind any other
+component gets back what the retriever found.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from rulerag.assembly import Options, experiment, make_pipeline, open_dataset, preset
+from rulerag.errors import ConfigError
+from rulerag.pipeline import RuleRAGPipeline
+from rulerag.protocols import Retriever, RuleSelector
+from rulerag.retrieval.base import check_top_k
+from rulerag.ruleqa import RuleQADataset, parse_question
+from rulerag.types import Answer, Document, Query, RuleHit, ScoredDocument
+
+Question = RuleQADataset | Callable[[str], Query] | None
+"""How a text becomes a query: by a dataset, by a function, or as it stands."""
+
+_TOP_K = 10
+_WORDS = ("input", "question", "query")
+
+
+class System:
+    """A retriever, and a pipeline where there is one, asked in plain words.
+
+    Frameworks ask from many threads; searches and answers run one at a time.
+
+    Args:
+        retriever: what finds documents.
+        pipeline: what answers; None where documents are only found.
+        question: how a text becomes a query: a dataset whose entities and relations it names
+            (:func:`rulerag.ruleqa.parse_question`), a function, or None for the bare text, which
+            is enough for retrievers and readers of text.
+        top_k: documents a question; those of the pipeline, else 10, when None.
+    """
+
+    def __init__(
+        self,
+        retriever: Retriever,
+        pipeline: RuleRAGPipeline | None = None,
+        *,
+        question: Question = None,
+        top_k: int | None = None,
+    ) -> None:
+        self.retriever, self.pipeline = retriever, pipeline
+        usual = _TOP_K if pipeline is None else pipeline.top_k
+        self.top_k = usual if top_k is None else top_k
+        check_top_k(self.top_k)
+        self._question = question
+        self._selector = _selector_of(retriever if pipeline is None else pipeline, retriever)
+        self._lock = threading.RLock()
+        self.query = lru_cache(maxsize=1024)(self._query)
+        """The query behind a text; raises what :func:`rulerag.ruleqa.parse_question` raises."""
+
+    def _query(self, text: str) -> Query:
+        if isinstance(self._question, RuleQADataset):
+            return parse_question(text, self._question)
+        return Query("question", text) if self._question is None else self._question(text)
+
+    def search(self, text: str, top_k: int | None = None) -> list[tuple[Document, dict[str, Any]]]:
+        """The documents for a question, best first, each with its metadata.
+
+        Args:
+            text: the question.
+            top_k: how many at most; those of the system when None.
+
+        Raises:
+            UnknownNameError: the dataset knows no entity and relation that make up the question.
+        """
+        with self._lock:
+            query = self.query(text)
+            (found,) = self.retriever.retrieve([query], self.top_k if top_k is None else top_k)
+            (rules,) = self._selector.select([query]) if self._selector else ([],)
+        texts = {rule.id: rule.text for rule in rules}
+        return [(scored.document, metadata_of(scored, texts)) for scored in found]
+
+    def answer(self, text: str, documents: Sequence[ScoredDocument]) -> Answer:
+        """The pipeline's answer from some documents; it reads its own ``top_k`` of them.
+
+        Args:
+            text: the question.
+            documents: best first, perhaps none.
+
+        Raises:
+            ConfigError: there is no pipeline.
+            UnknownNameError: the dataset knows no entity and relation that make up the question.
+        """
+        if self.pipeline is None:
+            raise ConfigError(
+                f"{type(self.retriever).__name__} finds documents and does not answer",
+                key="of",
+                hint="give a RuleRAGPipeline, a dataset folder or an experiment file",
+            )
+        with self._lock:
+            (answer,) = self.pipeline.answer([self.query(text)], retrieved=[documents])
+        return answer
+
+
+def open_system(
+    of: Any, *, question: Question = None, top_k: int | None = None, **settings: Any
+) -> System:
+    """A system of whatever is at hand.
+
+    Args:
+        of: a dataset folder or an experiment file, a :class:`~rulerag.RuleRAGPipeline`, any
+            retriever of rulerag, or a system, which is returned as it is.
+        question: see :class:`System`; of a folder its dataset when None.
+        top_k: documents a question; 10, or those of the pipeline or the file, when None.
+        settings: of a folder, those of :func:`rulerag.assembly.preset`: ``retriever``, ``rules``,
+            ``encoder``, ``fusion``, ``generator``.
+
+    Raises:
+        ConfigError: it is none of these, or settings come with what has its own.
+        DataError: the folder holds no dataset.
+    """
+    if isinstance(of, str | Path):
+        return _opened(Path(of), question, top_k, settings)
+    fixed = {**settings, "question": question, "top_k": top_k} if isinstance(of, System) else {}
+    for key, value in {**settings, **fixed}.items():
+        if value is not None:
+            raise ConfigError(
+                f"{type(of).__name__} was made with settings of its own",
+                key=key,
+                hint="leave it out, or give the path of a dataset folder",
+            )
+    if isinstance(of, System):
+        return of
+    if isinstance(of, RuleRAGPipeline):
+        return System(of.retriever, of, question=question, top_k=top_k)
+    if isinstance(of, Retriever):
+        return System(of, question=question, top_k=top_k)
+    raise ConfigError(
+        f"{type(of).__name__} is nothing that can be asked",
+        key="of",
+        hint="a dataset folder, an experiment file, a RuleRAGPipeline or a retriever",
+    )
+
+
+def _opened(
+    place: Path, question: Question, top_k: int | None, settings: Mapping[str, Any]
+) -> System:
+    if place.suffix in (".yaml", ".yml"):
+        if settings:
+            raise ConfigError(
+                f"the experiment file {place} decides this itself",
+                key=next(iter(settings)),
+                hint="leave it out, or name a dataset folder",
+            )
+        config = experiment(place)
+    else:
+        config = preset(place, top_k=_TOP_K if top_k is None else top_k, **settings)
+    dataset = open_dataset(config)
+    pipeline = make_pipeline(config, dataset, Options(keep_union=False))
+    return System(pipeline.retriever, pipeline, question=question or dataset, top_k=top_k)
+
+
+def _selector_of(*places: Any) -> RuleSelector | None:
+    """What chooses the guiding rules, of a retriever also in what it wraps."""
+    for one in places:
+        if (selector := getattr(one, "selector", None)) is not None:
+            return selector  # type: ignore[no-any-return]
+        inner = [getattr(one, "retriever", None), *getattr(one, "retrievers", ())]
+        if (found := _selector_of(*filter(None, inner))) is not None:
+            return found
+    return None
+
+
+def metadata_of(scored: ScoredDocument, rules: Mapping[str, str]) -> dict[str, Any]:
+    """What is known of a found document, as a JSON-like object.
+
+    Args:
+        scored: the document.
+        rules: texts of rules by id.
+
+    Returns:
+        ``id``, ``score``, ``rank`` (from 1), ``rules`` (texts of the rules that found it),
+        ``facts`` (``[subject, relation, object, timestamp]``), ``found_by`` as in
+        ``answers.jsonl``; ``title`` where there is one.
+    """
+    document = scored.document
+    return {
+        "id": document.id,
+        "score": float(scored.score),
+        "rank": scored.rank,
+        "rules": [rules.get(identifier, identifier) for identifier in scored.rule_ids],
+        "facts": [list(fact) for fact in document.facts],
+        "found_by": [
+            {"rule": hit.rule_id, "rank": hit.rank, "score": float(hit.score), "atom": hit.atom}
+            for hit in scored.found_by
+        ],
+        **({"title": document.title} if document.title else {}),
+    }
+
+
+def scored_documents(given: Sequence[tuple[str, Mapping[str, Any]]]) -> list[ScoredDocument]:
+    """Documents of a framework, as rulerag reads them.
+
+    Args:
+        given: texts with metadata, best first; what :func:`metadata_of` wrote is read, and a
+            document of another retriever has a text alone.
+
+    Raises:
+        DataFormatError: ``facts`` in the metadata are no facts.
+    """
+    documents = []
+    for rank, (text, metadata) in enumerate(given, start=1):
+        row = {
+            "_id": str(metadata.get("id") or f"document-{rank}"),
+            "text": text,
+            "title": metadata.get("title"),
+            "metadata": {"facts": metadata.get("facts")},
+        }
+        found_by = tuple(
+            RuleHit(hit["rule"], hit["rank"], hit["score"], hit["atom"])
+            for hit in metadata.get("found_by") or ()
+        )
+        score = float(metadata.get("score") or 0)
+        documents.append(ScoredDocument(Document.from_json(row), score, rank, found_by))
+    return documents
+
+
+def question_in(given: Any) -> str:
+    """The question in what a component is given.
+
+    Raises:
+        ConfigError: it is no text, and holds none under a usual key.
+    """
+    found = given
+    if isinstance(given, Mapping):
+        found = next((given[key] for key in _WORDS if key in given), None)
+    if not isinstance(found, str):
+        raise ConfigError(
+            f"found no question in a {type(given).__name__}",
+            key="input",
+            hint=f"a text, or a mapping with {' or '.join(map(repr, _WORDS))}",
+        )
+    return found
