@@ -150,7 +150,6 @@ def _certified(question: Question, calls: int, seed: int) -> Found:
 
 
 EXPLAINERS: dict[str, Callable[[Question, int, int], Found | None]] = {
-    "kernel surrogate": partial(explained_by, "kernel"),
     OURS: partial(explained_by, "guided"),
     "linear surrogate": partial(explained_by, "linear"),
     "Shapley": partial(explained_by, "shapley"),

@@ -30,6 +30,7 @@ from rulerag.arrays import Doubles
 from rulerag.console import guarded
 from rulerag.errors import DataError
 from rulerag.explanation.probing import ProbeEngine, ResponseScorer, SetValue
+from rulerag.explanation.records import Record
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.io import read_jsonl, read_records, write_jsonl
 from rulerag.text import exact_match
@@ -50,7 +51,7 @@ TEMPLATES: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Lattice:
+class Lattice(Record):
     """The log-probability of one answer for every subset of the documents.
 
     Args:
@@ -88,11 +89,7 @@ def read_lattices(path: Path) -> list[Lattice]:
     Raises:
         DataError: it cannot be read.
     """
-    return read_records(path, _of_row)
-
-
-def _of_row(row: dict[str, Any]) -> Lattice:
-    return Lattice(**{key: tuple(v) if isinstance(v, list) else v for key, v in row.items()})
+    return read_records(path, Lattice.from_json)
 
 
 def collect(model: str, data: Path, out: Path, number: int, dtype: str = "fast") -> None:
@@ -133,7 +130,7 @@ def collect(model: str, data: Path, out: Path, number: int, dtype: str = "fast")
                 "documents": [document.text for document in request.documents],
                 "truth": sorted(truth),
                 "answer": answer,
-                "tokens": len(reader.literal_tokens(reader.prompts([request])[0].text, answer)),
+                "tokens": len(reader.encode_completion(reader.prompts([request])[0].text, answer)),
                 "values": lattice(reader, request, answer),
                 "seconds": round(time.perf_counter() - begun, 2),
             }

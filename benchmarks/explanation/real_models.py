@@ -3,12 +3,12 @@
 ``python -m benchmarks.explanation.lattices`` asks a model once for the log-probability of an answer
 behind every subset of eight documents; here every explainer reads from that table, so that all of
 them explain the same numbers. A call is the reading of one distinct subset. ContextCite's ablations
-and its regression are the installed package's own functions, on the seeds that it takes; ``--check``
-runs the whole package, the model included, beside them.
+and its regression are the installed package's own functions, on the seeds that it takes; a test
+runs the whole package, the model included, and finds the same weights.
 
 Measures are those of ``contextcite``. The LDS of an explainer is taken on the subsets that neither
-it nor context-cite asked, and context-cite's on the same ones stands beside it. The kernel surrogate
-was designed on the first questions of SmolLM2, which are left out (``DESIGN``).
+it nor context-cite asked, and context-cite's on the same ones stands beside it. The kernel
+surrogate was designed on the first questions of SmolLM2, which are left out (``DESIGN``).
 
 References:
     Cohen-Wang et al. 2024 (ContextCite, arXiv:2409.00729), section 4; version 0.0.4 of the package.
@@ -218,7 +218,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         epilog="example: python -m benchmarks.explanation.real_models runs/lattices/*.jsonl "
         "--out benchmarks/results/explanations",
     )
-    parser.add_argument("files", type=Path, nargs="+", help="tables of benchmarks.explanation.lattices")
+    parser.add_argument("files", type=Path, nargs="+", help="tables that lattices made")
     parser.add_argument("--out", type=Path, help="the folder of the figures")
     given = parser.parse_args(argv)
     return guarded(lambda: run(given.files, given.out))

@@ -165,9 +165,7 @@ class _KernelFit:
         return tuple(means)
 
 
-def fit_kernel(
-    masks: Sequence[int], scores: Sequence[float], num_sources: int
-) -> KernelSurrogate:
+def fit_kernel(masks: Sequence[int], scores: Sequence[float], num_sources: int) -> KernelSurrogate:
     """The Gaussian process that makes some scores likeliest, given weak priors of its scales.
 
     Args:

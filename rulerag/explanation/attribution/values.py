@@ -111,7 +111,8 @@ class KernelSurrogate(Record):
         # Bits differ where one of the two is 1 and not both.
         apart = (new * rates).sum(1)[:, None] + known @ rates - 2 * (new * rates) @ known.T
         normal = self.level + np.exp(-apart) @ np.array(self.weights)
-        return np.interp(normal, *np.array(self.scale).T) + self._beyond(normal)
+        inside = np.interp(normal, *np.array(self.scale).T)
+        return np.asarray(inside + self._beyond(normal), dtype=np.float64)
 
     def _beyond(self, normal: Doubles) -> Doubles:
         """What is added outside of the scale, so that the order of the predictions is kept."""

@@ -437,8 +437,7 @@ class HuggingFaceGenerator:
             answers: one answer for each request, in words.
             facts: for citing templates, subject and relation of the supporting fact.
             literal: the answers are the text behind the prompt, not what the template makes of
-                an answer. One that ends with a line break ends by it, as in generation; the
-                others have the end of text behind them.
+                an answer.
 
         Returns:
             Natural logarithms, of shape (len(requests),).
@@ -454,8 +453,7 @@ class HuggingFaceGenerator:
         encoded = self.encode(requests)
         for (prompt, tokens), answer, fact in zip(encoded, answers, cited, strict=True):
             text = answer if literal else self.template.completion(answer, fact)
-            made = self.literal_tokens if literal else self.encode_completion
-            end = made(prompt.text, text)
+            end = self.encode_completion(prompt.text, text)
             sequences.append(np.concatenate([tokens, end]))
             starts.append(len(tokens))
         return self._log_probabilities(sequences, starts)
@@ -506,7 +504,11 @@ class HuggingFaceGenerator:
         return room if most is None else min(most, room)
 
     def encode_completion(self, prompt: str, text: str) -> Tokens:
-        """The tokens by which a prompt is continued with a text, the end of text included.
+        """The tokens by which a prompt is continued with a text, its end included.
+
+        That is the line break where the text ends with one, as in generation: an end of text behind
+        it was not written. It would be next to impossible in a model that continues text, and
+        drown what is said of the answer.
 
         Args:
             prompt: the prompt's text; words may join at the border.
@@ -514,22 +516,8 @@ class HuggingFaceGenerator:
         """
         end = self.tokenizer.eos_token_id
         ids = self._continued(prompt, text)
-        return ids if end is None else np.append(ids, end)
-
-    def literal_tokens(self, prompt: str, text: str) -> Tokens:
-        """The tokens of what the model wrote behind a prompt, with the end that it wrote.
-
-        That is the line break where the text ends with one: the end of text behind it was never
-        written, and its probability, next to nothing in a model that continues text, says nothing
-        about the answer.
-
-        Args:
-            prompt: the prompt's text.
-            text: what :meth:`write` gave.
-        """
-        if text.strip() and text.endswith("\n"):
-            return self._continued(prompt, text)
-        return self.encode_completion(prompt, text)
+        ended = end is None or bool(text.strip() and text.endswith("\n"))
+        return ids if ended else np.append(ids, end)
 
     def _continued(self, prompt: str, text: str) -> Tokens:
         # Some tokenizers put a space before every text: only behind something is the border right.
