@@ -6,7 +6,7 @@ the factors are fitted, so that sources that do nothing drop out and few probes 
 with more of them sources that work together, or stand in for each other, show by themselves. Few
 probes, or a score that adds up, make it all but linear. Scores are modelled by their normal scores,
 the quantiles of their ranks, so that a few that fall out of line, such as a log-probability without
-any source, do not bend the rest. A quarter of the probes goes to the removals that are expected to
+any source, do not bend the rest. One probe in eight goes to the removals that are expected to
 cost most, which are tried before they are stated.
 
 References:
@@ -32,12 +32,12 @@ from rulerag.explanation.attribution.values import Attribution, KernelSurrogate
 from rulerag.explanation.lattice import indices_of, random_masks
 from rulerag.explanation.probing import Probed, Score, SetValue, valued
 
-_REMOVALS, _TRIED, _BEAM, _SAMPLES = 0.25, 4, 16, 512
+_REMOVALS, _TRIED, _BEAM, _SAMPLES = 0.125, 4, 16, 512
 _LEAST, _DEFAULT = 4, 64
-_START = (math.log(0.1), math.log(0.01), math.log(2.0))
+_START = (math.log(0.05), math.log(0.01), math.log(2.0))
 """The means of the logarithms of a source's rate, of the noise and of the variance, each with a
-standard deviation of 2; the normal scores have the variance 1."""
-_PRIOR_PRECISION = 0.25
+standard deviation of 1; the normal scores have the variance 1."""
+_PRIOR_PRECISION = 1.0
 _MEAN_VARIANCE, _JITTER, _STEPS = 10.0, 1e-6, 60
 
 
