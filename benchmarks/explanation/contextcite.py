@@ -25,6 +25,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
@@ -119,23 +120,16 @@ def _attributed(
     return Found(found.ranking, removals, found.predict, named, frozenset(asked))
 
 
-def _guided(question: Question, calls: int, seed: int) -> Found:
-    return _attributed("guided", question, calls, calls, seed)
-
-
-def _linear(question: Question, calls: int, seed: int) -> Found:
-    return _attributed("linear", question, calls, calls, seed)
-
-
-def _shapley(question: Question, calls: int, seed: int) -> Found | None:
-    permutations = (calls - 2) // (question.scores.num_sources - 1)
-    if permutations < 4:  # fewer are refused there, too
-        return None
-    return _attributed("shapley", question, calls, permutations, seed)
-
-
-def _leave_one_out(question: Question, calls: int, seed: int) -> Found:
-    return _attributed("leave-one-out", question, calls, None, seed)
+def explained_by(method: str, question: Question, calls: int, seed: int) -> Found | None:
+    """What a registered explainer says from so many calls; None where it needs more."""
+    samples: int | None = calls
+    if method == "shapley":
+        samples = (calls - 2) // (question.scores.num_sources - 1)
+        if samples < 4:  # fewer are refused there, too
+            return None
+    elif method == "leave-one-out":
+        samples = None
+    return _attributed(method, question, calls, samples, seed)
 
 
 def _certified(question: Question, calls: int, seed: int) -> Found:
@@ -156,11 +150,11 @@ def _certified(question: Question, calls: int, seed: int) -> Found:
 
 
 EXPLAINERS: dict[str, Callable[[Question, int, int], Found | None]] = {
-    OURS: _guided,
-    "linear surrogate": _linear,
-    "Shapley": _shapley,
+    OURS: partial(explained_by, "guided"),
+    "linear surrogate": partial(explained_by, "linear"),
+    "Shapley": partial(explained_by, "shapley"),
     "certified rules": _certified,
-    "leave-one-out": _leave_one_out,
+    "leave-one-out": partial(explained_by, "leave-one-out"),
 }
 
 

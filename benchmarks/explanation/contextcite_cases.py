@@ -14,6 +14,7 @@ import random
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -160,7 +161,7 @@ class ContextCite:
     """
 
     def __init__(self, reader: HuggingFaceGenerator) -> None:
-        self._package = _context_cite()
+        self._package = context_cite()
         self._reader = reader
         self._tokenizer = copy.deepcopy(reader.tokenizer)
         self._tokenizer.chat_template = "{{ bos_token }}{{ messages[0]['content'] }}"
@@ -271,7 +272,8 @@ class ContextCite:
         return Documents(rendered())
 
 
-def _context_cite() -> Any:
+@cache
+def context_cite() -> Any:
     """The package, imported without its download of sentence data, which nothing here needs."""
     try:
         import nltk

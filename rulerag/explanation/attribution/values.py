@@ -83,6 +83,49 @@ class SplitSurrogate(Record):
 
 
 @dataclass(frozen=True)
+class KernelSurrogate(Record):
+    """What a Gaussian process over subsets predicts.
+
+    Args:
+        masks: the subsets that were asked.
+        weights: of their likeness to the subset in question.
+        rates: of the sources; a likeness falls by a factor ``exp(-rate)`` for each source that
+            only one of two subsets keeps.
+        level: what is predicted far from all of them.
+        scale: normal scores and the scores that they stand for, ascending; between them lines.
+    """
+
+    masks: tuple[int, ...]
+    weights: tuple[float, ...]
+    rates: tuple[float, ...]
+    level: float
+    scale: tuple[tuple[float, float], ...]
+
+    def scores(self, masks: Sequence[int]) -> Doubles:
+        """The predicted scores of some subsets, of shape (len(masks),)."""
+        known, new = (
+            np.array([[mask >> i & 1 for i in range(len(self.rates))] for mask in some])
+            for some in (self.masks, masks)
+        )
+        rates = np.array(self.rates)
+        # Bits differ where one of the two is 1 and not both.
+        apart = (new * rates).sum(1)[:, None] + known @ rates - 2 * (new * rates) @ known.T
+        normal = self.level + np.exp(-apart) @ np.array(self.weights)
+        inside = np.interp(normal, *np.array(self.scale).T)
+        return np.asarray(inside + self._beyond(normal), dtype=np.float64)
+
+    def _beyond(self, normal: Doubles) -> Doubles:
+        """What is added outside of the scale, so that the order of the predictions is kept."""
+        (low, least), (high, most) = self.scale[0], self.scale[-1]
+        slope = (most - least) / (high - low) if high > low else 1.0
+        return np.asarray((normal - np.clip(normal, low, high)) * slope, dtype=np.float64)
+
+    def __call__(self, mask: int) -> float:
+        """The predicted score of a subset."""
+        return float(self.scores([mask])[0])
+
+
+@dataclass(frozen=True)
 class Attribution(Record):
     """A number for each source.
 
@@ -99,6 +142,7 @@ class Attribution(Record):
             before it, where that was looked for. It differs from ``ranking`` where sources stand in
             for each other: the second of two that say the same costs nothing until the first goes.
         surrogate: predicts the score of a subset; None where the sum of the values does.
+        kernel: does so instead, where a Gaussian process was fitted.
     """
 
     method: str
@@ -110,6 +154,7 @@ class Attribution(Record):
     num_probes: int
     removals: tuple[int, ...] | None = None
     surrogate: SplitSurrogate | None = None
+    kernel: KernelSurrogate | None = None
 
     @property
     def ranking(self) -> tuple[int, ...]:
@@ -118,7 +163,8 @@ class Attribution(Record):
 
     def predict(self, mask: int) -> float:
         """The score that is predicted for a subset; up to a constant where ``empty`` is None."""
-        return (self.surrogate or LinearSurrogate(self.values, self.empty or 0.0))(mask)
+        linear = LinearSurrogate(self.values, self.empty or 0.0)
+        return (self.kernel or self.surrogate or linear)(mask)
 
     def top(self, count: int) -> frozenset[int]:
         """The ``count`` sources that count most."""

@@ -69,7 +69,9 @@ class ResponseScorer(WrappedGenerator):
     @property
     def fingerprint(self) -> str:
         """Names the generator and the response."""
-        return fingerprint_object(["log-probability", self.generator.fingerprint, self.response])
+        return fingerprint_object(
+            ["log-probability as written", self.generator.fingerprint, self.response]
+        )
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
         """The log-probability of the response to each request, in order.

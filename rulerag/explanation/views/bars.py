@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rulerag.errors import ConfigError
-from rulerag.explanation.views.picture import BLUE, INK, RED, SOFT, Picture, text_at
+from rulerag.explanation.views.figure import BLUE, INK, RED, SOFT, Picture, text_at
 from rulerag.explanation.views.svg import cut
 
 _WIDTH, _LEFT, _RIGHT, _ROW = 900.0, 300.0, 70.0, 24.0

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 from rulerag.errors import ConfigError
-from rulerag.explanation.views.picture import BLUE, LINE, ORANGE, Picture, text_at
+from rulerag.explanation.views.figure import BLUE, LINE, ORANGE, Picture, text_at
 from rulerag.explanation.views.svg import cut
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 900.0, 280.0, 56.0, 24.0, 30.0, 44.0

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rulerag.errors import ConfigError
 from rulerag.explanation.lattice import full_mask, indices_of
-from rulerag.explanation.views.picture import (
+from rulerag.explanation.views.figure import (
     BLUE,
     LINE,
     ORANGE,

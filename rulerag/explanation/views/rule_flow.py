@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rulerag.errors import ConfigError
-from rulerag.explanation.views.picture import BLUE, GREEN, LINE, RED, SOFT, Picture, text_at
+from rulerag.explanation.views.figure import BLUE, GREEN, LINE, RED, SOFT, Picture, text_at
 from rulerag.explanation.views.svg import clean, wrapped
 
 Role = Literal["found", "drives", "against"]

@@ -504,7 +504,11 @@ class HuggingFaceGenerator:
         return room if most is None else min(most, room)
 
     def encode_completion(self, prompt: str, text: str) -> Tokens:
-        """The tokens by which a prompt is continued with a text, the end of text included.
+        """The tokens by which a prompt is continued with a text, its end included.
+
+        That is the line break where the text ends with one, as in generation: an end of text behind
+        it was not written. It would be next to impossible in a model that continues text, and
+        drown what is said of the answer.
 
         Args:
             prompt: the prompt's text; words may join at the border.
@@ -512,7 +516,8 @@ class HuggingFaceGenerator:
         """
         end = self.tokenizer.eos_token_id
         ids = self._continued(prompt, text)
-        return ids if end is None else np.append(ids, end)
+        ended = end is None or bool(text.strip() and text.endswith("\n"))
+        return ids if ended else np.append(ids, end)
 
     def _continued(self, prompt: str, text: str) -> Tokens:
         # Some tokenizers put a space before every text: only behind something is the border right.

@@ -182,3 +182,21 @@ def test_attention_is_given_back(
     assert reader.model.config._attn_implementation == before
     ids = torch.tensor([reader.tokenizer("Time 2014")["input_ids"]])
     assert torch.isfinite(reader.model(ids).logits).all()
+
+
+def test_what_ends_with_its_line_is_scored_up_to_there(
+    tokenizer: transformers.PreTrainedTokenizerFast,
+) -> None:
+    reader = generator("llama", tokenizer)
+    (tokens,) = [ids for _, ids in reader.encode(requests(1))]
+    (prompt,) = reader.prompts(requests(1))
+    line = reader.encode_completion(prompt.text, " Ostra.\n")
+    assert reader.tokenizer.eos_token_id not in line.tolist()
+    assert reader.encode_completion(prompt.text, " Ostra.")[-1] == reader.tokenizer.eos_token_id
+    assert reader.encode_completion(prompt.text, "\n")[-1] == reader.tokenizer.eos_token_id
+    (score,) = reader.score(requests(1), [" Ostra.\n"], literal=True)
+    whole = torch.tensor(np.concatenate([tokens, line]))[None]
+    with torch.inference_mode():
+        logs = torch.log_softmax(reader.model(whole).logits[0].float(), dim=-1)
+    told = sum(float(logs[len(tokens) + n - 1, token]) for n, token in enumerate(line.tolist()))
+    assert score == pytest.approx(told, abs=1e-3)

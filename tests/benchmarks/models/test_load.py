@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("openai")
 
-from benchmarks.explanation.load import _posted, by_function, by_generator, cancelled, serving
+from benchmarks.models.load import _posted, by_function, by_generator, cancelled, serving
 
 
 @pytest.mark.parametrize("way", [by_generator, by_function])

@@ -1,6 +1,6 @@
 """What the probes of a lattice cost on a local model, and what they have in common.
 
-``python -m benchmarks.explanation.local lattice --out benchmarks/results/explanations`` measures
+``python -m benchmarks.models.probes lattice --out benchmarks/results/models`` measures
 the exact explanation of ten documents (1,024 subsets) in seconds of one processor, beside single
 calls in the same process. ``… layout`` counts the tokens that are read with and without a cache of
 prompt beginnings, for each layout of the prompt; it runs no model.
@@ -206,9 +206,9 @@ def layout(out: Path | None, model: str) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.explanation.local",
+        prog="python -m benchmarks.models.probes",
         description=__doc__,
-        epilog="example: python -m benchmarks.explanation.local lattice --single 20",
+        epilog="example: python -m benchmarks.models.probes lattice --single 20",
     )
     parser.add_argument("what", choices=("lattice", "layout"), help="what is measured")
     parser.add_argument("--model", default="smollm2-135m-instruct", help="by name")

@@ -1,6 +1,6 @@
 """Ten thousand probes at a local server, every answer checked to be its own; how cancelling ends.
 
-``python -m benchmarks.explanation.load --out benchmarks/results/explanations``. The server is a
+``python -m benchmarks.models.load --out benchmarks/results/models``. The server is a
 process of its own, speaks HTTP/1.1 as OpenAI's, takes some time for each call and answers with the
 digest of the prompt, so that no answer can be taken for another's. Nothing is tried again: a call
 that fails is a loss.
@@ -251,9 +251,9 @@ def run(out: Path | None, count: int, seconds: float) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.explanation.load",
+        prog="python -m benchmarks.models.load",
         description=__doc__,
-        epilog="example: python -m benchmarks.explanation.load --probes 1000",
+        epilog="example: python -m benchmarks.models.load --probes 1000",
     )
     parser.add_argument("--out", type=Path, help="the folder of the figures")
     parser.add_argument("--probes", type=int, default=10_000, help="so many (10,000)")
