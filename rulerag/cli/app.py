@@ -71,8 +71,8 @@ COMMANDS: dict[str, Command] = {
     ),
     "explain": Command(
         "rulerag.cli.explaining:explain",
-        "Explain answers: guiding rules, documents, minimal retention and omission rules.",
-        "rulerag explain runs/ruleqa-i --query test-000003 --html why.html",
+        "Explain answers: what they rest on, in a dataset or in a system of your own.",
+        'rulerag explain "Who wrote it?" --documents notes --answerer rag.py:answer',
     ),
     "evaluate": Command(
         "rulerag.cli.running:evaluate",

@@ -52,9 +52,16 @@ def capital(text: str) -> str:
 
 
 def shortened(text: str, width: int = 100) -> str:
-    """The text on one line, cut with an ellipsis where it is longer than ``width`` characters."""
+    """The text on one line, cut with an ellipsis where it is longer than ``width`` characters.
+
+    It is cut between words, but for a word so long that most of the line would be lost.
+    """
     line = " ".join(text.split())
-    return line if len(line) <= width else line[: width - 1].rstrip() + "…"
+    if len(line) <= width:
+        return line
+    cut = line[: width - 1]
+    whole = cut if line[width - 1] == " " else cut.rpartition(" ")[0]
+    return (whole if 2 * len(whole) > width else cut).rstrip(" ,;:") + "…"
 
 
 def spelt_sets(sets: Sequence[Names]) -> list[Names]:

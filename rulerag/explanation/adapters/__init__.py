@@ -10,6 +10,6 @@ from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
     from rulerag.explanation.adapters.frozen import Changed, FrozenChain, freeze
-    from rulerag.explanation.adapters.trace import Trace
+    from rulerag.explanation.adapters.trace import Trace, read_trace
 else:
     __getattr__ = front_door(__name__)

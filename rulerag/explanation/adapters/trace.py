@@ -13,12 +13,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from rulerag.errors import ConfigError
+from rulerag.errors import ConfigError, DataFormatError
 from rulerag.explanation.adapters.frozen import FrozenChain, asked, by_original
+from rulerag.io import read_json, read_jsonl
 
 Messages = list[dict[str, str]]
+_HOLDERS = ("resourceSpans", "scopeSpans", "spans", "data")
 _DOCUMENT = re.compile(r"^retrieval\.documents\.(\d+)\.document\.(\w+)$")
 _MESSAGE = re.compile(r"^llm\.(input|output)_messages\.(\d+)\.message\.(role|content)$")
 
@@ -35,6 +38,56 @@ class Trace:
 
     spans: Sequence[Mapping[str, Any]]
     ask: Callable[[Messages], Any]
+
+
+def read_trace(path: str | Path) -> list[dict[str, Any]]:
+    """The spans in a file, as :class:`Trace` takes them.
+
+    Args:
+        path: spans as JSON lines, or one JSON value: a list of spans, or what an OpenTelemetry
+            collector writes (``resourceSpans``).
+
+    Raises:
+        DataFormatError: it is no such file, or holds spans of several traces.
+    """
+    value = list(read_jsonl(path)) if str(path).endswith(".jsonl") else read_json(path)
+    spans = [dict(one) for one in _spans(value)]
+    traces = {str(one) for span in spans if (one := _trace_id(span)) is not None}
+    if not spans or len(traces) > 1:
+        what = f"holds the spans of {len(traces)} traces" if spans else "holds no span"
+        raise DataFormatError(what, path=path, hint="the spans of one trace, each an object")
+    return [{"attributes": _attributes(span)} for span in spans]
+
+
+def _spans(value: Any) -> Iterator[Mapping[str, Any]]:
+    """The spans in a list, or inside ``resourceSpans`` and ``scopeSpans``."""
+    for one in value if isinstance(value, list) else [value]:
+        held = [one[key] for key in _HOLDERS if isinstance(one, Mapping) and key in one]
+        if held:
+            yield from _spans(held[0])
+        elif isinstance(one, Mapping):
+            yield one
+
+
+def _trace_id(span: Mapping[str, Any]) -> Any:
+    context = span.get("context")
+    held = context.get("trace_id") if isinstance(context, Mapping) else None
+    return held or span.get("traceId") or span.get("trace_id") or span.get("context.trace_id")
+
+
+def _attributes(span: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The attributes of a span: nested, in OpenTelemetry's list, or in columns of a table."""
+    held = span.get("attributes")
+    if isinstance(held, list):
+        return {row["key"]: _plain(row.get("value")) for row in held if "key" in row}
+    if isinstance(held, Mapping):
+        return held
+    return {key.removeprefix("attributes."): value for key, value in span.items()}
+
+
+def _plain(value: Any) -> Any:
+    """A value without OpenTelemetry's word for its type."""
+    return next(iter(value.values())) if isinstance(value, Mapping) and len(value) == 1 else value
 
 
 def freeze(trace: Trace, question: Any) -> FrozenChain:

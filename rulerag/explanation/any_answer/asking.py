@@ -24,6 +24,9 @@ AnswerFunction = Callable[[str, list[Any]], str | Awaitable[str]]
 
 Kept = tuple[int, ...]
 
+CHARACTERS_A_TOKEN = 4
+"""About so many characters a token has, in prompts and answers."""
+
 _MOST_TOGETHER = 64
 """So many lists of documents a function that takes batches gets at once."""
 
@@ -45,6 +48,8 @@ class AskedFunction:
     Attributes:
         arrived: what the last batch got so far, by kept places.
         calls: how many calls were made.
+        read: characters of all prompts, without what stands around question and documents.
+        written: characters of all answers.
         deadline: the moment, of :func:`time.monotonic`, from which on nothing is asked.
         wanted_repeats: how often the next batch asks the whole prompt besides.
         repeated: what was answered to the whole prompt besides.
@@ -77,7 +82,7 @@ class AskedFunction:
         self._known: dict[Hashable, str] = {} if known is None else known
         self._cancelled = threading.Event()
         self.arrived: dict[Kept, str] = {}
-        self.calls = 0
+        self.calls = self.read = self.written = 0
         self.wanted_repeats, self.repeated = 0, list[str]()
         self.deadline: float | None = None
 
@@ -164,10 +169,13 @@ class AskedFunction:
             except (RuleRAGError, asyncio.CancelledError):
                 raise
             except Exception as error:
+                hint = "what was answered before is kept; deepen() goes on from there"
+                if len(first) == self.num_sources:
+                    hint = "it has to answer with all documents, then parts of them are tried"
                 raise ExplanationError(
                     f"the answer function raised {type(error).__name__}: {error} "
                     f"({self._told(first)})",
-                    hint="what was answered before is kept; deepen() goes on from there",
+                    hint=hint,
                 ) from error
             return _listed(said, len(lists)) if self._batched else [said]
 
@@ -180,6 +188,7 @@ class AskedFunction:
                 lists = [list(self.context.documents)]
                 (said,) = await answered(lists, whole)
                 self.repeated.append(_text(said, self._told(whole)))
+                self._count(whole, self.repeated[-1])
 
         async def some(part: Sequence[Kept]) -> None:
             async with places:
@@ -189,6 +198,7 @@ class AskedFunction:
                 answers = await answered(lists, part[0])
                 for kept, one in zip(part, answers, strict=True):
                     self.arrived[kept] = _text(one, self._told(kept))
+                    self._count(kept, self.arrived[kept])
 
         size = _MOST_TOGETHER if self._batched else 1
         parts = [batch[start : start + size] for start in range(0, len(batch), size)]
@@ -196,8 +206,8 @@ class AskedFunction:
         tasks += [asyncio.create_task(again()) for _ in range(self.wanted_repeats)]
         self.wanted_repeats = 0
         watch = asyncio.create_task(self._watch())
+        every: asyncio.Future[Any] = asyncio.gather(*tasks)
         try:
-            every: asyncio.Future[Any] = asyncio.gather(*tasks)
             both: set[asyncio.Future[Any]] = {every, watch}
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             if watch.done() and not every.done():
@@ -207,9 +217,17 @@ class AskedFunction:
             watch.cancel()
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(every, *tasks, return_exceptions=True)
             if pool is not None:
                 pool.shutdown(wait=False, cancel_futures=True)
+
+    def _count(self, kept: Kept, said: str) -> None:
+        """Add what was read and written in one call."""
+        context = self.context
+        there = range(self.num_sources) if context.removal == "replace" else kept
+        texts = (context.passages[context.places[source]].text for source in there)
+        self.read += len(self.question) + sum(map(len, texts))
+        self.written += len(said)
 
     def _told(self, kept: Kept) -> str:
         """Which documents a call had, in words."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rulerag.errors import ConfigError
+from rulerag.explanation.any_answer.asking import CHARACTERS_A_TOKEN
 from rulerag.explanation.any_answer.search import MOST_EXACT, SharedDraws
 from rulerag.explanation.levels import passages_of, units_of
 
-_CHARACTERS_A_TOKEN = 4
 _ANSWER_TOKENS = 100
 
 
@@ -86,7 +86,7 @@ def estimate(
     whole = len(question) + sum(map(len, texts))
     # Random subsets keep half of the documents, those of the search more.
     tokens = math.ceil(most * (len(question) + 0.65 * (whole - len(question))))
-    tokens //= _CHARACTERS_A_TOKEN
+    tokens //= CHARACTERS_A_TOKEN
     money = None
     if price is not None:
         money = (tokens * price[0] + most * _ANSWER_TOKENS * price[1]) / 1e6

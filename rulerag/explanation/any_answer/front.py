@@ -9,6 +9,7 @@ from typing import Any
 from rulerag.errors import ConfigError
 from rulerag.explanation.adapters import freeze
 from rulerag.explanation.any_answer.asking import AskedFunction
+from rulerag.explanation.any_answer.reading import reader_of
 from rulerag.explanation.any_answer.session import Judging, Options, Session
 from rulerag.explanation.any_answer.why import Why
 from rulerag.explanation.levels import Context
@@ -35,7 +36,7 @@ def explain(
 
     Args:
         answer: any ``def answer(question, documents) -> str``, sync or async; or a LangChain
-            Runnable, a LlamaIndex query engine, a Haystack pipeline.
+            Runnable, a LlamaIndex query engine, a Haystack pipeline; or a generator of rulerag.
         question: what is asked; for a chain its own input, too.
         documents: strings, dicts with a text, or objects of a framework; for a chain None, and
             they are what its retriever finds.
@@ -47,7 +48,8 @@ def explain(
             ``judge`` (what decides where words do not), ``validity``, ``confidence``, ``seed``,
             ``repeats`` (of the whole prompt, to know the noise), ``whole`` (the answer as one
             claim), ``hurry`` (use every worker, also for what may turn out useless), ``each`` (with
-            many documents show each set by itself, some 60 calls a set), ``batched`` (the function
+            many documents show each set by itself, some 60 calls a set), ``price`` (for a million
+            tokens of prompts and of answers: what was spent is said), ``batched`` (the function
             takes a list of lists of documents and returns a list of answers), ``level`` (what is
             kept or removed as one: ``group``, ``document``, ``section``, ``sentence``, ``span``),
             ``removal`` (``delete``, or ``replace`` by neutral text, ``neutral``).
@@ -85,7 +87,7 @@ def started(
         text = text or chain.text or None
         workers, told = min(workers, chain.workers), chain.told
         by_identity = chain.by_identity
-    batched = bool(options.pop("batched", False))
+    batched, about = bool(options.pop("batched", False)), dict[str, str]()
     judging = Judging(**{name: options.pop(name) for name in _JUDGING if name in options})
     known = set(Options.__dataclass_fields__)
     if unknown := sorted(set(options) - known):
@@ -102,6 +104,11 @@ def started(
         neutral=chosen.neutral,
         by_identity=by_identity,
     )
+    if callable(getattr(answer, "generate", None)) and not callable(answer):
+        reader = reader_of(answer, question, documents)
+        answer, batched, about = reader.answer, reader.batched, dict(reader.about)
+        workers = min(workers, reader.workers or workers)
     asked = AskedFunction(answer, question, context, workers=workers, batched=batched)
     session = Session(asked, chosen, judging, given=text, frozen=told)
+    session.about = about
     return Why(session.explained(), session)

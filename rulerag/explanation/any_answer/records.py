@@ -137,6 +137,9 @@ class Explained(Record):
         seconds: seconds spent in them.
         complete: false where budget or time ended the search.
         notes: what has to be known first: noise, empty documents, an early end.
+        again: what was answered to the whole prompt when it was asked again.
+        tokens: of all prompts and answers, about four characters each.
+        money: what they cost; None where prices are not known.
         frozen: for a chain, what was not run again, what a probe cost, and what no document means.
         settings: how the explanation was made.
     """
@@ -150,6 +153,9 @@ class Explained(Record):
     seconds: float = 0.0
     complete: bool = True
     notes: tuple[str, ...] = ()
+    again: tuple[str, ...] = ()
+    tokens: int | None = None
+    money: float | None = None
     frozen: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
 

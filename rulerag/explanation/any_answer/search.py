@@ -411,6 +411,11 @@ class _SampledSearch:
                 if not (self._border.exhausted or self._oracle.refuted(full ^ gone)):
                     continue  # another set, not known yet, may be enough without these
                 said = _said(engine, full ^ gone)
+                # Until no set is missing, the claim may be made without these, by another one.
+                if (said is None and not self._border.complete) or (
+                    said is not None and self._oracle.holds(full ^ gone)
+                ):
+                    continue
                 omission.append(DocumentSet(indices_of(gone), certificate, said))
         spoilers = [Spoiler(indices_of(t), indices_of(e), said) for e, t, said in self._spoilers]
         certain = not self.stopped and certificate.kind == "certified"

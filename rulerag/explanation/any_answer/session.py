@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError
-from rulerag.explanation.any_answer.asking import AskedFunction
+from rulerag.explanation.any_answer.asking import CHARACTERS_A_TOKEN, AskedFunction
 from rulerag.explanation.any_answer.records import (
     DocumentSet,
     Explained,
@@ -21,7 +23,7 @@ from rulerag.explanation.lattice import full_mask
 from rulerag.explanation.levels import LEVELS, NEUTRAL, Priors, opened, scores_of
 from rulerag.explanation.probing import Predicate, ProbeEngine
 from rulerag.explanation.source_rules import CoarseToFine
-from rulerag.explanation.wording import listing
+from rulerag.explanation.wording import in_words, listing
 
 _MOST_NAMED = 12
 
@@ -39,6 +41,7 @@ class Options:
         hurry: ask with every free worker, also what may turn out to be of no use.
         each: with many documents, show each set by itself instead of what all of them predict;
             takes some 60 calls for each set.
+        price: for a million tokens of prompts, and of answers: what was spent is said.
         level: what is kept or removed as one: ``group`` (documents of one origin, or neighbours),
             ``document``, ``section``, ``sentence`` or ``span``.
         removal: ``delete``, or ``replace`` by neutral text of about the same length, so that
@@ -56,6 +59,7 @@ class Options:
     whole: bool = False
     hurry: bool = False
     each: bool = False
+    price: tuple[float, float] | None = None
     level: str = "document"
     removal: str = "delete"
     neutral: str = NEUTRAL
@@ -66,6 +70,8 @@ class Options:
                 raise ConfigError(f"{getattr(self, name)!r} is not between 0 and 1", key=name)
         if self.repeats < 1:
             raise ConfigError(f"{self.repeats!r} is below 1", key="repeats")
+        if self.price is not None and min(self.price) < 0:
+            raise ConfigError(f"{self.price!r} is below 0", key="price")
 
 
 @dataclass(frozen=True)
@@ -113,6 +119,7 @@ class Session:
         expected: places of what probably decides; it is looked into first.
 
     Attributes:
+        about: what else the record says of what was asked.
         failure: what the answer function failed with, where that ended the last run early.
     """
 
@@ -142,6 +149,7 @@ class Session:
             asked.num_sources, options.validity, options.confidence, options.seed, options.each
         )
         self._ended = ""
+        self.about: dict[str, str] = {}
         self.failure: ExplanationError | None = None
 
     def cancel(self) -> None:
@@ -182,7 +190,21 @@ class Session:
             self._ended = error.message
             self.failure = None if isinstance(error, ProbeBudgetError) else error
         finally:
+            if budget is not None and self._ended.startswith("the budget of"):
+                calls = "one call" if budget == 1 else f"{budget:,} calls"
+                self._ended = f"the budget of {calls} is used up"
             self.engine.besides = ()  # what else is asked of it has no use for these
+        return self.explained()
+
+    def settled(self, ended: str) -> Explained:
+        """What is certain by what was answered so far; asks nothing.
+
+        Args:
+            ended: what ended the search, in words.
+        """
+        with suppress(ProbeBudgetError):  # the whole prompt was not answered
+            self.run(budget=0)
+        self._ended = ended
         return self.explained()
 
     def finer(self, places: Sequence[int], level: str | None) -> Session:
@@ -203,7 +225,7 @@ class Session:
         # Other subsets than those that led here.
         options = replace(self.options, seed=self.options.seed + 1, level=finest)
         asked = self.asked.finer(context.finer(units))
-        return Session(
+        made = Session(
             asked,
             options,
             self._judging,
@@ -211,6 +233,8 @@ class Session:
             frozen=self._frozen,
             expected=expected,
         )
+        made.about = self.about
+        return made
 
     def explain_claim(self, claim: Claim) -> ExplainedClaim:
         """What any part of the answer rests on."""
@@ -259,12 +283,25 @@ class Session:
             asked.wanted_repeats = missing
             if engine.max_probes is not None:
                 engine.max_probes -= missing
+        free = max(0, asked.workers - asked.wanted_repeats - 2)
+        if engine.besides and free and self.options.hurry:
+            engine.besides = [*self._first_splits(free + 1), *engine.besides]
+        engine.together = 2 + free
         if asked.num_sources or not self._passages:
             engine.probe([self._full, 0])
+        engine.together = asked.workers
         if self._text is None:
             self._text = engine.probe([self._full])[0]
         if not self._claims:
             self._make_claims(self._text)
+
+    def _first_splits(self, width: int) -> list[int]:
+        """What the search asks first, unless the answer's words tell it to begin elsewhere."""
+        if self._text is not None and not self._claims:
+            self._make_claims(self._text)
+        claim = self._claims[0] if self._claims else Claim("", 0, 0)
+        order = self._order(claim)
+        return order.first(self.asked.num_sources, width) if order else []
 
     def _make_claims(self, text: str) -> None:
         whole = Claim(text.strip(), *_span(text))
@@ -329,6 +366,8 @@ class Session:
                 self._claims, self._predicates, self._found, strict=True
             )
         )
+        price, asked = self.options.price, self.asked
+        tokens = [number // CHARACTERS_A_TOKEN for number in (asked.read, asked.written)]
         return Explained(
             question=self.asked.question,
             text=self._text or "",
@@ -339,8 +378,11 @@ class Session:
             seconds=self.engine.seconds,
             complete=all(claim.complete for claim in claims) and not self._ended,
             notes=tuple(self._notes(claims)),
+            again=tuple(asked.repeated),
+            tokens=sum(tokens),
+            money=None if price is None else sum(map(operator.mul, tokens, price)) / 1e6,
             frozen=self._frozen,
-            settings={**asdict(self.options), "workers": self.asked.workers},
+            settings={**asdict(self.options), "workers": asked.workers, **self.about},
         )
 
     def _explained_claim(
@@ -380,31 +422,39 @@ class Session:
         """What has to be known before anything else is believed."""
         notes = []
         shaky = [one for one in claims if one.stable < 1]
+        times = len(self.asked.repeated) + (self._said(self._full) is not None)
+        asked = {1: "once", 2: "twice"}.get(times, f"{in_words(times)} times")
         if shaky:
-            times = len(self.asked.repeated) + 1
-            least = min(one.stable for one in shaky)
+            came = round(min(one.stable for one in shaky) * times)
+            often = {0: "not once", 1: "only once", 2: "only twice"}
+            seen = often.get(came, f"only {in_words(came)} times")
+            what = f"this claim came {seen}"
+            if len(claims) > 1:
+                what = f"{in_words(len(shaky))} of the {in_words(len(claims))} claims did not come "
+                what += f"every time, one of them {seen}"
             notes.append(
-                f"The answers vary: asked {times} times with all documents, "
-                f"{len(shaky)} of {len(claims)} claims did not come every time, one of "
-                f"them {least:.0%} of the time. What follows is as noisy."
+                f"The answers vary: asked {asked} with all documents, {what}. Nothing that follows "
+                "is more certain than that."
             )
-        elif (
-            len({one for one in (self._said(self._full), *self.asked.repeated) if one is not None})
-            > 1
-        ):
-            notes.append("The wording varies from call to call; every claim came each time.")
+        elif len({self._said(self._full), *self.asked.repeated} - {None}) > 1:
+            notes.append(
+                f"The wording varies: asked {asked} with all documents, every claim came each time."
+            )
         empty = [p.label for p in self._passages if not p.text.strip()]
         if empty:
-            verb = "is" if len(empty) == 1 else "are"
             others = [f"{len(empty) - _MOST_NAMED} others"] if len(empty) > _MOST_NAMED else []
-            named = listing([*empty[:_MOST_NAMED], *others]) if others else ", ".join(empty)
-            notes.append(f"Without text, and so not looked at: {named} {verb} empty.")
+            named = listing([*empty[:_MOST_NAMED], *others])
+            many = len(empty) > 1
+            what = (
+                f"Documents {named} are empty and were"
+                if many
+                else f"Document {named} is empty and was"
+            )
+            notes.append(f"{what} not looked at.")
         if not self._passages:
             notes.append("There is no document to keep or remove.")
         if self._ended:
-            notes.append(
-                f"Stopped early: {self._ended}. What follows is certain as far as it goes."
-            )
+            notes.append(f"Stopped early: {self._ended}.")
         return notes
 
 

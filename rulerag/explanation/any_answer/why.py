@@ -75,11 +75,18 @@ class Why:
     def deepen(self, budget: int | None = None, *, max_seconds: float | None = None) -> Why:
         """Go on where budget or time ended the search; returns itself.
 
+        After Ctrl-C ``explained`` holds what is certain by what was answered.
+
         Args:
             budget: so many further calls; without a limit when None.
             max_seconds: so many further seconds.
         """
-        self.explained = self._live("deepen()").run(budget, max_seconds)
+        session = self._live("deepen()")
+        try:
+            self.explained = session.run(budget, max_seconds)
+        except KeyboardInterrupt:
+            self.explained = session.settled("interrupted")
+            raise
         return self
 
     def finer(

@@ -2,119 +2,204 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 
 from rulerag.explanation.any_answer.records import DocumentSet, Explained, ExplainedClaim
+from rulerag.explanation.claims import split_claims
 from rulerag.explanation.levels import LEVELS, Passage
-from rulerag.explanation.records import percent
-from rulerag.explanation.wording import in_words, listing, shortened
+from rulerag.explanation.records import Certificate, percent
+from rulerag.explanation.wording import in_words, listing, runs, shortened
+from rulerag.text import normalize_answer
 
-_MOST_SETS, _MOST_NAMED = 4, 6
+_MOST_SETS, _MOST_NAMED, _MOST_CHANGES, _MOST_EXPLAINED = 4, 6, 2, 12
+_CLAIM, _QUOTE, _TITLE, _BEGINNING = 200, 90, 60, 48
+_MOST_SIZE = 10
+"""Sets of more documents are not looked for where there are many."""
 
 
 def explained_lines(explained: Explained) -> list[str]:
     """Everything in sentences: notes first, four lines a claim at most, then what was shown."""
     lines = list(explained.notes)
     for claim in explained.claims:
-        lines.append(f"“{shortened(claim.text, 200)}”")
+        lines.append(f"“{shortened(claim.text, _CLAIM)}”")
         lines += [f"  {line}" for line in claim_lines(claim, explained)]
     if not explained.claims:
         lines.append("The answer says nothing that could rest on a document.")
+    lines += _unnamed("\n".join(lines[len(explained.notes) :]), _Naming(explained.documents))
     lines.append(what_was_shown(explained))
     return [*lines, explained.frozen] if explained.frozen else lines
 
 
 def claim_lines(claim: ExplainedClaim, explained: Explained) -> list[str]:
     """What one claim rests on, what it becomes, what else is enough, what speaks against it."""
-    documents = explained.documents
+    names = _Naming(explained.documents)
     if claim.unsupported:
-        what = "no answer is given" if claim.refusal else "it is said"
-        lines = [f"rests on no document: {what} without any of them, too."]
-        if not claim.refusal:
-            lines[0] = f"{lines[0][:-1]} (known to the model, or made up)."
-        return [*lines, *_against(claim, documents)]
+        line = "rests on no document: it is said without any of them, too (known to the model, or "
+        line += "made up)."
+        if claim.refusal:
+            line = "rests on no document: without any of them there is no answer, either."
+        return [line, *_against(claim, explained, names)]
     if not claim.retention:
         if not explained.complete:
-            return ["not looked into to the end: budget or time was up before a set was found."]
+            return ["not explained: the search ended before any set of documents was found."]
         return ["no small set of documents was found that is enough for it."]
     first, *others = claim.retention
-    lines = [f"rests on {_together(first, documents)}."]
-    lines += _becomes(claim, documents)
+    lines = [f"rests on {_together(first, names)}.", *_becomes(claim, explained, names)]
     if others:
-        shown = [_together(one, documents, short=True) for one in others[:_MOST_SETS]]
-        more = len(others) - _MOST_SETS
-        shown += [f"{in_words(more)} more"] if more > 0 else []
-        lines.append(f"also enough: {'; '.join(shown)}.")
-    return [*lines, *_against(claim, documents)]
+        lines.append(f"also enough: {_also(claim.retention, names)}.")
+    return [*lines, *_against(claim, explained, names)]
 
 
-def _becomes(claim: ExplainedClaim, documents: Sequence[Passage]) -> list[str]:
-    said = [one for one in claim.omission if one.output is not None]
-    if not said:
+class _Naming:
+    """Documents by title and number when they come up first, by number alone after that.
+
+    Args:
+        documents: all of them.
+    """
+
+    def __init__(self, documents: Sequence[Passage]) -> None:
+        titles = [one.title for one in documents]
+        self.called = [_called(one, titles.count(one.title) > 1) for one in documents]
+        self.label = [one.label for one in documents]
+        self._named: set[int] = set()
+
+    def of(self, indices: Sequence[int]) -> list[str]:
+        """The names of some documents; where there are many, only their numbers."""
+        if len(indices) > _MOST_NAMED // 2 and self._named:
+            numbers = [self.label[index].strip("[]") for index in indices]
+            return [f"[{part.replace(' to ', '] to [')}]" for part in runs(numbers)]
+        names = [self.label[i] if i in self._named else self.called[i] for i in indices]
+        more = len(names) - _MOST_NAMED
+        if more > 0:
+            names = [*names[:_MOST_NAMED], f"{in_words(more)} other{'s' if more > 1 else ''}"]
+        self._named.update(indices[:_MOST_NAMED])
+        return names
+
+
+def _called(document: Passage, ambiguous: bool) -> str:
+    """A title, with the beginning of the text where others have the same; else that alone."""
+    if document.level not in (None, "group"):
+        return document.called
+    beginning = shortened(document.text, _BEGINNING)
+    if document.title and ambiguous:
+        return f"“{shortened(document.title, _TITLE)}: {beginning}” {document.label}"
+    return f"“{shortened(document.title, _TITLE) or beginning}” {document.label}"
+
+
+def _unnamed(text: str, names: _Naming) -> list[str]:
+    """What the numbers stand for that came up without a name."""
+    used = set(re.findall(r"(?<!”) (\[[\d.\-]+\])", text))
+    wanted = [i for i, label in enumerate(names.label) if label in used]
+    open_ones = [i for i in wanted if f"” {names.label[i]}" not in text]
+    if not open_ones:
         return []
-    parts = []
-    for one in said[:2]:
-        labels = [documents[i].label for i in sorted(one)]
-        if len(labels) > _MOST_NAMED:
-            labels = [*labels[:_MOST_NAMED], f"{len(labels) - _MOST_NAMED} others"]
-        names = listing(labels)
-        parts.append(f"{_quoted(one.output)} without {names}")
-    more = len(claim.omission) - len(parts)
-    if more > 0:
-        ways = "way takes" if more == 1 else "ways take"
-        parts.append(f"{in_words(more)} more {ways} it away")
-    return [f"becomes {'; '.join(parts)}."]
+    said = [names.called[i] for i in open_ones[:_MOST_EXPLAINED]]
+    more = len(open_ones) - len(said)
+    said += [f"{in_words(more)} more"] if more else []
+    return [f"The other documents: {listing(said)}."]
 
 
-def _against(claim: ExplainedClaim, documents: Sequence[Passage]) -> list[str]:
+def _together(one: DocumentSet, names: _Naming) -> str:
+    said = names.of(sorted(one))
+    return said[0] if len(one) == 1 else f"{listing(said)} together"
+
+
+def _also(sets: Sequence[DocumentSet], names: _Naming) -> str:
+    """The sets behind the first one; what many have in common is said once."""
+    everyone = sorted(set().union(*sets))
+    size, count = len(sets[0]), len(everyone)
+    alike = len(sets) > 2 and size > 1 and {len(one) for one in sets} == {size}
+    if alike and len(sets) == math.comb(count, size):
+        return f"any {in_words(size)} of {listing(names.of(everyone))}"
+    shown = [_together(one, names) for one in sets[1 : 1 + _MOST_SETS]]
+    more = len(sets) - 1 - len(shown)
+    shown += [f"{in_words(more)} more set{'s' if more > 1 else ''}"] if more > 0 else []
+    return "; ".join(shown)
+
+
+def _becomes(claim: ExplainedClaim, explained: Explained, names: _Naming) -> list[str]:
+    changes: dict[tuple[str, str], list[DocumentSet]] = {}
+    for one in claim.omission:
+        if one.output is not None:
+            changes.setdefault(_change(claim, one.output, explained), []).append(one)
+    if not changes:
+        return []
+    parts, told = list[str](), 0
+    for change, sets in list(changes.items())[:_MOST_CHANGES]:
+        shown = sets[:_MOST_CHANGES]
+        told += len(shown)
+        ways = [f"without {listing(names.of(sorted(one)))}" for one in shown]
+        what, added = change
+        same = what.partition(" ")[0] if parts and parts[-1].startswith("becomes ") else ""
+        parts.append(f"{what.removeprefix(f'{same} ')} {listing(ways, 'or')}{added}")
+    more = len(claim.omission) - told
+    if more == 1:
+        parts.append("one other set of documents takes it away, too")
+    elif more > 1:
+        parts.append(f"{in_words(more)} other sets of documents take it away, too")
+    return [_ended("; ".join(parts))]
+
+
+def _change(claim: ExplainedClaim, output: str | None, explained: Explained) -> tuple[str, str]:
+    """What becomes of a claim in another answer, and what that answer adds beside what stays."""
+    if not output or not output.strip():
+        return "becomes an empty answer", ""
+    said = {normalize_answer(one.text): one.text for one in split_claims(output)}
+    before = {normalize_answer(one.text): one.text for one in split_claims(explained.text)}
+    new = " ".join(text for plain, text in said.items() if plain not in before)
+    stays = any(plain in said for plain in before)
+    if not stays:
+        return f"becomes {_quoted(new or output)}", ""
+    gone = [text for plain, text in before.items() if plain not in said and text in claim.text]
+    added = f" (the answer then adds {_quoted(new)})" if new else ""
+    if gone and len(split_claims(claim.text)) > 1:
+        return f"loses {_quoted(' '.join(gone))}", added
+    return "is left out", added
+
+
+def _ended(sentence: str) -> str:
+    """A sentence with its full stop, where no quotation brings one."""
+    return sentence if sentence.endswith((".”", "!”", "?”", "…”")) else f"{sentence}."
+
+
+def _against(claim: ExplainedClaim, explained: Explained, names: _Naming) -> list[str]:
+    """Documents that take the claim away, those with the same effect in one line."""
     lines = []
-    anyway = [one for one in claim.spoilers if not one.enough]
-    if anyway:
-        said = [
-            f"{listing([documents[i].called for i in one.documents])} alone ({_quoted(one.output)})"
-            for one in anyway[:2]
-        ]
-        more = len(anyway) - len(said)
-        said += [f"{in_words(more)} more"] if more > 0 else []
-        lines.append(f"is said without any document, too, but not with {listing(said, 'or')}.")
-    rest = [one for one in claim.spoilers if one.enough]
-    for one in rest[:2]:
-        against = listing([documents[i].called for i in one.documents])
-        enough = listing([documents[i].label for i in one.enough])
-        verb = "is" if len(one.enough) < 2 else "are"
-        lines.append(
-            f"speaks against it: {against}; with {enough} alone the answer is "
-            f"{_quoted(one.output)}, where {enough} {verb} enough otherwise."
-        )
-    more = len(rest) - 2
+    groups: dict[tuple[tuple[int, ...], str], list[tuple[int, ...]]] = {}
+    for one in claim.spoilers:
+        key = one.documents, "".join(_change(claim, one.output, explained))
+        groups.setdefault(key, []).append(one.enough)
+    for (documents, change), enough in list(groups.items())[:_MOST_CHANGES]:
+        against = listing(names.of(documents))
+        added = f"with {listing([names.label[i] for i in documents])} added"
+        if () in enough:
+            basis = "without any document it is said"
+        else:
+            sets = [f"{listing(names.of(one))} alone" for one in enough[:_MOST_SETS]]
+            basis = f"with {listing(sets, 'or with')} it is said"
+        lines.append(_ended(f"speaks against it: {against}; {basis}, and {added} it {change}"))
+    more = len(groups) - _MOST_CHANGES
     if more > 0:
-        word = "combination was" if more == 1 else "combinations were"
-        lines.append(f"{in_words(more)} more such {word} seen.")
+        what = "one more combination speaks" if more == 1 else f"{in_words(more)} more speak"
+        lines.append(f"{what} against it.")
     return lines
 
 
-def _together(one: DocumentSet, documents: Sequence[Passage], *, short: bool = False) -> str:
-    indices = sorted(one)
-    names = [documents[i].label if short else documents[i].called for i in indices]
-    if len(names) > _MOST_NAMED:
-        names = [*names[:_MOST_NAMED], f"{len(names) - _MOST_NAMED} others"]
-    return names[0] if len(names) == 1 else f"{listing(names)} together"
+def _quoted(output: str) -> str:
+    return f"“{shortened(output, _QUOTE)}”"
 
 
-def _quoted(output: str | None) -> str:
-    return f"“{shortened(output, 90)}”" if output and output.strip() else "empty"
+# --- on what it stands ----
 
 
 def what_was_shown(explained: Explained) -> str:
-    """On what all of it stands, what it cost, and what it means that something is left out."""
-    shown = _shown(explained)
-    if explained.settings.get("removal") != "replace":
-        return shown
-    neutral = shortened(str(explained.settings["neutral"]), 60)
-    return (
-        f"{shown} What is left out is replaced by neutral text of about the same length "
-        f"(“{neutral}”), so that everything else keeps its position."
-    )
+    """On what all of it stands, what was not looked for, how noisy it is, and what it cost."""
+    shown = [_tested(explained), _not_looked_for(explained), _replaced(explained)]
+    spent = [_noise(explained), _cost(explained)]
+    lines = [" ".join(filter(None, shown)), "; ".join(filter(None, spent))]
+    return "\n".join(filter(None, lines))
 
 
 def counted(documents: Sequence[Passage]) -> str:
@@ -129,46 +214,101 @@ def counted(documents: Sequence[Passage]) -> str:
     return f"the {listing(nouns)}"
 
 
-def _shown(explained: Explained) -> str:
-    certificates = [
-        one.certificate for c in explained.claims for one in (*c.retention, *c.omission)
-    ]
+def _replaced(explained: Explained) -> str:
+    """What it means that something is left out, where it is not gone."""
+    if explained.settings.get("removal") != "replace":
+        return ""
+    neutral = shortened(str(explained.settings["neutral"]), 60)
+    return (
+        "What is left out is replaced by neutral text of about the same length "
+        f"(“{neutral}”), so that everything else keeps its position."
+    )
+
+
+def _certificates(explained: Explained, *kinds: str) -> list[Certificate]:
+    sets = [one for claim in explained.claims for kind in kinds for one in getattr(claim, kind)]
+    return [one.certificate for one in sets]
+
+
+def _tested(explained: Explained) -> str:
+    certificates = _certificates(explained, "retention", "omission")
     count = sum(bool(document.text.strip()) for document in explained.documents)
     parts = counted(explained.documents)
-    calls = f"{explained.num_calls:,} call{'' if explained.num_calls == 1 else 's'}"
-    cost = f"{calls}, {explained.seconds:,.1f} s"
     if not certificates or not count:
-        return f"{cost}."
+        return ""
     if all(one.always for one in certificates):
-        every = f"All {1 << count:,} subsets of {parts} were decided"
-        return f"{every}; {cost}." if explained.complete else f"Certain so far; {cost}."
+        if not explained.complete:
+            return "What is said is certain; there may be more."
+        if count == 1:
+            one = parts.replace("the one ", "the ")
+            return f"Certain: it was asked with {one} and without it."
+        return f"Certain: all {1 << count:,} combinations of {parts} were tried."
+    untested = "Found, but not tested on random combinations: the search ended before."
     if explained.settings.get("each"):
-        certificates = [one.certificate for c in explained.claims for one in c.retention]
-        shown = [one for one in certificates if one.kind == "certified"]
-        what = "each set" if len(shown) == len(certificates) else f"{len(shown)} of the sets"
-        if not shown:
-            return f"Found and not tested: budget or time was up; deepen() goes on. {cost}."
-        drawn = max(one.samples for one in shown)
-        return (
-            f"Shown for {what} by itself: with it the claim is made in at least "
-            f"{percent(shown[0].validity)} of the subsets of {parts} "
-            f"(confidence {percent(shown[0].confidence)} for all of them, at most {drawn:,} random "
-            f"subsets each); {cost}."
-        )
+        return _each_tested(explained, parts) or untested
     weakest = min(certificates, key=lambda one: (one.kind == "certified", one.bound))
     if weakest.kind == "certified":
         return (
-            f"Shown for each claim: these sets say for at least {percent(weakest.validity)} of the "
-            f"subsets of {parts} whether it is made (confidence "
-            f"{percent(weakest.confidence)}; {weakest.successes:,} of {weakest.samples:,} random "
-            f"subsets were predicted right); {cost}."
+            f"Tested: for at least {percent(weakest.validity)} of all combinations of {parts} "
+            f"these sets tell whether a claim is made "
+            f"({percent(weakest.confidence)} confidence: {weakest.samples:,} random combinations "
+            "all came out as they say)."
         )
     if weakest.kind == "tested":
         return (
-            f"Not certain: of {weakest.samples:,} random subsets {weakest.failures:,} came out "
-            f"otherwise than these sets say; {cost}."
+            f"Not certain: of {weakest.samples:,} random combinations of {parts} "
+            f"{weakest.failures:,} came out otherwise than these sets say."
         )
-    return f"Found and not tested: budget or time was up; deepen() goes on. {cost}."
+    return untested
+
+
+def _each_tested(explained: Explained, parts: str) -> str:
+    """What each set shows by itself; empty where nothing was tested."""
+    certificates = _certificates(explained, "retention")
+    shown = [one for one in certificates if one.kind == "certified"]
+    if not shown:
+        return ""
+    what = "each set" if len(shown) == len(certificates) else f"{in_words(len(shown))} of the sets"
+    return (
+        f"Tested {what} by itself: with it the claim is made in at least "
+        f"{percent(shown[0].validity)} of all combinations of {parts} "
+        f"({percent(shown[0].confidence)} confidence for all of them; at most "
+        f"{max(one.samples for one in shown):,} random combinations each)."
+    )
+
+
+def _not_looked_for(explained: Explained) -> str:
+    certificates = _certificates(explained, "retention", "omission")
+    if not any(one.kind == "certified" for one in certificates):
+        return ""
+    rare = percent(1 - certificates[0].validity)
+    return (
+        f"Not looked for: sets of more than {in_words(_MOST_SIZE)} of them, and what matters "
+        f"only in fewer than {rare} of the combinations."
+    )
+
+
+def _noise(explained: Explained) -> str:
+    """How often the whole prompt was answered the same; where it was not, a note says so first."""
+    if not explained.again or {*explained.again} != {explained.again[0]}:
+        return ""
+    if any(claim.stable < 1 for claim in explained.claims) or not _same(explained):
+        return ""
+    times = {1: "twice"}.get(len(explained.again), f"{in_words(len(explained.again) + 1)} times")
+    return f"Asked {times} with all documents, it gave the same answer"
+
+
+def _same(explained: Explained) -> bool:
+    return not any(note.startswith("The wording varies") for note in explained.notes)
+
+
+def _cost(explained: Explained) -> str:
+    calls = f"{explained.num_calls:,} call{'' if explained.num_calls == 1 else 's'}"
+    money = "" if explained.money is None else f", about {explained.money:,.2f} in money"
+    return f"{calls}{money}, {explained.seconds:,.1f} s."
+
+
+# --- the answer with its sources ----
 
 
 def cited(explained: Explained) -> str:

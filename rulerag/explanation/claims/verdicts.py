@@ -37,7 +37,7 @@ STEPS: Mapping[str, str] = {
 }
 """The steps of the ladder, in order, and what each looks at."""
 
-_ENOUGH, _FEW, _HALF = 0.6, 0.2, 0.5
+_ENOUGH, _FEW, _HALF, _MOST = 0.6, 0.2, 0.5, 0.51
 _SHORT, _OTHER = 6, 2
 _WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['\u2019\-][^\W\d_]+)*", re.UNICODE)
 _MONTHS = tuple(name.lower() for name in calendar.month_name[1:])
@@ -178,7 +178,9 @@ class SameClaim:
             step = "numbers" if self._numbers else "words"
         else:
             share = _share(wanted, said.stems)
-        if share >= (_HALF if step == "names" else _ENOUGH):
+        # One of two names is enough (Paris of "Paris, France"); of more it takes most of them.
+        names_enough = _HALF if len(wanted) <= 2 else _MOST
+        if share >= (names_enough if step == "names" else _ENOUGH):
             if step == "names" and self._elsewhere(said, wanted):
                 return Verdict(False, step)
             if self._denied(said, wanted or self._numbers):
@@ -216,7 +218,11 @@ class SameClaim:
         step = "names" if self._names else "words"
         for output, share in undecided:
             if self.judge is None:
-                self.known[output] = Verdict(share >= _HALF, step)
+                least = _MOST if step == "names" and len(self._names) > 2 else _HALF
+                said = _Words(without_refusals(output))
+                denied = share >= least and self._denied(said, self._names or self._words)
+                verdict = Verdict(False, "negation") if denied else Verdict(share >= least, step)
+                self.known[output] = verdict
             else:
                 self.known[output] = Verdict(self._judged(self.judge, output), "judge")
 

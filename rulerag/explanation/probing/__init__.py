@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
-    from rulerag.explanation.probing.asking import VotingGenerator, refuse_another_answer
+    from rulerag.explanation.probing.asking import (
+        VotingGenerator,
+        refuse_another_answer,
+        refuse_dropped_documents,
+    )
     from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
     from rulerag.explanation.probing.engine import ProbeEngine, stopped
     from rulerag.explanation.probing.log_probability import (

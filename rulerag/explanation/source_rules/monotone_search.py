@@ -24,7 +24,7 @@ import itertools
 import math
 import operator
 import random
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -95,6 +95,14 @@ class RuleOracle:
         Then no rule on the set is valid; this needs no assumption.
         """
         return any(mask & ~larger == 0 for larger in self.failing)
+
+    def held(self, mask: int) -> bool:
+        """Whether the condition is known to hold for exactly this set; asks nothing."""
+        if mask not in self._seen:
+            subset = self.kept(mask)
+            if self._engine.known_codes([subset])[0] >= 0:  # asked for something else
+                self._remember([mask], [subset])
+        return self._seen.get(mask, False)
 
     def _remember(self, masks: Sequence[int], subsets: Sequence[int]) -> None:
         codes = self._engine.known_codes(subsets)
@@ -199,8 +207,15 @@ class BorderSearch:
             if not self.oracle.monotone and self._is_isolated(seed):
                 break
             oracle = self.oracle
+            # What was asked beforehand helps in a hurry, as long as outputs fit the assumption.
+            known = oracle.held if self.width > 1 and oracle.monotone else _nothing
             found = search(
-                elements, oracle.hold, oracle.refuted, max_size=self.max_size, width=self.width
+                elements,
+                oracle.hold,
+                oracle.refuted,
+                held=known,
+                max_size=self.max_size,
+                width=self.width,
             )
             if found is not None:
                 self._add(found)
@@ -234,6 +249,11 @@ class BorderSearch:
         return self.oracle.hold(near).count(True) < 2
 
 
+def _nothing(mask: int) -> bool:
+    """Nothing is known."""
+    return False
+
+
 class Shrink(Protocol):
     """Finds a minimal set among some sources; see :func:`shrink`."""
 
@@ -243,6 +263,7 @@ class Shrink(Protocol):
         hold: Callable[[Sequence[int]], Sequence[bool]],
         fails: Callable[[int], bool] = ...,
         *,
+        held: Callable[[int], bool] = ...,
         max_size: int | None = None,
         width: int = 1,
     ) -> int | None:
@@ -253,8 +274,9 @@ class Shrink(Protocol):
 def shrink(
     elements: Sequence[int],
     hold: Callable[[Sequence[int]], Sequence[bool]],
-    fails: Callable[[int], bool] = lambda mask: False,
+    fails: Callable[[int], bool] = _nothing,
     *,
+    held: Callable[[int], bool] = _nothing,
     max_size: int | None = None,
     width: int = 1,
 ) -> int | None:
@@ -264,23 +286,26 @@ def shrink(
         elements: source indices; the condition holds for all of them together.
         hold: whether it holds for each of some masks.
         fails: whether it is known already to fail for a mask; asks nothing.
+        held: whether it is known already to hold for a mask; asks nothing.
         max_size: give up beyond so many sources.
         width: how many places are split at in one question, which divides the probability by one
-            more than that.
+            more than that. Where few are left, it is asked in the same question whether the set is
+            complete with each.
 
     Returns:
         The mask, or None when it was given up.
     """
     parts = [1 << index for index in elements]
-    found = shrink_parts(parts, hold, fails, max_size=max_size, width=width)
+    found = shrink_parts(parts, hold, fails, held=held, max_size=max_size, width=width)
     return None if found is None else functools.reduce(operator.or_, found, 0)
 
 
 def shrink_parts(
     parts: Sequence[int],
     hold: Callable[[Sequence[int]], Sequence[bool]],
-    fails: Callable[[int], bool] = lambda mask: False,
+    fails: Callable[[int], bool] = _nothing,
     *,
+    held: Callable[[int], bool] = _nothing,
     weights: Sequence[float] | None = None,
     max_size: int | None = None,
     width: int = 1,
@@ -296,11 +321,13 @@ def shrink_parts(
         parts: masks without a common source; the condition holds for all of them together.
         hold: whether it holds for each of some masks.
         fails: whether it is known already to fail for a mask; asks nothing.
+        held: whether it is known already to hold for a mask; asks nothing.
         weights: how often each part is expected, 1 on average; alike when None. The likely ones
             first are found with fewer questions.
         max_size: give up beyond so many parts.
         width: how many places are split at in one question, which divides the probability by one
-            more than that.
+            more than that. Where few are left, it is asked in the same question whether the set is
+            complete with each.
 
     Returns:
         The parts chosen, the last one first, or None when it was given up.
@@ -315,11 +342,14 @@ def shrink_parts(
     while True:
         density = min(0.9, (len(chosen) + 1) / (scanned + len(parts) + 1))
         # The largest prefix that is known to fail, -1 for none: failing is downward closed.
-        low, high = bisect.bisect_left(range(length), True, key=may_hold) - 1, length
+        high = next((n for n in range(length) if held(kept | prefixes[n])), length)
+        low = bisect.bisect_left(range(high), True, key=may_hold) - 1
         while high - low > 1:
             places = _splits(low, high, length, density, width, expected)
-            values = hold([kept | prefixes[place] for place in places])
-            for place, holds in zip(places, values, strict=True):
+            complete = [kept | parts[end - 1] for end in range(max(low + 1, 1), high + 1)]
+            besides = complete if len(places) + len(complete) <= width else []
+            values = hold([*(kept | prefixes[place] for place in places), *besides])
+            for place, holds in zip(places, values, strict=False):
                 if holds:
                     high = place
                     break
@@ -341,6 +371,8 @@ def _splits(
     Ending at most at ``count`` means that no part from there to ``length`` belongs to the choice,
     which has the probability ``(1 - density)`` to the power of their weights.
     """
+    if low < 0 and 1 < width < high:  # to end before the first part is one place, not many
+        return [0, *_splits(0, high, length, density, width - 1, expected)]
     stay, whole = math.log1p(-density), expected[length]
     below = math.exp(stay * (whole - expected[low])) if low >= 0 else 0.0
     above = math.exp(stay * (whole - expected[high]))
@@ -377,28 +409,24 @@ class CoarseToFine:
         self,
         elements: Sequence[int],
         hold: Callable[[Sequence[int]], Sequence[bool]],
-        fails: Callable[[int], bool] = lambda mask: False,
+        fails: Callable[[int], bool] = _nothing,
         *,
+        held: Callable[[int], bool] = _nothing,
         max_size: int | None = None,
         width: int = 1,
     ) -> int | None:
         """A minimal set among some sources; arguments as those of :func:`shrink`."""
-        weights = self.weights or [1.0] * (max(elements, default=-1) + 1)
-        left = sorted(elements, key=lambda index: -weights[index])  # keeps the order of equals
+        left = self._ordered(elements)
         for level in (*self.groups, None):
-            joined: dict[Hashable, list[int]] = {}
-            for index in left:
-                joined.setdefault(index if level is None else level[index], []).append(index)
-            if level is not None and not 1 < len(joined) < len(left):
+            parts = self._parts(left, level)
+            if level is not None and not 1 < len(parts) < len(left):
                 continue
-            parts = {mask_of(members): members for members in joined.values()}
-            worth = [sum(weights[index] for index in members) for members in parts.values()]
-            scale = len(worth) / sum(worth) if worth else 1.0
             found = shrink_parts(
                 list(parts),
                 hold,
                 fails,
-                weights=[scale * one for one in worth],
+                held=held,
+                weights=self._worth(parts),
                 max_size=max_size,
                 width=width,
             )
@@ -407,3 +435,42 @@ class CoarseToFine:
             elif level is None:
                 return None
         return mask_of(left)
+
+    def first(self, count: int, width: int) -> list[int]:
+        """The masks that are asked first of all sources, for asking them before they are wanted.
+
+        Args:
+            count: how many sources there are.
+            width: how many places are split at.
+        """
+        left = self._ordered(range(count))
+        for level in (*self.groups, None):
+            parts = self._parts(left, level)
+            if level is None or 1 < len(parts) < len(left):
+                break
+        expected = list(itertools.accumulate(self._worth(parts), initial=0.0))
+        prefixes = list(itertools.accumulate(parts, operator.or_, initial=0))
+        number = len(parts)
+        splits = _splits(-1, number, number, min(0.9, 1 / (number + 1)), width, expected)
+        return [prefixes[place] for place in splits]
+
+    def _ordered(self, elements: Sequence[int]) -> list[int]:
+        """The likely sources first; the order of equals is kept."""
+        if not self.weights:
+            return list(elements)
+        weights = self.weights
+        return sorted(elements, key=lambda index: -weights[index])
+
+    def _parts(self, left: Sequence[int], level: Sequence[Hashable] | None) -> dict[int, list[int]]:
+        """Masks of the groups of one level, with their members; single sources where None."""
+        joined: dict[Hashable, list[int]] = {}
+        for index in left:
+            joined.setdefault(index if level is None else level[index], []).append(index)
+        return {mask_of(members): members for members in joined.values()}
+
+    def _worth(self, parts: Mapping[int, Sequence[int]]) -> list[float]:
+        """How often each part is expected, 1 on average."""
+        weights = self.weights
+        worth = [sum(weights[n] if weights else 1.0 for n in own) for own in parts.values()]
+        scale = len(worth) / sum(worth) if worth else 1.0
+        return [scale * one for one in worth]

@@ -126,7 +126,8 @@ def read(
         message = f"broke off the answer to {query}{shown} (finish_reason {reason!r})"
         raise error(message, "try again: the server gave up", retryable=True)
     answer_text = without_thought(text)  # templates with signs of their own do not know thoughts
-    if reason in CUT and not template.parse(answer_text.rpartition("\n")[0], request):
+    whole = template.target == "text"  # of an answer of many lines the last one counts, too
+    if reason in CUT and (whole or not template.parse(answer_text.rpartition("\n")[0], request)):
         message = f"the answer to {query} was cut{shown} (finish_reason {reason!r})"
         raise error(message, _LONGER, CutCompletionError)
     answered = template.parse(answer_text, request)

@@ -115,7 +115,7 @@ class Endpoint:
 
         async def run() -> None:
             try:
-                async with self._client() as client, anyio.create_task_group() as tasks_of:
+                async with self._client(at_once) as client, anyio.create_task_group() as tasks_of:
                     group.append(tasks_of.cancel_scope)
                     for task in tasks:
                         tasks_of.start_soon(one, client, task)
@@ -228,8 +228,13 @@ class Endpoint:
         return kind(safe, provider=self.address, retryable=retryable, hint=hint)
 
     @asynccontextmanager
-    async def _client(self) -> AsyncIterator[Any]:
-        """A client; hooks count its retries and say which failures it should try again."""
+    async def _client(self, at_once: int = 1) -> AsyncIterator[Any]:
+        """A client; hooks count its retries and say which failures it should try again.
+
+        Args:
+            at_once: so many connections may be open; all of them are used again.
+        """
+        import httpx2
         import openai
 
         async def count(request: Any) -> None:
@@ -238,7 +243,10 @@ class Endpoint:
                     self.retries += 1
 
         hooks: dict[str, list[Callable[..., Any]]] = {"request": [count], "response": [_mark_retry]}
-        http = openai.DefaultAsyncHttpxClient(event_hooks=hooks, verify=self._certificates)
+        limits = httpx2.Limits(max_connections=at_once, max_keepalive_connections=at_once)
+        http = openai.DefaultAsyncHttpxClient(
+            event_hooks=hooks, verify=self._certificates, limits=limits
+        )
         async with openai.AsyncOpenAI(
             base_url=self._url,
             api_key=self._key or "none",

@@ -19,7 +19,7 @@ from rulerag.generation.openai_compatible.endpoint import Endpoint
 from rulerag.generation.prompts import Prompt, PromptTemplate
 from rulerag.io import fingerprint_object
 from rulerag.protocols import Arrival
-from rulerag.types import Completion, GenerationRequest
+from rulerag.types import Completion, GenerationRequest, Query
 
 _PATHS = {"chat": "/chat/completions", "completions": "/completions"}
 
@@ -245,6 +245,37 @@ class OpenAICompatibleGenerator:
             )
         return self._completion(pieces.answer(), request)[0]
 
+    def chat(self, messages: Sequence[Mapping[str, str]]) -> str:
+        """What the model answers to messages as they stand, at temperature 0.
+
+        Args:
+            messages: each with ``role`` and ``content``.
+
+        Raises:
+            ConfigError: the api is not ``chat``.
+            GenerationError: as :meth:`generate`.
+        """
+        if self.settings.api != "chat":
+            raise ConfigError("base models take no messages", key="api", hint="api='chat'")
+        body = self._payload("", self.settings.options) | {"messages": [*map(dict, messages)]}
+        open_template = PromptTemplate.open_question()
+        request = GenerationRequest(Query("messages", ""))
+
+        async def complete(client: Any, _: int) -> str:
+            answer = await self._endpoint.post(client, _PATHS["chat"], body)
+            self._count(answer)
+            error = self._endpoint.error
+            return read(answer, request, chat=True, template=open_template, error=error)
+
+        ((_, text),) = self._endpoint.in_parallel([0], complete, 1)
+        return text
+
+    def _count(self, answer: Any) -> None:
+        """Add a call and its tokens to the usage."""
+        tokens = {key: at(answer, "usage", key) for key in ("prompt_tokens", "completion_tokens")}
+        with self._lock:
+            self._counts.update(calls=1, **{k: n for k, n in tokens.items() if isinstance(n, int)})
+
     def _stream(
         self, requests: Sequence[GenerationRequest], options: Mapping[str, Any]
     ) -> Iterator[Arrival]:
@@ -272,9 +303,7 @@ class OpenAICompatibleGenerator:
     def _completion(self, answer: Any, request: GenerationRequest) -> tuple[Completion, str]:
         """The answer to one request, and which build of the model gave it."""
         chat = self.settings.api == "chat"
-        tokens = {key: at(answer, "usage", key) for key in ("prompt_tokens", "completion_tokens")}
-        with self._lock:
-            self._counts.update(calls=1, **{k: n for k, n in tokens.items() if isinstance(n, int)})
+        self._count(answer)
         error = self._endpoint.error
         text = read(answer, request, chat=chat, template=self.template, error=error)
         told = at(answer, "system_fingerprint")

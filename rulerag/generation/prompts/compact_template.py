@@ -41,7 +41,7 @@ class CompactTemplate(PromptTemplate):
     """
 
     instruction: str = ""
-    target: Literal["answer", "citation"] = "citation"
+    target: Literal["answer", "citation", "text"] = "citation"
     answer_cue: str = ":"
 
     def parse(self, completion: str, request: GenerationRequest | None = None) -> str:

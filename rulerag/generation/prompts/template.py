@@ -4,7 +4,8 @@ A prompt has the parts of RuleRAG's Tables 8 and 10 (arXiv:2410.22353): the inst
 retrieved documents, the guiding rules, the query and the cue for the answer; a few-shot prompt
 shows solved cases of the same form first. In the order ``shared`` the rules stand before the
 documents, so that prompts of one relation begin with the same words and a model can share the
-work on them; ``paper`` keeps the published order. The fixed wording is ours.
+work on them; ``paper`` keeps the published order; ``question-first`` puts the query before both.
+The fixed wording is ours.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import pydantic
 
 from rulerag.composition import Settings, find, register
 from rulerag.errors import ConfigError, GenerationError
-from rulerag.generation.prompts.parsing import first_answer, not_restated
+from rulerag.generation.prompts.parsing import first_answer, not_restated, without_thought
 from rulerag.io import fingerprint_object
 from rulerag.types import Document, Fact, GenerationRequest, Query
 
@@ -42,6 +43,7 @@ _GUIDED_CITED = _FORM + (
     "A rule says which known facts lead to the fact asked for. Cite the fact that a rule starts "
     "from, as subject | relation | object; its object is the answer.\n"
 )
+_OPEN = "Answer the question from the documents. Say so where they do not tell.\n"
 _NUMBERS = ("Zero", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 _SEPARATOR = " | "
 
@@ -138,6 +140,7 @@ class Prompt:
 @register("prompt", "citation", make="citation")
 @register("prompt", "plain", make="plain")
 @register("prompt", "cloze", make="cloze")
+@register("prompt", "open", make="open_question")
 class PromptTemplate(Settings):
     """How requests are put into words and how answers are read out of completions.
 
@@ -145,11 +148,13 @@ class PromptTemplate(Settings):
         instruction: the fixed text at the beginning; empty for none. The default fits the target
             and speaks of rules only where the prompt shows some.
         rules: whether guiding rules are shown.
-        order: ``shared`` (rules before documents) or ``paper`` (documents before rules).
+        order: ``shared`` (rules before documents), ``paper`` (documents before rules), or
+            ``question-first`` (query and rules before documents: all that the probes of one
+            explanation have in common comes first, for servers that keep what prompts begin with).
         cases: solved cases shown before the query (few-shot).
         target: what a completion is: the ``answer``, or a ``citation``, that is the supporting
             fact written ``subject | relation | object`` as seen from the query's subject, whose
-            object is the answer.
+            object is the answer; or a ``text``, which is the answer as it stands.
         documents_heading: the line above the documents.
         rules_heading: the line above the rules; ``{count}`` is their number in words.
         max_documents: the most documents shown, the best ones; None for all. Small models read
@@ -167,9 +172,9 @@ class PromptTemplate(Settings):
 
     instruction: str | None = None
     rules: bool = True
-    order: Literal["shared", "paper"] = "shared"
+    order: Literal["shared", "paper", "question-first"] = "shared"
     cases: tuple[Case, ...] = ()
-    target: Literal["answer", "citation"] = "answer"
+    target: Literal["answer", "citation", "text"] = "answer"
     documents_heading: str = "Retrieved documents:"
     rules_heading: str = "Use the following {count} to find the answer:"
     max_documents: int | None = pydantic.Field(default=None, ge=1)
@@ -219,6 +224,12 @@ class PromptTemplate(Settings):
         """Documents, then the unfinished statement of the query, for models that continue text."""
         bare = {"instruction": "", "documents_heading": "", "query_cue": "", "answer_cue": ""}
         return cls(**{**bare, "rules": False, "ask": "statement", **changes})
+
+    @classmethod
+    def open_question(cls, **changes: Any) -> PromptTemplate:
+        """Any documents and any question, answered in sentences."""
+        words = {"instruction": _OPEN, "documents_heading": "Documents:", "query_cue": "Question: "}
+        return cls(**{**words, "rules": False, "target": "text", **changes})
 
     @classmethod
     def of(cls, value: PromptTemplate | str | Mapping[str, Any] | None) -> PromptTemplate:
@@ -328,14 +339,16 @@ class PromptTemplate(Settings):
     def parse(self, completion: str, request: GenerationRequest | None = None) -> str:
         """The answer in a completion; empty when there is none.
 
-        It is the first line with text, without what models set around an answer; of a line that
-        restates the question, the part that answers (see
-        :mod:`~rulerag.generation.prompts.parsing`).
+        It is the whole text where the target is one, else the first line with text, without what
+        models set around an answer; of a line that restates the question, the part that answers
+        (see :mod:`~rulerag.generation.prompts.parsing`).
 
         Args:
             completion: what the model wrote.
             request: what it read, which helps to find the answer.
         """
+        if self.target == "text":
+            return without_thought(completion).strip()
         answer = first_answer(completion, self.answer_cue)
         if self.target == "citation":
             return answer.rpartition(_SEPARATOR.strip())[2].strip()
@@ -411,10 +424,12 @@ class PromptTemplate(Settings):
             lines = [f"Rule {_number(i)}: {_sentence(r)}" for i, r in enumerate(rules, start=1)]
             heading = self.rules_heading.replace("{count}", count)
             parts.append("\n".join([heading, *lines]) + "\n")
-        if self.order == "shared":
+        if self.order != "paper":
             parts.reverse()
-        ending = f"{self.query_cue}{query}"
-        parts.append(f"{ending}\n{self.answer_cue}" if self.answer_cue else ending)
+        asked = f"{self.query_cue}{query}"
+        if self.order == "question-first":
+            return "\n".join([f"{asked}\n", *parts, *filter(None, [self.answer_cue])])
+        parts.append(f"{asked}\n{self.answer_cue}" if self.answer_cue else asked)
         return "\n".join(parts)
 
 

@@ -53,7 +53,7 @@ def test_three_decisive_chunks_among_five_hundred() -> None:
         places = random.Random(seed).sample(range(500), 3)
         why = rulerag.explain(moon, QUESTION, chunks(500, places))
         assert why.claims[0].retention == (frozenset(places),) and why.num_calls <= 120
-        assert "subsets of the 500 documents" in str(why) and why.explained.complete
+        assert "combinations of the 500 documents" in str(why) and why.explained.complete
 
 
 def test_groups_first_then_the_documents_and_sentences_that_decide() -> None:
@@ -61,10 +61,10 @@ def test_groups_first_then_the_documents_and_sentences_that_decide() -> None:
     coarse = rulerag.explain(moon, QUESTION, chunks(500, [7, 8, 300], files=25), level="group")
     names = [[coarse.documents[n].title for n in one] for one in coarse.claims[0].retention]
     assert [sorted(one) for one in names] == [["file-0", "file-15"]]
-    assert "subsets of the 25 groups of documents" in str(coarse)
+    assert "combinations of the 25 groups of documents" in str(coarse)
     middle = coarse.finer()
     assert [middle.documents[n].label for n in middle.claims[0].sources] == ["[8]", "[9]", "[301]"]
-    assert "subsets of the 23 groups of documents and 40 documents" in str(middle)
+    assert "combinations of the 23 groups of documents and 40 documents" in str(middle)
     fine = middle.finer()
     decisive = [fine.documents[n] for n in fine.claims[0].sources]
     assert [one.text for one in decisive] == list(NEEDED)
@@ -128,10 +128,10 @@ def test_one_long_document_from_sections_to_spans() -> None:
     assert len(text) > 300_000
     why = rulerag.explain(moon, QUESTION, [text], level="section")
     assert [why.documents[n].label for n in why.claims[0].sources] == ["[1.12]", "[1.43]", "[1.88]"]
-    assert "subsets of the 100 sections" in str(why) and why.num_calls <= 120
+    assert "combinations of the 100 sections" in str(why) and why.num_calls <= 120
     sentences = why.finer()
     assert [sentences.documents[n].text for n in sentences.claims[0].sources] == list(NEEDED)
-    assert "subsets of the 97 sections and 222 sentences" in str(sentences)
+    assert "combinations of the 97 sections and 222 sentences" in str(sentences)
 
 
 # --- what is tried first -------------------------------------------------------------------------

@@ -187,6 +187,18 @@ def test_twenty_wordings_of_one_fact_are_one_claim_and_other_facts_are_not() -> 
     assert wrong <= 0.01 * total
 
 
+def test_half_of_many_names_is_another_claim_and_so_is_a_denial_in_few_of_the_words() -> None:
+    cast = SameClaim(
+        "It was Ann Lee with Bob Ray.", "Who was there?", ["Ann Lee came with Bob Ray."]
+    )
+    assert cast("It was Ann Lee with Bob.") and not cast("It was Ann Lee.")
+    assert SameClaim("It is Paris, France.", "Where?", ["Paris, France"])("Paris it is.")
+    advice = SameClaim(
+        "You must not take both: bleeding.", "May I?", ["I take both.", "It raises bleeding."]
+    )
+    assert not advice("You can take both.") and advice("You must not take them.")
+
+
 @pytest.mark.parametrize(
     ("output", "same"),
     [

@@ -231,3 +231,17 @@ def test_templates_by_name_and_their_fingerprints() -> None:
 def test_wrong_templates_are_errors(value: object, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         PromptTemplate.of(value)  # type: ignore[arg-type]
+
+
+def test_what_all_probes_have_in_common_can_come_first() -> None:
+    request = GenerationRequest(Query("q", "Who came?"), (Document("a", "Ann came."),))
+    usual = PromptTemplate.of("open")
+    first = PromptTemplate.of({"type": "open", "order": "question-first"})
+    assert first.render(request).text.endswith(
+        "Question: Who came?\n\nDocuments:\nAnn came.\n\nAnswer:"
+    )
+    assert usual.render(request).text.endswith(
+        "Documents:\nAnn came.\n\nQuestion: Who came?\nAnswer:"
+    )
+    assert usual.fingerprint != first.fingerprint, "answers of one are not those of the other"
+    assert usual.parse(" <think>hm</think> One.\nTwo. ") == "One.\nTwo."

@@ -1,4 +1,4 @@
-"""The command ``explain``."""
+"""The command ``explain``, and answers of a dataset."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from rulerag.assembly import make_retriever, make_selector
 from rulerag.cli.answering import (
     DatasetOption,
     IdsOption,
-    TargetArgument,
     open_target,
     tell_rest,
 )
@@ -30,6 +29,7 @@ from rulerag.cli.common import (
     command_line,
     say,
 )
+from rulerag.cli.explaining.own import Asking, OwnOptions, explain_own, is_own, refuse_others
 from rulerag.composition import names
 from rulerag.errors import ConfigError
 from rulerag.explanation import report
@@ -66,6 +66,15 @@ class AskOptions:
     ] = None
 
 
+ExplainTarget = Annotated[
+    str,
+    typer.Argument(
+        help="a question in quotes, the .json or .jsonl file of a logged run, a dataset folder, or "
+        "an experiment file"
+    ),
+]
+
+
 @by_flags(
     attribution=typer.Option(
         help=f"what each source counts: {', '.join(names('explainer'))}; repeatable"
@@ -77,8 +86,9 @@ class AskOptions:
     ),
 )
 def explain(
-    target: TargetArgument,
+    target: ExplainTarget,
     *,
+    own: OwnOptions,
     dataset: DatasetOption = None,
     query: IdsOption = None,
     out: Annotated[Path | None, typer.Option(help="explanations.jsonl to write")] = None,
@@ -99,7 +109,13 @@ def explain(
     ] = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Explain answers: guiding rules, documents, minimal retention and omission rules."""
+    """Explain answers: what they rest on, in a dataset or in a system of your own."""
+    if is_own(target, own):
+        only = {"dataset": dataset, "query": query, "limit": limit}
+        refuse_others(how, options, **only, rerun_retrieval=rerun_retrieval)
+        asking = Asking(how, ask.predicate, ask.votes, ask.cache, options.generator)
+        explain_own(target, own, asking, out=out, html=html, quiet=quiet)
+        return
     check_outputs(out, html)
     if rerun_retrieval and options.index is not None:
         raise ConfigError(
