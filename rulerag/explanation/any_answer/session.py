@@ -20,7 +20,7 @@ from rulerag.explanation.any_answer.search import MOST_EXACT, Found, SharedDraws
 from rulerag.explanation.attribution import Attribution, attributions, rule_surrogate
 from rulerag.explanation.claims import Claim, SameClaim, is_refusal, split_claims
 from rulerag.explanation.lattice import full_mask
-from rulerag.explanation.levels import LEVELS, NEUTRAL, Priors, opened, scores_of
+from rulerag.explanation.levels import LEVELS, NEUTRAL, Priors, expected_weights, opened, scores_of
 from rulerag.explanation.probing import Predicate, ProbeEngine
 from rulerag.explanation.source_rules import CoarseToFine
 from rulerag.explanation.wording import in_words, listing
@@ -345,7 +345,12 @@ class Session:
             signs.append([max(scores[n] for n, _, _ in unit.spans) for unit in sources])
         chosen = set(expected)
         signs.append([float(place in chosen) for place in self._places])
-        return Priors([unit.passage.text for unit in sources], signs)
+        texts = [unit.passage.text for unit in sources]
+
+        def learned(claim: str) -> list[float]:
+            return expected_weights(self.asked.question, claim, texts, signs[0] if scores else None)
+
+        return Priors(texts, signs, learned)
 
     def _order(self, claim: Claim) -> CoarseToFine | None:
         """What is tried first for one claim among many documents."""

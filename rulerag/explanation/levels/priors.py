@@ -2,8 +2,8 @@
 
 Each sign orders the units; by it a unit counts as one over its rank. All signs and "any unit alike"
 are mixed in equal parts, so that a sign that misleads costs at most as many questions a decisive
-unit as there are doublings in the number of parts. A prior says what is asked first and never what
-is believed.
+unit as there are doublings in the number of parts; a learned model (``proposer``) counts as much as
+all of them together. A prior says what is asked first and never what is believed.
 
 References:
     Elias 1975 (IEEE Transactions on Information Theory 21, 194-203): codes for numbers whose
@@ -18,7 +18,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 _WORD = re.compile(r"\w+")
 
@@ -30,10 +30,17 @@ class Priors:
         texts: of the units.
         signs: numbers for the units, one list a sign, the larger the more promising; such as the
             scores of a retriever.
+        learned: how often a model expects each unit among those that decide about a claim, 1 on
+            average; it makes up half of what is expected in all.
     """
 
-    def __init__(self, texts: Sequence[str], signs: Sequence[Sequence[float]] = ()) -> None:
-        self._texts, self._signs = texts, [list(one) for one in signs]
+    def __init__(
+        self,
+        texts: Sequence[str],
+        signs: Sequence[Sequence[float]] = (),
+        learned: Callable[[str], Sequence[float]] | None = None,
+    ) -> None:
+        self._texts, self._signs, self._learned = texts, [list(one) for one in signs], learned
         self._words: list[set[str]] | None = None
         self._frequency: Counter[str] = Counter()
 
@@ -50,7 +57,10 @@ class Priors:
         if not signs:
             return None
         ranked = [by_rank(one) for one in signs]
-        return [(1 + sum(each)) / (1 + len(signs)) for each in zip(*ranked, strict=True)]
+        mixed = [(1 + sum(each)) / (1 + len(signs)) for each in zip(*ranked, strict=True)]
+        if self._learned is None:
+            return mixed
+        return [(a + b) / 2 for a, b in zip(mixed, self._learned(claim), strict=True)]
 
     def _shared(self, claim: str) -> list[float]:
         """The information in the words that each unit shares with the claim."""
