@@ -8,6 +8,7 @@ from typing import Any
 
 from rulerag.explanation.any_answer.records import Explained, ExplainedClaim
 from rulerag.explanation.any_answer.words import claim_lines, what_was_shown
+from rulerag.explanation.views import Link, Picture, rule_flow_picture
 
 
 def page(explained: Explained) -> str:
@@ -18,6 +19,26 @@ def page(explained: Explained) -> str:
 def fragment(explained: Explained) -> str:
     """The same without a page around it."""
     return _rendered("why_fragment.html.j2", explained)
+
+
+def flow(explained: Explained) -> Picture:
+    """What the claims rest on and what speaks against them, with lines from document to claim."""
+    links = [
+        Link(index, place, role)
+        for place, claim in enumerate(explained.claims)
+        for role, documents in (
+            ("drives", claim.sources),
+            ("against", sorted({n for one in claim.spoilers for n in one.documents})),
+        )
+        for index in documents
+    ]
+    return rule_flow_picture(
+        [],
+        [document.called for document in explained.documents],
+        [claim.text for claim in explained.claims],
+        links,
+        title="Which documents drive which claim",
+    )
 
 
 def _rendered(template: str, explained: Explained) -> str:
@@ -38,6 +59,8 @@ def _rendered(template: str, explained: Explained) -> str:
             claims=claims,
             roles=roles,
             shown=what_was_shown(explained),
+            whole=template == "why.html.j2",
+            flow=flow(explained).to_html() if explained.claims and explained.documents else "",
         )
     )
 

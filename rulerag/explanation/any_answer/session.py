@@ -19,10 +19,11 @@ from rulerag.explanation.any_answer.records import (
 from rulerag.explanation.any_answer.search import MOST_EXACT, Found, SharedDraws, search_claim
 from rulerag.explanation.attribution import Attribution, attributions, rule_surrogate
 from rulerag.explanation.claims import Claim, SameClaim, is_refusal, split_claims
-from rulerag.explanation.lattice import full_mask
+from rulerag.explanation.lattice import full_mask, mask_of
 from rulerag.explanation.levels import LEVELS, NEUTRAL, Priors, expected_weights, opened, scores_of
-from rulerag.explanation.probing import Predicate, ProbeEngine
+from rulerag.explanation.probing import Predicate, PredicateValues, ProbeEngine
 from rulerag.explanation.source_rules import CoarseToFine
+from rulerag.explanation.views import Picture, lattice_picture
 from rulerag.explanation.wording import in_words, listing
 
 _MOST_NAMED = 12
@@ -271,6 +272,21 @@ class Session:
                 f"{method!r} needs more calls than {budget}", hint="budget=None, or fewer samples"
             )
         return replace(values[0], names=tuple(names))
+
+    def lattice(self, place: int) -> Picture:
+        """What is known of the subsets for one claim, drawn; asks nothing."""
+        outputs = self.engine.answered()
+        masks = list(outputs)
+        values = PredicateValues(self._predicates[place], self.engine.outputs)
+        made = values(self.engine.known_codes(masks)).tolist()
+        found = self._found[place] or Found()
+        return lattice_picture(
+            [self._passages[place].called for place in self._places],
+            dict(zip(masks, made, strict=True)),
+            [mask_of(one) for one in found.retention],
+            outputs=outputs,
+            title=f"Which documents are enough for “{self._claims[place].text}”",
+        )
 
     def _begin(self) -> None:
         """Ask the whole prompt, as often as wanted, and none; random subsets fill free places."""

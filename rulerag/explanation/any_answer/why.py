@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rulerag.composition import check_choice
 from rulerag.errors import ConfigError, DataFormatError, ExplanationError
 from rulerag.explanation.any_answer.records import Explained, ExplainedClaim
 from rulerag.explanation.any_answer.session import Event, Session
@@ -16,7 +17,10 @@ from rulerag.explanation.any_answer.words import cited, explained_lines
 from rulerag.explanation.attribution import Attribution
 from rulerag.explanation.claims import claim_at
 from rulerag.explanation.levels import Passage
+from rulerag.explanation.views import Picture, bars_picture
 from rulerag.io import write_text
+
+PICTURES = "flow", "lattice", "bars"
 
 
 class Why:
@@ -150,6 +154,32 @@ class Why:
         if not -len(self.claims) <= claim < len(self.claims):
             raise ConfigError(f"there are {len(self.claims)} claims", key="claim")
         return self._live("attribution()").attribution(claim, method, samples, budget)
+
+    def picture(self, kind: str = "flow", claim: int = 0) -> Picture:
+        """A picture: it shows itself in a notebook, and ``save`` writes SVG, PNG or a page.
+
+        Args:
+            kind: ``flow``, from documents to claims; ``lattice``, the subsets that make one claim,
+                those that do not and those that nobody asked; ``bars``, how much each document
+                counts for it.
+            claim: its place; ``flow`` shows all.
+
+        Raises:
+            ConfigError: no picture has this name, there is no such claim or nothing to draw, or
+                the explanation was read from a file, which keeps no subsets (not for ``flow``).
+        """
+        check_choice("kind", kind, PICTURES)
+        if kind == "flow":
+            from rulerag.explanation.any_answer.page import flow
+
+            return flow(self.explained)
+        if kind == "bars":
+            values = self.attribution(claim)
+            title = f"How much each document counts for “{self.claims[claim].text}”"
+            return bars_picture(values.names, values.values, title=title)
+        if not -len(self.claims) <= claim < len(self.claims):
+            raise ConfigError(f"there are {len(self.claims)} claims", key="claim")
+        return self._live("picture()").lattice(claim)
 
     def to_shap(self, claim: int = 0, method: str = "rules") -> Any:
         """A ``shap.Explanation`` of one claim, for the plots of shap.

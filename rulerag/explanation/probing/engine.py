@@ -160,6 +160,12 @@ class ProbeEngine:
         """The distinct outputs seen so far, in order of appearance; do not change it."""
         return self._store.texts
 
+    def answered(self) -> dict[int, str]:
+        """The output of every subset that was asked, by its mask."""
+        masks = self._store.masks()
+        codes = self._store.codes(masks).tolist()
+        return {mask: self.outputs[code] for mask, code in zip(masks, codes, strict=True)}
+
     def probe(self, masks: Iterable[int | Iterable[int]]) -> list[str]:
         """The output for each subset, in order; asks each distinct one at most once, ever.
 
@@ -355,6 +361,13 @@ class _OutputStore:
             return self._dense[np.asarray(masks, dtype=np.int64)]
         known = (self._sparse.get(int(mask), _UNKNOWN) for mask in masks)
         return np.fromiter(known, dtype=np.int32, count=len(masks))
+
+    def masks(self) -> list[int]:
+        """Every mask that was asked."""
+        if self._dense is None:
+            return list(self._sparse)
+        asked: list[int] = np.flatnonzero(self._dense != _UNKNOWN).tolist()
+        return asked
 
     def unknown(self, masks: Masks | Sequence[int]) -> Masks | list[int]:
         """The distinct masks never asked, in order of first appearance."""

@@ -20,6 +20,7 @@ from rulerag.io import atomic_write, write_text
 INK, SOFT, LINE, PALE = "#1c2230", "#5f6b7d", "#c9ced8", "#eef0f4"
 BLUE, GREEN, ORANGE, RED = "#0072b2", "#009e73", "#e69f00", "#d55e00"
 
+_XMLNS = 'xmlns="http://www.w3.org/2000/svg"'  # files need it, pages do not
 _STYLE = (
     "text{font:12px system-ui,'Segoe UI',Roboto,Arial,'DejaVu Sans',sans-serif;fill:#1c2230}"
     ".soft{fill:#5f6b7d}.bold{font-weight:600}.mid{text-anchor:middle}.end{text-anchor:end}"
@@ -52,7 +53,7 @@ class Picture:
     def svg(self) -> str:
         """The picture as an SVG file that needs nothing else."""
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:.0f} '
+            f'<svg {_XMLNS} viewBox="0 0 {self.width:.0f} '
             f'{self.height:.0f}" width="{self.width:.0f}" role="img" '
             f'aria-label="{clean(self.title)}"><style>{_STYLE}</style>'
             f'<rect width="100%" height="100%" fill="#ffffff"/>{self.body}</svg>'
@@ -65,10 +66,10 @@ class Picture:
             "<tr>" + "".join(f"<td>{clean(cell)}</td>" for cell in row) + "</tr>"
             for row in self.rows
         )
-        scaled = self.svg.replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1)
+        scaled = self.svg.replace(f"<svg {_XMLNS}", '<svg style="max-width:100%;height:auto"', 1)
         return Markup(  # all parts are escaped above
             f'<figure class="picture"><div class="wide" tabindex="0">{scaled}</div><figcaption>'
-            f"<b>{clean(self.title)}</b> {clean(self.note)}</figcaption>"
+            f"<strong>{clean(self.title)}</strong> {clean(self.note)}</figcaption>"
             f"<details><summary>The same as a table</summary><div class='wide' tabindex='0'><table>"
             f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></details></figure>"
         )

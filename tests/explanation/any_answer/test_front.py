@@ -369,3 +369,34 @@ def test_a_function_that_takes_many_lists_at_once() -> None:
     assert why.claims[0].sources == (0, 1) and max(sizes) > 1 and sum(sizes) == why.num_calls
     with pytest.raises(ExplanationError, match="returned 2 of them for 1 lists"):
         rulerag.explain(lambda q, lists: ["a", "b"], QUESTION, DOCUMENTS, batched=True)
+
+
+def test_pictures_of_an_explained_answer(tmp_path: Path) -> None:
+    documents = ["Paris is the capital of France.", "Lyon is in France.", "The Seine is a river."]
+
+    def answer(question: str, documents: list[str]) -> str:
+        return "Paris." if any("capital" in one for one in documents) else "I do not know."
+
+    why = rulerag.explain(answer, "What is the capital of France?", documents)
+    lattice = why.picture("lattice")
+    assert [row[1:4] for row in lattice.rows] == [
+        ("1", "0", "0"),
+        ("2", "1", "0"),
+        ("1", "2", "0"),
+        ("0", "1", "0"),
+    ]
+    assert "Paris is the capital of France." in lattice.rows[2][4]
+    flow = why.picture()
+    assert [row[1] for row in flow.rows] == ["the claim rests on it", *["no claim rests on it"] * 2]
+    bars = why.picture("bars")
+    assert float(bars.rows[0][1]) > 0 == float(bars.rows[1][1])
+    page = why.to_html()
+    assert page.index("<style>") < page.index("<body") and flow.svg[-200:] in page
+    assert why.picture("lattice").save(tmp_path / "lattice.svg").exists()
+    again = Why.from_json(why.to_json())
+    assert again.picture().rows == flow.rows
+    for wrong in (lambda: why.picture("latice"), lambda: why.picture("lattice", 7)):
+        with pytest.raises(ConfigError):
+            wrong()
+    with pytest.raises(ConfigError, match="picture"):
+        again.picture("lattice")
