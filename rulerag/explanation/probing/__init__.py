@@ -32,7 +32,13 @@ if TYPE_CHECKING:
         named,
         predicate_pair,
     )
-    from rulerag.explanation.probing.sources import Piece, Source, group, partition
+    from rulerag.explanation.probing.sources import (
+        PartitionedDocuments,
+        Piece,
+        Source,
+        group,
+        partition,
+    )
     from rulerag.explanation.probing.values import Probed, Score, SetValue, valued
 else:
     __getattr__ = front_door(__name__)
