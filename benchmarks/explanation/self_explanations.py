@@ -45,12 +45,10 @@ from rulerag.explanation.attribution import RegionExplanation
 from rulerag.explanation.correctness import HybridCorrectness
 from rulerag.explanation.faithfulness import (
     SelfFaithfulness,
-    SelfFaithfulnessSummary,
     assess_self_explanation,
     mean_self_faithfulness,
-    self_explaining,
 )
-from rulerag.explanation.probing import AnswerCache, CachedGenerator
+from rulerag.explanation.probing import AnswerCache, CachedGenerator, self_explaining
 from rulerag.io import prepare_folder, read_json, read_jsonl, write_json, write_text
 from rulerag.protocols import Encoder, Generator
 from rulerag.types import Document, GenerationRequest, Query
@@ -111,7 +109,9 @@ class Study:
     failed: dict[str, int]
 
     def __post_init__(self) -> None:
-        self.reader = CachedGenerator(self_explaining(self.generator), self.cache, batch_size=_BATCH)
+        self.reader = CachedGenerator(
+            self_explaining(self.generator), self.cache, batch_size=_BATCH
+        )
 
     def assess(
         self, requests: Sequence[GenerationRequest], parts: int = PARTS, groups: int = GROUPS
@@ -199,13 +199,14 @@ def sweep(
     for parts, groups in sizes:
         summary = mean_self_faithfulness(study.assess(requests, parts, groups).values())
         rows.append(
-            {"parts": parts, "groups": groups, "most": 1 + parts * (1 + groups), **_row(summary)}
+            {
+                "parts": parts,
+                "groups": groups,
+                "most": 1 + parts * (1 + groups),
+                **summary.to_json(),
+            }
         )
     return rows
-
-
-def _row(summary: SelfFaithfulnessSummary) -> dict[str, Any]:
-    return {key: value for key, value in summary.to_json().items()}
 
 
 def measure(
@@ -224,7 +225,7 @@ def measure(
         "model": name,
         "parts": PARTS,
         "groups": GROUPS,
-        **_row(summary),
+        **summary.to_json(),
         "failed": dict(study.failed),
         "missing": {kind: sum(kind in one.missing for one in every) for kind in kinds},
         "keyword_places": {at: places.count(at) for at in sorted(set(places))},
@@ -238,9 +239,7 @@ def measure(
                 "output": text,
                 "stage": results[request.query.id].stage if request.query.id in results else "",
             }
-            for request, text in zip(
-                requests[:_SHOWN], study.raw(requests[:_SHOWN]), strict=True
-            )
+            for request, text in zip(requests[:_SHOWN], study.raw(requests[:_SHOWN]), strict=True)
         ],
     }
 
@@ -271,7 +270,10 @@ def tables(found: Sequence[Mapping[str, Any]]) -> str:
         swept = [
             [
                 *(str(row["parts"]), str(row["groups"]), str(row["most"])),
-                *(_cell(row[key]) for key in ("calls", "right", "sufficient", "necessary", "score")),
+                *(
+                    _cell(row[key])
+                    for key in ("calls", "right", "sufficient", "necessary", "score")
+                ),
             ]
             for row in one["sweep"]
         ]
@@ -339,7 +341,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("model", help="a folder or name, or the name at an endpoint")
     parser.add_argument("--endpoint", help="the address of an OpenAI-compatible endpoint")
     parser.add_argument("--questions", type=int, default=300, help="the first so many (300)")
-    parser.add_argument("--sweep", action="store_true", help="other numbers of parts and groups, too")
+    parser.add_argument(
+        "--sweep", action="store_true", help="other numbers of parts and groups, too"
+    )
     parser.add_argument(
         "--cache",
         type=Path,

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ FUZZY, COSINE = 90.0, 0.9
 
 _NUMBER = re.compile(r"\d+")
 # "11 to 16" and "11 - 16" are written "11–16"; a bare hyphen may part year, month and day.
-_RANGE = re.compile(r"(?<=\d)(?:\s+(?:to|until|till|through|-)\s+|\s*[–—]\s*)(?=\d)")  # noqa: RUF001
+_RANGE = re.compile(r"(?<=\d)(?:\s+(?:to|until|till|through|-)\s+|\s*[–—]\s*)(?=\d)")
 
 
 def exact(expected: str, output: str) -> bool:
@@ -103,7 +102,7 @@ def dates_of(text: str, languages: tuple[str, ...] = ("en",)) -> tuple[tuple[str
     parser = _dateparser()
     if not _NUMBER.search(text):
         return ((), ())
-    plain = _RANGE.sub("–", text)  # noqa: RUF001
+    plain = _RANGE.sub("–", text)
     settings: Any = {
         "RELATIVE_BASE": datetime(2000, 1, 1),  # a year that is not said is always the same one
         "PREFER_DAY_OF_MONTH": "first",
@@ -120,7 +119,7 @@ def dates_of(text: str, languages: tuple[str, ...] = ("en",)) -> tuple[tuple[str
     return (tuple(f"{day:%Y-%m-%d}" for day in days), tuple(sorted(numbers.elements())))
 
 
-def _dateparser() -> ModuleType:
+def _dateparser() -> Any:
     try:
         from dateparser import search
     except ImportError as error:
@@ -167,6 +166,4 @@ class HybridCorrectness:
             lambda: fuzzy(expected, output),
             lambda: self.encoder is not None and same_meaning(expected, output, self.encoder),
         )
-        return any(way() for way in ways) and same_dates(
-            expected, output, languages=self.languages
-        )
+        return any(way() for way in ways) and same_dates(expected, output, languages=self.languages)

@@ -220,17 +220,23 @@ class RegionExplanation(Record):
             return "elsewhere"
         return "straddles" if whole else "absent"
 
+    @property
+    def sentence(self) -> str:
+        """How many parts are enough, without a full stop."""
+        count = len(self.regions)
+        if not count:
+            return f"None of the {self.parts} parts is enough alone: no sufficient region"
+        return f"{count} of {self.parts} parts {'is' if count == 1 else 'are'} enough alone"
+
     def __str__(self) -> str:
         """The regions and their keywords, one a line."""
-        count = len(self.regions)
-        enough = f"{count} of {self.parts} parts {'is' if count == 1 else 'are'} enough alone"
-        if not count:
-            enough = f"none of the {self.parts} parts is enough alone: no sufficient region"
         more = "" if self.complete else ", and not all of them were asked"
-        lines = [f"{enough} ({self.num_probes:,} probes{more})"]
+        count = f"{self.num_probes:,} probe{'' if self.num_probes == 1 else 's'}"
+        lines = [f"{self.sentence} ({count}{more})"]
+        nothing = "no single group" if self.complete else "no group that was asked"
         for region in self.regions:
             needed = "; ".join(shortened(group.text, 40) for group in region.keywords)
-            lines.append(f"  {shortened(region.text)}  [needs {needed or 'no single group'}]")
+            lines.append(f"  {shortened(region.text)}  [needs {needed or nothing}]")
         return "\n".join(lines)
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         SelfFaithfulnessSummary,
         assess_self_explanation,
         mean_self_faithfulness,
-        self_explaining,
     )
 else:
     __getattr__ = front_door(__name__)

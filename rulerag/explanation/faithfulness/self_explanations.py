@@ -10,11 +10,10 @@ References:
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
 from rulerag.composition import find
 from rulerag.errors import ConfigError, ProbeBudgetError
@@ -28,13 +27,13 @@ from rulerag.explanation.attribution import (
 from rulerag.explanation.probing import (
     AnswerCache,
     CachedGenerator,
-    OutputPredicate,
     Predicate,
     ProbeEngine,
-    named,
+    of_short_answers,
+    self_explaining,
 )
 from rulerag.explanation.records import Record
-from rulerag.explanation.wording import in_words
+from rulerag.explanation.wording import in_words, listing
 from rulerag.protocols import Generator
 from rulerag.types import Completion, GenerationRequest, SelfExplanation
 
@@ -94,7 +93,7 @@ class SelfFaithfulness(Record):
         """Answer, regions and keywords, in lines."""
         lines = [f"answer: {self.answer or '(none)'}"]
         if self.missing:
-            lines.append(f"not in what the model wrote: {', '.join(self.missing)}")
+            lines.append(f"not in what the model wrote: {listing(self.missing)}")
         if self.regions is None:
             why = "it is right without the text" if self.known else "it is wrong"
             return "\n".join([*lines, f"not explained: {why}"])
@@ -145,7 +144,7 @@ def assess_self_explanation(
     asked = _reader(reader, cache)
     engine = ProbeEngine.from_generator(asked, request, cut, max_probes=max_probes)
     read: Callable[[str], SelfExplanation] = find("prompt", _TEMPLATE).component.explained
-    holds = _of_short_answers(correct, read)
+    holds = of_short_answers(correct, read)
     full = whole(cut)
     outputs = engine.probe([full, 0] if without_text else [full])
     verdicts = holds.many(outputs)
@@ -173,27 +172,6 @@ def assess_self_explanation(
     if ended is not None:
         raise ProbeBudgetError(ended.message, partial=found, hint=ended.hint)
     return found
-
-
-def self_explaining(generator: Generator) -> Generator:
-    """The same generator, of which a completion is a whole explanation and not its answer alone.
-
-    Args:
-        generator: with the template ``self-explanation``; it stays as it is.
-
-    Raises:
-        ConfigError: it has another template.
-    """
-    template = getattr(generator, "template", None)
-    if not hasattr(template, "explained"):
-        raise ConfigError(
-            f"{type(generator).__name__} does not ask for explanations",
-            key="template",
-            hint="template: self-explanation, or self-explanation-few-shot for small models",
-        )
-    changed: Any = copy.copy(generator)
-    changed.template = template.whole()  # type: ignore[union-attr]
-    return changed  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -225,11 +203,10 @@ class SelfFaithfulnessSummary(Record):
     def __str__(self) -> str:
         """The stages and the score, in one line."""
         score = "no score" if self.score is None else f"F = {self.score:.3f}"
-        one = self.total == 1
         return (
-            f"{in_words(self.total)} question{'' if one else 's'}, {self.hard} of them not answered "
-            f"without the text; {self.right} answered with it, {self.sufficient} with a sufficient "
-            f"region, {self.necessary} with a necessary keyword; {score}"
+            f"{in_words(self.total)} question{'' if self.total == 1 else 's'}, {self.hard} of them "
+            f"not answered without the text; {self.right} answered with it, {self.sufficient} with "
+            f"a sufficient region, {self.necessary} with a necessary keyword; {score}"
         )
 
 
@@ -286,20 +263,7 @@ class _FunctionReader:
         return [Completion(self._function(self._messages(request))) for request in requests]
 
     def _messages(self, request: GenerationRequest) -> list[dict[str, str]]:
-        said: list[dict[str, str]] = self._template.conversation(self._template.render(request).text)
+        said: list[dict[str, str]] = self._template.conversation(
+            self._template.render(request).text
+        )
         return said
-
-
-def _of_short_answers(
-    correct: Predicate, read: Callable[[str], SelfExplanation]
-) -> OutputPredicate:
-    """A condition of short answers as one of whole explanations; without an answer it fails."""
-    own = named(correct)
-
-    def many(outputs: Sequence[str]) -> list[bool]:
-        answers = [read(output).answer for output in outputs]
-        given = [answer for answer in answers if answer]
-        values = iter(own.many(given) if given else ())
-        return [bool(answer) and next(values) for answer in answers]
-
-    return OutputPredicate(lambda output: many([output])[0], own.holds, own.fails, many)

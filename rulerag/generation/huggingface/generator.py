@@ -107,8 +107,8 @@ class HuggingFaceGenerator:
     :func:`~rulerag.generation.huggingface.decoding.batches.plan_batches`); what the prompts of a
     batch begin with in common is computed once and its keys and values are shared. Answers do not
     depend on batches or sharing, up to rounding. An answer ends at the end-of-text token, at a line
-    break after some text (as the template says), or after ``max_new_tokens``; its score is the natural logarithm of its
-    text's probability, end included.
+    break after some text (or where the template says so), or after ``max_new_tokens``; its score is
+    the natural logarithm of its text's probability, end included.
 
     Args:
         model: a folder, a hub id, or an open model of transformers (then give ``tokenizer``). A
@@ -562,7 +562,9 @@ class HuggingFaceGenerator:
         if not texts:
             return []
         whole = self._conversation if self.chat else self.template.continued
-        ids = self.tokenizer([whole(text) for text in texts], add_special_tokens=not self.chat)["input_ids"]
+        ids = self.tokenizer([whole(text) for text in texts], add_special_tokens=not self.chat)[
+            "input_ids"
+        ]
         end = self.tokenizer.eos_token_id
         if not self.chat:  # some tokenizers end every text, and a prompt is to be continued
             ids = [row[:-1] if len(row) > 1 and row[-1] == end else row for row in ids]

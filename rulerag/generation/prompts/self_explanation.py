@@ -40,26 +40,30 @@ _NAMES = {
     "keywords": r"(?:most )?(?:important )?key ?words?(?: from the text)?",
     "answer": r"(?:short|final)[ _-]answer",
 }
+# At the beginning of a line: a mark of a list or of a heading.
+_LISTED = r"^[ \t]*(?:[-*•#>]+|\(?\d{1,2}[.)])[ \t]+"
 _DECORATION = r"[*_`\"'#>]*"
 # A name anywhere behind a space or a mark, with a colon; the bare word "answer" begins a line.
 _LABEL = re.compile(
-    rf"(?<![^\s,.;|\"'*_`({{\[#>-]){_DECORATION}(?:"
+    rf"(?:{_LISTED}|(?<![^\s,.;|\"'*_`({{\[#>-])){_DECORATION}(?:"
     + "|".join(f"(?P<{part}>{names})" for part, names in _NAMES.items())
-    + rf")(?:\s*\([^()\n]*\))?{_DECORATION}\s*[:：]{_DECORATION}",
-    re.IGNORECASE,
+    + rf")(?:\s*\([^()\n]*\))?{_DECORATION}\s*[:\uff1a]{_DECORATION}",
+    re.IGNORECASE | re.MULTILINE,
 )
 _BARE = re.compile(
-    rf"^[\s\-•]*{_DECORATION}(?P<answer>answer){_DECORATION}\s*[:：]{_DECORATION}",
+    rf"(?:{_LISTED}|^[ \t]*){_DECORATION}(?P<answer>answer){_DECORATION}\s*[:\uff1a]{_DECORATION}",
     re.IGNORECASE | re.MULTILINE,
 )
 # Models that continue text go on with a question of their own.
 _FURTHER = re.compile(rf"(?<=\S)\s*\n\s*(?:{_TEXT.strip()}|{_QUESTION.strip()})")
 _FENCE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
 _MARK = re.compile(r"^(?:[-*•–]|\(?\d{1,2}[.)])\s+")
-# Commas of numbers (150,782) do not part keywords.
-_PARTED = re.compile(r"[;\n|،、，；؛]|(?<!\d),|,(?!\d)")  # noqa: RUF001
-_QUOTED = re.compile(r"\s*(?:\"([^\"\n]+)\"|“([^”\n]+)”|«([^»\n]+)»|'([^'\n]+)'(?=\s*(?:[,;\n]|$)))")
-_AROUND = " \t\n\r,;\"'`*_“”«»‘’"  # noqa: RUF001
+# Commas and semicolons, those of Arabic and Chinese too; not commas of numbers (150,782).
+_PARTED = re.compile(r"[;\n|\u060c\u061b\u3001\uff0c\uff1b]|(?<!\d),|,(?!\d)")
+_QUOTED = re.compile(
+    r"\s*(?:\"([^\"\n]+)\"|“([^”\n]+)”|«([^»\n]+)»|'([^'\n]+)'(?=\s*(?:[,;\n]|$)))"
+)
+_AROUND = " \t\n\r,;\"'`*_“”«»\u2018\u2019"
 # What models copy of the form instead of filling it in.
 _COPIED = frozenset(
     {"thought process", "thought", "keywords", "keyword", "answer", "short answer", "...", "…"}
@@ -135,9 +139,9 @@ class SelfExplanationTemplate(PromptTemplate):
 
     @classmethod
     def few_shot(
-        cls, cases: Sequence[ExplainedCase] = EXPLAINED_CASES, **changes: Any
+        cls, cases: Sequence[Case] = EXPLAINED_CASES, **changes: Any
     ) -> SelfExplanationTemplate:
-        """Solved cases before the question; three invented ones by default."""
+        """Solved cases (:class:`ExplainedCase`) before the question; three invented by default."""
         return cls(cases=tuple(cases), **changes)
 
     @property
@@ -248,7 +252,9 @@ def _of_values(values: Mapping[str, Any]) -> dict[str, Any]:
         if part == "keywords":
             many = value if isinstance(value, list) else _keywords(str(value or ""))
             found[part] = tuple(
-                filter(None, (_item(str(one)) for one in many if isinstance(one, str | int | float)))
+                filter(
+                    None, (_item(str(one)) for one in many if isinstance(one, str | int | float))
+                )
             )
             continue
         if isinstance(value, list) and len(value) == 1:
