@@ -237,10 +237,9 @@ def mean_self_faithfulness(results: Iterable[SelfFaithfulness]) -> SelfFaithfuln
 def _reader(
     reader: Generator | Callable[[list[dict[str, str]]], str], cache: AnswerCache | None
 ) -> Generator:
+    if isinstance(reader, CachedGenerator):
+        return CachedGenerator(self_explaining(reader.generator), cache or reader.cache)
     if isinstance(reader, Generator):
-        inside = getattr(reader, "generator", None) if isinstance(reader, CachedGenerator) else None
-        if inside is not None:
-            return CachedGenerator(self_explaining(inside), reader.cache)
         asked = self_explaining(reader)
         return asked if cache is None else CachedGenerator(asked, cache)
     if cache is not None:

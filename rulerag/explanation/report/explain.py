@@ -76,12 +76,12 @@ class ExplainSettings(Settings):
     """How an answer is explained; the description of a field says what it is.
 
     A document that loses a part loses its facts, so that the units ``sentence`` and ``word``, and
-    the explainer ``regions``, are for generators that read the text. Rules are exact, from every subset, unless there is a
-    ``validity`` below 1, the fraction of subsets for which a rule has to hold; then ``confidence``
-    is the probability that every bound stated is true, at least, and ``subsets`` says how random
-    subsets are drawn (:class:`~rulerag.explanation.source_rules.CertifiedMiner`). With
-    ``group_by`` rules are found over groups too, and inside the groups that matter; no source is
-    left in ``the rest`` there.
+    the explainer ``regions``, are for generators that read the text. Rules are exact, from every
+    subset, unless there is a ``validity`` below 1, the fraction of subsets for which a rule has to
+    hold; then ``confidence`` is the probability that every bound stated is true, at least, and
+    ``subsets`` says how random subsets are drawn
+    (:class:`~rulerag.explanation.source_rules.CertifiedMiner`). With ``group_by`` rules are found
+    over groups too, and inside the groups that matter; no source is left in ``the rest`` there.
 
     Raises:
         ConfigError: a setting is unknown, out of range, or does not go with another one.

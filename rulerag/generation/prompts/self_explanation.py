@@ -142,7 +142,7 @@ class SelfExplanationTemplate(PromptTemplate):
         cls, cases: Sequence[Case] = EXPLAINED_CASES, **changes: Any
     ) -> SelfExplanationTemplate:
         """Solved cases (:class:`ExplainedCase`) before the question; three invented by default."""
-        return cls(cases=tuple(cases), **changes)
+        return cls(**{"cases": tuple(cases), **changes})
 
     @property
     def stop(self) -> str:

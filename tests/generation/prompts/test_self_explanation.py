@@ -1,4 +1,4 @@
-"""Self-explanations: the prompt's messages, and what is read of the forms in which models answer."""
+"""Self-explanations: the messages of the prompt, and what is read of what models write."""
 
 from __future__ import annotations
 
