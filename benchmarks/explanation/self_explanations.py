@@ -248,6 +248,8 @@ def measure(
     every = list(results.values())
     summary = mean_self_faithfulness(every)
     answered = [by_id[one.query_id] for one in every if one.right and not one.known]
+    told = [request for request in requests if request.query.id in results]
+    bare = study.raw([replace(request, documents=()) for request in told])
     kinds = ("thought", "keywords", "answer")
     explained = [one for one in every if one.fit is not None]
     places = [at for one in explained if one.fit for _, at in one.fit.keywords]
@@ -257,6 +259,7 @@ def measure(
         "groups": GROUPS,
         **summary.to_json(),
         "failed": dict(study.failed),
+        "said_without_text": sum(bool(read_self_explanation(text).answer) for text in bare),
         "missing": {kind: sum(kind in one.missing for one in every) for kind in kinds},
         "keyword_places": {at: places.count(at) for at in sorted(set(places))},
         "scores": {one.query_id: one.score for one in every if one.stage == "explained"},
@@ -267,9 +270,9 @@ def measure(
                 "question": request.query.text,
                 "answers": list(request.query.answers),
                 "output": text,
-                "stage": results[request.query.id].stage if request.query.id in results else "",
+                "stage": results[request.query.id].stage,
             }
-            for request, text in zip(requests[:_SHOWN], study.raw(requests[:_SHOWN]), strict=True)
+            for request, text in zip(told[:_SHOWN], study.raw(told[:_SHOWN]), strict=True)
         ],
     }
 
@@ -281,6 +284,7 @@ def tables(found: Sequence[Mapping[str, Any]]) -> str:
     lines = {
         "questions": "total",
         "explanations with a part missing": "incomplete",
+        "with a short answer without the passage": "said_without_text",
         "answered without the passage": "known",
         "Retrieval-Hard": "hard",
         "of these, answered with the passage": "right",

@@ -60,6 +60,13 @@ _FENCE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
 _MARK = re.compile(r"^(?:[-*•–]|\(?\d{1,2}[.)])\s+")
 # Commas and semicolons, those of Arabic and Chinese too; not commas of numbers (150,782).
 _PARTED = re.compile(r"[;\n|\u060c\u061b\u3001\uff0c\uff1b]|(?<!\d),|,(?!\d)")
+# The comma of an English date ("May 18, 2018") does not, either.
+_DATE = re.compile(
+    r"(\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? \d{1,2}(?:st|nd|rd|th)?),"
+    r"(?= \d{4}\b)",
+    re.IGNORECASE,
+)
+_HELD = "\ue000"
 _QUOTED = re.compile(
     r"\s*(?:\"([^\"\n]+)\"|“([^”\n]+)”|«([^»\n]+)»|'([^'\n]+)'(?=\s*(?:[,;\n]|$)))"
 )
@@ -305,7 +312,7 @@ def _item(text: str) -> str:
 
 def _keywords(section: str) -> list[str]:
     """The keywords of a section: a list in brackets, quoted ones, lines, or commas between them."""
-    section = section.strip()
+    section = _DATE.sub(rf"\1{_HELD}", section.strip())
     inside = re.match(r"\[([^\[\]]*)\]", section)
     if inside:
         section = inside[1]
@@ -322,7 +329,7 @@ def _keywords(section: str) -> list[str]:
         if not quoted:
             items.append(section[position:end])
         position = parted.end() if parted else len(section)
-    return items
+    return [item.replace(_HELD, ",") for item in items]
 
 
 def _listed(lines: Sequence[str]) -> Iterator[str]:

@@ -101,6 +101,10 @@ def test_every_form_reads_the_same(wrote: str) -> None:
             "Thought: It says 150,782 SEK.\nKeywords: 150,782 SEK, 1901\nShort answer: 1901, 1902",
             SelfExplanation("It says 150,782 SEK.", ("150,782 SEK", "1901"), "1901, 1902"),
         ),
+        (
+            "Thought: t\nKeywords: premiered on September 27, 2017, May 3, NBC\nShort answer: s",
+            SelfExplanation("t", ("premiered on September 27, 2017", "May 3", "NBC"), "s"),
+        ),
         ('{"thought": 3, "keywords": {"a": 1}, "answer": null}', None),
         ("Thought: سبب\nKeywords: القاهرة، مصر\nShort answer: القاهرة", None),
     ],
