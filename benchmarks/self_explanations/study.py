@@ -31,7 +31,6 @@ from typing import Any
 from tqdm import tqdm
 
 from benchmarks.common.folders import shared_folder
-from rulerag.console import guarded
 from rulerag.errors import (
     ConfigError,
     CutCompletionError,
@@ -232,7 +231,7 @@ def sweep(
             {
                 "parts": parts,
                 "groups": groups,
-                "most": 1 + parts * (1 + groups),
+                "most": 2 + parts * (1 + groups),  # one of them without the passage
                 **summary.to_json(),
             }
         )
@@ -284,8 +283,8 @@ def tables(found: Sequence[Mapping[str, Any]]) -> str:
     lines = {
         "questions": "total",
         "explanations with a part missing": "incomplete",
-        "with a short answer without the passage": "said_without_text",
-        "answered without the passage": "known",
+        "with any short answer without the passage": "said_without_text",
+        "with a correct one: known": "known",
         "Retrieval-Hard": "hard",
         "of these, answered with the passage": "right",
         "of these, with a sufficient region": "sufficient",
@@ -293,7 +292,7 @@ def tables(found: Sequence[Mapping[str, Any]]) -> str:
         "faithfulness F, on these": "score",
         "F of phrases drawn from the passage": "drawn",
         "F of the short answer as only keyword": "answer",
-        "requests a question answered with the passage": "calls",
+        "requests a question answered with the passage, one of them without it": "calls",
     }
     rows = [
         [title, *(_cell({**one, **one.get("baselines", {})}.get(key)) for one in columns.values())]
@@ -361,34 +360,3 @@ def run(arguments: argparse.Namespace) -> None:
     text = tables([read_json(file) for file in sorted(out.glob("*.json"))])
     write_text(out / "self_explanations.md", text)
     sys.stdout.write(text)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.explanation.self_explanations",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example: python -m benchmarks.explanation.self_explanations smollm2-135m-instruct "
-        "--questions 300 --sweep --out benchmarks/results/self-explanations",
-    )
-    parser.add_argument("model", help="a folder or name, or the name at an endpoint")
-    parser.add_argument("--endpoint", help="the address of an OpenAI-compatible endpoint")
-    parser.add_argument("--questions", type=int, default=300, help="the first so many (300)")
-    parser.add_argument(
-        "--sweep", action="store_true", help="other numbers of parts and groups, too"
-    )
-    parser.add_argument(
-        "--cache",
-        type=Path,
-        default=Path("runs/self-explanations.sqlite"),
-        help="the file that keeps answers; a run goes on from it",
-    )
-    parser.add_argument(
-        "--out", type=Path, default=Path("runs/self-explanations"), help="the folder of the figures"
-    )
-    return guarded(lambda: run(parser.parse_args(argv)))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

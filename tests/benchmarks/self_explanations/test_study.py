@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.explanation import self_explanations as study
+from benchmarks.self_explanations import study
 from rulerag.errors import DataFormatError
 from rulerag.explanation.probing import AnswerCache
 from rulerag.generation.openai_compatible import OpenAICompatibleGenerator
@@ -85,7 +85,7 @@ def test_a_run_is_counted_and_goes_on(server: Server, data: Path, tmp_path: Path
     assert first["score"] == 1.0 and first["baselines"]["answer"] == 1.0
     assert 0 < first["baselines"]["drawn"] < 1
     assert first["keyword_places"] == {"absent": 1, "necessary": 1}
-    assert [(row["parts"], row["groups"], row["most"]) for row in first["sweep"]] == [(2, 3, 9)]
+    assert [(row["parts"], row["groups"], row["most"]) for row in first["sweep"]] == [(2, 3, 10)]
     assert first["outputs"][0]["output"].startswith("Thought: t")
     text = study.tables([first])
     assert "| Retrieval-Hard | 1 | 311 | 311 |" in text
