@@ -89,7 +89,11 @@ def test_a_run_is_counted_and_goes_on(server: Server, data: Path, tmp_path: Path
     assert first["outputs"][0]["output"].startswith("Thought: t")
     text = study.tables([first])
     assert "| Retrieval-Hard | 1 | 311 | 311 |" in text
-    assert "| faithfulness F, on these | 1 | 0.653 | 0.691 |" in text
+    assert "| faithfulness F, on these | 1 |  |  |" in text
+    other = {**first, "model": "n", "scores": {"nq-0": 0.25, "nq-7": 1.0}, "sweep": []}
+    text = study.tables([first, other])
+    assert "| explained for every model beside it | 1 | 1 | 62 | 62 |" in text
+    assert "| F, on these common ones | 1 | 0.25 | 0.653 | 0.691 |" in text
 
 
 def test_answers_without_a_text_are_counted(server: Server, data: Path, tmp_path: Path) -> None:
