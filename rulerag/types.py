@@ -219,6 +219,24 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True)
+class SelfExplanation:
+    """What a model says about its own answer (Fragkathoulas and Chlapanis 2024, section 3.4).
+
+    Args:
+        thought: why, in its words.
+        keywords: the words of the text that it names as those that helped.
+        answer: its short answer.
+        missing: the parts that its text does not hold, of ``thought``, ``keywords`` and ``answer``;
+            nothing is put in their place.
+    """
+
+    thought: str = ""
+    keywords: tuple[str, ...] = ()
+    answer: str = ""
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """One answered query with its evidence.
 

@@ -123,6 +123,10 @@ def explain(
             key="index",
             hint="leave --index or --rerun-retrieval out",
         )
+    if how.explainer == "regions" and (rerun_retrieval or html is not None):
+        what = "shows rules, and the explainer 'regions' looks for none"
+        key = "rerun-retrieval" if rerun_retrieval else "html"
+        raise ConfigError(what, key=key, hint="leave one of them out; --out writes regions")
     opened = open_target(target, dataset, options, ids=query, limit=limit, quiet=quiet)
     place = dataset or Path(target)
     queries = opened.queries[:SHOWN] if limit is None and not query else opened.queries

@@ -11,6 +11,14 @@ from rulerag.lazy import front_door
 if TYPE_CHECKING:
     from rulerag.explanation.attribution.counterfactual import Counterfactuals, counterfactual_sets
     from rulerag.explanation.attribution.guided import LOG_MARGIN
+    from rulerag.explanation.attribution.regions import (
+        KeywordFit,
+        MaskedRegions,
+        RegionExplanation,
+        explain_regions,
+        search_regions,
+        whole,
+    )
     from rulerag.explanation.attribution.surrogate import linear_surrogate, rule_surrogate
     from rulerag.explanation.attribution.values import (
         Attribution,

@@ -1,4 +1,4 @@
-"""How faithful explanations are: deletion curves, planted truths, rules and claims under test."""
+"""How faithful explanations are: curves, planted truths; rules, claims and self-explanations."""
 
 from typing import TYPE_CHECKING
 
@@ -15,5 +15,11 @@ if TYPE_CHECKING:
     )
     from rulerag.explanation.faithfulness.planted import PlantedAnswer
     from rulerag.explanation.faithfulness.rules import mean_rule_faithfulness
+    from rulerag.explanation.faithfulness.self_explanations import (
+        SelfFaithfulness,
+        SelfFaithfulnessSummary,
+        assess_self_explanation,
+        mean_self_faithfulness,
+    )
 else:
     __getattr__ = front_door(__name__)

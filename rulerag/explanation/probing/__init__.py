@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         VotingGenerator,
         refuse_another_answer,
         refuse_dropped_documents,
+        self_explaining,
     )
     from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
     from rulerag.explanation.probing.engine import ProbeEngine, stopped
@@ -30,9 +31,16 @@ if TYPE_CHECKING:
         judged_correct,
         matches_answer,
         named,
+        of_short_answers,
         predicate_pair,
     )
-    from rulerag.explanation.probing.sources import Piece, Source, group, partition
+    from rulerag.explanation.probing.sources import (
+        PartitionedDocuments,
+        Piece,
+        Source,
+        group,
+        partition,
+    )
     from rulerag.explanation.probing.values import Probed, Score, SetValue, valued
 else:
     __getattr__ = front_door(__name__)

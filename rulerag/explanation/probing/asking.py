@@ -7,6 +7,7 @@ in a batch.
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -269,3 +270,24 @@ def refuse_another_answer(first: str, second: str | None) -> None:
             f"the generator says {first!r} and then {second!r} to the same request",
             hint="decode greedily, or let several tries vote (votes, VotingGenerator)",
         )
+
+
+def self_explaining(generator: Generator) -> Generator:
+    """The same generator, of which a completion is a whole explanation and not its answer alone.
+
+    Args:
+        generator: with the template ``self-explanation``; it stays as it is.
+
+    Raises:
+        ConfigError: it has another template.
+    """
+    template = getattr(generator, "template", None)
+    if not hasattr(template, "explained"):
+        raise ConfigError(
+            f"{type(generator).__name__} does not ask for explanations",
+            key="template",
+            hint="template: self-explanation, or self-explanation-few-shot for small models",
+        )
+    changed: Any = copy.copy(generator)
+    changed.template = template.whole()  # type: ignore[union-attr]
+    return changed  # type: ignore[no-any-return]

@@ -118,7 +118,7 @@ class ProbeEngine:
         cls,
         generator: Generator,
         request: GenerationRequest,
-        sources: Sequence[Source] | None = None,
+        sources: Sequence[Source] | PartitionedDocuments | None = None,
         *,
         max_probes: int | None = None,
     ) -> ProbeEngine:
@@ -128,7 +128,8 @@ class ProbeEngine:
             generator: what answers; it must answer the same for the same request.
             request: the whole request.
             sources: disjoint parts of ``request.documents``; each document is one by default.
-                Documents that no source covers are kept in every probe.
+                Documents that no source covers are kept in every probe. Or the documents already
+                cut, which then decide what a subset leaves of them.
             max_probes: how many distinct subsets may be asked.
 
         Raises:
@@ -141,14 +142,16 @@ class ProbeEngine:
         if not sources:
             hint = "give at least one document"
             raise ExplanationError("there is no source to keep or remove", hint=hint)
-        cut = PartitionedDocuments(request.documents, sources)
+        cut = sources
+        if not isinstance(cut, PartitionedDocuments):
+            cut = PartitionedDocuments(request.documents, cut)
         refuse_sampling_generator(generator)
         refuse_dropped_documents(generator, request)
         answer = _GeneratorAnswers(generator, request, cut)
-        names, texts = ([getattr(one, key) for one in sources] for key in ("name", "text"))
+        names, texts = ([getattr(one, key) for one in cut.sources] for key in ("name", "text"))
         return cls(
             answer,
-            len(sources),
+            len(cut.sources),
             names=names,
             max_probes=max_probes,
             batch_size=1024,

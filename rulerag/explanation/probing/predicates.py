@@ -30,7 +30,7 @@ from rulerag.explanation.probing.asking import refuse_sampling_generator
 from rulerag.explanation.wording import shortened
 from rulerag.protocols import Generator
 from rulerag.text import contains_answer, exact_match, normalize_answer
-from rulerag.types import GenerationRequest, Query
+from rulerag.types import GenerationRequest, Query, SelfExplanation
 
 Predicate = Callable[[str], bool]
 """A question with the answer yes or no about one output."""
@@ -189,6 +189,19 @@ def predicate_pair(
         raise ConfigError(f"{name!r} needs a text", key="predicate", hint=f"write {name}:TEXT")
     predicate = makers[name]()
     return (~predicate, predicate) if word.startswith("not ") else (predicate, ~predicate)
+
+
+def of_short_answers(correct: Predicate, read: Callable[[str], SelfExplanation]) -> OutputPredicate:
+    """A condition of short answers as one of whole explanations; without an answer it fails."""
+    own = named(correct)
+
+    def many(outputs: Sequence[str]) -> list[bool]:
+        answers = [read(output).answer for output in outputs]
+        given = [answer for answer in answers if answer]
+        values = iter(own.many(given) if given else ())
+        return [bool(answer) and next(values) for answer in answers]
+
+    return OutputPredicate(lambda output: many([output])[0], own.holds, own.fails, many)
 
 
 def judged(

@@ -66,6 +66,10 @@ def _read(kind: Any, value: Any, key: str) -> Any:
         if many or len(parts) == len(value):
             kinds = [parts[0]] * len(value) if many else parts
             return shape(_read(part, one, key) for part, one in zip(kinds, value, strict=True))
+    elif issubclass(shape, tuple) and isinstance(value, list | tuple):  # a named one
+        kinds = list(_hints(shape).values())
+        if len(kinds) == len(value):
+            return shape(*(_read(part, one, key) for part, one in zip(kinds, value, strict=True)))
     elif issubclass(shape, Record) and isinstance(value, Mapping):
         return shape.from_json(value)
     elif isinstance(value, bool) == (shape is bool):  # a bool is an int, too, in Python

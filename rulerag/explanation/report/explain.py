@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar, cast
 from pydantic import Field, model_validator
 
 from rulerag.composition import Settings
-from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError
+from rulerag.errors import ConfigError, ProbeBudgetError
 from rulerag.explanation.attribution import (
     Attribution,
     attributions,
@@ -36,7 +36,6 @@ from rulerag.explanation.probing import (
     matches_answer,
     named,
     partition,
-    refuse_another_answer,
     response_engine,
 )
 from rulerag.explanation.records import (
@@ -44,11 +43,16 @@ from rulerag.explanation.records import (
     NamedRule,
     RuleHook,
     SourceRules,
-    trace_documents,
-    trace_rules,
 )
 from rulerag.explanation.report.narrative import REST, AnswerExplanation
 from rulerag.explanation.report.progress import Progress
+from rulerag.explanation.report.regions import (
+    claims_of,
+    explain_by_regions,
+    refuse_change,
+    refuse_without_documents,
+    traced,
+)
 from rulerag.explanation.source_rules import (
     MAX_EXACT_SOURCES,
     CertifiedMiner,
@@ -58,30 +62,38 @@ from rulerag.explanation.source_rules import (
     check_duality,
     view_groups,
 )
-from rulerag.explanation.wording import shortened
-from rulerag.kg.grounding import statement_lines
 from rulerag.protocols import Generator
-from rulerag.text import contains_answer, normalize_answer
+from rulerag.text import contains_answer
 from rulerag.types import Answer
 
 T = TypeVar("T")
+
+_RULES = ("unit", "max_sources", "validity", "attribution", "value", "counterfactuals", "group_by")
+"""The settings of explanations by rules that say nothing about regions."""
 
 
 class ExplainSettings(Settings):
     """How an answer is explained; the description of a field says what it is.
 
-    A document that loses a part loses its facts, so that the units ``sentence`` and ``word`` are
-    for generators that read the text. Rules are exact, from every subset, unless there is a
-    ``validity`` below 1, the fraction of subsets for which a rule has to hold; then ``confidence``
-    is the probability that every bound stated is true, at least, and ``subsets`` says how random
-    subsets are drawn (:class:`~rulerag.explanation.source_rules.CertifiedMiner`). With
-    ``group_by`` rules are found over groups too, and inside the groups that matter; no source is
-    left in ``the rest`` there.
+    A document that loses a part loses its facts, so that the units ``sentence`` and ``word``, and
+    the explainer ``regions``, are for generators that read the text. Rules are exact, from every
+    subset, unless there is a ``validity`` below 1, the fraction of subsets for which a rule has to
+    hold; then ``confidence`` is the probability that every bound stated is true, at least, and
+    ``subsets`` says how random subsets are drawn
+    (:class:`~rulerag.explanation.source_rules.CertifiedMiner`). With ``group_by`` rules are found
+    over groups too, and inside the groups that matter; no source is left in ``the rest`` there.
 
     Raises:
         ConfigError: a setting is unknown, out of range, or does not go with another one.
     """
 
+    explainer: Literal["rules", "regions"] = Field(
+        "rules",
+        description="what is looked for: rules (sets of sources), or regions (parts of the text "
+        "that are enough, and words that they need)",
+    )
+    parts: int = Field(3, ge=1, description="of regions: parts of the text, equally long")
+    groups: int = Field(5, ge=1, description="of regions: groups of words in a part, masked by _")
     unit: Literal["document", "sentence", "word"] = Field(
         "document", description="what is kept or removed: document, sentence or word"
     )
@@ -134,6 +146,11 @@ class ExplainSettings(Settings):
         if compared and self.value != "verdict":
             what = f"{compared[0]} compares texts, which have no {self.value}"
             raise ConfigError(what, key="value", hint="explain verdicts")
+        other = _RULES if self.explainer == "regions" else ("parts", "groups")
+        for key in other:
+            if getattr(self, key) != type(self).model_fields[key].default:
+                what = f"does not go with the explainer {self.explainer!r}"
+                raise ConfigError(what, key=key, hint="leave one of them out")
         if self.validity is None and self.subsets != "uniform":
             what = "no random subsets are drawn for exact rules"
             raise ConfigError(what, key="subsets", hint="give a validity, 0.95 for example")
@@ -147,10 +164,14 @@ class ExplainSettings(Settings):
         if self.validity is not None or self.group_by is not None:
             return self.max_probes
         every = (1 << self.max_sources) * (1 if self.value == "verdict" else 2)
+        if self.explainer == "regions":
+            every = 1 + self.parts * (1 + self.groups)
         return every if self.max_probes is None else min(every, self.max_probes)
 
     def recorded(self) -> dict[str, Any]:
         """What the record of an explanation says about how its rules were found."""
+        if self.explainer == "regions":
+            return {k: getattr(self, k) for k in ("explainer", "parts", "groups", "max_probes")}
         keys = ["unit", "max_sources", "max_probes", "seed"]
         if self.validity is None:
             return {key: getattr(self, key) for key in keys}
@@ -204,6 +225,12 @@ def explain_answer(
     own = Progress(1, settings.most_probes()) if progress is True else None
     counter = own if isinstance(progress, bool) else progress
     with own or nullcontext():
+        if settings.explainer == "regions":
+            sizes = settings.parts, settings.groups, settings.max_probes
+            found = explain_by_regions(
+                answer, generator, sizes, predicate=predicate, cache=cache, progress=counter
+            )
+            return replace(found, settings={**settings.recorded(), **found.settings})
         return _Explained(answer, generator, settings, conditions, cache, on_rule, counter).record()
 
 
@@ -221,11 +248,7 @@ class _Explained:
 
     def __post_init__(self) -> None:
         answer, generator, cache = self.answer, self.generator, self.cache
-        if not answer.documents:
-            raise ExplanationError(
-                f"the answer to query {answer.query.id!r} rests on no document",
-                hint="there is nothing to keep or remove; explain an answer with documents",
-            )
+        refuse_without_documents(answer)
         self.engines: list[ProbeEngine] = []
         self.asked: Generator = generator if cache is None else CachedGenerator(generator, cache)
         self.units = partition(answer.request().documents, self.settings.unit)
@@ -235,13 +258,8 @@ class _Explained:
         kept, removed = self.conditions
         self.retention = kept or matches_answer(answer.text)
         self.omission = removed or ~named(self.retention)
-        claim, counterclaim = str(named(self.retention)), str(named(self.omission))
-        if kept is None:
-            claim, opposite = "the generator gives no answer", "it gives one"
-            if answer.text.strip():
-                claim, opposite = f"the answer {shortened(answer.text, 80)} stands", "it goes"
-            counterclaim = counterclaim if removed else opposite
-        self.claims = claim, counterclaim
+        claim, counterclaim = claims_of(answer, kept)
+        self.claims = claim, str(named(self.omission)) if removed else counterclaim
 
     def _engine(
         self, make: Callable[..., ProbeEngine], generator: Generator, sources: Sequence[Source]
@@ -285,9 +303,7 @@ class _Explained:
         if isinstance(self.generator, VotingGenerator) or self.engine.max_probes == 0:
             return
         second = self.engine.probe([range(self.engine.num_sources)])[0]
-        if normalize_answer(second) != normalize_answer(self.answer.text):
-            third = self.generator.generate([self.answer.request()])[0].text
-            refuse_another_answer(second, third)
+        refuse_change(self.answer, self.generator, second)
 
     def record(self) -> AnswerExplanation:
         """Find everything that the settings want."""
@@ -297,24 +313,10 @@ class _Explained:
         wanted = self.settings.counterfactuals
         sets, searched = counterfactual_sets(engine, self.retention) if wanted else ((), True)
         views = self._group_views()
-        rules = trace_rules(answer)
-        documents = trace_documents(answer, rules)
-        stated = statement_lines(
-            answer.stated,
-            answer.query,
-            answer.text,
-            {document.id: document.alias for document in documents},
-            {rule.id: rule.alias for rule in rules},
-        )
         return AnswerExplanation(
-            query_id=answer.query.id,
-            query=answer.query.text,
-            answer=answer.text,
+            **traced(self.answer),
             claim=self.claims[0],
             counterclaim=self.claims[1],
-            rules=rules,
-            documents=documents,
-            statements=tuple(stated),
             sources=engine.names,
             together=self.together,
             retained=retained,
@@ -324,7 +326,6 @@ class _Explained:
             num_probes=sum(one.num_probes for one in self.engines),
             seconds=sum(one.seconds for one in self.engines),
             complete=complete and enough and searched and views is not None,
-            answers=answer.query.answers,
             settings={**self.settings.recorded(), "fingerprints": dict(answer.fingerprints)},
             duality=self._duality(retained, omitted) if complete else None,
             attributions=values,

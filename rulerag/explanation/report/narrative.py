@@ -10,7 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rulerag.explanation.attribution import Attribution, Counterfactuals
+from rulerag.explanation.attribution import (
+    Attribution,
+    Counterfactuals,
+    KeywordFit,
+    RegionExplanation,
+)
 from rulerag.explanation.records import (
     DocumentTrace,
     NamedRule,
@@ -127,6 +132,9 @@ class AnswerExplanation(Record):
         attributions: what each source counts, where that was asked for.
         counterfactuals: the smallest removals and subsets, likewise.
         group_views: the rules over groups of sources, likewise.
+        regions: the parts of the text that are enough, where they were looked for in place of
+            rules.
+        keywords: the words that the generator named as its reasons, beside those that it needs.
     """
 
     query_id: str
@@ -153,6 +161,8 @@ class AnswerExplanation(Record):
     attributions: tuple[Attribution, ...] = ()
     counterfactuals: tuple[Counterfactuals, ...] = ()
     group_views: tuple[GroupView, ...] = ()
+    regions: RegionExplanation | None = None
+    keywords: KeywordFit | None = None
 
     @property
     def retention(self) -> tuple[Names, ...]:
@@ -171,8 +181,13 @@ class AnswerExplanation(Record):
 
     @property
     def supporting(self) -> tuple[DocumentTrace, ...]:
-        """The documents of a retention rule that was shown to hold, whole or in part, in order."""
+        """The documents of a retention rule that was shown to hold, whole or in part, in order.
+
+        Of an explanation by regions, those that a sufficient region reaches into.
+        """
         names = {document_of(name) for rule in strongest(self.retained) for name in rule.names}
+        for region in self.regions.regions if self.regions else ():
+            names.update(self.documents[piece.document].alias for piece in region.pieces)
         return tuple(document for document in self.documents if document.alias in names)
 
     @property
@@ -184,6 +199,8 @@ class AnswerExplanation(Record):
     @property
     def sentence(self) -> str:
         """When the answer stands, and which rules found the documents that it needs."""
+        if self.regions is not None:
+            return f"{self.regions.sentence}."
         words = self._holding(self.retained, "kept", "set of documents", self.claim)
         sets = [rule.names for rule in strongest(self.retained)]
         spelt_rules = spelt_sets(sets)
@@ -200,6 +217,8 @@ class AnswerExplanation(Record):
     @property
     def omission_sentence(self) -> str:
         """When the answer goes, and what comes in its place."""
+        if self.regions is not None:
+            return ""
         words = self._holding(self.omitted, "removed", "removal", self.counterclaim)
         return f"{words}. {becomes(self.omitted, self.answers)}".rstrip()
 
@@ -260,9 +279,17 @@ class AnswerExplanation(Record):
             searches = "; ".join(map(str, document.found_by)) or "no search recorded"
             text = shortened(document.text)
             documents.append(f" {mark}{document.alias:<4}{text}  [{searches}]")
-        subsets, sources = _count(self.num_probes, "subset"), _count(len(self.sources), "source")
-        rests_on = f"{subsets} of {sources} asked in {self.seconds:.2f} s. {self.scope}".rstrip()
-        why = (self.sentence, self.omission_sentence, self.evidence_sentence, rests_on)
+        asked = f"{_count(self.num_probes, 'subset')} of {_count(len(self.sources), 'source')}"
+        why = [self.sentence, self.omission_sentence, self.evidence_sentence]
+        if self.regions is not None:
+            asked = _count(self.num_probes, "request")
+            why = [
+                line
+                for part in (self.regions, self.keywords)
+                if part
+                for line in str(part).splitlines()
+            ]
+        why.append(f"{asked} asked in {self.seconds:.2f} s. {self.scope}".rstrip())
         sections: dict[str, list[str]] = {
             "Guiding rules": self._rule_lines(),
             "Documents": documents,
@@ -334,6 +361,7 @@ _KEYS = (
     *("duality", "supporting_documents", "supporting_rules", "sentence", "omission_sentence"),
     *("evidence_sentence", "scope", "full_output", "empty_output", "num_probes", "seconds"),
     *("complete", "settings", "rerun", "attributions", "counterfactuals", "group_views"),
+    *("regions", "keywords"),
 )
 """The keys of ``explanations.jsonl``, in their order."""
 

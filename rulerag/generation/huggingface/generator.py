@@ -107,8 +107,8 @@ class HuggingFaceGenerator:
     :func:`~rulerag.generation.huggingface.decoding.batches.plan_batches`); what the prompts of a
     batch begin with in common is computed once and its keys and values are shared. Answers do not
     depend on batches or sharing, up to rounding. An answer ends at the end-of-text token, at a line
-    break after some text, or after ``max_new_tokens``; its score is the natural logarithm of its
-    text's probability, end included.
+    break after some text (or where the template says so), or after ``max_new_tokens``; its score is
+    the natural logarithm of its text's probability, end included.
 
     Args:
         model: a folder, a hub id, or an open model of transformers (then give ``tokenizer``). A
@@ -224,7 +224,8 @@ class HuggingFaceGenerator:
         ends.add(self.tokenizer.eos_token_id)
         pad = self.tokenizer.pad_token_id
         piece = cache(lambda token: str(self.tokenizer.decode([token])))
-        ending = Ending(frozenset(end for end in ends if end is not None), piece)
+        tokens = frozenset(end for end in ends if end is not None)
+        ending = Ending(tokens, piece, lambda text: self.template.is_complete(text))
         packed = PackedDecoder(self.model, ending) if PackedModel.fits(self.model) else None
         return packed, Decoder(self.model, ending, 0 if pad is None else pad)
 
@@ -280,7 +281,7 @@ class HuggingFaceGenerator:
             GenerationError: the prompt does not fit even without documents.
         """
         text = self.template.render(request).text
-        whole = self._conversation(text) if self.chat else text
+        whole = (self._conversation if self.chat else self.template.continued)(text)
         most = len(whole.encode()) * (1 if whole.isascii() else _LIGATURE) + _AROUND
         if self.max_input_tokens is not None and most > self.max_input_tokens:
             text = self.encode([request])[0][0].text
@@ -560,11 +561,10 @@ class HuggingFaceGenerator:
     def _tokens(self, texts: Sequence[str]) -> list[Tokens]:
         if not texts:
             return []
-        if self.chat:
-            texts = [self._conversation(text) for text in texts]
-        elif self.template.system:
-            texts = [f"{self.template.system}\n{text}" for text in texts]
-        ids = self.tokenizer(list(texts), add_special_tokens=not self.chat)["input_ids"]
+        whole = self._conversation if self.chat else self.template.continued
+        ids = self.tokenizer([whole(text) for text in texts], add_special_tokens=not self.chat)[
+            "input_ids"
+        ]
         end = self.tokenizer.eos_token_id
         if not self.chat:  # some tokenizers end every text, and a prompt is to be continued
             ids = [row[:-1] if len(row) > 1 and row[-1] == end else row for row in ids]
@@ -576,13 +576,9 @@ class HuggingFaceGenerator:
         """A prompt in the words of the tokenizer's chat template."""
         from jinja2 import TemplateError
 
-        system = self.template.system
         try:
             conversation = self.tokenizer.apply_chat_template(
-                [
-                    *([{"role": "system", "content": system}] if system else []),
-                    {"role": "user", "content": text},
-                ],
+                self.template.conversation(text),
                 tokenize=False,
                 add_generation_prompt=True,
                 **self.settings.chat_options,

@@ -317,12 +317,10 @@ class OpenAICompatibleGenerator:
             "temperature": 0,
             "max_tokens": self.settings.max_new_tokens,
         }
-        system = self.template.system
         if self.settings.api == "chat":
-            said = [{"role": "system", "content": system}] if system else []
-            payload["messages"] = [*said, {"role": "user", "content": text}]
+            payload["messages"] = self.template.conversation(text)
         else:
-            payload |= {"prompt": f"{system}\n{text}" if system else text, "stop": ["\n"]}
+            payload |= {"prompt": self.template.continued(text), "stop": [self.template.stop]}
         if self.settings.log_probability:
             payload["logprobs"] = True if self.settings.api == "chat" else 1
         return {key: value for key, value in (payload | dict(options)).items() if value is not None}

@@ -7,6 +7,11 @@ from rulerag.lazy import front_door
 if TYPE_CHECKING:
     from rulerag.generation.prompts.compact_template import CompactTemplate
     from rulerag.generation.prompts.parsing import without_thought
+    from rulerag.generation.prompts.self_explanation import (
+        ExplainedCase,
+        SelfExplanationTemplate,
+        read_self_explanation,
+    )
     from rulerag.generation.prompts.template import (
         ROWS,
         Case,

@@ -354,6 +354,28 @@ class PromptTemplate(Settings):
             return answer.rpartition(_SEPARATOR.strip())[2].strip()
         return answer if request is None else not_restated(answer, request)
 
+    def is_complete(self, text: str) -> bool:
+        """Whether what was written up to a line break is a whole completion; else it goes on."""
+        return bool(text.strip())
+
+    @property
+    def stop(self) -> str:
+        """What ends a completion of an endpoint without a chat template."""
+        return "\n"
+
+    def conversation(self, text: str) -> list[dict[str, str]]:
+        """The messages that a chat model reads before it answers.
+
+        Args:
+            text: of the prompt.
+        """
+        said = [{"role": "system", "content": self.system}] if self.system else []
+        return [*said, {"role": "user", "content": text}]
+
+    def continued(self, text: str) -> str:
+        """What a model without a chat template goes on from; ``text`` is that of the prompt."""
+        return f"{self.system}\n{text}" if self.system else text
+
     def read_by(self, request: GenerationRequest) -> tuple[str, ...]:
         """What decides how a completion is read, beside the prompt's words."""
         query = request.query

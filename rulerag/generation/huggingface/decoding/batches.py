@@ -51,11 +51,13 @@ class Ending:
 
     Args:
         tokens: those that end a text.
-        piece: the text of one token; a line break after some text ends an answer.
+        piece: the text of one token.
+        complete: whether a text that a line break follows is a whole answer, which ends there.
     """
 
     tokens: frozenset[int]
     piece: Callable[[int], str]
+    complete: Callable[[str], bool] = lambda text: bool(text.strip())
 
     def take(self, result: Decoded, token: int, score: float) -> bool:
         """Add a token to a result; False when it ends the text."""
@@ -63,9 +65,9 @@ class Ending:
         if token in self.tokens:
             return False
         before, broken, _ = self.piece(token).partition("\n")
-        begun = before.strip() or any(self.piece(t).strip() for t in result.tokens)
+        ended = broken and self.complete("".join(map(self.piece, result.tokens)) + before)
         result.tokens.append(token)
-        return not (broken and begun)
+        return not ended
 
 
 @dataclass(frozen=True, slots=True)
