@@ -138,7 +138,7 @@ def by_generator(url: str, count: int, at_once: int) -> dict[str, float]:
     """Probes of the generator for OpenAI-compatible servers, all in one batch."""
     documents = [Document(str(n), f"Document {n}: {n * 7919}.") for n in range(_DOCUMENTS)]
     generator = OpenAICompatibleGenerator(
-        url, "digest", template="open", concurrency=at_once, timeout=600, max_retries=0
+        url, "digest", template="open", concurrency=at_once, max_retries=0
     )
     requests = [
         GenerationRequest(Query(str(number), _QUESTION), tuple(documents[n] for n in kept))

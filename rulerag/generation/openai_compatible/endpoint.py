@@ -27,6 +27,9 @@ from rulerag.generation.openai_compatible.answers import FILTERED, at
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
+_MOST_CONNECTIONS = 1_000
+"""More take the client longer to look through than they gain."""
+
 _NO_QUOTA = "insufficient_quota"
 _RETRYABLE = frozenset({408, 409, 425, 429})
 _FINAL_5XX = frozenset({501, 505})
@@ -86,7 +89,7 @@ class Endpoint:
         Args:
             tasks: what is called for.
             call: takes a client, for :meth:`post`, and a task.
-            at_once: the most calls at a time.
+            at_once: the most calls at a time; never more than 1,000.
 
         Raises:
             Exception: what the first failing call raised.
@@ -95,6 +98,7 @@ class Endpoint:
         import anyio
         from anyio.from_thread import start_blocking_portal
 
+        at_once = min(at_once, _MOST_CONNECTIONS)
         arrived: SimpleQueue[tuple[Task, Result] | None] = SimpleQueue()
         failures: list[BaseException] = []
         places, group = asyncio.Semaphore(at_once), list[Any]()

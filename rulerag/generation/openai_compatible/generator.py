@@ -51,7 +51,7 @@ class EndpointSettings(Settings):
         max_new_tokens: how long an answer may get.
         max_prompt_tokens: pack documents under this many tokens, each of three characters; None
             for no limit.
-        concurrency: the most calls at a time.
+        concurrency: the most calls at a time, up to 1,000.
         timeout: seconds that the endpoint may be silent.
         max_retries: how often one call is tried again.
         log_probability: request token log-probabilities; their sum is the completion's score,
