@@ -23,15 +23,11 @@ def fragment(explained: Explained) -> str:
 
 def flow(explained: Explained) -> Picture:
     """What the claims rest on and what speaks against them, with lines from document to claim."""
-    links = [
-        Link(index, place, role)
-        for place, claim in enumerate(explained.claims)
-        for role, documents in (
-            ("drives", claim.sources),
-            ("against", sorted({n for one in claim.spoilers for n in one.documents})),
-        )
-        for index in documents
-    ]
+    links = []
+    for place, claim in enumerate(explained.claims):
+        against = {index for one in claim.spoilers for index in one.documents}
+        links += [Link(index, place, "drives") for index in claim.sources]
+        links += [Link(index, place, "against") for index in sorted(against)]
     return rule_flow_picture(
         [],
         [document.called for document in explained.documents],
