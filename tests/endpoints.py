@@ -166,9 +166,11 @@ def serving() -> Iterator[Server]:
     with Server() as running:
         thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        yield running
-        running.shutdown()
-        thread.join()
+        try:
+            yield running
+        finally:  # a failed assertion in the block must not leave it running
+            running.shutdown()
+            thread.join()
 
 
 def wait_until(true: Callable[[], bool], seconds: float = 60.0) -> None:
