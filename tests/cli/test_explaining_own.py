@@ -86,6 +86,7 @@ def test_a_function_and_documents_of_any_kind(
     result = rulerag(*OWN, "--documents", documents, "--answerer", function)
     assert result.code == 0 and f"rests on {named}." in result.out
     assert result.err.startswith("explaining 1 answer: 5 calls, at most ")
+    assert ("documents as they are in the file: dicts with" in result.err) == ("json" in documents)
 
 
 def test_a_page_and_a_record_are_written(place: Path, rulerag: Any) -> None:

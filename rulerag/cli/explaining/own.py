@@ -27,6 +27,7 @@ from rulerag.explanation.probing import (
     predicate_pair,
 )
 from rulerag.explanation.report import ExplainSettings
+from rulerag.explanation.wording import listing
 from rulerag.generation import OpenAICompatibleGenerator
 from rulerag.io import read_json, read_text, write_jsonl
 
@@ -42,8 +43,9 @@ class OwnOptions:
     documents: Annotated[
         Path | None,
         typer.Option(
-            help="explain your own: a folder of text files, a .jsonl or .json file of documents, "
-            "or a text file (documents between empty lines, else one a line)"
+            help="explain your own: a folder of text files, a .jsonl or .json file of documents "
+            "(its objects are given to your function as they are), or a text file (documents "
+            "between empty lines, else one a line)"
         ),
     ] = None
     answerer: Annotated[
@@ -142,6 +144,7 @@ def explain_own(
         answers = Trace(read_trace(target), answers)
     elif documents is not None and not _is_records(own.documents) and callable(answers):
         answers = _of_texts(answers)
+    given = _given(answers, documents) if _is_records(own.documents) else ""
     settings: dict[str, Any] = {} if how.validity is None else {"validity": how.validity}
     if asking.cache is not None:
         settings["repeats"] = 1  # what is kept says the same each time: that is no lack of noise
@@ -160,7 +163,7 @@ def explain_own(
         costs = estimate(question, why.documents, budget=budget, workers=own.workers)
         bar.total = costs.most
         if not quiet:
-            tqdm.write(f"explaining 1 answer: {costs}", file=sys.stderr)
+            tqdm.write(f"explaining 1 answer: {costs}{given}", file=sys.stderr)
         try:
             why.deepen(budget)
         except KeyboardInterrupt:
@@ -375,6 +378,14 @@ def _read_documents(path: Path) -> list[Any]:
         hint = f"text files ({kinds})" if path.is_dir() else "at least one document"
         raise EmptyDataError("no document is there", path=path, hint=hint)
     return found
+
+
+def _given(answers: Any, documents: Sequence[Any] | None) -> str:
+    """What a function of one's own gets for a document, where that is not a text."""
+    first = documents[0] if documents else ""
+    if not inspect.isroutine(answers) or not isinstance(first, dict):
+        return ""
+    return f"; it is given documents as they are in the file: dicts with {listing(sorted(first))}"
 
 
 def _lines(path: Path) -> list[tuple[int, str]]:
