@@ -27,7 +27,6 @@ from rulerag.explanation.probing import (
     predicate_pair,
 )
 from rulerag.explanation.report import ExplainSettings
-from rulerag.explanation.wording import listing
 from rulerag.generation import OpenAICompatibleGenerator
 from rulerag.io import read_json, read_text, write_jsonl
 
@@ -385,7 +384,8 @@ def _given(answers: Any, documents: Sequence[Any] | None) -> str:
     first = documents[0] if documents else ""
     if not inspect.isroutine(answers) or not isinstance(first, dict):
         return ""
-    return f"; it is given documents as they are in the file: dicts with {listing(sorted(first))}"
+    words = ", ".join(sorted(map(str, first)))
+    return f"; it is given documents as they are in the file: dicts with {words}"
 
 
 def _lines(path: Path) -> list[tuple[int, str]]:
