@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +24,15 @@ class Result(NamedTuple):
 
 
 Run = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def quiet_handlers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library first imported in one test logs to that test's stderr, which is closed in others.
+
+    A process of its own, as users have, keeps its stderr.
+    """
+    monkeypatch.setattr(logging, "raiseExceptions", False)
 
 
 @pytest.fixture
