@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common.folders import data_folder
-from benchmarks.speed.retrieval_encoder import small_encoder
+from benchmarks.common.random_encoder import small_encoder
 from benchmarks.speed.retrieval_training import measure_training_step, training_dataset
 from rulerag.arrays import Floats
 from rulerag.console import guarded

@@ -19,6 +19,7 @@ pytest.importorskip("langchain_core")
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
 
+from rulerag.explanation.any_answer import Why
 from rulerag.integrations.langchain import RuleRAGRetriever, RuleRAGRunnable
 
 
@@ -42,6 +43,12 @@ def test_the_explanation_is_that_of_the_pipeline(system: System, query: Query) -
     assert claim.sources and not claim.unsupported
     assert set(claim.retention) == set(wanted.retention)
     assert set(claim.omission) == set(wanted.omission)
+    rules = {rule for one in why.documents for rule in one.rules}
+    flow = why.picture("flow")
+    assert rules and rules <= {row[2] for row in flow.rows if row[1] == "found by"}
+    first = why.documents[claim.sources[0]].called
+    assert (first, "the claim rests on it", claim.text) in flow.rows
+    assert Why.from_json(why.to_json()).documents == why.documents
     assert "calls of the model" not in str(why), "the reader is none that LangChain counts"
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 from rulerag.explanation.any_answer.records import Explained, ExplainedClaim
 from rulerag.explanation.any_answer.words import claim_lines, what_was_shown
-from rulerag.explanation.views import Link, Picture, rule_flow_picture
+from rulerag.explanation.views import Link, Picture, rendered, rule_flow_picture
 
 
 def page(explained: Explained) -> str:
@@ -22,14 +21,19 @@ def fragment(explained: Explained) -> str:
 
 
 def flow(explained: Explained) -> Picture:
-    """What the claims rest on and what speaks against them, with lines from document to claim."""
-    links = []
+    """What the claims rest on and what speaks against them, and the rules that found it."""
+    rules = list(dict.fromkeys(rule for one in explained.documents for rule in one.rules))
+    links = [
+        Link(rules.index(rule), place, "found")
+        for place, document in enumerate(explained.documents)
+        for rule in document.rules
+    ]
     for place, claim in enumerate(explained.claims):
         against = {index for one in claim.spoilers for index in one.documents}
         links += [Link(index, place, "drives") for index in claim.sources]
         links += [Link(index, place, "against") for index in sorted(against)]
     return rule_flow_picture(
-        [],
+        rules,
         [document.called for document in explained.documents],
         [claim.text for claim in explained.claims],
         links,
@@ -46,18 +50,16 @@ def _rendered(template: str, explained: Explained) -> str:
             roles[index].append(f"claim {number} rests on it")
         for index in sorted(against):
             roles[index].append(f"speaks against claim {number}")
-    return str(
-        _templates()
-        .get_template(template)
-        .render(
-            explained=explained,
-            pieces=list(_pieces(explained)),
-            claims=claims,
-            roles=roles,
-            shown=what_was_shown(explained),
-            whole=template == "why.html.j2",
-            flow=flow(explained).to_html() if explained.claims and explained.documents else "",
-        )
+    return rendered(
+        __package__,
+        template,
+        explained=explained,
+        pieces=list(_pieces(explained)),
+        claims=claims,
+        roles=roles,
+        shown=what_was_shown(explained),
+        whole=template == "why.html.j2",
+        flow=flow(explained).to_html() if explained.claims and explained.documents else "",
     )
 
 
@@ -77,16 +79,3 @@ def _pieces(explained: Explained) -> Iterator[tuple[str, int | None, ExplainedCl
         position = claim.end
     if explained.text[position:]:
         yield explained.text[position:], None, None
-
-
-@cache
-def _templates() -> Any:
-    import jinja2
-
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader(__package__),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )

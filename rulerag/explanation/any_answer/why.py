@@ -159,9 +159,10 @@ class Why:
         """A picture: it shows itself in a notebook, and ``save`` writes SVG, PNG or a page.
 
         Args:
-            kind: ``flow``, from documents to claims; ``lattice``, the subsets that make one claim,
-                those that do not and those that nobody asked; ``bars``, how much each document
-                counts for it.
+            kind: ``flow``, from documents to claims, and from the mined rules that found them
+                where their metadata name any; ``lattice``, the subsets that make one claim, those
+                that do not and those that nobody asked; ``bars``, how much each document counts
+                for it.
             claim: its place; ``flow`` shows all.
 
         Raises:
@@ -176,7 +177,7 @@ class Why:
         if kind == "bars":
             values = self.attribution(claim)
             title = f"How much each document counts for “{self.claims[claim].text}”"
-            return bars_picture(values.names, values.values, title=title)
+            return bars_picture(values.names, values.values, errors=values.errors, title=title)
         if not -len(self.claims) <= claim < len(self.claims):
             raise ConfigError(f"there are {len(self.claims)} claims", key="claim")
         return self._live("picture()").lattice(claim)

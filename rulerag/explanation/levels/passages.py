@@ -51,6 +51,7 @@ class Passage(Record):
             :data:`rulerag.explanation.levels.LEVELS`.
         spans: where it stands, as places of documents from 0 with the characters from and to; for
             a whole document empty.
+        rules: the mined rules that found it, in words, where its metadata name them.
     """
 
     index: int
@@ -60,6 +61,7 @@ class Passage(Record):
     part: str | None = None
     level: str | None = None
     spans: tuple[tuple[int, int, int], ...] = ()
+    rules: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -207,7 +209,18 @@ def _passage(index: int, document: Any) -> Passage:
             hint=f"a string, or one with {', '.join(_TEXTS[:4])}",
         )
     about = _about(inner)
-    return Passage(index, text, _first(inner, about, _TITLES), _first(inner, about, _IDS))
+    title, identifier = _first(inner, about, _TITLES), _first(inner, about, _IDS)
+    return Passage(index, text, title, identifier, rules=_rules(about))
+
+
+def _rules(about: Mapping[Any, Any]) -> tuple[str, ...]:
+    """What our own retrievers write beside a document in any framework."""
+    named = about.get("rules")
+    return tuple(filter(_is_text, named)) if isinstance(named, list | tuple) else ()
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def _inner(document: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from markupsafe import Markup
 
 from rulerag.arrays import Doubles
 from rulerag.explanation.levels import Passage
-from rulerag.explanation.views import Node, Scale, folded, percent, pieces, printable, sankey
+from rulerag.explanation.views import Node, Scale, folded, percent, pieces, rendered, sankey
 from rulerag.explanation.wording import shortened
 
 if TYPE_CHECKING:
@@ -86,23 +85,21 @@ def _rendered(template: str, record: SimilarityAttribution) -> str:
     scale = record.scale
     shown = record.document_ranking[:_OPEN]
     documents = [_document(record, index, scale) for index in range(len(record.documents))]
-    return str(
-        _templates()
-        .get_template(template)
-        .render(
-            record=record,
-            answer=list(pieces(record.answer, [(s.start, s.end) for s in record.sentences])),
-            legend=scale.legend(),
-            even=percent(scale.even),
-            documents=[one for one in documents if one["passage"].index in shown],
-            folded=[one for one in documents if one["passage"].index not in shown],
-            sentences=_sentence_rows(record),
-            flows=_flow_rows(record),
-            alike=not any(map(scale.shade, record.values)),
-            flow=flow_picture(record),
-            narrow=flow_picture(record, _NARROW),
-            rows=_ROWS,
-        )
+    return rendered(
+        __package__,
+        template,
+        record=record,
+        answer=list(pieces(record.answer, [(s.start, s.end) for s in record.sentences])),
+        legend=scale.legend(),
+        even=percent(scale.even),
+        documents=[one for one in documents if one["passage"].index in shown],
+        folded=[one for one in documents if one["passage"].index not in shown],
+        sentences=_sentence_rows(record),
+        flows=_flow_rows(record),
+        alike=not any(map(scale.shade, record.values)),
+        flow=flow_picture(record),
+        narrow=flow_picture(record, _NARROW),
+        rows=_ROWS,
     )
 
 
@@ -163,22 +160,3 @@ def _flow_rows(record: SimilarityAttribution) -> list[dict[str, Any]]:
 
 def _name(passage: Passage) -> str:
     return passage.title or shortened(passage.text, 90)
-
-
-def _finished(value: Any) -> Any:
-    """Texts without control characters; a picture is marked as done."""
-    return printable(value) if type(value) is str else value
-
-
-@cache
-def _templates() -> Any:
-    import jinja2
-
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader(__package__),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-        finalize=_finished,
-    )

@@ -10,12 +10,12 @@ from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
     from rulerag.explanation.views.bars import bars_picture
-    from rulerag.explanation.views.certainty import certainty_picture
     from rulerag.explanation.views.figure import Picture
     from rulerag.explanation.views.flow import Node, folded, sankey
     from rulerag.explanation.views.lattice import lattice_picture
     from rulerag.explanation.views.rule_flow import Link, rule_flow_picture
     from rulerag.explanation.views.scale import Scale, percent, pieces
     from rulerag.explanation.views.svg import cut, label, picture, printable, standalone, wrapped
+    from rulerag.explanation.views.templates import rendered
 else:
     __getattr__ = front_door(__name__)

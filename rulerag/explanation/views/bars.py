@@ -24,7 +24,7 @@ def bars_picture(
     Args:
         names: of the sources.
         values: one number a source; below 0 it speaks against the claim.
-        errors: half the width of an interval around each.
+        errors: the standard error of each.
         title: of the picture.
         most: so many sources have a bar; the others are one line that says what they sum to.
 
@@ -72,5 +72,5 @@ def bars_picture(
     rows = tuple(
         (names[n], f"{values[n]:.4f}", *((f"± {spread[n]:.4f}",) if errors else ())) for n in order
     )
-    headings = ("document", "value", *(("interval",) if errors else ()))
+    headings = ("document", "value", *(("standard error",) if errors else ()))
     return Picture(title, _WIDTH, height, "".join(parts), headings, rows, note)

@@ -14,16 +14,17 @@ from pathlib import Path
 from markupsafe import Markup
 
 from rulerag.errors import ConfigError, MissingDependencyError
-from rulerag.explanation.views.svg import clean, label
+from rulerag.explanation.views.svg import clean, label, picture, standalone
 from rulerag.io import atomic_write, write_text
 
 INK, SOFT, LINE, PALE = "#1c2230", "#5f6b7d", "#c9ced8", "#eef0f4"
 BLUE, GREEN, ORANGE, RED = "#0072b2", "#009e73", "#e69f00", "#d55e00"
 
-_XMLNS = 'xmlns="http://www.w3.org/2000/svg"'  # files need it, pages do not
+_KIND = "rulerag-picture"
 _STYLE = (
-    "text{font:12px system-ui,'Segoe UI',Roboto,Arial,'DejaVu Sans',sans-serif;fill:#1c2230}"
-    ".soft{fill:#5f6b7d}.bold{font-weight:600}.mid{text-anchor:middle}.end{text-anchor:end}"
+    f".{_KIND} text{{font:12px system-ui,'Segoe UI',Roboto,Arial,'DejaVu Sans',sans-serif;"
+    f"fill:{INK}}}.{_KIND} .soft{{fill:{SOFT}}}.{_KIND} .bold{{font-weight:600}}"
+    f".{_KIND} .mid{{text-anchor:middle}}.{_KIND} .end{{text-anchor:end}}"
 )
 
 
@@ -52,12 +53,13 @@ class Picture:
     @property
     def svg(self) -> str:
         """The picture as an SVG file that needs nothing else."""
-        return (
-            f'<svg {_XMLNS} viewBox="0 0 {self.width:.0f} '
-            f'{self.height:.0f}" width="{self.width:.0f}" role="img" '
-            f'aria-label="{clean(self.title)}"><style>{_STYLE}</style>'
-            f'<rect width="100%" height="100%" fill="#ffffff"/>{self.body}</svg>'
-        )
+        return standalone(self._drawn)
+
+    @property
+    def _drawn(self) -> Markup:
+        plate = '<rect width="100%" height="100%" fill="#ffffff"/>'
+        parts = [plate, self.body]
+        return picture(_KIND, self.width, self.height, self.title, parts, style=_STYLE)
 
     def to_html(self) -> str:
         """A figure for a page: the picture, how to read it, and its table, folded."""
@@ -66,11 +68,10 @@ class Picture:
             "<tr>" + "".join(f"<td>{clean(cell)}</td>" for cell in row) + "</tr>"
             for row in self.rows
         )
-        scaled = self.svg.replace(f"<svg {_XMLNS}", '<svg style="max-width:100%;height:auto"', 1)
         return Markup(  # all parts are escaped above
-            f'<figure class="picture"><div class="wide" tabindex="0">{scaled}</div><figcaption>'
-            f"<strong>{clean(self.title)}</strong> {clean(self.note)}</figcaption>"
-            f"<details><summary>The same as a table</summary><div class='wide' tabindex='0'><table>"
+            f'<figure class="picture"><div style="max-width:{self.width:.0f}px">{self._drawn}</div>'
+            f"<figcaption><strong>{clean(self.title)}</strong> {clean(self.note)}</figcaption>"
+            '<details><summary>The same as a table</summary><div class="wide" tabindex="0"><table>'
             f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></details></figure>"
         )
 

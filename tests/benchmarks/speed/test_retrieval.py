@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.common.random_encoder import small_encoder
 from benchmarks.speed.retrieval import (
     compared,
     made_up_texts,
     measure_encoding,
     measure_search,
 )
-from benchmarks.speed.retrieval_encoder import small_encoder
 from benchmarks.speed.retrieval_training import measure_training_step, training_dataset
 
 

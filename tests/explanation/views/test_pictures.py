@@ -14,7 +14,6 @@ from rulerag.explanation.views import (
     Link,
     Picture,
     bars_picture,
-    certainty_picture,
     lattice_picture,
     rule_flow_picture,
 )
@@ -39,7 +38,6 @@ PICTURES: Mapping[str, Callable[[], Picture]] = {
         [SCRIPT] * 200, {(1 << 200) - 1: True, 0: False, 12: False}, [1 << 150, 3]
     ),
     "bars": lambda: bars_picture([SCRIPT] * 200, [n / 100 - 0.5 for n in range(200)]),
-    "certainty": lambda: certainty_picture([(1, 0.0), (64, 1.0)], [(9, SCRIPT)]),
     "flow": lambda: rule_flow_picture(
         [SCRIPT],
         [SCRIPT] * 200,
@@ -145,8 +143,6 @@ def test_only_documents_with_a_claim_have_a_line_to_it() -> None:
         lambda: lattice_picture([], {}),
         lambda: lattice_picture(["a"], {2: True}),
         lambda: bars_picture(["a"], []),
-        lambda: certainty_picture([]),
-        lambda: certainty_picture([(2, 0.0), (1, 0.5)]),
         lambda: rule_flow_picture([], [], ["claim"], []),
         lambda: rule_flow_picture([], ["a"], ["claim"], [Link(1, 0, "drives")]),
     ],
