@@ -11,15 +11,22 @@ ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_python_example_prints_what_the_readme_shows(
-    capsys: pytest.CaptureFixture[str],
+EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.S)
+SECONDS = re.compile(r"asked in [\d.]+ s|[\d.]+ s\.")
+
+
+def test_there_are_examples_to_run() -> None:
+    assert len(EXAMPLES) == 2
+
+
+@pytest.mark.parametrize(("code", "shown"), EXAMPLES)
+def test_the_python_examples_print_what_the_readme_shows(
+    code: str, shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, shown = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.S).groups()
     assert len(code.strip().splitlines()) <= 15
     exec(compile(code, "README.md", "exec"), {})
     printed = capsys.readouterr().out
-    without_seconds = re.compile(r"asked in [\d.]+ s")
-    assert without_seconds.sub("", printed).strip() == without_seconds.sub("", shown).strip()
+    assert SECONDS.sub("", printed).strip() == SECONDS.sub("", shown).strip()
 
 
 def test_the_tables_are_the_committed_results() -> None:
