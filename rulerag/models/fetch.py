@@ -42,6 +42,9 @@ SHIPPED = ("rulerag-nano-encoder", "rulerag-nano-llama")
 
 PLACES = ("hub", "package")
 
+PROMPT = "prompt.json"
+"""The file in a model's folder that names the prompt it is asked with."""
+
 _UNFINISHED, _ORIGIN = ".fetch", "origin"
 
 
@@ -101,7 +104,8 @@ def fetch_model(
 
     Of several that fetch it at once one does; the others wait for it.
 
-    GGUF files are de-quantised into a normal folder (:func:`~rulerag.models.gguf.save_gguf`).
+    GGUF files are de-quantised into a normal folder (:func:`~rulerag.models.gguf.save_gguf`). The
+    prompt that an entry names is recorded beside the model, unless one is there.
 
     Args:
         name: one of :func:`known_models`, or another with an entry of its own.
@@ -130,11 +134,12 @@ def fetch_model(
             hint="read them, and add --accept-terms if you agree",
         )
     home = model_folder(name) if out is None else Path(out)
-    if _is_here(name, home):
-        return home
-    with made_folder(home), locked(home / LOCK, home, wait=True):
-        if not _is_here(name, home):  # another run may have fetched it meanwhile
-            _put(name, about, home, source, progress)
+    if not _is_here(name, home):
+        with made_folder(home), locked(home / LOCK, home, wait=True):
+            if not _is_here(name, home):  # another run may have fetched it meanwhile
+                _put(name, about, home, source, progress)
+    if "prompt" in about and not (home / PROMPT).is_file():
+        write_json(home / PROMPT, about["prompt"])
     return home
 
 

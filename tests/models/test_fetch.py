@@ -18,8 +18,9 @@ import pytest
 
 from rulerag.errors import ConfigError, DataError, DataFormatError, FingerprintError, OutputError
 from rulerag.generation.huggingface import HuggingFaceGenerator
+from rulerag.generation.prompts import PromptTemplate
 from rulerag.io import read_json
-from rulerag.models import SOURCE, fetch_model, find_model, model_folder
+from rulerag.models import SOURCE, fetch_model, find_model, known_models, model_folder
 from rulerag.output_folder import output_folder
 from rulerag.retrieval.dense.encoders import load_encoder
 
@@ -193,6 +194,25 @@ def waits(process: subprocess.Popen[str]) -> bool:
     """Whether it says that it waits for another one."""
     assert process.stderr is not None
     return any("which is waited for" in line for line in iter(process.stderr.readline, ""))
+
+
+def test_the_prompt_that_an_entry_names_is_recorded_and_anothers_is_kept(
+    hub: Path, tmp_path: Path
+) -> None:
+    put(hub, FILES)
+    about = entry(FILES, prompt={"type": "cloze", "max_documents": 1})
+    home = fetch_model("m", tmp_path / "m", about=about)
+    assert read_json(home / "prompt.json") == about["prompt"]
+    (home / "prompt.json").write_text('{"type": "standard"}')
+    fetch_model("m", home, about=about)
+    assert read_json(home / "prompt.json") == {"type": "standard"}
+
+
+def test_the_prompts_that_known_models_name_can_be_made() -> None:
+    named = [about["prompt"] for about in known_models().values() if "prompt" in about]
+    assert named
+    for prompt in named:
+        assert PromptTemplate.of(prompt).fingerprint
 
 
 def test_two_that_fetch_one_model_at_once_share_one_copy(tmp_path: Path) -> None:
