@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from rulerag.explanation.any_answer.records import Explained, ExplainedClaim
 from rulerag.explanation.any_answer.words import claim_lines, what_was_shown
-from rulerag.explanation.views import Link, Picture, rendered, rule_flow_picture
+from rulerag.explanation.levels import Passage
+from rulerag.explanation.views import (
+    Curve,
+    Highlights,
+    Kind,
+    Link,
+    Mark,
+    MarkedText,
+    Picture,
+    certainty_picture,
+    rendered,
+    rule_flow_picture,
+    scale_legend,
+    shaded,
+)
+from rulerag.explanation.wording import listing
+
+if TYPE_CHECKING:
+    from rulerag.explanation.attribution import Attribution
 
 
 def page(explained: Explained) -> str:
@@ -41,8 +61,157 @@ def flow(explained: Explained) -> Picture:
     )
 
 
-def _rendered(template: str, explained: Explained) -> str:
-    claims = [_claim(claim, explained) for claim in explained.claims]
+def certainty(explained: Explained) -> Picture:
+    """How the guaranteed shares grew with the calls, and when each set was found.
+
+    Raises:
+        ConfigError: nothing of it is known, as in records of older versions.
+    """
+    several = len(explained.claims) > 1
+    points: dict[str, list[tuple[int, float]]] = {}
+    marks: dict[tuple[int, str], list[str]] = {}
+    for one in explained.growth:
+        of = f" of claim {(one.claim or 0) + 1}" if several else ""
+        named = _labels(one.documents or (), explained)
+        if one.share is None:
+            what = "speaks against it" if one.kind == "against" else "is enough"
+            marks.setdefault((one.calls, f"{what}{of.replace('of', 'for')}"), []).append(named)
+            continue
+        about = {
+            "tried": "of all combinations, tried one by one",
+            "together": f"of the combinations, told by the sets found{of}",
+            "alone": f"of the combinations that hold {named}{of}",
+        }[one.kind]
+        points.setdefault(about, []).append((one.calls, one.share))
+    exact = any(one.kind == "tried" for one in explained.growth)
+    sampled = "Each point by itself is true with the confidence that stands above."
+    return certainty_picture(
+        [Curve(name, tuple(grown)) for name, grown in points.items()],
+        [(calls, f"{'; '.join(sets)} {what}") for (calls, what), sets in marks.items()],
+        last=explained.num_calls,
+        aim=None if exact else explained.settings.get("validity"),
+        note="What was tried is certain."
+        if exact
+        else sampled
+        if points
+        else "Nothing was tested.",
+    )
+
+
+def context(explained: Explained, claim: int | None = None) -> Highlights:
+    """The documents, or their parts, with what they are to one claim, or to each.
+
+    Args:
+        explained: what was found.
+        claim: its place; None for all of them.
+    """
+    chosen = range(len(explained.claims)) if claim is None else [claim]
+    several = len(chosen) > 1
+    roles: dict[int, dict[Kind, list[int]]] = {}
+    for place in chosen:
+        for index, kind in _kinds(explained.claims[place]):
+            roles.setdefault(index, {}).setdefault(kind, []).append(place + 1)
+
+    def marks(index: int) -> list[Mark]:
+        found = []
+        for kind, claims in roles.get(index, {}).items():
+            of = f"claim{'s' if len(claims) > 1 else ''} {', '.join(map(str, claims))}: "
+            found.append(Mark(0, 0, kind, f"{of if several else ''}{_TAGS[kind]}"))
+        lowest = [mark for mark in found if mark.kind != "needed"]
+        if len(lowest) > 1:  # the strongest is drawn, all are said
+            said = "; ".join(mark.tag for mark in lowest)
+            found = [replace(lowest[0], tag=said), *(m for m in found if m.kind == "needed")]
+        return found
+
+    legend = tuple(
+        (kind, words) for kind, words in _LEGEND if any(kind in r for r in roles.values())
+    )
+    about = "each claim rests" if several else "the claim rests"
+    title = f"What {about} on" if explained.claims else "The documents"
+    return Highlights(title, tuple(_texts(explained, marks)), legend=legend)
+
+
+def shades(explained: Explained, values: Attribution, claim: str) -> Highlights:
+    """The documents shaded by how much they count for one claim.
+
+    Args:
+        explained: what was found.
+        values: a number for each document with a text.
+        claim: in words.
+    """
+    places = [one.index for one in explained.documents if one.text.strip()]
+    made = dict(zip(places, shaded(values.values, values.errors), strict=True))
+    told = dict(zip(places, values.values, strict=True))
+
+    def marks(index: int) -> list[Mark]:
+        found = made.get(index)
+        return [found] if found else []
+
+    legend = scale_legend(values.values) if any(told.values()) else ()
+    title = f"How much each document counts for “{claim}”"
+    note = f"Numbers: {values.method}. What is not marked counts less."
+    return Highlights(title, tuple(_texts(explained, marks)), note, legend)
+
+
+_TAGS: dict[Kind, str] = {
+    "enough": "enough alone",
+    "part": "enough with others",
+    "against": "speaks against it",
+    "needed": "needed",
+}
+_LEGEND: tuple[tuple[Kind, str], ...] = (
+    ("enough", "enough alone: with it the claim is made"),
+    ("part", "enough together with the others of its set"),
+    ("needed", "needed: it stands in every set that was found"),
+    ("against", "speaks against it: the claim goes where it is there"),
+)
+
+
+def _kinds(claim: ExplainedClaim) -> Iterator[tuple[int, Kind]]:
+    """What the documents are to a claim; the strongest of what excludes each other first."""
+    for index in claim.sources:
+        yield index, "enough" if frozenset({index}) in claim.retention else "part"
+        if all(index in one for one in claim.retention):
+            yield index, "needed"
+    for index in sorted({index for one in claim.spoilers for index in one.documents}):
+        yield index, "against"
+
+
+def _texts(explained: Explained, marks: Callable[[int], list[Mark]]) -> Iterator[MarkedText]:
+    """Each document with its marks; neighbouring parts of one as one text."""
+    roles = _roles(explained)
+    for _, group in itertools.groupby(explained.documents, key=_whole):
+        parts, text, found = list(group), "", list[Mark]()
+        for before, one in zip([None, *parts], parts, strict=False):
+            if before is not None:
+                gap = one.spans[0][1] - before.spans[0][2]
+                text += "" if gap <= 0 else " " if gap == 1 else "\n"
+            start, text = len(text), text + one.text
+            anchor = f"rulerag-d{one.index + 1}" if len(parts) > 1 else ""
+            for mark in marks(one.index):
+                found.append(replace(mark, start=start, end=len(text), anchor=anchor))
+                anchor = ""
+        said = dict.fromkeys(role for one in parts for role in roles[one.index])
+        first = parts[0]
+        yield MarkedText(
+            first.label if len(parts) == 1 else f"[{str(first.part).partition('.')[0]}]",
+            first.title,
+            text,
+            tuple(found),
+            "; ".join(said) or "no claim rests on it",
+            f"rulerag-d{first.index + 1}" if len(parts) == 1 else "",
+        )
+
+
+def _whole(one: Passage) -> tuple[str, int]:
+    """What neighbouring parts of a document share; a whole document and a group are alone."""
+    if len(one.spans) == 1 and one.level not in (None, "group", "document"):
+        return "part", one.spans[0][0]
+    return "whole", one.index
+
+
+def _roles(explained: Explained) -> dict[int, list[str]]:
+    """What each document is to the claims, in words."""
     roles: dict[int, list[str]] = {document.index: [] for document in explained.documents}
     for number, claim in enumerate(explained.claims, start=1):
         against = {index for one in claim.spoilers for index in one.documents}
@@ -50,16 +219,26 @@ def _rendered(template: str, explained: Explained) -> str:
             roles[index].append(f"claim {number} rests on it")
         for index in sorted(against):
             roles[index].append(f"speaks against claim {number}")
+    return roles
+
+
+def _labels(documents: Sequence[int], explained: Explained) -> str:
+    return listing([explained.documents[index].label for index in documents]) or "no document"
+
+
+def _rendered(template: str, explained: Explained) -> str:
+    claims = [_claim(claim, explained) for claim in explained.claims]
     return rendered(
         __package__,
         template,
         explained=explained,
         pieces=list(_pieces(explained)),
         claims=claims,
-        roles=roles,
         shown=what_was_shown(explained),
         whole=template == "why.html.j2",
         flow=flow(explained).to_html() if explained.claims and explained.documents else "",
+        context=context(explained).to_html(),
+        certainty=certainty(explained).to_html() if explained.growth else "",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from rulerag.explanation.levels import Passage
 from rulerag.explanation.records import Certificate, Record
@@ -58,6 +58,29 @@ class Spoiler(Record):
     documents: tuple[int, ...]
     enough: tuple[int, ...]
     output: str = ""
+
+
+@dataclass(frozen=True)
+class Moment(Record):
+    """Something that became certain while an answer was explained.
+
+    Args:
+        calls: of the answer function by then.
+        kind: ``tried``, a share of all combinations was tried; ``set``, documents were found that
+            are enough, with no guarantee yet; ``against``, documents that speak against the claim;
+            ``together``, what all sets of a claim say is true of a share of all combinations;
+            ``alone``, what one set says is true of a share of those that hold it.
+        claim: its place; None for all of them.
+        documents: of the set; None where it is about no single one.
+        share: of combinations, that was guaranteed by then with the confidence of the settings;
+            ``tried`` is certain. A later moment may take it back: what failed is tested anew.
+    """
+
+    calls: int
+    kind: Literal["tried", "set", "against", "together", "alone"]
+    claim: int | None = None
+    documents: tuple[int, ...] | None = None
+    share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -142,6 +165,7 @@ class Explained(Record):
         money: what they cost; None where prices are not known.
         frozen: for a chain, what was not run again, what a probe cost, and what no document means.
         settings: how the explanation was made.
+        growth: what became certain when, for a picture.
     """
 
     question: str
@@ -158,6 +182,7 @@ class Explained(Record):
     money: float | None = None
     frozen: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    growth: tuple[Moment, ...] = ()
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:

@@ -16,11 +16,12 @@ References:
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from rulerag.errors import ProbeBudgetError
-from rulerag.explanation.any_answer.records import DocumentSet, Spoiler
+from rulerag.explanation.any_answer.records import DocumentSet, Moment, Spoiler
 from rulerag.explanation.lattice import full_mask, indices_of, mask_of, minimal_transversals
 from rulerag.explanation.probing import (
     OutputPredicate,
@@ -48,6 +49,8 @@ _MAX_SIZE, _MAX_SEARCH = 10, 1000
 _RISKS = (0.8, 0.1, 0.05, 0.03, 0.02)
 """How the risk is divided among the rounds of tests."""
 _MOST_SETS, _FIRST_DRAWS = 64, 5
+_STEP = 0.02
+"""A guaranteed share is recorded where it differs by so much from the one before."""
 
 
 @dataclass
@@ -101,6 +104,42 @@ class SharedDraws:
         return (1 - self.confidence) * _RISKS[number]
 
 
+@dataclass
+class Growth:
+    """What became certain when.
+
+    Args:
+        calls: how many calls were made by now.
+
+    Attributes:
+        claim: the place of the claim that is looked at.
+        moments: what became certain, with places of sources in place of documents.
+    """
+
+    calls: Callable[[], int] = lambda: 0
+    claim: int = 0
+    moments: list[Moment] = field(default_factory=list)
+
+    def add(
+        self,
+        kind: Any,
+        documents: Iterable[int] | None = None,
+        share: float | None = None,
+        calls: int | None = None,
+    ) -> None:
+        """Keep a moment, but none that was known: a search that goes on begins anew."""
+        claim = None if kind == "tried" else self.claim
+        about = None if documents is None else tuple(documents)
+        same = [
+            one.share
+            for one in self.moments
+            if (one.kind, one.claim, one.documents) == (kind, claim, about)
+        ]
+        if not same or same[-1] != share:
+            at = self.calls() if calls is None else calls
+            self.moments.append(Moment(at, kind, claim, about, share))
+
+
 def search_claim(
     engine: ProbeEngine,
     predicate: Predicate,
@@ -109,6 +148,7 @@ def search_claim(
     width: int = 1,
     order: CoarseToFine | None = None,
     on_change: Callable[[str, Found], object] | None = None,
+    growth: Growth | None = None,
 ) -> Found:
     """Find what one claim rests on.
 
@@ -119,31 +159,48 @@ def search_claim(
         width: how many subsets the search may ask at once without a need for all of them.
         order: what is tried first among many documents; it changes no result that was shown.
         on_change: called with ``set`` or ``spoiler`` and what is known by then.
+        growth: keeps what became certain when.
 
     Raises:
         PredicateError: the predicate failed.
         ExplanationError: the answer function failed.
     """
     told = on_change or (lambda kind, found: None)
+    growth = growth or Growth()
     if engine.num_sources <= MOST_EXACT:
-        return _exact(engine, predicate)
-    search = _SampledSearch(engine, predicate, draws, told, width, order or CoarseToFine())
+        return _exact(engine, predicate, growth)
+    search = _SampledSearch(
+        engine, predicate, draws, (told, growth), width, order or CoarseToFine()
+    )
+    engine.on_batch = search.look
     try:
         search.run()
     except ProbeBudgetError as error:
         search.stopped = error.message
+    finally:
+        engine.on_batch = None
     return search.found()
 
 
-def _exact(engine: ProbeEngine, predicate: Predicate) -> Found:
+def _exact(engine: ProbeEngine, predicate: Predicate, growth: Growth) -> Found:
     many = getattr(predicate, "many", None)
     made = OutputPredicate(predicate, "the claim is made", "the claim is not made", many)
     full, stopped = full_mask(engine.num_sources), ""
+
+    def look(*_: object) -> None:
+        growth.add("tried", share=engine.num_probes / (full + 1))
+
+    look()
+    engine.on_batch = look
     try:
         kept, removed = DualMiner().mine(engine, retention=made, omission=~made)
     except ProbeBudgetError as error:
         kept, removed = error.partial  # type: ignore[misc]
         stopped = error.message.partition(";")[0]
+    finally:
+        engine.on_batch = None
+    for rule in kept.rules:
+        growth.add("set", rule.sources)
     retention = [
         DocumentSet(rule.sources, rule.certificate, _said(engine, mask_of(rule.sources)))
         for rule in kept.rules
@@ -198,11 +255,14 @@ class _SampledSearch:
         engine: ProbeEngine,
         predicate: Predicate,
         draws: SharedDraws,
-        told: Callable[[str, Found], object],
+        told: tuple[Callable[[str, Found], object], Growth],
         width: int,
         order: CoarseToFine,
     ) -> None:
-        self._engine, self._draws, self._told, self._order = engine, draws, told, order
+        self._engine, self._draws, self._order = engine, draws, order
+        self._told, self._growth = told
+        self._when: dict[int, int] = {}
+        self._known: list[tuple[int, list[int]]] = []
         self._oracle = RuleOracle("retention", engine, predicate)
         self._border = BorderSearch(
             self._oracle,
@@ -210,7 +270,7 @@ class _SampledSearch:
             max_probes=_MAX_SEARCH,
             seed=draws.seed,
             width=width,
-            on_found=lambda: told("set", self.found()),
+            on_found=self._met,
             shrink=order,
         )
         self._spoilers: list[tuple[int, int, str]] = []
@@ -234,6 +294,7 @@ class _SampledSearch:
         """Search, and test what all sets predict, until no prediction is wrong."""
         for number in range(len(_RISKS)):
             masks = self._draws.round(number)
+            self._begin(masks)
             self._engine.besides = masks
             self._border.max_probes = self._room(masks)
             self._border.run()
@@ -244,10 +305,52 @@ class _SampledSearch:
                 if self._predicted(mask) != value
             ]
             self._certificate = self._tested(len(masks), len(wrong), self._draws.risk(number))
+            self._tell_growth(masks, values, self._draws.risk(number))
             if not self._border.exhausted and self._border.max_probes < _MAX_SEARCH:
                 self.stopped = "the budget was kept for the tests; there may be more sets"
             if self._certificate.kind == "certified" or not self._learn(wrong):
                 return
+
+    def _met(self) -> None:
+        """A set was found."""
+        found = list(self._border.found)
+        for mask in found:
+            self._growth.add("set", indices_of(mask))
+        self._known.append((self._growth.calls(), found))
+        self._told("set", self.found())
+
+    def _begin(self, masks: Sequence[int]) -> None:
+        """Look out for the answers to the subsets of a round."""
+        self._when = dict.fromkeys(masks, -1)
+        self._known = [(self._growth.calls(), list(self._border.found))] * bool(self._border.found)
+        self.look()
+
+    def look(self, *_: object) -> None:
+        """Note which subsets of the round were answered by now."""
+        waiting = [mask for mask, calls in self._when.items() if calls < 0]
+        codes = self._engine.known_codes(waiting).tolist() if waiting else []
+        now = self._growth.calls()
+        self._when |= {m: now for m, code in zip(waiting, codes, strict=True) if code >= 0}
+
+    def _tell_growth(self, masks: Sequence[int], values: Sequence[bool], risk: float) -> None:
+        """What the sets known at each call were guaranteed to predict by the answers until then.
+
+        When a subset was answered does not depend on what was, so that each of these bounds is
+        true by itself with the confidence of the round; the last one is the certificate's.
+        """
+        known = self._known or [(self._growth.calls(), [])]
+        answered = sorted(zip((self._when[m] for m in masks), masks, values, strict=True))
+        moments = {calls for calls, _, _ in answered} | {calls for calls, _ in known}
+        before = -1.0
+        for now in sorted(calls for calls in moments if calls >= known[0][0]):
+            found = [sets for calls, sets in known if calls <= now][-1]
+            seen = [(mask, held) for calls, mask, held in answered if calls <= now]
+            right = sum(self._predicted(mask, found) == held for mask, held in seen)
+            share = lower_bound(right, len(seen), risk)
+            if abs(share - before) >= _STEP and now < self._growth.calls():
+                self._growth.add("together", share=share, calls=now)
+                before = share
+        self._growth.add("together", share=self._certificate.bound or 0.0)
 
     def _room(self, masks: Sequence[int]) -> int:
         """How many subsets the search may ask, so that the budget lasts for the tests."""
@@ -308,6 +411,8 @@ class _SampledSearch:
                     self._shown[rule] = self._certified(bets)
                 elif refuted:
                     self._learn_spoiler(self._failed[rule])
+                share = bets.lower(risk)
+                self._growth.add("alone", indices_of(rule), share)
                 if fallen.get(rule) or refuted or bets.successes + bets.failures >= most:
                     waiting.remove(rule)
             size = min(2 * size, most)
@@ -327,8 +432,8 @@ class _SampledSearch:
             bound=bets.lower(1 - self._draws.confidence),
         )
 
-    def _predicted(self, mask: int) -> bool:
-        if any(rule & ~mask == 0 for rule in self._border.found):
+    def _predicted(self, mask: int, found: Sequence[int] | None = None) -> bool:
+        if any(rule & ~mask == 0 for rule in (self._border.found if found is None else found)):
             return True
         return any(
             enough & ~mask == 0 and against & mask == 0 for enough, against, _ in self._spoilers
@@ -390,6 +495,7 @@ class _SampledSearch:
             if against:
                 said = _said(self._engine, mask) or ""
                 self._spoilers.append((rule, against, said))
+                self._growth.add("against", indices_of(against))
                 self._told("spoiler", self.found())
                 learned = True
         return learned

@@ -14,9 +14,16 @@ from rulerag.explanation.any_answer.records import (
     DocumentSet,
     Explained,
     ExplainedClaim,
+    Moment,
     Spoiler,
 )
-from rulerag.explanation.any_answer.search import MOST_EXACT, Found, SharedDraws, search_claim
+from rulerag.explanation.any_answer.search import (
+    MOST_EXACT,
+    Found,
+    Growth,
+    SharedDraws,
+    search_claim,
+)
 from rulerag.explanation.attribution import Attribution, attributions, rule_surrogate
 from rulerag.explanation.claims import Claim, SameClaim, is_refusal, split_claims
 from rulerag.explanation.lattice import full_mask, mask_of
@@ -149,6 +156,7 @@ class Session:
         self._draws = SharedDraws(
             asked.num_sources, options.validity, options.confidence, options.seed, options.each
         )
+        self._growth = Growth(lambda: asked.calls)
         self._ended = ""
         self.about: dict[str, str] = {}
         self.failure: ExplanationError | None = None
@@ -339,6 +347,7 @@ class Session:
             told(Event(kind, self.explained(), place))
 
         predicate = self._predicates[place]
+        self._growth.claim = place
         known = self._found[place]
         found = search_claim(
             self.engine,
@@ -347,6 +356,7 @@ class Session:
             width=self._width,
             order=self._order(self._claims[place]),
             on_change=changed,
+            growth=self._growth,
         )
         self._found[place] = found
         self._ended = self._ended or found.stopped
@@ -404,6 +414,7 @@ class Session:
             money=None if price is None else sum(map(operator.mul, tokens, price)) / 1e6,
             frozen=self._frozen,
             settings={**asdict(self.options), "workers": asked.workers, **self.about},
+            growth=tuple(map(self._placed_moment, sorted(self._growth.moments, key=_calls))),
         )
 
     def _explained_claim(
@@ -430,6 +441,11 @@ class Session:
 
     def _placed(self, one: DocumentSet) -> DocumentSet:
         return DocumentSet(self._at(tuple(one)), one.certificate, one.output)
+
+    def _placed_moment(self, one: Moment) -> Moment:
+        if one.documents is None:
+            return one
+        return replace(one, documents=self._at(one.documents))
 
     def _at(self, sources: Sequence[int]) -> tuple[int, ...]:
         """The places of sources among all documents."""
@@ -477,6 +493,9 @@ class Session:
         if self._ended:
             notes.append(f"Stopped early: {self._ended}.")
         return notes
+
+
+_calls = operator.attrgetter("calls")
 
 
 def _span(text: str) -> tuple[int, int]:

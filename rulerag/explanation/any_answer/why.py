@@ -17,10 +17,10 @@ from rulerag.explanation.any_answer.words import cited, explained_lines
 from rulerag.explanation.attribution import Attribution
 from rulerag.explanation.claims import claim_at
 from rulerag.explanation.levels import Passage
-from rulerag.explanation.views import Picture, bars_picture
+from rulerag.explanation.views import Highlights, Picture, bars_picture
 from rulerag.io import write_text
 
-PICTURES = "flow", "lattice", "bars"
+PICTURES = "flow", "context", "certainty", "lattice", "bars", "shades"
 
 
 class Why:
@@ -155,31 +155,40 @@ class Why:
             raise ConfigError(f"there are {len(self.claims)} claims", key="claim")
         return self._live("attribution()").attribution(claim, method, samples, budget)
 
-    def picture(self, kind: str = "flow", claim: int = 0) -> Picture:
+    def picture(self, kind: str = "flow", claim: int = 0) -> Picture | Highlights:
         """A picture: it shows itself in a notebook, and ``save`` writes SVG, PNG or a page.
+
+        Marked texts (``context``, ``shades``) are written as pages alone.
 
         Args:
             kind: ``flow``, from documents to claims, and from the mined rules that found them
-                where their metadata name any; ``lattice``, the subsets that make one claim, those
+                where their metadata name any; ``context``, the documents with what is enough for
+                one claim and what it needs; ``certainty``, how much was guaranteed after how many
+                calls; ``lattice``, the subsets that make one claim, those
                 that do not and those that nobody asked; ``bars``, how much each document counts
-                for it.
-            claim: its place; ``flow`` shows all.
+                for it; ``shades``, the same in the documents.
+            claim: its place; ``flow`` and ``certainty`` show all.
 
         Raises:
             ConfigError: no picture has this name, there is no such claim or nothing to draw, or
-                the explanation was read from a file, which keeps no subsets (not for ``flow``).
+                the explanation was read from a file, which keeps no subsets (``flow``, ``context``
+                and ``certainty`` need none).
         """
         check_choice("kind", kind, PICTURES)
-        if kind == "flow":
-            from rulerag.explanation.any_answer.page import flow
+        from rulerag.explanation.any_answer import page
 
-            return flow(self.explained)
-        if kind == "bars":
-            values = self.attribution(claim)
-            title = f"How much each document counts for “{self.claims[claim].text}”"
-            return bars_picture(values.names, values.values, errors=values.errors, title=title)
+        if kind in ("flow", "certainty"):
+            return getattr(page, kind)(self.explained)  # type: ignore[no-any-return]
         if not -len(self.claims) <= claim < len(self.claims):
             raise ConfigError(f"there are {len(self.claims)} claims", key="claim")
+        if kind == "context":
+            return page.context(self.explained, claim)
+        if kind in ("bars", "shades"):
+            values, text = self.attribution(claim), self.claims[claim].text
+            if kind == "shades":
+                return page.shades(self.explained, values, text)
+            title = f"How much each document counts for “{text}”"
+            return bars_picture(values.names, values.values, errors=values.errors, title=title)
         return self._live("picture()").lattice(claim)
 
     def to_shap(self, claim: int = 0, method: str = "rules") -> Any:

@@ -25,6 +25,8 @@ _STYLE = (
     f".{_KIND} text{{font:12px system-ui,'Segoe UI',Roboto,Arial,'DejaVu Sans',sans-serif;"
     f"fill:{INK}}}.{_KIND} .soft{{fill:{SOFT}}}.{_KIND} .bold{{font-weight:600}}"
     f".{_KIND} .mid{{text-anchor:middle}}.{_KIND} .end{{text-anchor:end}}"
+    f".{_KIND} g:focus-visible{{outline:3px solid {BLUE}}}"
+    f".{_KIND} g:focus .tip,.{_KIND} g:hover .tip{{display:inline}}"
 )
 
 
@@ -40,6 +42,7 @@ class Picture:
         headings: of the table.
         rows: of the table, as texts.
         note: how to read the picture; what was left out.
+        live: parts of it can be reached with the keyboard and say more.
     """
 
     title: str
@@ -49,6 +52,7 @@ class Picture:
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
+    live: bool = False
 
     @property
     def svg(self) -> str:
@@ -59,20 +63,22 @@ class Picture:
     def _drawn(self) -> Markup:
         plate = '<rect width="100%" height="100%" fill="#ffffff"/>'
         parts = [plate, self.body]
-        return picture(_KIND, self.width, self.height, self.title, parts, style=_STYLE)
+        told = f"{self.note} The table beside it says the same.".strip()
+        drawn = picture(
+            _KIND, self.width, self.height, self.title, parts, style=_STYLE, description=told
+        )
+        return Markup(str(drawn).replace('role="img"', 'role="group"', 1)) if self.live else drawn
 
     def to_html(self) -> str:
         """A figure for a page: the picture, how to read it, and its table, folded."""
-        head = "".join(f'<th scope="col">{clean(one)}</th>' for one in self.headings)
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{clean(cell)}</td>" for cell in row) + "</tr>"
-            for row in self.rows
-        )
+        # On a narrow screen it scrolls, so that its letters can be read.
+        wide = f"min-width:{0.85 * self.width:.0f}px"
         return Markup(  # all parts are escaped above
-            f'<figure class="picture"><div style="max-width:{self.width:.0f}px">{self._drawn}</div>'
+            f'<figure class="picture" style="margin:1rem 0"><div style="max-width:{self.width:.0f}px;'
+            f'overflow-x:auto" tabindex="0" role="group" aria-label="{clean(self.title)}">'
+            f'<div style="{wide}">{self._drawn}</div></div>'
             f"<figcaption><strong>{clean(self.title)}</strong> {clean(self.note)}</figcaption>"
-            '<details><summary>The same as a table</summary><div class="wide" tabindex="0"><table>'
-            f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></details></figure>"
+            f"{folded_table(self.headings, self.rows)}</figure>"
         )
 
     def save(self, path: str | Path) -> Path:
@@ -87,12 +93,7 @@ class Picture:
         if path.suffix == ".svg":
             write_text(path, self.svg)
         elif path.suffix == ".html":
-            write_text(
-                path,
-                f'<!doctype html><html lang="en"><meta charset="utf-8"><title>'
-                f"{clean(self.title)}</title><meta name='viewport' "
-                f"content='width=device-width'><body>{self.to_html()}</body></html>\n",
-            )
+            write_text(path, page_around(self.title, self.to_html()))
         elif path.suffix == ".png":
             with atomic_write(path, "wb") as file:
                 file.write(self.png())
@@ -121,6 +122,31 @@ class Picture:
 
     def _repr_html_(self) -> str:
         return self.to_html()
+
+
+def folded_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table that opens where somebody wants it; every text is escaped."""
+    head = "".join(f'<th scope="col">{clean(one)}</th>' for one in headings)
+    body = "".join(
+        "<tr>" + "".join(f'<td dir="auto">{clean(cell)}</td>' for cell in row) + "</tr>"
+        for row in rows
+    )
+    return (
+        '<details><summary>The same as a table</summary><div class="wide" tabindex="0" '
+        'role="group" aria-label="table" style="overflow-x:auto"><table>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></details>"
+    )
+
+
+def page_around(title: str, body: str) -> str:
+    """A page of its own that fetches nothing, around a part that is escaped already."""
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{clean(title)}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><style>'
+        "body{font:16px/1.55 system-ui,sans-serif;color:#1b1f24;max-width:62rem;margin:0 auto;"
+        "padding:1rem}table{border-collapse:collapse;font-size:.9rem}td,th{border-bottom:1px solid "
+        f"#d9dee4;padding:.25rem .6rem;text-align:left}}</style></head><body>{body}</body></html>\n"
+    )
 
 
 def text_at(x: float, y: float, text: str, kind: str = "", tip: str = "") -> str:

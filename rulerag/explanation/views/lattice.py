@@ -98,13 +98,16 @@ def _whole(
         )
     if large:
         parts += _edges(places, values, count)
-        parts += [
-            _cell(mask, place, values.get(mask), mask in minimal, names, outputs.get(mask))
-            for mask, place in places.items()
-        ]
     else:
         parts += _small_cells(places, values, minimal)
-    top = _legend(parts, top + 6)
+    bottom = top + 6
+    if large:
+        bottom += 24  # what is told of a cell stands here
+        parts += [
+            _cell(m, p, values.get(m), m in minimal, names, outputs.get(m), bottom - 8)
+            for m, p in places.items()
+        ]
+    top = _legend(parts, bottom)
     return Picture(
         title,
         _WIDTH,
@@ -112,7 +115,11 @@ def _whole(
         "".join(parts),
         ("documents kept", "claim made", "not made", "not asked", "minimal sets"),
         tuple(rows),
-        "From all documents kept (top) to none (bottom); numbers are their places.",
+        "From all documents kept (top) to none (bottom); numbers are their places."
+        + (
+            " Rest on a cell, or go there with Tab, and what was answered is told." if large else ""
+        ),
+        live=large,
     )
 
 
@@ -136,16 +143,23 @@ def _cell(
     is_minimal: bool,
     names: Sequence[str],
     output: str | None,
+    foot: float,
 ) -> str:
+    """A cell that a mouse or the keyboard reaches; what is told of it stands at ``foot``."""
     kept = named(indices_of(mask), names)
     told = "not asked" if holds is None else "the claim is made" if holds else "it is not made"
     tip = f"kept: {kept}: {told}" + (", a minimal set" if is_minimal else "")
     if output is not None:
         tip += f", “{cut(output, 400)}”"
     short = _numbers(mask) or "∅"
-    return _box(*place, holds, is_minimal, 32, 14, tip) + (
+    told = text_at(8, foot, cut(tip, _WIDTH - 16), "tip").replace(
+        "<text", '<text display="none"', 1
+    )
+    return (
+        f'<g tabindex="0" role="img" aria-label="{clean(tip)}">'
+        f"{_box(*place, holds, is_minimal, 32, 14, tip)}"
         f'<text x="{place[0]:.1f}" y="{place[1] + 4:.1f}" class="mid" '
-        f'style="pointer-events:none{";fill:#ffffff" if holds else ""}">{short}</text>'
+        f'style="pointer-events:none{";fill:#ffffff" if holds else ""}">{short}</text>{told}</g>'
     )
 
 

@@ -17,6 +17,8 @@ _LINES: Mapping[str, str] = {
     "against": f'stroke="{RED}" stroke-width="3" stroke-dasharray="7 4"',
 }
 _WORDS = {"found": "found by", "drives": "the claim rests on it", "against": "speaks against it"}
+_IDLE = 4
+"""So many documents are drawn at most that no claim rests on: they explain nothing."""
 _COLUMN, _GAP, _BOX, _BETWEEN = 300.0, 60.0, 52.0, 12.0
 
 
@@ -54,15 +56,17 @@ def rule_flow_picture(
         claims: in words.
         links: lines between them.
         title: of the picture.
-        most: so many documents are drawn, those with a line to a claim first; the note counts
-            the others.
+        most: so many documents are drawn, those with a line to a claim first and few of the others;
+            the note counts the rest.
 
     Raises:
         ConfigError: a link ends nowhere, or there is no document or no claim.
     """
     _check(rules, documents, claims, links)
     used = {link.start for link in links if link.role != "found"}
-    kept = sorted(sorted(range(len(documents)), key=lambda n: (n not in used, n))[:most])
+    met = {link.end for link in links if link.role == "found"}
+    ranked = sorted(range(len(documents)), key=lambda n: (n not in used, n not in met, n))
+    kept = sorted(ranked[: min(most, max(_IDLE, len(used) + _IDLE))])
     columns = [rules, [documents[n] for n in kept], claims] if rules else None
     columns = columns or [[documents[n] for n in kept], claims]
     heads = ["rules", "documents", "claims"][-len(columns) :]
@@ -102,7 +106,11 @@ def rule_flow_picture(
             boxes.append(_boxed(*entry(column, place), words, heads[column], pale))
     note = "Dashed lines speak against the claim. " if "against" in _roles(links) else ""
     if len(kept) < len(documents):
-        note += f"{len(documents) - len(kept)} further documents are not drawn."
+        rest = len(documents) - len(kept)
+        idle_too = "" if used - set(kept) else ": no claim rests on them"
+        note += f"{rest} further documents are not drawn{idle_too}."
+    if any(n not in used for n in kept):
+        note = f"No claim rests on a document in a dashed box. {note}"
     idle = [(documents[n], "no claim rests on it", "") for n in kept if n not in used]
     headings = ("document", "how", "rule or claim")
     drawn = "".join(lines + boxes)

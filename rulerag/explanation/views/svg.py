@@ -17,7 +17,14 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\u
 
 
 def picture(
-    kind: str, width: float, height: float, label: str, parts: Sequence[str], *, style: str = ""
+    kind: str,
+    width: float,
+    height: float,
+    label: str,
+    parts: Sequence[str],
+    *,
+    style: str = "",
+    description: str = "",
 ) -> Markup:
     """A picture of parts that are escaped already.
 
@@ -28,8 +35,10 @@ def picture(
         label: what it shows, for those who do not see it.
         parts: elements.
         style: a style sheet of its own.
+        description: how to read it, for those who do not see it.
     """
-    sheet = f"<style>{style}</style>" if style else ""
+    sheet = f"<desc>{clean(description)}</desc>" if description else ""
+    sheet += f"<style>{style}</style>" if style else ""
     return Markup(  # every text in the parts is escaped where it is placed
         f'<svg class="{kind}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
         f'aria-label="{clean(label)}">{sheet}{"".join(parts)}</svg>'
@@ -40,7 +49,9 @@ def standalone(drawing: Markup) -> str:
     """A picture as the text of a file of its own, on as many pixels as it was drawn for."""
     width, height = re.findall(r'viewBox="0 0 (\d+) (\d+)"', drawing)[0]
     opening = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-    return f"{drawing}\n".replace("<svg ", opening, 1)
+    said = re.findall(r'aria-label="([^"]*)"', drawing)[0]
+    named = re.sub(r"^<svg [^>]*>", lambda found: f"{found[0]}<title>{said}</title>", drawing)
+    return f"{named}\n".replace("<svg ", opening, 1)
 
 
 def printable(text: str) -> str:

@@ -98,7 +98,7 @@ def test_a_lattice_has_a_cell_for_each_subset_and_counts_them() -> None:
         ("0", "0", "1", "0"),
     ]
     assert [row[4] for row in picture.rows] == ["–", "–", "b, c", "a", "–"]
-    told = re.findall(r"<title>(.*?)</title>", picture.svg)
+    told = re.findall(r"<title>(.*?)</title>", picture.to_html())
     assert len(told) == 16 and sum(one.endswith("a minimal set") for one in told) == 2
     assert "kept: a, b, c, d: the claim is made, “Paris”" in told
     assert "kept: d: not asked" in told
