@@ -264,6 +264,20 @@ def test_another_reader_answers_and_is_explained(
     assert answer == rows(out)[0]["answer"]
 
 
+def test_regions_are_written_as_a_page(
+    asked: Query, dated: Path, rulerag: Any, refused: Refused, tmp_path: Path
+) -> None:
+    out, html = tmp_path / "e.jsonl", tmp_path / "why.html"
+    reader = ("--generator", "rulerag-nano-llama", "--explainer", "regions", "--quiet")
+    command = ("explain", asked.text, "--dataset", dated, "--top-k", 3, *reader)
+    told = rulerag(*command, "--out", out, "--html", html)
+    assert told.code == 0 and f"written to {out} and {html}" in told.out
+    page = html.read_text(encoding="utf-8")
+    assert rows(out)[0]["regions"]["num_probes"] and "What it cost" in page
+    assert page.index("What is enough, and what it needs") < page.index("What was not found")
+    assert "leave one of them out" in refused(*command, "--rerun-retrieval")
+
+
 def test_values_and_counterfactuals_agree_with_the_rules(
     asked: Query, dated: Path, rulerag: Any, tmp_path: Path
 ) -> None:

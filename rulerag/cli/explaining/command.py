@@ -43,7 +43,7 @@ from rulerag.explanation.probing import (
     refuse_another_answer,
 )
 from rulerag.explanation.report import AnswerExplanation, ExplainSettings, Progress, explain_answer
-from rulerag.io import write_jsonl
+from rulerag.io import write_jsonl, write_text
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.protocols import Generator
 from rulerag.ruleqa import RuleQADataset
@@ -123,10 +123,9 @@ def explain(
             key="index",
             hint="leave --index or --rerun-retrieval out",
         )
-    if how.explainer == "regions" and (rerun_retrieval or html is not None):
-        what = "shows rules, and the explainer 'regions' looks for none"
-        key = "rerun-retrieval" if rerun_retrieval else "html"
-        raise ConfigError(what, key=key, hint="leave one of them out; --out writes regions")
+    if how.explainer == "regions" and rerun_retrieval:
+        what = "takes rules, and the explainer 'regions' looks for none"
+        raise ConfigError(what, key="rerun-retrieval", hint="leave one of them out")
     opened = open_target(target, dataset, options, ids=query, limit=limit, quiet=quiet)
     place = dataset or Path(target)
     queries = opened.queries[:SHOWN] if limit is None and not query else opened.queries
@@ -176,8 +175,12 @@ def _write(
     records = [explanation.to_json() for explanation in explanations]
     if out is not None:
         write_jsonl(out, records)
-    if html is not None:
-        about = _about(place, opened, explanations)
+    if html is None:
+        return
+    about = _about(place, opened, explanations)
+    if any(explanation.regions is not None for explanation in explanations):
+        write_text(html, report.regions_page(explanations, about))
+    else:
         write_report(html, title="Why these answers", about=about, explanations=records)
 
 

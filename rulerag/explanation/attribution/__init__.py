@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         MaskedRegions,
         RegionExplanation,
         explain_regions,
+        keyword_spans,
         search_regions,
         whole,
     )

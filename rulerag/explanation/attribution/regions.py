@@ -220,6 +220,10 @@ class RegionExplanation(Record):
             return "elsewhere"
         return "straddles" if whole else "absent"
 
+    def most_probes(self) -> int:
+        """So many requests it takes at most, the whole text's among them."""
+        return 1 + self.parts * (1 + self.groups)
+
     @property
     def sentence(self) -> str:
         """How many parts are enough, without a full stop."""
@@ -238,6 +242,35 @@ class RegionExplanation(Record):
             needed = "; ".join(shortened(group.text, 40) for group in region.keywords)
             lines.append(f"  {shortened(region.text)}  [needs {needed or nothing}]")
         return "\n".join(lines)
+
+
+def keyword_spans(text: str, keywords: Iterable[str]) -> list[tuple[int, int]]:
+    """Where keywords stand in a text: their words side by side, whatever case and punctuation.
+
+    The rule of :meth:`RegionExplanation.faithfulness`, with places.
+
+    Args:
+        text: what is searched.
+        keywords: words or phrases.
+
+    Returns:
+        Pairs of beginning and end, in order; they may overlap.
+    """
+    words: list[str] = []
+    spans: list[tuple[int, int]] = []
+    for start, end in region_words(text):
+        said = _said(text[start:end]).split()
+        words += said
+        spans += [(start, end)] * len(said)
+    places: dict[str, list[int]] = {}
+    for place, word in enumerate(words):
+        places.setdefault(word, []).append(place)
+    found = set()
+    for wanted in filter(None, (_said(keyword).split() for keyword in keywords)):
+        for place in places.get(wanted[0], ()):
+            if words[place : place + len(wanted)] == wanted:
+                found.add((spans[place][0], spans[place + len(wanted) - 1][1]))
+    return sorted(found)
 
 
 class MaskedRegions(PartitionedDocuments):

@@ -1,8 +1,8 @@
 """Pictures of explanations, each in a few lines of SVG or HTML of its own: nothing is fetched.
 
 ``svg`` has what they share; a :class:`Picture` carries the table that says the same, and so do
-:class:`Highlights`, texts with their marks (``context``). ``flow`` draws bands, ``scale`` says which
-number gets which shade; the other modules draw one picture each.
+:class:`Highlights`, texts with their marks (``context``). ``flow`` draws bands, ``scale`` says
+which number gets which shade; the other modules draw one picture each.
 """
 
 from typing import TYPE_CHECKING

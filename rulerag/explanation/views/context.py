@@ -43,10 +43,12 @@ _OPEN = 3
 _STYLE = """<style>
 .rulerag-context{color:#1b1f24}
 .rulerag-context .text{white-space:pre-wrap;overflow-wrap:anywhere;max-height:24rem;overflow:auto}
-.rulerag-context .card{background:#fff;border:1px solid #d9dee4;border-radius:8px;padding:.7rem .9rem;margin:.5rem 0}
+.rulerag-context .card{background:#fff;border:1px solid #d9dee4;border-radius:8px;
+padding:.7rem .9rem;margin:.5rem 0}
 .rulerag-context .card:target{outline:3px solid #0b5cad}
 .rulerag-context :focus-visible{outline:3px solid #0b5cad}
-.rulerag-context mark{color:inherit;border-radius:2px;-webkit-box-decoration-break:clone;box-decoration-break:clone;print-color-adjust:exact;-webkit-print-color-adjust:exact}
+.rulerag-context mark{color:inherit;border-radius:2px;-webkit-box-decoration-break:clone;
+box-decoration-break:clone;print-color-adjust:exact;-webkit-print-color-adjust:exact}
 .rulerag-context .enough{background:#d3eee2;border-bottom:2px solid #00704f}
 .rulerag-context .part{background:#e9f6f0;border-bottom:2px dashed #00704f}
 .rulerag-context .needed{background:#c6def3;border-bottom:4px double #004f91}
@@ -55,11 +57,13 @@ _STYLE = """<style>
 .rulerag-context .shade2{background:#cfe1f2;border-bottom:2px solid #08519c}
 .rulerag-context .shade3{background:#93c3df;border-bottom:4px solid #08306b}
 .rulerag-context strong{font-weight:800}
-.rulerag-context .tag{font-size:.72rem;font-weight:600;border:1px solid #57606a;border-radius:1em;padding:0 .4em;margin-right:.25em;background:#fff;white-space:nowrap}
+.rulerag-context .tag{font-size:.72rem;font-weight:400;border:1px solid #57606a;
+border-radius:1em;padding:0 .4em;margin-right:.25em;background:#fff;white-space:nowrap}
 .rulerag-context .gap{color:#57606a;font-style:italic}
 .rulerag-context .role{font-size:.86rem;color:#1a5d45}
 .rulerag-context .idle{color:#57606a}
-.rulerag-context ul.legend{display:flex;flex-wrap:wrap;gap:.3rem 1rem;list-style:none;margin:.4rem 0;padding:0;font-size:.9rem}
+.rulerag-context ul.legend{display:flex;flex-wrap:wrap;gap:.3rem 1rem;list-style:none;
+margin:.4rem 0;padding:0;font-size:.9rem}
 .rulerag-context summary{cursor:pointer;padding:.3rem 0}
 @media print{.rulerag-context .text{max-height:none}}
 </style>"""

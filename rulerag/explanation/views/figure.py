@@ -74,8 +74,9 @@ class Picture:
         # On a narrow screen it scrolls, so that its letters can be read.
         wide = f"min-width:{0.85 * self.width:.0f}px"
         return Markup(  # all parts are escaped above
-            f'<figure class="picture" style="margin:1rem 0"><div style="max-width:{self.width:.0f}px;'
-            f'overflow-x:auto" tabindex="0" role="group" aria-label="{clean(self.title)}">'
+            '<figure class="picture" style="margin:1rem 0">'
+            f'<div style="max-width:{self.width:.0f}px;overflow-x:auto" tabindex="0" role="group" '
+            f'aria-label="{clean(self.title)}">'
             f'<div style="{wide}">{self._drawn}</div></div>'
             f"<figcaption><strong>{clean(self.title)}</strong> {clean(self.note)}</figcaption>"
             f"{folded_table(self.headings, self.rows)}</figure>"
@@ -124,15 +125,19 @@ class Picture:
         return self.to_html()
 
 
-def folded_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def folded_table(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    summary: str = "The same as a table",
+) -> Markup:
     """A table that opens where somebody wants it; every text is escaped."""
     head = "".join(f'<th scope="col">{clean(one)}</th>' for one in headings)
     body = "".join(
         "<tr>" + "".join(f'<td dir="auto">{clean(cell)}</td>' for cell in row) + "</tr>"
         for row in rows
     )
-    return (
-        '<details><summary>The same as a table</summary><div class="wide" tabindex="0" '
+    return Markup(  # all cells are escaped above
+        f'<details><summary>{clean(summary)}</summary><div class="wide" tabindex="0" '
         'role="group" aria-label="table" style="overflow-x:auto"><table>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></details>"
     )
@@ -141,7 +146,8 @@ def folded_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def page_around(title: str, body: str) -> str:
     """A page of its own that fetches nothing, around a part that is escaped already."""
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{clean(title)}</title>'
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f"<title>{clean(title)}</title>"
         '<meta name="viewport" content="width=device-width, initial-scale=1"><style>'
         "body{font:16px/1.55 system-ui,sans-serif;color:#1b1f24;max-width:62rem;margin:0 auto;"
         "padding:1rem}table{border-collapse:collapse;font-size:.9rem}td,th{border-bottom:1px solid "

@@ -11,8 +11,14 @@ from typing import Any
 import pytest
 
 from rulerag.errors import ConfigError, ExplanationError, SamplingError
+from rulerag.explanation.attribution import keyword_spans
 from rulerag.explanation.probing import AnswerCache, is_correct
-from rulerag.explanation.report import AnswerExplanation, explain_answer
+from rulerag.explanation.report import (
+    AnswerExplanation,
+    explain_answer,
+    marked_regions,
+    regions_page,
+)
 from rulerag.generation.prompts import PromptTemplate, SelfExplanationTemplate
 from rulerag.types import (
     Answer,
@@ -23,6 +29,7 @@ from rulerag.types import (
     ScoredDocument,
 )
 
+BY: dict[str, Any] = {"explainer": "regions"}
 TEXTS = ("The moon is far away.", "Rome is the capital of Italy.", "Paris lies on the Seine.")
 
 
@@ -108,6 +115,62 @@ def test_no_sufficient_region_is_said() -> None:
     found = explain_answer(asked, Reader(SelfExplanationTemplate()), explainer="regions")
     assert found.sentence == "None of the 3 parts is enough alone: no sufficient region."
     assert "nothing to compare with" in str(found) and found.keywords.score is None  # type: ignore[union-attr]
+
+
+def test_the_page_shows_the_marked_text_then_cost_then_what_is_missing() -> None:
+    reader = Reader(SelfExplanationTemplate(), "Rome, is the capital, Lyon, Seine")
+    found = explain_answer(answered(*TEXTS), reader, explainer="regions")
+    made = marked_regions(found)
+    marks = [
+        (one.text[mark.start : mark.end], mark.kind) for one in made.texts for mark in one.marks
+    ]
+    assert marks == [
+        ("Rome is the capital of Italy.", "enough"),
+        *(("Rome", "needed"), ("the capital", "needed")),
+        *(("Rome", "keyword"), ("is the capital", "keyword"), ("Seine.", "keyword")),
+    ]
+    assert [row[0] for row in made.rows] == ["D2"] * 5 + ["D3"]
+    page = regions_page([found])
+    assert re.sub(r"<span.*?</span>", "", page).count("<strong>Rome</strong>") == 1
+    order = [page.index(t) for t in ("region 1: enough", "What it cost", "What was not found")]
+    assert order == sorted(order)
+    assert "9 requests in" in page and "at most 19 for 3 parts of 5 groups" in page
+    assert "“is the capital”: stands across the border of two groups or parts" in page
+    assert "“Seine”: stands only in a part that is not enough." in page
+    assert "“Lyon”: is not in the text." in page and "0.75 of 1" in page
+
+
+def test_the_page_says_that_nothing_was_found() -> None:
+    asked = answered("Rome is a city by the sea and it is the capital.")
+    page = regions_page([explain_answer(asked, Reader(PromptTemplate.standard()), **BY)])
+    assert "none of the three parts that were asked is enough alone" in page
+    assert "That is no score of 0" in page and "its prompt asks for none" in page
+    reader = Reader(SelfExplanationTemplate(), keywords="Rome")
+    page = regions_page([explain_answer(answered("Rome, capital", "Rome, capital"), reader, **BY)])
+    assert "no necessary words" not in page
+    page = regions_page([explain_answer(answered(*["Rome capital"] * 9), reader, **BY)])
+    assert "Region 3 has no necessary words" in page and "is not defined" in page
+    page = regions_page([explain_answer(answered(*TEXTS), reader, **BY, max_probes=3)])
+    assert "The budget ran out" in page
+    rules = explain_answer(answered(*TEXTS), Reader(PromptTemplate.standard()))
+    for wrong in ([], [rules]):
+        with pytest.raises(ConfigError):
+            regions_page(wrong)
+
+
+@pytest.mark.parametrize(
+    ("text", "keywords", "found"),
+    [
+        ("Rome, ROME and (rome)!", ["rome"], ["Rome,", "ROME", "(rome)!"]),
+        ("the U.S. and us", ["US"], ["U.S.", "us"]),
+        ("a b a b a", ["a b a"], ["a b a", "a b a"]),
+        ("東京は日本の首都です。", ["日本", "首都"], ["日本", "首都"]),
+        ("القاهرة عاصمة مصر.", ["مصر"], ["مصر."]),
+        ("Rome", ["", "...", "Rom"], []),
+    ],
+)
+def test_where_keywords_stand(text: str, keywords: list[str], found: list[str]) -> None:
+    assert [text[start:end] for start, end in keyword_spans(text, keywords)] == found
 
 
 @pytest.mark.parametrize("most", [0, 1, 3, 6])
