@@ -19,6 +19,7 @@ from rulerag.explanation.views import (
     MarkedText,
     Picture,
     certainty_picture,
+    percent,
     rendered,
     rule_flow_picture,
     scale_legend,
@@ -71,23 +72,27 @@ def certainty(explained: Explained) -> Picture:
     points: dict[str, list[tuple[int, float]]] = {}
     marks: dict[tuple[int, str], list[str]] = {}
     for one in explained.growth:
-        of = f" of claim {(one.claim or 0) + 1}" if several else ""
+        claim = f"claim {(one.claim or 0) + 1}" if several else "the claim"
         named = _labels(one.documents or (), explained)
         if one.share is None:
-            what = "speaks against it" if one.kind == "against" else "is enough"
-            marks.setdefault((one.calls, f"{what}{of.replace('of', 'for')}"), []).append(named)
+            what = "against" if one.kind == "against" else "enough for"
+            marks.setdefault((one.calls, f"{what} {claim}"), []).append(named)
             continue
         about = {
-            "tried": "of all combinations, tried one by one",
-            "together": f"of the combinations, told by the sets found{of}",
-            "alone": f"of the combinations that hold {named}{of}",
+            "tried": "of all combinations were tried",
+            "together": f"of all combinations: the sets found tell if {claim} is made",
+            "alone": f"of the combinations that hold {named}: {claim} is made",
         }[one.kind]
         points.setdefault(about, []).append((one.calls, one.share))
     exact = any(one.kind == "tried" for one in explained.growth)
-    sampled = "Each point by itself is true with the confidence that stands above."
+    sampled = (
+        "Each point by itself is true with "
+        f"{percent(explained.settings.get('confidence', 0.95))} confidence; a share can fall when "
+        "another combination shows that a set was missing."
+    )
     return certainty_picture(
         [Curve(name, tuple(grown)) for name, grown in points.items()],
-        [(calls, f"{'; '.join(sets)} {what}") for (calls, what), sets in marks.items()],
+        [(calls, f"{what}: {'; '.join(sets)}") for (calls, what), sets in marks.items()],
         last=explained.num_calls,
         aim=None if exact else explained.settings.get("validity"),
         note="What was tried is certain."
@@ -149,7 +154,7 @@ def shades(explained: Explained, values: Attribution, claim: str) -> Highlights:
 
     legend = scale_legend(values.values) if any(told.values()) else ()
     title = f"How much each document counts for “{claim}”"
-    note = f"Numbers: {values.method}. What is not marked counts less."
+    note = f"The number is its value ({values.method}); what has no mark counts less."
     return Highlights(title, tuple(_texts(explained, marks)), note, legend)
 
 
@@ -236,9 +241,9 @@ def _rendered(template: str, explained: Explained) -> str:
         claims=claims,
         shown=what_was_shown(explained),
         whole=template == "why.html.j2",
-        flow=flow(explained).to_html() if explained.claims and explained.documents else "",
-        context=context(explained).to_html(),
-        certainty=certainty(explained).to_html() if explained.growth else "",
+        flow=flow(explained) if explained.claims and explained.documents else "",
+        context=context(explained),
+        certainty=certainty(explained) if explained.growth else "",
     )
 
 

@@ -98,7 +98,7 @@ def _answer(explanation: AnswerExplanation) -> dict[str, Any]:
     return {
         "it": explanation,
         "sentence": regions.sentence,
-        "context": marked_regions(explanation).to_html(),
+        "context": marked_regions(explanation),
         "cost": _cost(explanation, regions),
         "missing": _missing(regions, fit),
         "score": fit.score if fit else None,

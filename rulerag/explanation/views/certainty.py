@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rulerag.errors import ConfigError
 from rulerag.explanation.views.figure import BLUE, GREEN, INK, LINE, ORANGE, RED, Picture, text_at
 from rulerag.explanation.views.scale import percent
-from rulerag.explanation.views.svg import clean, cut
+from rulerag.explanation.views.svg import clean, cut, wrapped
 
-_WIDTH, _PLOT, _LEFT, _RIGHT, _TOP = 720.0, 230.0, 52.0, 20.0, 24.0
+_WIDE, _NARROW, _PLOT, _LEFT, _RIGHT, _TOP = 720.0, 400.0, 230.0, 52.0, 26.0, 24.0
 _LINE = 18.0
 _KINDS = tuple(
     f'stroke="{colour}"{dash}'
@@ -65,27 +65,52 @@ def certainty_picture(
             outside 0 to 1.
     """
     _check(curves, marks)
+    narrow, wide = (
+        _drawn(width, curves, marks, last=last, aim=aim, title=title, note=note)
+        for width in (_NARROW, _WIDE)
+    )
+    return replace(wide, narrow=narrow)
+
+
+def _drawn(
+    width: float,
+    curves: Sequence[Curve],
+    marks: Sequence[tuple[int, str]],
+    *,
+    last: int,
+    aim: float | None,
+    title: str,
+    note: str,
+) -> Picture:
     drawn = curves[: len(_KINDS)]
     last = max(1, last, *(p[0] for c in curves for p in c.points), *(at for at, _ in marks))
 
     def place(calls: float, share: float) -> tuple[float, float]:
-        across = _WIDTH - _LEFT - _RIGHT
+        across = width - _LEFT - _RIGHT
         return _LEFT + across * calls / last, _TOP + _PLOT * (1 - share)
 
     parts = [*_frame(place, last, aim)]
+    ends: list[float] = []
     for number, curve in enumerate(drawn):
-        parts.append(_curve(curve, place, last, _KINDS[number], str(number + 1)))
+        parts.append(_curve(curve, place, last, _KINDS[number]))
+        if curve.points:
+            x, y = place(last, curve.points[-1][1])
+            while any(abs(y - other) < 12 for other in ends):
+                y += 12
+            ends.append(y)
+            parts.append(text_at(x + 8, y + 4, str(number + 1), "bold"))
     below = _TOP + _PLOT + 44
     parts.append(text_at(_LEFT, below - 8, "calls of the answer function", "soft"))
     for number, curve in enumerate(drawn):
-        y = below + _LINE * (number + 1)
+        end = percent(curve.points[-1][1]) if curve.points else "nothing yet"
+        lines = wrapped(f"{number + 1}. {end} {curve.name}", width - _LEFT - 8, 2)
+        y = below + _LINE
         parts.append(
             f'<path d="M8,{y - 4:.1f} h34" fill="none" stroke-width="3" {_KINDS[number]}/>'
         )
-        end = percent(curve.points[-1][1]) if curve.points else "not tested"
-        words = cut(f"{number + 1}. {end}: {curve.name}", _WIDTH - _LEFT - 8)
-        parts.append(text_at(_LEFT, y, words, tip=curve.name))
-    below += _LINE * len(drawn)
+        for line in lines:
+            below += _LINE
+            parts.append(text_at(_LEFT, below, line, tip=curve.name))
     for number, (calls, words) in enumerate(marks[:_MARKED]):
         x, y = place(calls, 0)[0], below + _LINE * (number + 1)
         letter = chr(ord("a") + number)
@@ -95,7 +120,7 @@ def certainty_picture(
         )
         near = sum(abs(place(at, 0)[0] - x) < 12 for at, _ in marks[:number])
         parts.append(text_at(x, _TOP - 8 + 14 * near, letter, "mid bold"))
-        told = cut(f"after {calls:,} calls: {words}", _WIDTH - _LEFT - 8)
+        told = cut(f"after {calls:,} calls: {words}", width - _LEFT - 8)
         parts.append(text_at(28, y, letter, "bold"))
         parts.append(text_at(_LEFT, y, told, tip=words))
     height = below + _LINE * min(len(marks), _MARKED) + 14
@@ -106,7 +131,7 @@ def certainty_picture(
     note += f" {more} further curves are in the table." if more else ""
     headings = ("calls", "guaranteed share", "of what, or what became known")
     table = tuple((f"{calls:,}", share, words) for calls, share, words in rows)
-    return Picture(title, _WIDTH, height, "".join(parts), headings, table, note.strip())
+    return Picture(title, width, height, "".join(parts), headings, table, note.strip())
 
 
 def _check(curves: Sequence[Curve], marks: Sequence[tuple[int, str]]) -> None:
@@ -124,7 +149,7 @@ def _frame(place: Place, last: int, aim: float | None) -> list[str]:
     parts = []
     for step in range(5):
         y = place(0, step / 4)[1]
-        parts.append(f'<path d="M{_LEFT},{y:.1f} H{_WIDTH - _RIGHT}" stroke="{LINE}"/>')
+        parts.append(f'<path d="M{_LEFT},{y:.1f} H{place(last, 0)[0]:.1f}" stroke="{LINE}"/>')
         parts.append(text_at(_LEFT - 8, y + 4, f"{25 * step} %", "end soft"))
     for tick in sorted({0, last // 2, last}):
         x, y = place(tick, 0)
@@ -132,13 +157,14 @@ def _frame(place: Place, last: int, aim: float | None) -> list[str]:
     if aim is not None:
         y = place(0, aim)[1]
         parts.append(
-            f'<path d="M{_LEFT},{y:.1f} H{_WIDTH - _RIGHT}" stroke="{INK}" stroke-dasharray="1 4"/>'
+            f'<path d="M{_LEFT},{y:.1f} H{place(last, 0)[0]:.1f}" stroke="{INK}" '
+            'stroke-dasharray="1 4"/>'
         )
         parts.append(text_at(_LEFT + 4, y + 14, f"looked for: {percent(aim)}", "soft"))
     return parts
 
 
-def _curve(curve: Curve, place: Place, last: int, kind: str, number: str) -> str:
+def _curve(curve: Curve, place: Place, last: int, kind: str) -> str:
     """Steps: a share stands from its call on."""
     if not curve.points:
         return ""
@@ -148,8 +174,7 @@ def _curve(curve: Curve, place: Place, last: int, kind: str, number: str) -> str
         x, y = place(calls, share)
         path.append(f"H{x:.1f} V{y:.1f}")
     end = place(last, curve.points[-1][1])[0]
-    shape = (
+    return (
         f'<path d="{" ".join(path)} H{end:.1f}" fill="none" stroke-width="2.5" {kind}>'
         f"<title>{clean(curve.name)}</title></path>"
     )
-    return shape + text_at(end + 6, y + 4, number, "bold")

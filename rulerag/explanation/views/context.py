@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from markupsafe import Markup
-
 from rulerag.errors import ConfigError
 from rulerag.explanation.views.figure import folded_table, page_around
 from rulerag.explanation.views.scale import Scale
@@ -49,6 +47,8 @@ padding:.7rem .9rem;margin:.5rem 0}
 .rulerag-context :focus-visible{outline:3px solid #0b5cad}
 .rulerag-context mark{color:inherit;border-radius:2px;-webkit-box-decoration-break:clone;
 box-decoration-break:clone;print-color-adjust:exact;-webkit-print-color-adjust:exact}
+.rulerag-context .text{line-height:1.9}
+.rulerag-context .enough,.rulerag-context .part{padding-bottom:5px}
 .rulerag-context .enough{background:#d3eee2;border-bottom:2px solid #00704f}
 .rulerag-context .part{background:#e9f6f0;border-bottom:2px dashed #00704f}
 .rulerag-context .needed{background:#c6def3;border-bottom:4px double #004f91}
@@ -152,7 +152,7 @@ class Highlights:
             cards = "<p>There is no document.</p>"
         elif not marked:
             cards = f"<p>Nothing is marked in the documents.</p>{cards}"
-        return Markup(  # all texts are escaped where they are placed
+        return (  # all texts are escaped where they are placed
             f'{_STYLE}<section class="rulerag-context" aria-label="{clean(self.title)}">'
             f"<p><strong>{clean(self.title)}</strong> {clean(self.note)}</p>{self._legend()}"
             f"{cards}{folded_table(self.headings, self.rows) if self.rows else ''}</section>"
@@ -179,6 +179,10 @@ class Highlights:
         return f'<ul class="legend" aria-label="legend">{items}</ul>' if told else ""
 
     def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def __html__(self) -> str:
+        """The same for templates, which escape other texts."""
         return self.to_html()
 
 

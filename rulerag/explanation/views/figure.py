@@ -28,6 +28,10 @@ _STYLE = (
     f".{_KIND} g:focus-visible{{outline:3px solid {BLUE}}}"
     f".{_KIND} g:focus .tip,.{_KIND} g:hover .tip{{display:inline}}"
 )
+_BY_WIDTH = (
+    "<style>.rulerag-on-phone{display:none}@media (max-width:640px){.rulerag-on-phone{display:"
+    "block}.rulerag-on-screen{display:none}}</style>"
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class Picture:
         rows: of the table, as texts.
         note: how to read the picture; what was left out.
         live: parts of it can be reached with the keyboard and say more.
+        narrow: the same drawn for a phone; without one, it scrolls there.
     """
 
     title: str
@@ -53,6 +58,7 @@ class Picture:
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
     live: bool = False
+    narrow: Picture | None = None
 
     @property
     def svg(self) -> str:
@@ -71,15 +77,25 @@ class Picture:
 
     def to_html(self) -> str:
         """A figure for a page: the picture, how to read it, and its table, folded."""
-        # On a narrow screen it scrolls, so that its letters can be read.
-        wide = f"min-width:{0.85 * self.width:.0f}px"
-        return Markup(  # all parts are escaped above
-            '<figure class="picture" style="margin:1rem 0">'
-            f'<div style="max-width:{self.width:.0f}px;overflow-x:auto" tabindex="0" role="group" '
-            f'aria-label="{clean(self.title)}">'
-            f'<div style="{wide}">{self._drawn}</div></div>'
+        drawn = self._scrolling
+        if self.narrow is not None:
+            drawn = (
+                f'{_BY_WIDTH}<div class="rulerag-on-screen">{drawn}</div>'
+                f'<div class="rulerag-on-phone">{self.narrow._scrolling}</div>'
+            )
+        return (  # all parts are escaped above
+            f'<figure class="picture" style="margin:1rem 0">{drawn}'
             f"<figcaption><strong>{clean(self.title)}</strong> {clean(self.note)}</figcaption>"
             f"{folded_table(self.headings, self.rows)}</figure>"
+        )
+
+    @property
+    def _scrolling(self) -> str:
+        """Drawn so large that its letters can be read; it scrolls where there is less room."""
+        return (
+            f'<div style="max-width:{self.width:.0f}px;overflow-x:auto" tabindex="0" role="group" '
+            f'aria-label="{clean(self.title)}">'
+            f'<div style="min-width:{0.85 * self.width:.0f}px">{self._drawn}</div></div>'
         )
 
     def save(self, path: str | Path) -> Path:
@@ -122,6 +138,10 @@ class Picture:
         return bytes(resvg_py.svg_to_bytes(svg_string=self.svg, zoom=zoom))
 
     def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def __html__(self) -> str:
+        """The same for templates, which escape other texts."""
         return self.to_html()
 
 

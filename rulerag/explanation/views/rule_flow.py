@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from rulerag.errors import ConfigError
@@ -19,7 +19,20 @@ _LINES: Mapping[str, str] = {
 _WORDS = {"found": "found by", "drives": "the claim rests on it", "against": "speaks against it"}
 _IDLE = 4
 """So many documents are drawn at most that no claim rests on: they explain nothing."""
-_COLUMN, _GAP, _BOX, _BETWEEN = 300.0, 60.0, 52.0, 12.0
+_BETWEEN = 12.0
+
+
+@dataclass(frozen=True)
+class _Size:
+    """Pixels of a column, between columns and of a box, and lines in it."""
+
+    column: float
+    gap: float
+    box: float
+    lines: int
+
+
+_WIDE, _NARROW = _Size(300, 60, 52, 2), _Size(158, 32, 68, 3)
 
 
 @dataclass(frozen=True)
@@ -63,6 +76,21 @@ def rule_flow_picture(
         ConfigError: a link ends nowhere, or there is no document or no claim.
     """
     _check(rules, documents, claims, links)
+    parts = rules, documents, claims, links
+    wide = _flow(*parts, title, most, _WIDE)
+    # Three columns do not fit on a phone.
+    return wide if rules else replace(wide, narrow=_flow(*parts, title, most, _NARROW))
+
+
+def _flow(
+    rules: Sequence[str],
+    documents: Sequence[str],
+    claims: Sequence[str],
+    links: Sequence[Link],
+    title: str,
+    most: int,
+    size: _Size,
+) -> Picture:
     used = {link.start for link in links if link.role != "found"}
     met = {link.end for link in links if link.role == "found"}
     ranked = sorted(range(len(documents)), key=lambda n: (n not in used, n not in met, n))
@@ -71,13 +99,13 @@ def rule_flow_picture(
     columns = columns or [[documents[n] for n in kept], claims]
     heads = ["rules", "documents", "claims"][-len(columns) :]
     rows = max(len(column) for column in columns)
-    height = 34 + rows * (_BOX + _BETWEEN)
-    width = len(columns) * _COLUMN + (len(columns) - 1) * _GAP
-    tops = [34 + (height - 34 - len(column) * (_BOX + _BETWEEN)) / 2 for column in columns]
+    height = 34 + rows * (size.box + _BETWEEN)
+    width = len(columns) * size.column + (len(columns) - 1) * size.gap
+    tops = [34 + (height - 34 - len(column) * (size.box + _BETWEEN)) / 2 for column in columns]
 
     def entry(column: int, place: int) -> tuple[float, float]:
-        left = column * (_COLUMN + _GAP)
-        return left, tops[column] + place * (_BOX + _BETWEEN) + _BOX / 2
+        left = column * (size.column + size.gap)
+        return left, tops[column] + place * (size.box + _BETWEEN) + size.box / 2
 
     shift, at = len(columns) - 2, {index: place for place, index in enumerate(kept)}
     lines, rows_of_table = [], []
@@ -92,7 +120,7 @@ def rule_flow_picture(
             (x, y), end = entry(0, link.start), entry(shift, at[document])
         else:
             (x, y), end = entry(shift, at[document]), entry(shift + 1, link.end)
-        x += _COLUMN
+        x += size.column
         middle = (x + end[0]) / 2
         lines.append(
             f'<path d="M{x:.1f},{y:.1f} C{middle:.1f},{y:.1f} {middle:.1f},{end[1]:.1f} '
@@ -103,7 +131,7 @@ def rule_flow_picture(
         boxes.append(text_at(entry(column, 0)[0] + 2, 20, heads[column], "soft"))
         for place, words in enumerate(texts):
             pale = heads[column] == "documents" and kept[place] not in used
-            boxes.append(_boxed(*entry(column, place), words, heads[column], pale))
+            boxes.append(_boxed(*entry(column, place), words, heads[column], pale, size))
     note = "Dashed lines speak against the claim. " if "against" in _roles(links) else ""
     if len(kept) < len(documents):
         rest = len(documents) - len(kept)
@@ -132,17 +160,18 @@ def _check(
             raise ConfigError(f"{link} ends at something that is not there", key="links")
 
 
-def _boxed(x: float, y: float, text: str, kind: str, pale: bool) -> str:
+def _boxed(x: float, y: float, text: str, kind: str, pale: bool, size: _Size) -> str:
     edge = {"rules": BLUE, "documents": SOFT, "claims": GREEN}[kind]
     dash = ""
     if pale:
         edge, dash = LINE, ' stroke-dasharray="3 3"'
-    lines = wrapped(text, _COLUMN - 24, 2)
+    lines = wrapped(text, size.column - 24, size.lines)
     first = y + 4 - 8 * (len(lines) - 1)
     kind = "soft" if pale else ""
     texts = "".join(text_at(x + 12, first + 16 * n, line, kind) for n, line in enumerate(lines))
     return (
-        f'<g><title>{clean(text)}</title><rect x="{x + 1:.1f}" y="{y - _BOX / 2:.1f}" '
-        f'width="{_COLUMN - 2}" height="{_BOX}" rx="{16 if edge == GREEN else 6}" fill="#ffffff" '
+        f'<g><title>{clean(text)}</title><rect x="{x + 1:.1f}" y="{y - size.box / 2:.1f}" '
+        f'width="{size.column - 2}" height="{size.box}" '
+        f'rx="{16 if edge == GREEN else 6}" fill="#ffffff" '
         f'stroke="{edge}"{dash} stroke-width="1.5"/>{texts}</g>'
     )

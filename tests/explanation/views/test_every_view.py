@@ -163,6 +163,10 @@ def test_it_is_valid_small_and_has_its_table(view: str, case: str) -> None:
             assert held.get("role") in ("img", "group") and held.get("aria-label")
     ids = [held["id"] for _, held in page.seen if "id" in held]
     assert len(ids) == len(set(ids))
+    if case == "plain" and view != "similarity page":
+        wanted = {"why page": {"svg", "mark"}, "regions page": {"mark", "strong"}}
+        marked = {"mark"} if view in ("context", "shades") else {"svg"}
+        assert wanted.get(view, marked) <= set(tags)
     if "svg" in tags or "mark" in tags:
         assert "summary" in tags and tags.count("tr") > 1
     assert len(made.encode()) < 2_000_000
