@@ -338,6 +338,7 @@ class _SampledSearch:
         When a subset was answered does not depend on what was, so that each of these bounds is
         true by itself with the confidence of the round; the last one is the certificate's.
         """
+        self.look()
         known = self._known or [(self._growth.calls(), [])]
         answered = sorted(zip((self._when[m] for m in masks), masks, values, strict=True))
         moments = {calls for calls, _, _ in answered} | {calls for calls, _ in known}

@@ -47,7 +47,7 @@ padding:.7rem .9rem;margin:.5rem 0}
 .rulerag-context :focus-visible{outline:3px solid #0b5cad}
 .rulerag-context mark{color:inherit;border-radius:2px;-webkit-box-decoration-break:clone;
 box-decoration-break:clone;print-color-adjust:exact;-webkit-print-color-adjust:exact}
-.rulerag-context .text{line-height:1.9}
+.rulerag-context .text{line-height:1.9;padding-bottom:8px}
 .rulerag-context .enough,.rulerag-context .part{padding-bottom:5px}
 .rulerag-context .enough{background:#d3eee2;border-bottom:2px solid #00704f}
 .rulerag-context .part{background:#e9f6f0;border-bottom:2px dashed #00704f}

@@ -25,7 +25,8 @@ _STYLE = (
     f".{_KIND} text{{font:12px system-ui,'Segoe UI',Roboto,Arial,'DejaVu Sans',sans-serif;"
     f"fill:{INK}}}.{_KIND} .soft{{fill:{SOFT}}}.{_KIND} .bold{{font-weight:600}}"
     f".{_KIND} .mid{{text-anchor:middle}}.{_KIND} .end{{text-anchor:end}}"
-    f".{_KIND} g:focus-visible{{outline:3px solid {BLUE}}}"
+    f".{_KIND} g:focus-visible{{outline:none}}"
+    f".{_KIND} g:focus-visible rect{{stroke:{INK};stroke-width:5}}"
     f".{_KIND} g:focus .tip,.{_KIND} g:hover .tip{{display:inline}}"
 )
 _BY_WIDTH = (

@@ -21,7 +21,7 @@ from rulerag.explanation.views.figure import (
     named,
     text_at,
 )
-from rulerag.explanation.views.svg import clean, cut
+from rulerag.explanation.views.svg import clean, cut, wrapped
 
 MOST_WHOLE = 12
 _LABELLED = 5
@@ -102,9 +102,9 @@ def _whole(
         parts += _small_cells(places, values, minimal)
     bottom = top + 6
     if large:
-        bottom += 24  # what is told of a cell stands here
+        bottom += 40  # what is told of a cell stands here
         parts += [
-            _cell(m, p, values.get(m), m in minimal, names, outputs.get(m), bottom - 8)
+            _cell(m, p, values.get(m), m in minimal, names, outputs.get(m), bottom - 24)
             for m, p in places.items()
         ]
     top = _legend(parts, bottom)
@@ -152,9 +152,9 @@ def _cell(
     if output is not None:
         tip += f", “{cut(output, 400)}”"
     short = _numbers(mask) or "∅"
-    told = text_at(8, foot, cut(tip, _WIDTH - 16), "tip").replace(
-        "<text", '<text display="none"', 1
-    )
+    lines = wrapped(tip, _WIDTH - 16, 2)
+    told = "".join(text_at(8, foot + 16 * n, line, "tip") for n, line in enumerate(lines))
+    told = told.replace("<text", '<text display="none"')
     return (
         f'<g tabindex="0" role="img" aria-label="{clean(tip)}">'
         f"{_box(*place, holds, is_minimal, 32, 14, tip)}"
