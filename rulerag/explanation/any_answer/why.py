@@ -188,7 +188,8 @@ class Why:
             if kind == "shades":
                 return page.shades(self.explained, values, text)
             title = f"How much each document counts for “{text}”"
-            return bars_picture(values.names, values.values, errors=values.errors, title=title)
+            names = [document.called for document in self.documents if document.text.strip()]
+            return bars_picture(names, values.values, errors=values.errors, title=title)
         return self._live("picture()").lattice(claim)
 
     def to_shap(self, claim: int = 0, method: str = "rules") -> Any:
