@@ -287,6 +287,7 @@ class Answer:
                 {
                     "id": scored.document.id,
                     "text": scored.document.text,
+                    **({"title": scored.document.title} if scored.document.title else {}),
                     "rank": scored.rank,
                     "score": scored.score,
                     "found_by": [

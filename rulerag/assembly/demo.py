@@ -16,14 +16,15 @@ from rulerag.composition import Config
 from rulerag.evaluation import results_table, run_experiment
 from rulerag.evaluation.page import rule_rows, write_report
 from rulerag.explanation.report import AnswerExplanation, explain_answer
-from rulerag.io import write_json, write_jsonl
+from rulerag.io import read_jsonl, write_json, write_jsonl
 from rulerag.kg import Verbalizer
 from rulerag.output_folder import output_folder
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.ruleqa import DatasetInfo, RuleQADataset, graph_labels, queries_from_facts
 from rulerag.rules import RuleBank
 from rulerag.synthetic import World
-from rulerag.types import Answer, Query
+from rulerag.text import exact_match
+from rulerag.types import Answer
 
 # A rule counts as found from these on; the worlds hold no other rule of one atom above them.
 _LEAST = {"min_confidence": 0.3, "min_support": 20}
@@ -192,7 +193,7 @@ def _run_world(
                 pipelines[name],
                 dataset,
                 dataset.query_set("full"),
-                folder / world.kind / f"{retriever}-{rules}",
+                _run_folder(folder, world.kind, name),
                 config=config,
                 overwrite=True,
             )
@@ -228,17 +229,29 @@ def _run_world(
 def _examples(
     world: World, dataset: RuleQADataset, pipeline: RuleRAGPipeline
 ) -> list[AnswerExplanation]:
-    """Explanations worth a look: queries on which rules disagree, then those on which they agree.
+    """Explanations worth a look: right answers beside wrong ones, on which rules disagree first.
 
     They come from text retrieval, whose ten documents hold distractors too.
     """
-    kinds: dict[str, list[Query]] = {kind: [] for kind in ("conflict", "agree", "plain")}
-    for query in dataset.query_set("supported"):
+    found: dict[bool, dict[str, list[Answer]]] = {
+        right: {kind: [] for kind in ("conflict", "agree", "plain")} for right in (True, False)
+    }
+    for answer in pipeline.answer(dataset.query_set("full")):
+        query = answer.query
         truth = world.find(query.subject, query.relation, query.timestamp)
-        if truth is not None and truth.kind in kinds:
-            kinds[truth.kind].append(query)
-    chosen = [query for queries in kinds.values() for query in queries[:_SHOWN]]
-    return _explain(pipeline.answer(chosen), pipeline.generator, progress=False)
+        if truth is not None and answer.text:
+            right = bool(exact_match(answer.text, query.answers))
+            found[right].setdefault(truth.kind, []).append(answer)
+    # One right answer of a kind, and the first wrong ones, of whatever kind they are.
+    right = [one for group in found[True].values() for one in group[:1]]
+    wrong = [one for group in found[False].values() for one in group]
+    chosen = [*right[:_SHOWN], *wrong[:_SHOWN]]
+    return _explain(chosen, pipeline.generator, progress=False)
+
+
+def _run_folder(folder: Path, kind: str, method: str) -> Path:
+    (name,) = [f"{found}-{rules}" for known, found, rules in _METHODS if known == method]
+    return folder / kind / name
 
 
 def _config(dataset: Path, name: str, retriever: str, rules: str) -> Config:
@@ -256,28 +269,53 @@ def _explain(
 
 
 def _write_page(folder: Path, worlds: dict[str, _WorldRun], seconds: float) -> None:
-    dated = worlds["temporal"]
     both = list(worlds.values())
-    mined = sum(part.summary["mining"]["mined"] for part in both)
-    held = sum(part.summary["true_support_in_minimal_retention_rule"] for part in both)
-    asked = sum(part.summary["supported_queries"] for part in both)
+    places = [(kind, result) for kind, part in worlds.items() for result in part.results]
     write_report(
         folder / "report.html",
-        title="rulerag demo",
-        lead="Rules mined from a generated knowledge graph guide retrieval and reading; every "
-        "answer is traced to the smallest sets of documents that keep it or remove it.",
-        facts=[
-            ("facts", f"{sum(part.world.num_facts for part in both):,}"),
-            ("rules mined", f"{mined} of {sum(p.summary['mining']['planted'] for p in both)}"),
-            ("true support found", f"{held} of {asked}"),
-            ("seconds", f"{seconds:.0f}"),
+        title="rulerag demo: rules lead to documents, documents to answers",
+        glance=_glance(both, seconds),
+        results=[result for _, result in places],
+        predictions=[
+            list(read_jsonl(_run_folder(folder, kind, result["method"]) / "predictions.jsonl"))
+            for kind, result in places
         ],
-        results=[result for part in both for result in part.results],
         rules=[
             row
             for part in both
             for row in rule_rows(part.rules, [(p.rule, p.confidence) for p in part.world.planted])
         ],
-        explanations=dated.explanations + worlds["static"].explanations,
-        command="rulerag demo",
+        explanations=[row for part in both for row in part.explanations],
+        about=[("command", "rulerag demo")],
     )
+
+
+def _glance(both: Sequence[_WorldRun], seconds: float) -> list[tuple[str, str]]:
+    """The first screen of the page: asked, answered, why, how sure, cost."""
+    right: dict[str, int] = {}
+    for result in (result for part in both for result in part.results):
+        exact = round(result["metrics"]["exact_match"] * result["num_queries"])
+        right[result["method"]] = right.get(result["method"], 0) + exact
+    queries = sum(part.results[0]["num_queries"] for part in both)
+    facts = " and ".join(f"{part.world.num_facts:,}" for part in both)
+    mined, planted = (
+        sum(part.summary["mining"][key] for part in both) for key in ("mined", "planted")
+    )
+    held = sum(part.summary["true_support_in_minimal_retention_rule"] for part in both)
+    supported = sum(part.summary["supported_queries"] for part in both)
+    probes = sum(part.summary["probes"] for part in both)
+    return [
+        ("asked", f"{queries:,} questions about two generated worlds of {facts} facts"),
+        ("answered", "; ".join(f"{name}: {number:,} right" for name, number in right.items())),
+        (
+            "why",
+            f"{mined} rules were mined from the facts, where {planted} had been planted; they say "
+            "where to look, and every answer is traced to the documents that it rests on",
+        ),
+        (
+            "how sure",
+            f"for {held:,} of the {supported:,} answers that a planted rule leads to, a smallest "
+            "set of documents that is enough holds the true fact behind the answer",
+        ),
+        ("cost", f"{seconds:.0f} s, with {probes:,} requests to explain the answers"),
+    ]

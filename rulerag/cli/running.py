@@ -15,6 +15,7 @@ from rulerag.cli.common import (
     QuietOption,
     check_outputs,
     choose_queries,
+    command_line,
     open_pipeline,
     say,
     show_progress,
@@ -77,8 +78,27 @@ def evaluate(
             progress=show_progress(quiet),
             load_seconds=opened.load_seconds,
         )
+        page = _write_page(out, result)
     _tell(Path(experiment).stem, result)
-    say(f"written to {out}")
+    say(f"written to {out}; read {page}")
+
+
+def _write_page(out: Path, result: dict[str, Any]) -> Path:
+    """The page of a run: what was measured, how the answers ended, wrong ones beside right ones."""
+    from rulerag.evaluation.page import write_report
+    from rulerag.io import read_jsonl
+
+    about = [
+        *((key, value) for key, value in result["config"].items() if key != "expected"),
+        ("seed", result["seed"]),
+        ("versions", result["versions"]),
+        ("command", command_line()),
+    ]
+    title = " on ".join(str(result[key]) for key in ("method", "benchmark") if result[key])
+    rows = list(read_jsonl(out / "predictions.jsonl"))
+    page = out / "report.html"
+    write_report(page, title=title, results=[result], predictions=[rows], about=about)
+    return page
 
 
 def _tell(name: str, result: dict[str, Any]) -> None:

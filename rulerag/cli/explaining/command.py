@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -181,7 +181,8 @@ def _write(
     if any(explanation.regions is not None for explanation in explanations):
         write_text(html, report.regions_page(explanations, about))
     else:
-        write_report(html, title="Why these answers", about=about, explanations=records)
+        title = "Why this answer" if len(records) == 1 else "Why these answers"
+        write_report(html, title=title, about=about, explanations=records)
 
 
 def _written(out: Path | None, html: Path | None) -> str:
@@ -252,28 +253,20 @@ def _again(
 
 def _about(
     place: Path, opened: Opened, explanations: Sequence[AnswerExplanation]
-) -> list[tuple[str, str]]:
-    """What the page says about itself: question, dataset, settings, command and date."""
+) -> list[tuple[str, object]]:
+    """What the page says about itself: dataset, settings, command and date."""
     dataset = opened.dataset
-    rows = [("question", explanations[0].query)] if len(explanations) == 1 else []
-    rows.append(("dataset", f"{dataset.name}, {len(dataset.corpus):,} documents, {place}"))
-    rows.append(("dataset fingerprint", opened.pipeline.fingerprints["dataset"]))
-    settings = opened.config.without("dataset", "metadata", "expected").to_dict()
-    rows += [(key, _in_line(value)) for key, value in settings.items()]
+    rows: list[tuple[str, object]] = [
+        ("dataset", f"{dataset.name}, {len(dataset.corpus):,} documents, {place}"),
+        ("dataset fingerprint", opened.pipeline.fingerprints["dataset"]),
+        *opened.config.without("dataset", "metadata", "expected").to_dict().items(),
+    ]
     if explanations:
         made = {k: v for k, v in explanations[0].settings.items() if k != "fingerprints"}
-        rows.append(("explanation", _in_line(made)))
+        rows.append(("explanation", made))
     rows.append(("command", command_line()))
     rows.append(("date", datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")))
     return rows
-
-
-def _in_line(value: object) -> str:
-    """A setting on one line: ``type bm25, k1 0.9``; what is not set is left out."""
-    if not isinstance(value, Mapping):
-        return str(value)
-    parts = [f"{key} {_in_line(part)}" for key, part in value.items() if part is not None]
-    return ", ".join(parts) or "as by default"
 
 
 def _tell_unanswered(queries: Sequence[Query]) -> None:

@@ -1,8 +1,13 @@
-"""The report page: methods, rules and explained answers in one file that loads nothing else."""
+"""The report page: what was asked, answered, why, how sure and at what cost, then the details.
+
+One file that loads nothing else. Pictures are those of :mod:`rulerag.explanation.views`, each with
+its table; a narrow screen gets the table instead.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,38 +15,39 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from rulerag import __version__
-from rulerag.errors import DataFormatError
 from rulerag.evaluation.metrics import metric
-from rulerag.evaluation.page.svg import (
-    confidence_mark,
-    document_roles,
-    evidence_flow,
-    recall_curves,
+from rulerag.evaluation.page.explained import answer_view
+from rulerag.evaluation.page.outcomes import (
+    KINDS,
+    Outcome,
+    interval,
+    marked,
+    outcomes,
+    paired,
+    sankey_of,
 )
-from rulerag.evaluation.tables import expected_rows, format_value, results_table
-from rulerag.explanation.records import SUBSETS, NamedRule, RuleTrace, capital, factored, percent
+from rulerag.evaluation.page.svg import confidence_mark, recall_curves
+from rulerag.evaluation.tables import expected_rows, format_value
+from rulerag.explanation.records import strongest
+from rulerag.explanation.report import plain_rule
+from rulerag.explanation.views import Picture, rendered
 from rulerag.io import write_text
 from rulerag.rules import Rule
 
 _ATOM = re.compile(r"\[([^,\]]*), (.*?), ([^,\]]*)\]")
-_MANY = 10
-"""More rules than this are shown by what they share; those beyond are folded away."""
-
-_MINIMALITY = {
-    "proven": "minimal",
-    "shown": "minimal, shown",
-    "not shown": "not shown to be minimal",
-    "untested": "no smaller one looked for",
-}
 _SHOWN = (
+    "exact_match",
+    "token_f1",
     "answer_recall@1",
     "answer_recall@5",
     "answer_recall@10",
     "answer_recall@10_union",
     "documents_per_query_union",
-    "exact_match",
-    "token_f1",
 )
+_WIDE, _NARROW = 960.0, 350.0
+_MOST_DOCUMENTS = 4
+
+Rows = Sequence[Mapping[str, Any]]
 
 
 def write_report(path: str | Path, **parts: Any) -> None:
@@ -56,57 +62,274 @@ def write_report(path: str | Path, **parts: Any) -> None:
 def render_report(
     *,
     title: str,
-    lead: str = "",
-    facts: Sequence[tuple[str, object]] = (),
-    results: Sequence[Mapping[str, Any]] = (),
-    metrics: Sequence[str] | None = None,
-    rules: Sequence[Mapping[str, Any]] = (),
-    explanations: Sequence[Mapping[str, Any]] = (),
-    command: str = "",
-    about: Sequence[tuple[str, str]] = (),
-    notes: Sequence[str] = (),
+    glance: Sequence[tuple[str, str]] = (),
+    results: Rows = (),
+    predictions: Sequence[Rows] = (),
+    rules: Rows = (),
+    explanations: Rows = (),
+    about: Sequence[tuple[str, object]] = (),
 ) -> str:
     """The page as one HTML text: styles and drawings inside, nothing fetched.
 
     Args:
         title: its heading.
-        lead: one or two sentences below the heading.
-        facts: ``(label, value)`` pairs shown as figures at the top.
-        results: contents of ``metrics.json``, one a method.
-        metrics: which metrics to show; the usual ones when None.
+        glance: ``(label, text)`` pairs of the first screen: asked, answered, why, how sure, cost;
+            made from the other parts when empty.
+        results: contents of ``metrics.json``, one a run.
+        predictions: the lines of each run's ``predictions.jsonl``, in the order of the results:
+            they give intervals, and show how answers ended.
         rules: rows of :func:`rule_rows`.
         explanations: objects of ``explanations.jsonl``.
-        command: the command that makes this page.
-        about: ``(label, value)`` pairs on what was done: question, dataset, settings, date.
-        notes: closing remarks.
+        about: ``(label, value)`` pairs on how it was made: dataset, settings, command, date.
 
     Raises:
         UnknownNameError: a metric is unknown.
-        DataFormatError: an explanation lacks a key.
+        DataFormatError: an explanation lacks a key, or one has the wrong type.
     """
-    from jinja2 import Environment, PackageLoader
-
-    environment = Environment(
-        loader=PackageLoader("rulerag.evaluation"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html.j2").render(
+    answers = [answer_view(row) for row in explanations]
+    ended = [outcomes(rows) for rows in predictions]
+    alone = answers[0] if len(answers) == 1 and not results else None
+    return rendered(
+        "rulerag.evaluation",
+        "report.html.j2",
         title=title,
-        lead=lead,
-        facts=[(label, _figure(value)) for label, value in facts],
-        methods=_methods(results, metrics),
+        alone=alone,
+        glance=glance or _glance(results, predictions, ended, answers),
+        runs=_runs(results, predictions),
+        ended=_ended_table(results, ended),
+        bands=[Markup(sankey_of(ended[0], width)) for width in (_WIDE, _NARROW)]
+        if len(ended) == 1 and ended[0]
+        else (),
+        kinds=KINDS,
+        pairs=_pairs(ended[0]) if len(ended) == 1 else (),
         expected=_expectations(results),
         curves=_curves(results),
         rules=[_rule_view(row) for row in rules],
         any_planted=any(row.get("planted") is not None for row in rules),
-        answers=_answer_views(explanations),
-        command=command,
-        about=about,
-        notes=notes,
+        answers=answers,
+        columns=_columns(answers),
+        about=[(label, _in_line(value)) for label, value in about],
         version=__version__,
     )
+
+
+# --- the first screen ----
+
+
+def _glance(
+    results: Rows,
+    predictions: Sequence[Rows],
+    ended: Sequence[Sequence[Outcome]],
+    answers: Sequence[Mapping[str, Any]],
+) -> list[tuple[str, str]]:
+    """The five lines of a run, or of several explained answers; none of one explained answer."""
+    if len(results) == 1 and ended and ended[0]:
+        return _run_glance(results[0], predictions[0], ended[0])
+    if len(answers) < 2:
+        return []
+    chips = Counter(one["chip"] for one in answers)
+    told = [one["told"] for one in answers]
+    words = {"right": "right", "wrong": "wrong", "": "with no accepted answer to compare"}
+    judged = [f"{chips[chip]} {word}" for chip, word in words.items() if chips[chip]]
+    whole = sum(one.complete for one in told)
+    single = sum(any(len(rule.names) == 1 for rule in strongest(one.retained)) for one in told)
+    probes, seconds = sum(one.num_probes for one in told), sum(one.seconds for one in told)
+    return [
+        ("asked", f"{len(answers)} questions"),
+        ("answered", ", ".join(judged)),
+        ("why", f"{single} of {len(answers)} stand as long as one document is kept; see below"),
+        ("how sure", f"{whole} of {len(answers)} searches came to their end; see each answer"),
+        ("cost", f"{probes:,} requests to the generator, {seconds:.2f} s"),
+    ]
+
+
+def _run_glance(
+    result: Mapping[str, Any], rows: Rows, ended: Sequence[Outcome]
+) -> list[tuple[str, str]]:
+    counts = Counter(one.kind for one in ended)
+    right = [float(one.kind == "right") for one in ended]
+    low, high = interval(right)
+    number = len(ended)
+    wrong = number - counts["right"]
+    lost = [f"{counts[kind]:,} {kind}" for kind in KINDS if kind != "right" and counts[kind]]
+    asked = f"{len(rows):,} question{'' if len(rows) == 1 else 's'} of {result['benchmark']}"
+    if number < len(rows):
+        asked += f", {number:,} of them with an accepted answer"
+    seconds = result.get("seconds") or {}
+    stages = (("load", "loading"), ("retrieve", "retrieving"), ("generate", "answering"))
+    parts = [f"{seconds[key]:.1f} {word}" for key, word in stages if key in seconds]
+    cost = f"{seconds['total']:.1f} s" if "total" in seconds else "not recorded"
+    cost += f" ({', '.join(parts)})" if parts else ""
+    read = result["metrics"].get("documents_per_query")
+    cost += "" if read is None else f"; {read:.1f} documents read for a question"
+    return [
+        ("asked", asked),
+        ("answered", f"{counts['right']:,} right, {_percent(counts['right'] / number)}"),
+        ("why", f"{wrong:,} wrong: {', '.join(lost)}" if wrong else "nothing was lost on the way"),
+        (
+            "how sure",
+            f"between {_percent(low)} and {_percent(high)} right on questions of this kind, with "
+            "95 % confidence",
+        ),
+        ("cost", cost),
+    ]
+
+
+def _columns(answers: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[tuple[int, Any]]]]:
+    """Explained answers side by side: wrong beside right, where there are several."""
+    if len(answers) < 2:
+        return []
+    numbered = list(enumerate(answers, start=1))
+    heads = {"right": "Right", "wrong": "Wrong", "": "No accepted answer is known"}
+    columns = [
+        (head, [(n, one) for n, one in numbered if one["chip"] == chip])
+        for chip, head in heads.items()
+    ]
+    return [column for column in columns if column[1]]
+
+
+# --- what was measured ----
+
+
+def _runs(results: Rows, predictions: Sequence[Rows]) -> dict[str, Any] | None:
+    """A table of metrics, each with its interval; of one run a metric has a row, else a column."""
+    if not results:
+        return None
+    held = {name for result in results for name in result["metrics"]}
+    names = [name for name in _SHOWN if name in held]
+    names += sorted(held - set(_SHOWN)) if len(results) == 1 else []
+    kept = list(predictions) or [()] * len(results)
+    cells = [
+        [(format_value(n, r["metrics"].get(n)), _spread(n, rows)) for n in names]
+        for r, rows in zip(results, kept, strict=True)
+    ]
+    best = _best(results, names)
+    terms = [(metric(n).title, metric(n).description) for n in names]
+    any_spread = any(spread for row in cells for _, spread in row)
+    if len(results) == 1:
+        rows = [
+            [(title, "", False), (value, spread, False), (means, "", False)]
+            for (title, means), (value, spread) in zip(terms, cells[0], strict=True)
+        ]
+        headings = ["measure", "value", "what it says"]
+        return {"headings": headings, "rows": rows, "terms": (), "spread": any_spread}
+    several = len({result.get("benchmark") for result in results}) > 1
+    rows = []
+    for place, (result, row) in enumerate(zip(results, cells, strict=True)):
+        seconds = (result.get("seconds") or {}).get("total")
+        told = [(str(result.get("method", "")), "", False)]
+        told = [(str(result.get("benchmark", "")), "", False), *told] if several else told
+        rows.append(
+            [
+                *told,
+                (f"{result['num_queries']:,}", "", False),
+                *((*cell, (place, n) in best) for cell, n in zip(row, names, strict=True)),
+                ("–" if seconds is None else f"{seconds:.1f}", "", False),
+            ]
+        )
+    headings = [*(["benchmark"] if several else []), "method", "queries"]
+    headings += [*(title for title, _ in terms), "seconds"]
+    return {"headings": headings, "rows": rows, "terms": terms, "spread": any_spread}
+
+
+def _spread(name: str, rows: Rows) -> str:
+    """The interval of a metric that has a value a question: ``19.5 to 31.4``."""
+    values = [row["metrics"][name] for row in rows if name in row["metrics"]]
+    if not values or len(values) < len(rows):
+        return ""
+    low, high = (format_value(name, end) for end in interval(values))
+    return "" if low == high else f"{low} to {high}"
+
+
+def _best(results: Rows, names: Sequence[str]) -> set[tuple[int, str]]:
+    """The places of the best values, as printed, among runs of the same benchmark."""
+    best = set()
+    for name in names:
+        higher = metric(name).higher_is_better
+        for place, result in enumerate(results):
+            rivals = [r for r in results if r.get("benchmark") == result.get("benchmark")]
+            values = [r["metrics"][name] for r in rivals if r["metrics"].get(name) is not None]
+            if higher is None or len(values) < 2:
+                continue
+            top = format_value(name, max(values) if higher else min(values))
+            if format_value(name, result["metrics"].get(name)) == top:
+                best.add((place, name))
+    return best
+
+
+def _ended_table(results: Rows, ended: Sequence[Sequence[Outcome]]) -> dict[str, list[Any]] | None:
+    """How many answers ended how: of one run a line for each end, of several a line a run."""
+    if not any(ended):
+        return None
+    if len(ended) == 1:
+        rows = []
+        for kind, meaning in KINDS.items():
+            values = [float(one.kind == kind) for one in ended[0]]
+            low, high = interval(values)
+            share = f"{_percent(sum(values) / len(values))} ({_percent(low)} to {_percent(high)})"
+            rows.append([kind, f"{sum(values):,.0f}", share, meaning])
+        return {
+            "headings": ["how it ended", "answers", "share (95 %)", "which means"],
+            "rows": rows,
+        }
+    rows = []
+    for result, one in zip(results, ended, strict=True):
+        counts = Counter(each.kind for each in one)
+        name = f"{result.get('method', '')}, {result.get('benchmark', '')}".strip(", ")
+        rows.append([name, *(f"{counts[kind]:,}" for kind in KINDS)])
+    return {"headings": ["run", *KINDS], "rows": rows}
+
+
+def _pairs(ended: Sequence[Outcome]) -> list[tuple[str, str, list[tuple[Any, Any]]]]:
+    """Wrong answers by the end that they came to, each beside a right one."""
+    return [
+        (
+            kind,
+            KINDS[kind],
+            [(_example(wrong), None if right is None else _example(right)) for wrong, right in two],
+        )
+        for kind, two in paired(ended)
+    ]
+
+
+def _example(one: Outcome) -> dict[str, Any]:
+    """A row of a run, with the documents that hold one of the answers."""
+    row = one.row
+    texts = {rule["id"]: rule["text"] for rule in row.get("rules", ())}
+    shown = marked(one)
+    matter = [(document, marks) for document, marks in shown if marks][:_MOST_DOCUMENTS]
+    union = [v for k, v in row["metrics"].items() if re.fullmatch(r"answer_recall@\d+_union", k)]
+    late = one.kind == "not retrieved" and any(union)
+    return {
+        "row": row,
+        "right": one.kind == "right",
+        "late": late,
+        "documents": [
+            {
+                "document": document,
+                "marks": marks,
+                "found": _finder(document, texts),
+            }
+            for document, marks in matter
+        ],
+        "others": len(shown) - len(matter),
+    }
+
+
+def _finder(document: Mapping[str, Any], texts: Mapping[str, str]) -> str:
+    """What found a document first, in words."""
+    hits = sorted(document["found_by"], key=lambda hit: (hit["rule"] is None, hit["rank"]))
+    if not hits:
+        return ""
+    rule = hits[0]["rule"]
+    return "the question" if rule is None else f"the rule {plain_rule(texts.get(rule, rule))}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+# --- rules and curves ----
 
 
 def rule_rows(
@@ -134,75 +357,24 @@ def _rule_row(rule: Rule, mined: Rule | None, planted: float | None) -> dict[str
     }
 
 
-def _figure(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _methods(
-    results: Sequence[Mapping[str, Any]], metrics: Sequence[str] | None
-) -> dict[str, Any] | None:
-    """Headings with their meaning, and rows of cells with a bar where the value is a fraction."""
-    if not results:
-        return None
-    held = {name for result in results for name in result["metrics"]}
-    names = list(metrics) if metrics is not None else [name for name in _SHOWN if name in held]
-    plain = [{**result, "config": {}} for result in results]  # expectations have their own table
-    table = results_table(plain, names, describing=_describing(results))
-    columns: list[dict[str, Any]] = []
-    for title in table.titles[: -len(names)] if names else table.titles:
-        columns.append({"title": title, "tip": "", "bar": False})
-    for name in names:
-        told = metric(name)
-        columns.append({"title": told.title, "tip": told.description, "bar": told.is_fraction})
-    rows = [
+def _expectations(results: Rows) -> list[list[str]]:
+    """Expected beside measured numbers, a row each."""
+    return [
         [
-            {
-                "text": cell.text,
-                "best": cell.best,
-                "number": place >= table.describing,
-                "share": float(cell.value or 0) * 100 if column["bar"] else None,
-            }
-            for place, (cell, column) in enumerate(zip(row, columns, strict=True))
+            str(result.get("method", "")),
+            metric(row["metric"]).title,
+            *(format_value(row["metric"], row[key]) for key in ("measured", "expected")),
+            f"± {format_value(row['metric'], row['tolerance'])}",
+            "met" if row["met"] else "not met",
+            row["source"],
         ]
-        for row in table.rows
+        for result in results
+        for row in expected_rows(result)
     ]
-    seconds = [_seconds((result.get("seconds") or {}).get("total")) for result in results]
-    return {"columns": columns, "rows": list(zip(rows, seconds, strict=True))}
 
 
-def _describing(results: Sequence[Mapping[str, Any]]) -> list[str] | None:
-    """Methods, with their benchmark where there are several, when that tells the runs apart."""
-    several = len({result.get("benchmark") for result in results}) > 1
-    keys = ["benchmark", "method"] if several else ["method"]
-    distinct = {tuple(result.get(key) for key in keys) for result in results}
-    return keys if len(distinct) == len(results) else None
-
-
-def _seconds(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f}"
-
-
-def _expectations(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    rows = []
-    for result in results:
-        for row in expected_rows(result):
-            name = row["metric"]
-            rows.append(
-                {
-                    **row,
-                    "method": result.get("method", ""),
-                    "title": metric(name).title,
-                    **{
-                        key: format_value(name, row[key])
-                        for key in ("measured", "expected", "tolerance")
-                    },
-                }
-            )
-    return rows
-
-
-def _curves(results: Sequence[Mapping[str, Any]]) -> list[tuple[str, Markup]]:
-    """A drawing for each benchmark, with its name where there are several."""
+def _curves(results: Rows) -> list[Picture]:
+    """A picture for each benchmark."""
     charts: dict[str, dict[str, list[tuple[int, float]]]] = {}
     for result in results:
         points = []
@@ -213,7 +385,7 @@ def _curves(results: Sequence[Mapping[str, Any]]) -> list[tuple[str, Markup]]:
             series = charts.setdefault(str(result.get("benchmark", "")), {})
             series[str(result.get("method", ""))] = sorted(points)
     several = len(charts) > 1
-    return [(name if several else "", recall_curves(series)) for name, series in charts.items()]
+    return [recall_curves(series, name if several else "") for name, series in charts.items()]
 
 
 def _rule_view(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -226,7 +398,7 @@ def _rule_view(row: Mapping[str, Any]) -> dict[str, Any]:
         "planted": format_value("exact_match", planted),
         "mined": format_value("exact_match", mined),
         "points": "" if difference is None else _points(difference),
-        "support": _figure(row["support"]) if row.get("support") is not None else "–",
+        "support": f"{row['support']:,}" if row.get("support") is not None else "–",
         "verdict": verdict,
     }
 
@@ -258,85 +430,9 @@ def _styled_atom(match: re.Match[str] | None) -> Markup:
     )
 
 
-def _answer_views(explanations: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    try:
-        return [_answer_view(row) for row in explanations]
-    except KeyError as error:
-        raise DataFormatError(
-            "this key is missing from an explanation",
-            key=str(error.args[0]),
-            hint="give the objects of explanations.jsonl",
-        ) from error
-
-
-def _answer_view(explanation: Mapping[str, Any]) -> dict[str, Any]:
-    roles = document_roles(explanation)
-    return {
-        **explanation,
-        "flow": evidence_flow(explanation),
-        "families": [_family(explanation, kind) for kind in ("retention", "omission")],
-        "rules": [
-            {
-                **rule,
-                "styled": _styled_rule(rule["text"]),
-                "quality": RuleTrace.from_json(rule).quality,
-            }
-            for rule in explanation["rules"]
-        ],
-        "documents": [
-            {
-                **document,
-                "role": roles[document["alias"]],
-                "searches": [
-                    f"{hit['rule'] or 'the question'}, rank {hit['rank']}, score {hit['score']:.4g}"
-                    for hit in document["found_by"]
-                ],
-            }
-            for document in explanation["documents"]
-        ],
-    }
-
-
-def _family(explanation: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """The rules of one kind for the page: what they share once, smallest first, the rest counted.
-
-    Only many rules are taken apart; few are shown as they are.
-    """
-    done, claim = ("kept", "claim") if kind == "retention" else ("removed", "counterclaim")
-    rows = sorted(explanation["certificates"][kind], key=lambda row: len(row["names"]))
-    rules = [NamedRule.from_json(row) for row in rows]
-    always = all(rule.certificate.always for rule in rules)
-    when = " whenever" if always else ", as far as shown, when"
-    joint = [rule.names for rule in rules if len(rule.names) > 1]
-    common = factored(joint)[0] if len(rules) > _MANY else []
-    told = [
-        {
-            "names": _without(rule.names, common),
-            "shared": len(rule.names) > 1 and bool(common),
-            "certificate": rule.certificate,
-            "shown": str(rule.certificate),
-            "bound": "–" if not rule.certificate.samples else percent(rule.certificate.bound),
-            "minimality": _MINIMALITY[rule.certificate.minimality],
-            "counterexample": rule.counterexample if rule.certificate.failures else "",
-            "output": rule.output if kind == "omission" else None,
-        }
-        for rule in rules
-    ]
-    return {
-        "kind": done,
-        "heading": f"{capital(explanation[claim])}{when} these are {done}",
-        "common": common,
-        "rows": told[:_MANY],
-        "more": told[_MANY:],
-        "subsets": next((SUBSETS[r.certificate.subsets] for r in rules if not _whole(r)), ""),
-        "any_counterexample": any(row["counterexample"] for row in told),
-        "any_output": any(row["output"] is not None for row in told),
-    }
-
-
-def _whole(rule: NamedRule) -> bool:
-    return rule.certificate.subsets not in SUBSETS
-
-
-def _without(names: Sequence[str], common: Sequence[str]) -> list[str]:
-    return [name for name in names if name not in common or len(names) == 1]
+def _in_line(value: object) -> str:
+    """A setting on one line: ``type bm25, k1 0.9``; what is not set is left out."""
+    if not isinstance(value, Mapping):
+        return str(value)
+    parts = [f"{key} {_in_line(part)}" for key, part in value.items() if part is not None]
+    return ", ".join(parts) or "as by default"

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 from rulerag.errors import DataFormatError
 
 _hints: Callable[[type], dict[str, Any]] = cache(get_type_hints)
-_NOTHING: tuple[Any, ...] = (None, False, ())
+_NOTHING: tuple[Any, ...] = (None, False, (), "")
 
 
 @dataclass(frozen=True)

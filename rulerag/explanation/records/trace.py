@@ -60,6 +60,7 @@ class DocumentTrace(Record):
     rank: int
     score: float
     found_by: tuple[HitTrace, ...] = ()
+    title: str = ""
 
     @property
     def rules(self) -> tuple[str | None, ...]:
@@ -106,5 +107,5 @@ def trace_documents(answer: Answer, rules: Sequence[RuleTrace]) -> tuple[Documen
             for hit in scored.found_by
         )
         found = (scored.document.id, scored.document.text, scored.rank, scored.score)
-        traces.append(DocumentTrace(f"D{number}", *found, hits))
+        traces.append(DocumentTrace(f"D{number}", *found, hits, scored.document.title))
     return tuple(traces)

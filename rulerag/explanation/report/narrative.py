@@ -30,7 +30,9 @@ from rulerag.explanation.records import (
     holding,
     strongest,
 )
+from rulerag.explanation.report.pictures import bars_of, flow_of, lattice_of
 from rulerag.explanation.source_rules import Duality, GroupView
+from rulerag.explanation.views import Picture
 from rulerag.explanation.wording import (
     capital,
     finding,
@@ -267,6 +269,15 @@ class AnswerExplanation(Record):
         more = len(self.answers) - _MOST_ANSWERS
         accepted = [shortened(answer, 60) for answer in self.answers[:_MOST_ANSWERS]]
         return f"wrong; accepted: {'; '.join(accepted)}" + (f" and {more} more" if more > 0 else "")
+
+    def pictures(self) -> tuple[Picture, ...]:
+        """What can be drawn of it; each prints as a table and is written by its ``save``.
+
+        The flow from rule to document to answer; the lattice, where rules decide every subset of
+        two to five sources that matter; bars, where attributions were asked for.
+        """
+        drawn = (flow_of(self), lattice_of(self), *bars_of(self))
+        return tuple(one for one in drawn if one is not None)
 
     def __str__(self) -> str:
         """The explanation for a terminal."""

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 
 from rulerag.errors import ConfigError, MissingDependencyError
-from rulerag.explanation.views.svg import clean, label, picture, standalone
+from rulerag.explanation.views.svg import clean, label, picture, printable, standalone
 from rulerag.io import atomic_write, write_text
 
 INK, SOFT, LINE, PALE = "#1c2230", "#5f6b7d", "#c9ced8", "#eef0f4"
@@ -140,6 +141,30 @@ class Picture:
 
     def _repr_html_(self) -> str:
         return self.to_html()
+
+    def __rich__(self) -> Any:
+        """The picture in a terminal: its title, its table and how to read it."""
+        from rich.box import SIMPLE_HEAD
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=SIMPLE_HEAD, pad_edge=False)
+        for heading in self.headings:
+            table.add_column(Text(printable(heading)), overflow="fold")
+        for row in self.rows:
+            table.add_row(*(Text(printable(cell)) for cell in row))
+        note = [Text(printable(self.note), "dim")] if self.note else []
+        return Group(Text(printable(self.title), "bold"), table, *note)
+
+    def __str__(self) -> str:
+        """The same as plain text, 80 columns wide."""
+        from rich.console import Console
+
+        console = Console(width=80, color_system=None, force_terminal=False, force_jupyter=False)
+        with console.capture() as captured:
+            console.print(self)
+        return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
     def __html__(self) -> str:
         """The same for templates, which escape other texts."""
