@@ -240,8 +240,8 @@ def _examples(
         query = answer.query
         truth = world.find(query.subject, query.relation, query.timestamp)
         if truth is not None and answer.text:
-            right = bool(exact_match(answer.text, query.answers))
-            found[right].setdefault(truth.kind, []).append(answer)
+            matches = bool(exact_match(answer.text, query.answers))
+            found[matches].setdefault(truth.kind, []).append(answer)
     # One right answer of a kind, and the first wrong ones, of whatever kind they are.
     right = [one for group in found[True].values() for one in group[:1]]
     wrong = [one for group in found[False].values() for one in group]
@@ -304,9 +304,10 @@ def _glance(both: Sequence[_WorldRun], seconds: float) -> list[tuple[str, str]]:
     held = sum(part.summary["true_support_in_minimal_retention_rule"] for part in both)
     supported = sum(part.summary["supported_queries"] for part in both)
     probes = sum(part.summary["probes"] for part in both)
+    probes += sum(row["num_probes"] for part in both for row in part.explanations)
     return [
         ("asked", f"{queries:,} questions about two generated worlds of {facts} facts"),
-        ("answered", "; ".join(f"{name}: {number:,} right" for name, number in right.items())),
+        ("answered", "; ".join(f"{name}: {n:,} of {queries:,} right" for name, n in right.items())),
         (
             "why",
             f"{mined} rules were mined from the facts, where {planted} had been planted; they say "
