@@ -53,6 +53,14 @@ def command_line() -> str:
     return shlex.join(["rulerag", *_WORDS.get()])
 
 
+def in_line(value: object) -> str:
+    """A setting on one line: ``type bm25, k1 0.9``; what is not set is left out."""
+    if not isinstance(value, Mapping):
+        return str(value)
+    parts = [f"{key} {in_line(part)}" for key, part in value.items() if part is not None]
+    return ", ".join(parts) or "as by default"
+
+
 def say(text: str) -> None:
     """Write a line to standard output."""
     sys.stdout.write(text + "\n")

@@ -16,6 +16,7 @@ from rulerag.cli.common import (
     check_outputs,
     choose_queries,
     command_line,
+    in_line,
     open_pipeline,
     say,
     show_progress,
@@ -89,9 +90,8 @@ def _write_page(out: Path, result: dict[str, Any]) -> Path:
     from rulerag.io import read_jsonl
 
     about = [
-        *((key, value) for key, value in result["config"].items() if key != "expected"),
-        ("seed", result["seed"]),
-        ("versions", result["versions"]),
+        *((key, in_line(value)) for key, value in result["config"].items() if key != "expected"),
+        ("versions", in_line(result["versions"])),
         ("command", command_line()),
     ]
     title = " on ".join(str(result[key]) for key in ("method", "benchmark") if result[key])

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         holm,
         paired_randomization_test,
         verdict,
+        wilson_interval,
     )
     from rulerag.evaluation.tables import (
         expected_rows,

@@ -3,12 +3,15 @@
 References:
     Smucker et al. 2007, "A comparison of statistical significance tests for information retrieval
     evaluation" (the paired randomization test); Efron 1979 (the bootstrap); Davison and Hinkley
-    1997, "Bootstrap methods and their application" (resampling at several levels); Holm 1979.
+    1997, "Bootstrap methods and their application" (resampling at several levels); Holm 1979;
+    Wilson 1927, "Probable inference, the law of succession, and statistical inference".
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -103,6 +106,29 @@ def bootstrap_interval(
         means[rows] = (weights[:, rows] * of_seeds).sum(axis=0)
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
+
+
+def wilson_interval(successes: int, count: int, *, level: float = 0.95) -> tuple[float, float]:
+    """The interval of a fraction of independent tries (Wilson 1927, the score interval).
+
+    It stays honest where all tries are alike: of 10 out of 10 it is 72 to 100 per cent, where a
+    bootstrap says 100 to 100. (scipy has it in ``scipy.stats``, which takes a second to import.)
+
+    Args:
+        successes: of ``count`` tries.
+        count: at least 1.
+        level: the coverage, in (0, 1).
+
+    Raises:
+        EmptyDataError: there was no try.
+    """
+    if count < 1:
+        raise EmptyDataError("there is no value to compare", hint="give one value a query")
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    share, weight = successes / count, z * z / count
+    middle = (share + weight / 2) / (1 + weight)
+    reach = math.sqrt(share * (1 - share) * weight + weight * weight / 4) / (1 + weight)
+    return max(0.0, middle - reach), min(1.0, middle + reach)
 
 
 def verdict(difference: float, corrected: float) -> str:

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from rulerag.errors import DataError, EmptyDataError
 from rulerag.evaluation.significance import (
@@ -13,6 +14,7 @@ from rulerag.evaluation.significance import (
     holm,
     paired_randomization_test,
     verdict,
+    wilson_interval,
 )
 
 
@@ -79,6 +81,14 @@ def test_the_seeded_interval_covers_the_true_mean() -> None:
         low, high = bootstrap_interval(values.tolist(), samples=300, seed=trial)
         inside += low <= 0 <= high
     assert inside >= 178, "of 200 intervals of 95 %"
+
+
+def test_the_interval_of_a_fraction_is_scipys() -> None:
+    for successes, count in ((0, 5), (10, 10), (50, 200), (3, 7)):
+        expected = binomtest(successes, count).proportion_ci(method="wilson")
+        assert wilson_interval(successes, count) == pytest.approx((expected.low, expected.high))
+    with pytest.raises(EmptyDataError):
+        wilson_interval(0, 0)
 
 
 def test_a_verdict_needs_a_corrected_p_value_below_the_level() -> None:

@@ -27,6 +27,7 @@ from rulerag.cli.common import (
     by_flags,
     check_outputs,
     command_line,
+    in_line,
     say,
 )
 from rulerag.cli.explaining.own import Asking, OwnOptions, explain_own, is_own, refuse_others
@@ -253,17 +254,16 @@ def _again(
 
 def _about(
     place: Path, opened: Opened, explanations: Sequence[AnswerExplanation]
-) -> list[tuple[str, object]]:
+) -> list[tuple[str, str]]:
     """What the page says about itself: dataset, settings, command and date."""
     dataset = opened.dataset
-    rows: list[tuple[str, object]] = [
-        ("dataset", f"{dataset.name}, {len(dataset.corpus):,} documents, {place}"),
-        ("dataset fingerprint", opened.pipeline.fingerprints["dataset"]),
-        *opened.config.without("dataset", "metadata", "expected").to_dict().items(),
-    ]
+    rows = [("dataset", f"{dataset.name}, {len(dataset.corpus):,} documents, {place}")]
+    rows.append(("dataset fingerprint", opened.pipeline.fingerprints["dataset"]))
+    settings = opened.config.without("dataset", "metadata", "expected").to_dict()
+    rows += [(key, in_line(value)) for key, value in settings.items()]
     if explanations:
         made = {k: v for k, v in explanations[0].settings.items() if k != "fingerprints"}
-        rows.append(("explanation", made))
+        rows.append(("explanation", in_line(made)))
     rows.append(("command", command_line()))
     rows.append(("date", datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")))
     return rows

@@ -30,7 +30,7 @@ from rulerag.evaluation.page.svg import confidence_mark, recall_curves
 from rulerag.evaluation.tables import expected_rows, format_value
 from rulerag.explanation.records import strongest
 from rulerag.explanation.report import plain_rule
-from rulerag.explanation.views import Picture, rendered
+from rulerag.explanation.views import Picture, printable, rendered
 from rulerag.io import write_text
 from rulerag.rules import Rule
 
@@ -67,7 +67,7 @@ def render_report(
     predictions: Sequence[Rows] = (),
     rules: Rows = (),
     explanations: Rows = (),
-    about: Sequence[tuple[str, object]] = (),
+    about: Sequence[tuple[str, str]] = (),
 ) -> str:
     """The page as one HTML text: styles and drawings inside, nothing fetched.
 
@@ -108,7 +108,7 @@ def render_report(
         any_planted=any(row.get("planted") is not None for row in rules),
         answers=answers,
         columns=_columns(answers),
-        about=[(label, _in_line(value)) for label, value in about],
+        about=list(about),
         version=__version__,
     )
 
@@ -152,7 +152,8 @@ def _run_glance(
     number = len(ended)
     wrong = number - counts["right"]
     lost = [f"{counts[kind]:,} {kind}" for kind in KINDS if kind != "right" and counts[kind]]
-    asked = f"{len(rows):,} question{'' if len(rows) == 1 else 's'} of {result['benchmark']}"
+    asked = f"{len(rows):,} question{'' if len(rows) == 1 else 's'}"
+    asked += f" of {result['benchmark']}" if result.get("benchmark") else ""
     if number < len(rows):
         asked += f", {number:,} of them with an accepted answer"
     seconds = result.get("seconds") or {}
@@ -393,7 +394,7 @@ def _rule_view(row: Mapping[str, Any]) -> dict[str, Any]:
     difference = None if planted is None or mined is None else mined - planted
     verdict = "missed" if mined is None else "not planted" if planted is None else "found"
     return {
-        "text": _styled_rule(str(row["text"])),
+        "text": _styled_rule(printable(str(row["text"]))),
         "mark": confidence_mark(planted, mined),
         "planted": format_value("exact_match", planted),
         "mined": format_value("exact_match", mined),
@@ -428,11 +429,3 @@ def _styled_atom(match: re.Match[str] | None) -> Markup:
     return Markup('<span class="atom"><i>{}</i> <b>{}</b> <i>{}</i></span>').format(
         subject, relation, object_
     )
-
-
-def _in_line(value: object) -> str:
-    """A setting on one line: ``type bm25, k1 0.9``; what is not set is left out."""
-    if not isinstance(value, Mapping):
-        return str(value)
-    parts = [f"{key} {_in_line(part)}" for key, part in value.items() if part is not None]
-    return ", ".join(parts) or "as by default"

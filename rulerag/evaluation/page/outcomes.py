@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rulerag.evaluation.metrics import AnswerMatcher
-from rulerag.evaluation.significance import bootstrap_interval
+from rulerag.evaluation.significance import bootstrap_interval, wilson_interval
 from rulerag.explanation.views import Node, sankey
 from rulerag.text import exact_match, token_f1
 from rulerag.types import Document
@@ -85,17 +85,14 @@ def _read(row: Mapping[str, Any]) -> list[Document]:
 def interval(values: Sequence[float]) -> tuple[float, float]:
     """The 95 % interval of a mean over questions.
 
-    Of values that are 0 or 1 it is Wilson's (1927), which stays honest when all are alike; of
+    Of values that are 0 or 1 it is Wilson's, which stays honest when all are alike; of
     others the percentile bootstrap's.
 
     Args:
         values: one a question, at least one.
     """
     if set(values) <= {0.0, 1.0}:
-        from scipy.stats import binomtest
-
-        found = binomtest(round(sum(values)), len(values)).proportion_ci(method="wilson")
-        return float(found.low), float(found.high)
+        return wilson_interval(round(sum(values)), len(values))
     return bootstrap_interval(values, samples=_SAMPLES)
 
 

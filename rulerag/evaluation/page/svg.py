@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-from rulerag.explanation.views import Picture, cut, picture
+from rulerag.explanation.views import Picture, cut, label, picture
 
 # Okabe and Ito 2008, without the yellow that is too pale for print; dashes tell lines apart too.
 _LINES = (
@@ -65,12 +65,13 @@ def recall_curves(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}" stroke="#ffffff"/>'
             for x, y in spots
         ]
-        ends.append((spots[-1][1], colour, f"{cut(name, 300)}  {100 * points[-1][1]:.1f}"))
+        ends.append((spots[-1][1], number, f"{cut(name, 300)}  {100 * points[-1][1]:.1f}"))
     lowest = top - 14
-    for y, colour, label in sorted(ends):
+    for y, number, text in sorted(ends):
         lowest = max(y + 4, lowest + 16)  # labels keep apart, in the order of their lines
-        where = f'x="{right + 12}" y="{lowest:.1f}" style="fill:{colour}"'
-        parts.append(f'<text class="bold name" {where}>{escape(label)}</text>')
+        drawn = label(right + 12, lowest, text, "bold name")
+        fill = _LINES[number % len(_LINES)][0]
+        parts.append(drawn.replace("<text", f'<text style="fill:{fill}"', 1))
     return Picture(
         "Answer recall by the number of documents read" + (f", {benchmark}" if benchmark else ""),
         900,

@@ -16,12 +16,7 @@ import pytest
 
 from rulerag.errors import DataFormatError, OutputError
 from rulerag.evaluation.page.html import render_report, rule_rows, write_report
-from rulerag.evaluation.page.svg import (
-    confidence_mark,
-    document_roles,
-    evidence_flow,
-    recall_curves,
-)
+from rulerag.evaluation.page.svg import confidence_mark, recall_curves
 from rulerag.explanation.records.certificates import Certificate, NamedRule
 from rulerag.explanation.report.explain import explain_answer
 from rulerag.generation.symbolic_reader import SymbolicReader
@@ -36,6 +31,7 @@ from rulerag.types import (
     ScoredDocument,
 )
 
+SVG = "{http://www.w3.org/2000/svg}"
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 
 
@@ -47,17 +43,21 @@ class Outline(HTMLParser):
         self.open: list[str] = []
         self.tags: Counter[str] = Counter()
         self.words: list[str] = []
+        self.ids: list[str | None] = []
         self.feed(page)
         self.close()
-        assert self.open == []
+        assert self.open == [] and len(self.ids) == len(set(self.ids))
         self.text = " ".join(" ".join(self.words).split())
 
-    def handle_starttag(self, tag: str, attrs: object) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags[tag] += 1
+        names = [name for name, _ in attrs]
+        assert len(names) == len(set(names)) and not any(name.startswith("on") for name in names)
+        self.ids += [value for name, value in attrs if name == "id"]
         if tag not in VOID:
             self.open.append(tag)
 
-    def handle_startendtag(self, tag: str, attrs: object) -> None:
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags[tag] += 1
 
     def handle_endtag(self, tag: str) -> None:
@@ -123,33 +123,135 @@ def test_an_empty_page_is_a_page() -> None:
     assert "Nothing yet" in page.text
 
 
+def prediction(
+    question: str, answer: str, accepted: list[str], texts: list[str], **metrics: float
+) -> dict[str, Any]:
+    """A line of ``predictions.jsonl``; each document was found by the question alone."""
+    found = [{"rule": None, "rank": 1, "score": 1.0, "atom": None}]
+    return {
+        "query_id": question,
+        "query": question,
+        "answer": answer,
+        "answers": accepted,
+        "documents": [
+            {"id": f"{question} {n}", "text": text, "rank": n, "score": 1.0, "found_by": found}
+            for n, text in enumerate(texts, start=1)
+        ],
+        "rules": [],
+        "metrics": {"exact_match": float(answer in accepted), **metrics},
+    }
+
+
 def test_the_page_holds_everything_it_was_given(explanation: dict[str, Any]) -> None:
     results = [result("plain", r1=0.2, r10=0.4, em=0.1), result("guided", r1=0.3, r10=0.5, em=0.3)]
     results[0]["config"] = {"expected": {"exact_match": {"value": 0.3, "tolerance": 0.01}}}
     page = Outline(
         render_report(
             title="A world",
-            lead="One sentence.",
-            facts=[("facts", 12345), ("seed", 0)],
+            glance=[("asked", "12,345 things"), ("cost", "little")],
             results=results,
             rules=rule_rows([CONSULT, CHAIN], [(CONSULT, 0.88), (PRAISE, 0.5)]),
             explanations=[explanation],
-            command="rulerag demo --seed 0",
-            about=[("question", "whom does Oslo visit ?"), ("date", "2025-01-02 03:04")],
-            notes=["A note."],
+            about=[("command", "rulerag demo --seed 0"), ("date", "2025-01-02 03:04")],
         )
     )
-    for text in ("One sentence.", "12,345", "rulerag demo --seed 0", "A note.", "1,559", "12.3"):
+    for text in ("12,345 things", "rulerag demo --seed 0", "2025-01-02 03:04", "1,559", "12.3"):
         assert text in page.text
     for text in ("40.0", "50.0", "not met", "± 1.0"):
         assert text in page.text
-    for text in ("88.0", "90.0", "+2.0", "missed", "not planted", "works at", "correct"):
+    for text in ("88.0", "90.0", "+2.0", "missed", "not planted", "works at", "right"):
         assert text in page.text
     assert explanation["sentence"] in page.text
     assert explanation["omission_sentence"] in page.text
-    assert explanation["scope"] in page.text and "2025-01-02 03:04" in page.text
+    assert "No other document of the corpus was looked at." in page.text
     assert "confidence 0.90, support 10" in page.text
-    assert page.tags["svg"] == 1 + 3 + 1  # the curves, a mark a rule, the flow
+    assert page.tags["svg"] == 1 + 3 + 2  # the curves, a mark a rule, the flow and the lattice
+
+
+def first_screen(page: str) -> str:
+    """What stands in the head of a page, in words."""
+    return " ".join(
+        re.sub("<[^>]+>", " ", page.partition("<header>")[2].partition("</header>")[0]).split()
+    )
+
+
+def test_the_first_screen_of_an_answer_says_all_five(explanation: dict[str, Any]) -> None:
+    told = first_screen(render_report(title="Why this answer", explanations=[explanation]))
+    assert told.startswith("Why this answer whom does Oslo visit ? answered France right why ")
+    assert explanation["sentence"].replace("'", "&#39;") in told
+    quotes = told.partition(" why ")[2].partition(" how sure ")[0]
+    assert "D1 Oslo consults France &lt;b&gt;&amp;." in quotes and "blames" not in quotes
+    assert "how sure Certain: it holds for all 8 subsets of the 3 sources." in told
+    assert f"cost {explanation['num_probes']} requests to the generator, " in told
+
+
+def test_the_first_screen_of_a_run_says_all_five() -> None:
+    rows = [prediction(f"q{n}", "a" if n < 3 else "b", ["a"], ["an a"]) for n in range(4)]
+    one = result("guided", em=0.75) | {"num_queries": 4, "benchmark": "north"}
+    one["seconds"] = {"load": 1.0, "retrieve": 2.0, "generate": 0.25, "total": 3.25}
+    told = first_screen(render_report(title="t", results=[one], predictions=[rows]))
+    # Wilson by hand, 3 of 4: (0.75 + 0.4802) / 1.9604 ± ... is 30.1 to 95.4 per cent.
+    assert told == (
+        "rulerag t asked 4 questions of north answered 3 right, 75.0 % why 1 wrong: "
+        "1 retrieved but not read how sure between 30.1 % and 95.4 % right on questions of this "
+        "kind, with 95 % confidence cost 3.2 s (1.0 loading, 2.0 retrieving, 0.2 answering)"
+    )
+
+
+def test_the_first_screen_of_several_answers_counts_them(explanation: dict[str, Any]) -> None:
+    wrong = explanation | {"answers": ["Iran"], "right": False}
+    told = first_screen(render_report(title="t", explanations=[explanation, wrong]))
+    assert "asked 2 questions answered 1 right, 1 wrong why 2 of 2 stand as long as one" in told
+    assert "2 of 2 searches came to their end" in told
+
+
+def test_wrong_answers_stand_beside_right_ones_with_where_the_accepted_one_is(
+    explanation: dict[str, Any],
+) -> None:
+    wrong = explanation | {"answers": ["Iran"], "right": False}
+    lost = explanation | {"answers": ["Peru"], "right": False}
+    page = render_report(title="t", explanations=[explanation, wrong, lost])
+    columns = page.partition('<section id="answers">')[2].partition("</section>")[0]
+    right, _, others = columns.partition("<h3>Wrong (2)</h3>")
+    assert "<h3>Right (1)</h3>" in right and 'href="#answer-1"' in right
+    assert 'href="#answer-2"' in others and 'href="#answer-3"' in others
+    assert "Accepted: Iran; it stands in D3." in others
+    assert "Accepted: Peru; it stands in no document that was read." in others
+    assert {"answer-1", "answer-2", "answer-3"} <= set(Outline(page).ids)
+
+
+def test_a_run_of_one_method_has_a_row_a_measure_with_its_interval_and_meaning() -> None:
+    rows = [prediction(f"q{n}", "a" if n < 3 else "b", ["a"], ["an a"]) for n in range(4)]
+    page = render_report(title="t", results=[result("m", em=0.75)], predictions=[rows])
+    outline = Outline(page)
+    assert "EM 75.0 30.1 to 95.4 the normalised answer equals an acceptable one" in outline.text
+    assert "none is picked" in outline.text and "misled by another document 0 0.0 %" in outline.text
+    bare = Outline(render_report(title="t", results=[result("m", em=0.75)]))
+    assert "EM 75.0 the normalised answer equals" in bare.text
+
+
+def test_wrong_answers_of_a_run_stand_by_what_they_show() -> None:
+    rows = [
+        prediction("who sang it in Oslo", "Anna", ["Anna"], ["Anna sang it"]),
+        prediction("who wrote it in Oslo", "Otto", ["Emil"], ["Otto sang", "Emil wrote", "x"]),
+        prediction("who drew it in Lima", "", ["Ida"], ["Ida drew"]),
+        prediction("who saw it", "Ole", ["Nils"], ["Ole saw"], **{"answer_recall@10_union": 1.0}),
+        prediction("who knows", "Ole", [], ["Ole saw"]),
+    ]
+    one = result("m", em=0.25) | {"benchmark": "north"}
+    page = render_report(title="t", results=[one], predictions=[rows])
+    text = Outline(page).text
+    assert "5 questions of north, 4 of them with an accepted answer" in text
+    assert (
+        "3 wrong: 1 misled by another document, 1 retrieved but not read, 1 not retrieved" in text
+    )
+    pairs = text.partition("Wrong answers beside right ones")[2]
+    misled = pairs.partition("Misled by another document")[2].partition("Retrieved but not")[0]
+    assert "who wrote it in Oslo Otto wrong Accepted: Emil D1 Otto sang holds the answer" in misled
+    assert "D2 Emil wrote holds the accepted answer Emil" in misled
+    assert "1 other document read" in misled and "who sang it in Oslo Anna right" in misled
+    assert "who drew it in Lima (no answer) wrong" in pairs
+    assert "a document that holds it was found, and cut off before reading" in pairs
 
 
 def test_the_page_loads_nothing_and_runs_nothing(explanation: dict[str, Any]) -> None:
@@ -158,6 +260,7 @@ def test_the_page_loads_nothing_and_runs_nothing(explanation: dict[str, Any]) ->
     )
     tags = Outline(page).tags
     assert not {"script", "link", "img", "iframe", "object"} & tags.keys()
+    page = page.replace('xmlns="http://www.w3.org/2000/svg"', "")
     assert not re.search(r"https?:|url\(|@import|src=|\son\w+=", page)
 
 
@@ -165,32 +268,81 @@ def test_two_benchmarks_have_a_drawing_each() -> None:
     results = [result("m", r1=0.1, r10=0.2) | {"benchmark": name} for name in ("north", "south")]
     page = Outline(render_report(title="t", results=results))
     assert page.tags["svg"] == page.tags["figcaption"] == 2
-    assert "by benchmark" in page.text
+    assert "read, north" in page.text and "read, south" in page.text
     alone = Outline(render_report(title="t", results=results[:1]))
-    assert (alone.tags["svg"], alone.tags["figcaption"]) == (1, 0)
+    assert (alone.tags["svg"], alone.tags["figcaption"]) == (1, 1) and "read, " not in alone.text
+
+
+EVIL = "<script>alert('x')</script> & \"q\" \x07"
 
 
 def test_texts_are_escaped_everywhere(explanation: dict[str, Any]) -> None:
-    evil = "<script>alert('x')</script> & \"q\""
     told = copy.deepcopy(explanation)
-    told |= dict.fromkeys(("query", "answer", "sentence", "omission_sentence", "query_id"), evil)
-    told["answers"] = [evil]
-    told["rules"][0]["text"] = evil
-    told["documents"][0] |= {"text": evil, "id": evil}
+    told |= dict.fromkeys(("query", "answer", "claim", "counterclaim", "query_id"), EVIL)
+    told["answers"] = [EVIL]
+    told["rules"][0]["text"] = EVIL
+    told["documents"][0] |= {"text": EVIL, "id": EVIL, "title": EVIL}
     page = render_report(
-        title=evil,
-        lead=evil,
-        facts=[(evil, evil)],
-        results=[result(evil, r1=0.1, r10=0.3)],
-        rules=[{"text": evil, "planted": 0.1, "mined": 0.2, "support": 3}],
-        explanations=[told],
-        command=evil,
-        notes=[evil],
+        title=EVIL,
+        glance=[(EVIL, EVIL)],
+        results=[result(EVIL, r1=0.1, r10=0.3)],
+        predictions=[
+            [prediction(EVIL, EVIL, [EVIL], [EVIL]), prediction(EVIL, "b", [EVIL], [EVIL])]
+        ],
+        rules=[{"text": EVIL, "planted": 0.1, "mined": 0.2, "support": 3}],
+        explanations=[told, told],
+        about=[(EVIL, EVIL)],
     )
-    assert "<script" not in page
+    assert "<script" not in page and "\x07" not in page
     outline = Outline(page)
     assert outline.tags["script"] == 0
-    assert outline.text.count("<script>alert(") >= 12
+    assert outline.text.count("<script>alert(") >= 20
+
+
+def test_scripts_that_run_from_the_right_and_letters_of_all_kinds(
+    explanation: dict[str, Any],
+) -> None:
+    told = copy.deepcopy(explanation)
+    arabic, japanese = "من زار القاهرة؟", "東京は日本の首都です。"
+    told |= {"query": arabic, "answer": japanese, "answers": [japanese]}
+    told["documents"][0] |= {"text": arabic, "title": japanese}
+    page = render_report(title="t", explanations=[told])
+    assert f'<h1 dir="auto">{arabic}</h1>' in page and f'<q dir="auto">{arabic}</q>' in page
+    assert f"<b>D1 {japanese}</b>" in page and 'direction="rtl"' in page
+
+
+def test_a_document_without_text_is_named_all_the_same(explanation: dict[str, Any]) -> None:
+    told = copy.deepcopy(explanation)
+    for document in told["documents"]:
+        document["text"] = " "
+    assert "D1 (empty)" in Outline(render_report(title="t", explanations=[told])).text
+    none = told | {
+        "documents": [],
+        "sources": [],
+        "certificates": {"retention": [], "omission": []},
+    }
+    assert "The answer rests on no single document" in render_report(title="t", explanations=[none])
+
+
+def test_two_hundred_documents_fit_and_those_without_effect_are_folded() -> None:
+    query = Query("q", "whom does Oslo visit ?", "Oslo", "visits", answers=("France",))
+    facts = [Fact("Oslo", "consults", "France"), *(Fact("Oslo", "blames", "Iran"),) * 199]
+    documents = [
+        Document(f"d{n}", f"{f.subject} {f.relation} {f.object}. " * 30, (f,), f"Title {n}")
+        for n, f in enumerate(facts)
+    ]
+    scored = [ScoredDocument(one, 1.0, n) for n, one in enumerate(documents, start=1)]
+    reader = SymbolicReader()
+    completion = reader.generate([GenerationRequest(query, tuple(documents), (CONSULT,))])[0]
+    answer = Answer(query, completion, tuple(scored), (CONSULT,))
+    told = explain_answer(answer, reader, validity=0.9).to_json()
+    page = render_report(title="t", explanations=[told] * 10)
+    assert len(page) < 2_000_000
+    assert "199 documents that make no difference" in page and "D1 Title 0" in page
+    assert "195 further documents are not drawn." in page
+    assert "how sure Shown on random subsets of the documents: a bound is" in first_screen(
+        render_report(title="t", explanations=[told])
+    )
 
 
 def test_rules_are_drawn_with_their_parts_or_left_as_they_are() -> None:
@@ -214,48 +366,6 @@ def test_rule_rows_put_planted_rules_first() -> None:
     assert (missed["mined"], missed["support"]) == (None, None)
 
 
-def texts(svg: str) -> list[str]:
-    return [node.text or "" for node in ElementTree.fromstring(svg).iter("text")]
-
-
-def test_the_flow_shows_who_found_what_and_what_it_does(explanation: dict[str, Any]) -> None:
-    assert explanation["retention"] == [["D1"], ["D2"]]
-    svg = evidence_flow(explanation)
-    root = ElementTree.fromstring(svg)
-    boxes = Counter(node.get("class") for node in root.iter("g"))
-    assert boxes == {
-        "box rule": 2,
-        "box question": 1,
-        "box document supporting": 2,
-        "box document unused": 1,
-        "box answer": 1,
-    }
-    edges = Counter(node.get("class") for node in root.iter("path"))
-    assert edges["edge found supporting"] == edges["edge read supporting"] == 2
-    assert edges["edge found unused"] == edges["edge read unused"] == 1
-    tips = [node.text for node in root.iter("title")]
-    assert "R1 → D1: rank 1, score 3" in tips and "the question → D3: rank 1, score 1" in tips
-    assert {"R1", "R2", "Q", "D1", "D2", "D3", "France"} <= set(texts(svg))
-
-
-def test_the_flow_copes_with_strange_explanations(explanation: dict[str, Any]) -> None:
-    told = copy.deepcopy(explanation)
-    told["answer"] = ""
-    told["rules"] = []
-    (removed, *_) = told["certificates"]["omission"]
-    told["certificates"] = {
-        "retention": [],
-        "omission": [removed | {"names": ["D1", "the rest"]}],
-    }
-    told["documents"][0]["text"] = "word " * 200
-    told["documents"][2]["found_by"] = []
-    svg = evidence_flow(told)
-    assert "(none)" in texts(svg)
-    assert max(map(len, texts(svg))) < 80
-    assert 'class="box document removable"' in svg
-    assert texts(evidence_flow(told | {"documents": []})).count("(none)") == 1
-
-
 def shown_rule(names: list[str], **more: object) -> dict[str, Any]:
     """A certified rule as it stands in a record."""
     certificate = Certificate("certified", 0.95, 0.95, "uniform", 73, 73, 0.95, "shown")
@@ -264,10 +374,10 @@ def shown_rule(names: list[str], **more: object) -> dict[str, Any]:
 
 def rows_of(page: str, heading: str) -> list[list[str]]:
     """The cells of the tables of rules behind a heading, as texts."""
-    parts = page.partition("Rules and documents in full")[0].split('<p class="small">')
-    (table,) = [part for part in parts if heading in part]
-    rows = re.findall(r"<tr>(.*?)</tr>", table, re.S)
-    cells = [re.findall(r"<td[^>]*>(.*?)</td>", row, re.S) for row in rows]
+    (table,) = [part for part in page.split("<h4>") if heading in part.partition("</h4>")[0]]
+    table = table.partition("Random subsets:")[0].partition("<summary>8 rules")[0]
+    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", table, re.DOTALL)
+    cells = [re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL) for row in rows]
     return [[re.sub("<[^>]+>", "", cell).strip() for cell in row] for row in cells if row]
 
 
@@ -323,51 +433,36 @@ def test_many_rules_share_their_common_part_and_the_rest_is_folded(
     assert "… + D13 + D14" in folded and "… + D13 + D14" not in page[: page.index("and 4 more")]
 
 
-def test_sentences_mark_their_documents_in_page_and_picture(explanation: dict[str, Any]) -> None:
-    told = copy.deepcopy(explanation)
-    told["certificates"] = {
-        "retention": [shown_rule(["D1.2"])],
-        "omission": [shown_rule(["D1.2", "D3.1"])],
-    }
-    assert document_roles(told) == {"D1": "supporting", "D2": "unused", "D3": "removable"}
-    root = ElementTree.fromstring(evidence_flow(told))
-    boxes = [node.get("class") for node in root.iter("g")]
-    assert boxes.count("box document supporting") == boxes.count("box document removable") == 1
-    page = render_report(title="t", explanations=[told])
-    assert '<tr class="supporting">' in page and '<tr class="removable">' in page
-
-
-def test_rules_without_a_test_mark_no_document(explanation: dict[str, Any]) -> None:
-    told = copy.deepcopy(explanation)
+def test_no_document_is_drawn_as_a_contributor_that_is_none(explanation: dict[str, Any]) -> None:
+    page = render_report(title="t", explanations=[explanation])
+    lists = re.findall(r'<li class="(\w+)"><p>\s*<b>(D\d)', page)
+    assert lists == [("supporting", "D1"), ("supporting", "D2"), ("idle", "D3")]
     for kind in ("retention", "omission"):
+        for row in explanation["certificates"][kind]:
+            assert "D3" not in row["names"]
+    told = copy.deepcopy(explanation)
+    for kind in ("retention", "omission"):  # a rule without a test shows nothing
         told["certificates"][kind] = [shown_rule(["D1"], kind="untested", samples=0)]
-    assert set(document_roles(told).values()) == {"unused"}
-
-
-def test_a_wrong_answer_is_called_wrong_on_the_page(explanation: dict[str, Any]) -> None:
-    right = render_report(title="t", explanations=[explanation])
-    assert ">correct</span>" in right
-    wrong = explanation | {"answers": ["Iran"], "right": False}
-    page = render_report(title="t", explanations=[wrong])
-    assert ">wrong</span>" in page and "Accepted: Iran." in page
-    unknown = render_report(title="t", explanations=[explanation | {"answers": [], "right": None}])
-    assert "correct" not in unknown and ">wrong</span>" not in unknown
+    page = render_report(title="t", explanations=[told])
+    assert set(re.findall(r'<li class="(\w+)"', page)) == {"idle"}
 
 
 def test_an_explanation_that_is_none_is_told() -> None:
-    with pytest.raises(DataFormatError, match=r"key 'documents': this key is missing"):
+    with pytest.raises(DataFormatError, match=r"key 'certificates': the rules of this explan"):
         render_report(title="t", explanations=[{"answer": "France"}])
 
 
 def test_curves_name_every_method_apart() -> None:
     names = ["a", "b", "c", "d"]
-    svg = recall_curves({name: [(1, 0.2), (10, 0.5)] for name in names})
-    root = ElementTree.fromstring(svg)
-    labels = [node for node in root.iter("text") if (node.get("class") or "").startswith("name")]
+    drawn = recall_curves({name: [(1, 0.2), (10, 0.5)] for name in names})
+    root = ElementTree.fromstring(drawn.svg)
+    labels = [node for node in root.iter(f"{SVG}text") if "name" in (node.get("class") or "")]
     heights = [float(node.get("y") or 0) for node in labels]
     assert [node.text for node in labels] == [f"{name}  50.0" for name in names]
     assert all(b - a >= 15 for a, b in itertools.pairwise(heights))
-    assert recall_curves({"zero": [(1, 0.0), (2, 0.0)]})
+    assert drawn.headings == ("method", "first 1", "first 10")
+    assert drawn.rows[0] == ("a", "20.0", "50.0")
+    assert recall_curves({"zero": [(1, 0.0), (2, 0.0)]}).rows == (("zero", "0.0", "0.0"),)
 
 
 def test_marks_stand_where_the_confidence_is() -> None:
