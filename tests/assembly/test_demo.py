@@ -134,6 +134,24 @@ def test_the_page_needs_nothing_else(ran: tuple[Path, dict[str, Any], list[str]]
             assert told in words
 
 
+def test_the_page_shows_wrong_answers_beside_right_ones(
+    ran: tuple[Path, dict[str, Any], list[str]],
+) -> None:
+    page = (ran[0] / "report.html").read_text()
+    head = " ".join(re.sub("<[^>]+>", " ", page.partition("</header>")[0]).split())
+    labels = ("asked", "answered", "why", "how sure", "cost")
+    places = [head.index(f" {label} ") for label in labels]
+    assert places == sorted(places)
+    for kind in KINDS:
+        for run in ran[1]["worlds"][kind]["methods"]:
+            assert f"{100 * run['metrics']['exact_match']:.1f}" in page
+    right, _, wrong = page.partition('<section id="answers">')[2].partition("<h3>Wrong (")
+    assert right.count('<span class="chip right">') == 2 * len(KINDS)
+    wrong = wrong.partition("</section>")[0]
+    assert wrong.count('<span class="chip wrong">') == wrong.count("Accepted: ") == 2 * len(KINDS)
+    assert len(page) < 2_000_000
+
+
 def test_what_is_said_tells_the_result(ran: tuple[Path, dict[str, Any], list[str]]) -> None:
     said = "\n".join(ran[2])
     assert said.count("precision 1.00, recall 1.00") == 2

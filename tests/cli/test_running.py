@@ -41,6 +41,11 @@ def test_an_experiment_is_run_and_told(experiment: Write, rulerag: Any, tmp_path
     told = {line.split()[1]: float(line.split()[0]) for line in table(result.out)}
     assert told["exact_match"] == pytest.approx(100 * metrics["metrics"]["exact_match"], abs=0.05)
     assert "expected exact_match 90.0 ± 50.0: met" in result.out
+    assert f"written to {out}; read {out / 'report.html'}" in result.out
+    page = (out / "report.html").read_text()
+    right = round(metrics["metrics"]["exact_match"] * metrics["num_queries"])
+    assert f"<dd>{right} right, {told['exact_match']:.1f} %</dd>" in page
+    assert "<dt>command</dt><dd>rulerag evaluate " in page and "± 50.0" in page
 
 
 def table(out: str) -> list[str]:

@@ -6,12 +6,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rulerag.evaluation.metrics import AnswerMatcher
-from rulerag.explanation.records import SUBSETS, NamedRule, capital, factored, percent
+from rulerag.explanation.records import (
+    SUBSETS,
+    NamedRule,
+    capital,
+    factored,
+    percent,
+    shortened,
+)
 from rulerag.explanation.report import AnswerExplanation, parts_played, plain_rule
 from rulerag.types import Document
 
 _MANY = 10
 """More sets than this are shown by what they share; those beyond are folded away."""
+
+_QUOTE, _WHOLE = 240, 20_000
+"""Letters of a document where it is quoted, and where an answer that rests on it is in full."""
 
 _MINIMALITY = {
     "proven": "minimal",
@@ -87,6 +97,8 @@ def _documents(told: AnswerExplanation) -> list[dict[str, Any]]:
     return [
         {
             "document": one,
+            "text": _text(one.text, _WHOLE if played[one.alias] != "idle" else _QUOTE),
+            "quote": _text(one.text, _QUOTE),
             "part": played[one.alias],
             "role": _PARTS[played[one.alias]],
             "searches": [
@@ -96,6 +108,10 @@ def _documents(told: AnswerExplanation) -> list[dict[str, Any]]:
         }
         for one in told.documents
     ]
+
+
+def _text(text: str, most: int) -> str:
+    return text if len(text) <= most else shortened(text, most)
 
 
 def _family(told: AnswerExplanation, kind: str) -> dict[str, Any]:

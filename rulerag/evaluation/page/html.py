@@ -28,7 +28,7 @@ from rulerag.evaluation.page.outcomes import (
 )
 from rulerag.evaluation.page.svg import confidence_mark, recall_curves
 from rulerag.evaluation.tables import expected_rows, format_value
-from rulerag.explanation.records import strongest
+from rulerag.explanation.records import shortened, strongest
 from rulerag.explanation.report import plain_rule
 from rulerag.explanation.views import Picture, printable, rendered
 from rulerag.io import write_text
@@ -45,7 +45,7 @@ _SHOWN = (
     "documents_per_query_union",
 )
 _WIDE, _NARROW = 960.0, 350.0
-_MOST_DOCUMENTS = 4
+_MOST_DOCUMENTS, _QUOTE = 4, 240
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -308,6 +308,7 @@ def _example(one: Outcome) -> dict[str, Any]:
         "documents": [
             {
                 "document": document,
+                "quote": shortened(document["text"], _QUOTE),
                 "marks": marks,
                 "found": _finder(document, texts),
             }

@@ -36,6 +36,6 @@ if TYPE_CHECKING:
         trace_documents,
         trace_rules,
     )
-    from rulerag.explanation.wording import capital, factored
+    from rulerag.explanation.wording import capital, factored, shortened
 else:
     __getattr__ = front_door(__name__)

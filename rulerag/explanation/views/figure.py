@@ -22,6 +22,8 @@ INK, SOFT, LINE, PALE = "#1c2230", "#5f6b7d", "#c9ced8", "#eef0f4"
 BLUE, GREEN, ORANGE, RED = "#0072b2", "#009e73", "#e69f00", "#d55e00"
 
 _KIND = "rulerag-picture"
+_PRINTED = 40
+"""So many rows of a table are printed in a terminal."""
 _STYLE = (
     f".{_KIND} text{{font:12px system-ui,'Segoe UI',Roboto,Arial,'DejaVu Sans',sans-serif;"
     f"fill:{INK}}}.{_KIND} .soft{{fill:{SOFT}}}.{_KIND} .bold{{font-weight:600}}"
@@ -152,10 +154,12 @@ class Picture:
         table = Table(box=SIMPLE_HEAD, pad_edge=False)
         for heading in self.headings:
             table.add_column(Text(printable(heading)), overflow="fold")
-        for row in self.rows:
+        for row in self.rows[:_PRINTED]:
             table.add_row(*(Text(printable(cell)) for cell in row))
-        note = [Text(printable(self.note), "dim")] if self.note else []
-        return Group(Text(printable(self.title), "bold"), table, *note)
+        more = len(self.rows) - _PRINTED
+        rest = [f"and {more:,} further rows"] if more > 0 else []
+        below = [Text(printable(line), "dim") for line in (*rest, self.note) if line]
+        return Group(Text(printable(self.title), "bold"), table, *below)
 
     def __str__(self) -> str:
         """The same as plain text, 80 columns wide."""
@@ -164,7 +168,7 @@ class Picture:
         console = Console(width=80, color_system=None, force_terminal=False, force_jupyter=False)
         with console.capture() as captured:
             console.print(self)
-        return "\n".join(line.rstrip() for line in captured.get().splitlines())
+        return "\n".join(line.rstrip() for line in captured.get().rstrip().splitlines())
 
     def __html__(self) -> str:
         """The same for templates, which escape other texts."""

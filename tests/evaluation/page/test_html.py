@@ -315,7 +315,8 @@ def test_a_document_without_text_is_named_all_the_same(explanation: dict[str, An
     told = copy.deepcopy(explanation)
     for document in told["documents"]:
         document["text"] = " "
-    assert "D1 (empty)" in Outline(render_report(title="t", explanations=[told])).text
+    text = Outline(render_report(title="t", explanations=[told])).text
+    assert "D1 (empty)" in text and "D1 (no text)" in text
     none = told | {
         "documents": [],
         "sources": [],
@@ -339,7 +340,7 @@ def test_two_hundred_documents_fit_and_those_without_effect_are_folded() -> None
     page = render_report(title="t", explanations=[told] * 10)
     assert len(page) < 2_000_000
     assert "199 documents that make no difference" in page and "D1 Title 0" in page
-    assert "195 further documents are not drawn." in page
+    assert "195 further documents are not drawn" in page
     assert "how sure Shown on random subsets of the documents: a bound is" in first_screen(
         render_report(title="t", explanations=[told])
     )

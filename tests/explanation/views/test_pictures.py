@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
+from rich.console import Console
 
 from rulerag.errors import ConfigError
 from rulerag.explanation.views import (
@@ -150,3 +153,21 @@ def test_only_documents_with_a_claim_have_a_line_to_it() -> None:
 def test_what_cannot_be_drawn_is_named(made: Callable[[], Picture]) -> None:
     with pytest.raises(ConfigError):
         made()
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_terminal_shows_the_table_in_eighty_columns(name: str) -> None:
+    picture = PICTURES[name]()
+    shown = str(picture)
+    lines = shown.splitlines()
+    assert lines[0] == picture.title and max(map(cell_len, lines)) <= 80
+    headings = "".join(shown.split())
+    for heading in picture.headings:  # a narrow column breaks a heading, but loses no letter
+        assert all(word in headings for word in heading.split())
+    assert "\x1b" not in shown and "<script>" in shown
+    numbers = [cell for row in picture.rows[:40] for cell in row if re.fullmatch(r"-?[\d.]+", cell)]
+    assert all(number in shown for number in numbers)
+    told = Console(width=80, file=StringIO(), record=True)
+    told.print(picture)
+    assert [line.rstrip() for line in told.export_text().rstrip().splitlines()] == lines
+    assert (f"and {len(picture.rows) - 40} further rows" in lines) == (len(picture.rows) > 40)
