@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rulerag.evaluation.metrics import AnswerMatcher
@@ -20,8 +20,11 @@ from rulerag.types import Document
 _MANY = 10
 """More sets than this are shown by what they share; those beyond are folded away."""
 
-_QUOTE, _WHOLE = 240, 20_000
+_QUOTE, _WHOLE = 240, 4_000
 """Letters of a document where it is quoted, and where an answer that rests on it is in full."""
+
+_ROOM, _FRAME = 900, 5
+"""Of a page, and of what stands around an answer, in documents; one takes above a kilobyte."""
 
 _MINIMALITY = {
     "proven": "minimal",
@@ -36,18 +39,13 @@ _PARTS = {
 }
 
 
-def answer_view(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What the page says of one object of ``explanations.jsonl``.
-
-    Raises:
-        DataFormatError: a key is missing or has the wrong type.
-    """
-    told = AnswerExplanation.from_json(row)
+def answer_view(told: AnswerExplanation) -> dict[str, Any]:
+    """What the page says of one explained answer."""
     flow, *others = told.pictures() or (None,)
     documents = _documents(told)
     return {
         "told": told,
-        "chip": {True: "right", False: "wrong", None: ""}[told.right],
+        "chip": chip(told),
         "accepted": _accepted(told),
         "sure": how_sure(told),
         "cost": f"{_many(told.num_probes, 'request')} to the generator, {told.seconds:.2f} s",
@@ -58,6 +56,22 @@ def answer_view(row: Mapping[str, Any]) -> dict[str, Any]:
         "families": [_family(told, kind) for kind in ("retention", "omission")],
         "rules": [(rule, plain_rule(rule.text)) for rule in told.rules],
     }
+
+
+def chip(told: AnswerExplanation) -> str:
+    """Whether the answer is right, in a word; empty where no accepted one is known."""
+    return {True: "right", False: "wrong", None: ""}[told.right]
+
+
+def that_fit(explained: Sequence[AnswerExplanation]) -> list[AnswerExplanation]:
+    """The first of the answers, as many as a page of two megabytes holds; one at least."""
+    room, kept = _ROOM, []
+    for told in explained:
+        room -= _FRAME + len(told.documents)
+        if kept and room < 0:
+            break
+        kept.append(told)
+    return kept
 
 
 def how_sure(told: AnswerExplanation) -> str:

@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 
 from rulerag import __version__
 from rulerag.evaluation.metrics import metric
-from rulerag.evaluation.page.explained import answer_view
+from rulerag.evaluation.page.explained import answer_view, chip, that_fit
 from rulerag.evaluation.page.outcomes import (
     KINDS,
     Outcome,
@@ -29,7 +29,7 @@ from rulerag.evaluation.page.outcomes import (
 from rulerag.evaluation.page.svg import confidence_mark, recall_curves
 from rulerag.evaluation.tables import expected_rows, format_value
 from rulerag.explanation.records import shortened, strongest
-from rulerag.explanation.report import plain_rule
+from rulerag.explanation.report import AnswerExplanation, plain_rule
 from rulerag.explanation.views import Picture, printable, rendered
 from rulerag.io import write_text
 from rulerag.rules import Rule
@@ -79,14 +79,15 @@ def render_report(
         predictions: the lines of each run's ``predictions.jsonl``, in the order of the results:
             they give intervals, and show how answers ended.
         rules: rows of :func:`rule_rows`.
-        explanations: objects of ``explanations.jsonl``.
+        explanations: objects of ``explanations.jsonl``; the page says where it has no room for all.
         about: ``(label, value)`` pairs on how it was made: dataset, settings, command, date.
 
     Raises:
         UnknownNameError: a metric is unknown.
         DataFormatError: an explanation lacks a key, or one has the wrong type.
     """
-    answers = [answer_view(row) for row in explanations]
+    explained = [AnswerExplanation.from_json(row) for row in explanations]
+    answers = [answer_view(told) for told in that_fit(explained)]
     ended = [outcomes(rows) for rows in predictions]
     alone = answers[0] if len(answers) == 1 and not results else None
     return rendered(
@@ -94,7 +95,8 @@ def render_report(
         "report.html.j2",
         title=title,
         alone=alone,
-        glance=glance or _glance(results, predictions, ended, answers),
+        glance=glance or _glance(results, predictions, ended, explained),
+        unshown=len(explained) - len(answers),
         runs=_runs(results, predictions),
         ended=_ended_table(results, ended),
         bands=[Markup(sankey_of(ended[0], width)) for width in (_WIDE, _NARROW)]
@@ -120,25 +122,24 @@ def _glance(
     results: Rows,
     predictions: Sequence[Rows],
     ended: Sequence[Sequence[Outcome]],
-    answers: Sequence[Mapping[str, Any]],
+    told: Sequence[AnswerExplanation],
 ) -> list[tuple[str, str]]:
     """The five lines of a run, or of several explained answers; none of one explained answer."""
     if len(results) == 1 and ended and ended[0]:
         return _run_glance(results[0], predictions[0], ended[0])
-    if len(answers) < 2:
+    if len(told) < 2:
         return []
-    chips = Counter(one["chip"] for one in answers)
-    told = [one["told"] for one in answers]
+    chips = Counter(map(chip, told))
     words = {"right": "right", "wrong": "wrong", "": "with no accepted answer to compare"}
-    judged = [f"{chips[chip]} {word}" for chip, word in words.items() if chips[chip]]
+    judged = [f"{chips[one]} {word}" for one, word in words.items() if chips[one]]
     whole = sum(one.complete for one in told)
     single = sum(any(len(rule.names) == 1 for rule in strongest(one.retained)) for one in told)
     probes, seconds = sum(one.num_probes for one in told), sum(one.seconds for one in told)
     return [
-        ("asked", f"{len(answers)} questions"),
+        ("asked", f"{len(told)} questions"),
         ("answered", ", ".join(judged)),
-        ("why", f"{single} of {len(answers)} stand as long as one document is kept; see below"),
-        ("how sure", f"{whole} of {len(answers)} searches came to their end; see each answer"),
+        ("why", f"{single} of {len(told)} stand as long as one document is kept; see below"),
+        ("how sure", f"{whole} of {len(told)} searches came to their end; see each answer"),
         ("cost", f"{probes:,} requests to the generator, {seconds:.2f} s"),
     ]
 
@@ -183,8 +184,8 @@ def _columns(answers: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[tuple
     numbered = list(enumerate(answers, start=1))
     heads = {"right": "Right", "wrong": "Wrong", "": "No accepted answer is known"}
     columns = [
-        (head, [(n, one) for n, one in numbered if one["chip"] == chip])
-        for chip, head in heads.items()
+        (head, [(n, one) for n, one in numbered if one["chip"] == word])
+        for word, head in heads.items()
     ]
     return [column for column in columns if column[1]]
 

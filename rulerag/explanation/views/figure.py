@@ -22,8 +22,8 @@ INK, SOFT, LINE, PALE = "#1c2230", "#5f6b7d", "#c9ced8", "#eef0f4"
 BLUE, GREEN, ORANGE, RED = "#0072b2", "#009e73", "#e69f00", "#d55e00"
 
 _KIND = "rulerag-picture"
-_PRINTED = 40
-"""So many rows of a table are printed in a terminal."""
+_PRINTED, _CELL = 40, 240
+"""So many rows of a table are printed in a terminal, and letters of a cell."""
 _STYLE = (
     f".{_KIND} text{{font:12px system-ui,'Segoe UI',Roboto,Arial,'DejaVu Sans',sans-serif;"
     f"fill:{INK}}}.{_KIND} .soft{{fill:{SOFT}}}.{_KIND} .bold{{font-weight:600}}"
@@ -155,7 +155,8 @@ class Picture:
         for heading in self.headings:
             table.add_column(Text(printable(heading)), overflow="fold")
         for row in self.rows[:_PRINTED]:
-            table.add_row(*(Text(printable(cell)) for cell in row))
+            cells = [one if len(one) <= _CELL else f"{one[: _CELL - 1]}…" for one in row]
+            table.add_row(*(Text(printable(cell)) for cell in cells))
         more = len(self.rows) - _PRINTED
         rest = [f"and {more:,} further rows"] if more > 0 else []
         below = [Text(printable(line), "dim") for line in (*rest, self.note) if line]

@@ -339,6 +339,7 @@ def test_two_hundred_documents_fit_and_those_without_effect_are_folded() -> None
     told = explain_answer(answer, reader, validity=0.9).to_json()
     page = render_report(title="t", explanations=[told] * 10)
     assert len(page) < 2_000_000
+    assert "The first 4 of 10: a page has no room for more" in page and "10 questions" in page
     assert "199 documents that make no difference" in page and "D1 Title 0" in page
     assert "195 further documents are not drawn" in page
     assert "how sure Shown on random subsets of the documents: a bound is" in first_screen(

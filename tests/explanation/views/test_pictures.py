@@ -167,6 +167,7 @@ def test_a_terminal_shows_the_table_in_eighty_columns(name: str) -> None:
     assert "\x1b" not in shown and "<script>" in shown
     numbers = [cell for row in picture.rows[:40] for cell in row if re.fullmatch(r"-?[\d.]+", cell)]
     assert all(number in shown for number in numbers)
+    assert len(lines) < 200
     told = Console(width=80, file=StringIO(), record=True)
     told.print(picture)
     assert [line.rstrip() for line in told.export_text().rstrip().splitlines()] == lines
