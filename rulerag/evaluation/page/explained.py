@@ -65,7 +65,8 @@ def chip(told: AnswerExplanation) -> str:
 
 def that_fit(explained: Sequence[AnswerExplanation]) -> list[AnswerExplanation]:
     """The first of the answers, as many as a page of two megabytes holds; one at least."""
-    room, kept = _ROOM, []
+    room = _ROOM
+    kept: list[AnswerExplanation] = []
     for told in explained:
         room -= _FRAME + len(told.documents)
         if kept and room < 0:

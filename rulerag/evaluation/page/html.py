@@ -28,7 +28,7 @@ from rulerag.evaluation.page.outcomes import (
 )
 from rulerag.evaluation.page.svg import confidence_mark, recall_curves
 from rulerag.evaluation.tables import expected_rows, format_value
-from rulerag.explanation.records import shortened, strongest
+from rulerag.explanation.records import DocumentTrace, shortened, strongest
 from rulerag.explanation.report import AnswerExplanation, plain_rule
 from rulerag.explanation.views import Picture, printable, rendered
 from rulerag.io import write_text
@@ -320,11 +320,11 @@ def _example(one: Outcome) -> dict[str, Any]:
 
 
 def _finder(document: Mapping[str, Any], texts: Mapping[str, str]) -> str:
-    """What found a document first, in words."""
-    hits = sorted(document["found_by"], key=lambda hit: (hit["rule"] is None, hit["rank"]))
-    if not hits:
+    """What found a document, in words: a rule whose body it states comes first."""
+    found = DocumentTrace.from_json({"alias": "", **document}).rules
+    if not found:
         return ""
-    rule = hits[0]["rule"]
+    rule = found[0]
     return "the question" if rule is None else f"the rule {plain_rule(texts.get(rule, rule))}"
 
 

@@ -254,6 +254,18 @@ def test_wrong_answers_of_a_run_stand_by_what_they_show() -> None:
     assert "a document that holds it was found, and cut off before reading" in pairs
 
 
+def test_a_document_is_found_by_the_rule_that_it_states() -> None:
+    row = prediction("who", "Otto", ["Emil"], ["Otto sang. Emil wrote"])
+    row["rules"] = [{"id": "r1", "text": "it sings"}, {"id": "r2", "text": "it writes"}]
+    row["documents"][0]["found_by"] = [
+        {"rule": "r1", "rank": 1, "score": 9.0, "atom": None},
+        {"rule": "r2", "rank": 7, "score": 1.0, "atom": 0},
+    ]
+    page = render_report(title="t", results=[result("m", em=0.0)], predictions=[[row]])
+    assert "found by the rule it writes" in page and "it sings" not in page
+    assert "No answer of the run is right." in page
+
+
 def test_the_page_loads_nothing_and_runs_nothing(explanation: dict[str, Any]) -> None:
     page = render_report(
         title="t", results=[result("m", r1=0.1, r10=0.2)], explanations=[explanation]
