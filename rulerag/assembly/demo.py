@@ -318,5 +318,5 @@ def _glance(both: Sequence[_WorldRun], seconds: float) -> list[tuple[str, str]]:
             f"for {held:,} of the {supported:,} answers that a planted rule leads to, a smallest "
             "set of documents that is enough holds the true fact behind the answer",
         ),
-        ("cost", f"{seconds:.0f} s, with {probes:,} requests to explain the answers"),
+        ("cost", f"{seconds:.0f} s, with {probes:,} subsets of documents asked to explain the answers"),
     ]

@@ -48,7 +48,7 @@ def answer_view(told: AnswerExplanation) -> dict[str, Any]:
         "chip": chip(told),
         "accepted": _accepted(told),
         "sure": how_sure(told),
-        "cost": f"{_many(told.num_probes, 'request')} to the generator, {told.seconds:.2f} s",
+        "cost": f"{_many(told.num_probes, 'subset')} asked of the generator, {told.seconds:.2f} s",
         "flow": flow,
         "pictures": others,
         "contributors": [one for one in documents if one["part"] != "idle"],

@@ -140,7 +140,7 @@ def _glance(
         ("answered", ", ".join(judged)),
         ("why", f"{single} of {len(told)} stand as long as one document is kept; see below"),
         ("how sure", f"{whole} of {len(told)} searches came to their end; see each answer"),
-        ("cost", f"{probes:,} requests to the generator, {seconds:.2f} s"),
+        ("cost", f"{probes:,} subsets asked of the generator, {seconds:.2f} s"),
     ]
 
 

@@ -182,7 +182,7 @@ def test_the_first_screen_of_an_answer_says_all_five(explanation: dict[str, Any]
     quotes = told.partition(" why ")[2].partition(" how sure ")[0]
     assert "D1 Oslo consults France &lt;b&gt;&amp;." in quotes and "blames" not in quotes
     assert "how sure Certain: it holds for all 8 subsets of the 3 sources." in told
-    assert f"cost {explanation['num_probes']} requests to the generator, " in told
+    assert f"cost {explanation['num_probes']} subsets asked of the generator, " in told
 
 
 def test_the_first_screen_of_a_run_says_all_five() -> None:
