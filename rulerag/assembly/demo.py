@@ -311,12 +311,15 @@ def _glance(both: Sequence[_WorldRun], seconds: float) -> list[tuple[str, str]]:
         (
             "why",
             f"{mined} rules were mined from the facts, where {planted} had been planted; they say "
-            "where to look, and every answer is traced to the documents that it rests on",
+            "where to look, and answers are traced to the documents that they rest on",
         ),
         (
             "how sure",
             f"for {held:,} of the {supported:,} answers that a planted rule leads to, a smallest "
             "set of documents that is enough holds the true fact behind the answer",
         ),
-        ("cost", f"{seconds:.0f} s, with {probes:,} subsets of documents asked to explain the answers"),
+        (
+            "cost",
+            f"{seconds:.0f} s, with {probes:,} subsets of documents asked to explain the answers",
+        ),
     ]
