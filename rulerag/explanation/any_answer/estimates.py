@@ -10,6 +10,7 @@ from typing import Any
 from rulerag.errors import ConfigError
 from rulerag.explanation.any_answer.asking import CHARACTERS_A_TOKEN
 from rulerag.explanation.any_answer.search import MOST_EXACT, SharedDraws
+from rulerag.explanation.lattice import full_mask
 from rulerag.explanation.levels import passages_of, units_of
 
 _ANSWER_TOKENS = 100
@@ -77,10 +78,11 @@ def estimate(
     if number <= MOST_EXACT:
         least = most = (1 << number) + extra
     else:
-        draws = len(SharedDraws(number, 0.95, 0.95, 0).round(0))
+        # Some are drawn twice, and all and none are asked before.
+        draws = len({0, full_mask(number), *SharedDraws(number, 0.95, 0.95, 0).round(0)})
         steps = math.ceil(math.log2(number))
-        least = draws + extra + 2 + 2  # the first document that is tried decides
-        most = draws + extra + 2 + 10 * (steps - 1) + 40
+        least = draws + extra + 2  # the first document that is tried decides
+        most = draws + extra + 10 * (steps - 1) + 40
     if budget is not None:
         least, most = min(least, budget + extra), min(most, budget + extra)
     whole = len(question) + sum(map(len, texts))

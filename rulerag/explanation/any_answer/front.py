@@ -48,8 +48,10 @@ def explain(
             ``judge`` (what decides where words do not), ``validity``, ``confidence``, ``seed``,
             ``repeats`` (of the whole prompt, to know the noise), ``whole`` (the answer as one
             claim), ``hurry`` (use every worker, also for what may turn out useless), ``each`` (with
-            many documents show each set by itself, some 60 calls a set), ``price`` (for a million
-            tokens of prompts and of answers: what was spent is said), ``batched`` (the function
+            many documents show each set by itself, some 60 calls a set), ``subsets`` (what a
+            guarantee counts the same: ``by-size`` short and long contexts, ``uniform`` every
+            combination), ``price`` (for a million tokens of prompts and of answers: what was spent
+            is said), ``batched`` (the function
             takes a list of lists of documents and returns a list of answers), ``level`` (what is
             kept or removed as one: ``group``, ``document``, ``section``, ``sentence``, ``span``),
             ``removal`` (``delete``, or ``replace`` by neutral text, ``neutral``).

@@ -50,9 +50,9 @@ class Spoiler(Record):
     """Documents that take a claim away although others that are enough for it are there.
 
     Args:
-        documents: those that have to be lacking.
-        enough: those that are enough then.
-        output: what is answered with both.
+        documents: those that, all together, take it away.
+        enough: those that are enough without one of them.
+        output: what is answered with both, and nothing else.
     """
 
     documents: tuple[int, ...]

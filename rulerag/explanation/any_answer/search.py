@@ -6,7 +6,9 @@ documents too. Then one pool of random subsets, the same for all claims, tests w
 predict: no wrong prediction among 63 shows that at most one subset in twenty is predicted wrongly,
 whatever the answer function is like. A wrong prediction shows where to go on: a set that was
 missed, or a document that speaks against the claim (a spoiler). Or each set is tested by itself, on
-random subsets that hold it, until bets against it are lost or won.
+random subsets that hold it, until bets against it are lost or won. How many documents a random
+subset keeps is drawn first, each number as likely: a real context may be short or long, and what
+goes wrong in long ones alone would hardly ever meet a uniform subset.
 
 References:
     Rorseth et al. 2025 (arXiv:2510.22689): retention and omission rules, Algorithm 2.
@@ -15,9 +17,10 @@ References:
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rulerag.errors import ProbeBudgetError
@@ -36,7 +39,9 @@ from rulerag.explanation.source_rules import (
     DualMiner,
     RuleOracle,
     ShareBets,
+    by_size,
     lower_bound,
+    random_superset,
     samples_needed,
     shown_together,
     shrink,
@@ -82,6 +87,8 @@ class SharedDraws:
         confidence: the probability that such a statement about one claim is true, at least.
         seed: of the draws.
         each: every set is shown by itself; else what all sets of a claim predict together.
+        subsets: ``by-size`` (how many documents are kept is drawn uniformly, then which) or
+            ``uniform`` (every subset as likely, so that nearly all keep half of the documents).
     """
 
     num_sources: int
@@ -89,6 +96,7 @@ class SharedDraws:
     confidence: float
     seed: int
     each: bool = False
+    subsets: str = "by-size"
     _rounds: list[list[int]] = field(default_factory=list, repr=False)
 
     def round(self, number: int) -> list[int]:
@@ -96,8 +104,36 @@ class SharedDraws:
         while len(self._rounds) <= number:
             rng = random.Random(f"{self.seed}-{len(self._rounds)}")
             count = samples_needed(self.validity, self.risk(len(self._rounds)))
-            self._rounds.append([rng.getrandbits(self.num_sources) for _ in range(count)])
+            self._rounds.append([self.superset(0, rng) for _ in range(count)])
         return self._rounds[number]
+
+    def superset(self, mask: int, rng: random.Random) -> int:
+        """A random set with the documents of ``mask``."""
+        return random_superset(mask, self.num_sources, self.subsets, rng)
+
+    def shared(self, size: int, rng: random.Random) -> int:
+        """A random set for every set of ``size`` documents that it happens to hold.
+
+        For those it is drawn like a :meth:`superset` of theirs. One that keeps ``k`` of the ``n``
+        documents holds a certain one with the probability ``k / n``, so that a weight of ``1 / k``
+        lets every number of others come as often.
+        """
+        if self.subsets == "uniform":
+            return self.superset(0, rng)
+        sizes = range(size, self.num_sources + 1)
+        (kept,) = rng.choices(sizes, [1 / self._holding(size, one) for one in sizes])
+        return mask_of(rng.sample(range(self.num_sources), kept))
+
+    def draws_a_hit(self, size: int) -> float:
+        """How many :meth:`shared` sets there are for one that holds a certain set of ``size``."""
+        if self.subsets == "uniform":
+            return 1 << size
+        sizes = range(size, self.num_sources + 1)
+        return sum(1 / self._holding(size, one) for one in sizes) / len(sizes)
+
+    def _holding(self, size: int, kept: int) -> float:
+        """The probability that a random set of ``kept`` documents holds one set of ``size``."""
+        return math.comb(kept, size) / math.comb(self.num_sources, size)
 
     def risk(self, number: int) -> float:
         """The risk of one round."""
@@ -274,11 +310,12 @@ class _SampledSearch:
             shrink=order,
         )
         self._spoilers: list[tuple[int, int, str]] = []
-        self._certificate = Certificate("untested", draws.validity, draws.confidence, "uniform")
+        self._certificate = Certificate("untested", draws.validity, draws.confidence, draws.subsets)
         self.stopped = ""
         self._bets: dict[int, ShareBets] = {}
+        self._tried: dict[int, list[tuple[int, bool]]] = {}
         self._failed: dict[int, int] = {}
-        self._shown: dict[int, Certificate] = {}
+        self._shown, self._refuted = set[int](), set[int]()
 
     def run(self) -> None:
         """Search and test, until the tests find no wrong prediction."""
@@ -304,7 +341,7 @@ class _SampledSearch:
                 for mask, value in zip(masks, values, strict=True)
                 if self._predicted(mask) != value
             ]
-            self._certificate = self._tested(len(masks), len(wrong), self._draws.risk(number))
+            self._certificate = self._tested(masks, wrong, self._draws.risk(number))
             self._tell_growth(masks, values, self._draws.risk(number))
             if not self._border.exhausted and self._border.max_probes < _MAX_SEARCH:
                 self.stopped = "the budget was kept for the tests; there may be more sets"
@@ -367,39 +404,33 @@ class _SampledSearch:
         """Search, and show each set by itself; what falls shows where to search again."""
         for _ in _RISKS:
             self._border.run()
-            waiting = [rule for rule in self._border.found if rule not in self._shown]
+            waiting = [r for r in self._border.found if r not in self._shown | self._refuted]
             if not waiting:
                 return
             self._bet(waiting)
-            if all(rule in self._shown for rule in self._border.found):
-                return
 
     def _bet(self, rules: Sequence[int]) -> None:
         """Draw subsets that hold a set until it is shown, or falls, or takes too many."""
         draws, risk = self._draws, 1 - self._draws.confidence
-        rng = random.Random(f"{draws.seed}-{sorted(rules)}")
+        # What was drawn for the same sets before must not count twice.
+        begun = sum(len(self._tried.get(rule, ())) for rule in rules)
+        rng = random.Random(f"{draws.seed}-{sorted(rules)}-{begun}")
         most, size = 4 * samples_needed(draws.validity, risk), _FIRST_DRAWS
-        # One uniform subset in 2**size holds a set of that size: worth it for as many sets.
-        shared = [
-            r
-            for r in rules
-            if sum(o.bit_count() <= r.bit_count() for o in rules) > 1 << r.bit_count()
-        ]
         waiting = list(rules)
         while waiting:
             batch: list[tuple[int, int]] = []
-            widest = max((r.bit_count() for r in shared if r in waiting), default=0)
-            for _ in range(size << widest if widest else 0):
-                mask = rng.getrandbits(draws.num_sources)
-                batch += [(rule, mask) for rule in shared if rule in waiting and rule & ~mask == 0]
-            for rule in waiting:
-                if rule not in shared:
-                    batch += [
-                        (rule, rule | rng.getrandbits(draws.num_sources)) for _ in range(size)
-                    ]
+            for width in sorted({rule.bit_count() for rule in waiting}):
+                alike = [rule for rule in waiting if rule.bit_count() == width]
+                hits = draws.draws_a_hit(width)
+                if len(alike) > hits:  # one draw serves all that it holds
+                    masks = [draws.shared(width, rng) for _ in range(math.ceil(size * hits))]
+                    batch += [(r, mask) for mask in masks for r in alike if r & ~mask == 0]
+                else:
+                    batch += [(r, draws.superset(r, rng)) for r in alike for _ in range(size)]
             values = self._oracle.hold([mask for _, mask in batch])
             for (rule, mask), held in zip(batch, values, strict=True):
                 self._bets[rule] = self._bets.get(rule, ShareBets()).after(held)
+                self._tried.setdefault(rule, []).append((mask, held))
                 if not held:
                     self._failed.setdefault(rule, mask)
             family = list(self._bets)
@@ -409,8 +440,9 @@ class _SampledSearch:
                 bets = self._bets.get(rule, ShareBets())
                 refuted = bets.against_more(draws.validity) >= 1 / risk
                 if fallen.get(rule):
-                    self._shown[rule] = self._certified(bets)
+                    self._shown.add(rule)
                 elif refuted:
+                    self._refuted.add(rule)
                     self._learn_spoiler(self._failed[rule])
                 share = bets.lower(risk)
                 self._growth.add("alone", indices_of(rule), share)
@@ -422,36 +454,40 @@ class _SampledSearch:
             if left > 0:
                 size = min(size, left)
 
-    def _certified(self, bets: ShareBets) -> Certificate:
-        return Certificate(
-            "certified",
-            self._draws.validity,
-            self._draws.confidence,
-            "uniform",
+    def _by_itself(self, rule: int) -> Certificate:
+        """What the draws that hold a set show of it."""
+        draws = self._draws
+        untested = Certificate("untested", draws.validity, draws.confidence, draws.subsets)
+        if rule not in self._bets:
+            return untested
+        bets, (kept, values) = self._bets[rule], zip(*self._tried[rule], strict=True)
+        return replace(
+            untested,
+            kind="certified" if rule in self._shown else "tested",
             samples=bets.successes + bets.failures,
             successes=bets.successes,
-            bound=bets.lower(1 - self._draws.confidence),
+            bound=bets.lower(1 - draws.confidence),
+            sizes=by_size(rule, draws.num_sources, kept, values),
         )
 
     def _predicted(self, mask: int, found: Sequence[int] | None = None) -> bool:
         if any(rule & ~mask == 0 for rule in (self._border.found if found is None else found)):
             return True
-        return any(
-            enough & ~mask == 0 and against & mask == 0 for enough, against, _ in self._spoilers
-        )
+        return any(self._enough(rule, mask) for rule, _, _ in self._spoilers)
 
-    def _tested(self, samples: int, failures: int, risk: float) -> Certificate:
-        validity = self._draws.validity
+    def _tested(self, masks: Sequence[int], wrong: Sequence[int], risk: float) -> Certificate:
+        validity, samples, failures = self._draws.validity, len(masks), len(wrong)
         bound = validity if not failures else lower_bound(samples - failures, samples, risk)
         kind = "certified" if bound >= validity else "tested"
         return Certificate(
             kind,  # type: ignore[arg-type]
             validity,
             self._draws.confidence,
-            "uniform",
+            self._draws.subsets,
             samples=samples,
             successes=samples - failures,
             bound=bound,
+            sizes=by_size(0, self._draws.num_sources, masks, [mask not in wrong for mask in masks]),
         )
 
     def _learn(self, wrong: Sequence[int]) -> bool:
@@ -480,34 +516,47 @@ class _SampledSearch:
         return True
 
     def _learn_spoiler(self, mask: int) -> bool:
-        """A set was enough so far, and is not with all of ``mask``: what takes it away?"""
+        """A set was enough so far, and is not with all of ``mask``: what takes it away?
+
+        A few documents that do so by themselves, once they are added to the set. Where more than
+        a few have to come together, the set stays, and its tests say on what size it fails.
+        """
         rules = [one for one in self._border.found if one & ~mask == 0]
-        rules += [e for e, t, _ in self._spoilers if e & ~mask == 0 and not t & mask]
+        rules += dict.fromkeys(e for e, _, _ in self._spoilers if self._enough(e, mask))
         learned = False
         for rule in rules:
-            if rule in self._border.found:
-                self._border.found.remove(rule)
-            others = list(indices_of(mask & ~rule))
 
-            def hold(removed: Sequence[int]) -> list[bool]:
-                return self._oracle.hold([mask & ~one for one in removed])
+            def fails(added: Sequence[int], rule: int = rule) -> list[bool]:
+                return [not held for held in self._oracle.hold([rule | one for one in added])]
 
-            against = shrink(others, hold, max_size=_MAX_SIZE, width=self._border.width)
-            if against:
-                said = _said(self._engine, mask) or ""
+            others = indices_of(mask & ~rule)
+            against = shrink(others, fails, max_size=_MAX_SIZE, width=self._border.width)
+            if against and not self._oracle.holds(rule | against):
+                if rule in self._border.found:
+                    self._border.found.remove(rule)
+                said = _said(self._engine, rule | against) or ""
                 self._spoilers.append((rule, against, said))
                 self._growth.add("against", indices_of(against))
                 self._told("spoiler", self.found())
                 learned = True
         return learned
 
+    def _enough(self, rule: int, mask: int) -> bool:
+        """Whether a set is there, and nothing in full that is known to take it away."""
+        against = (t for e, t, _ in self._spoilers if e == rule)
+        return rule & ~mask == 0 and all(one & ~mask for one in against)
+
     def found(self) -> Found:
         """What is known so far."""
         engine, certificate = self._engine, self._certificate
         masks = sorted(self._border.found, key=lambda one: (one.bit_count(), indices_of(one)))
         retention = [
-            DocumentSet(indices_of(m), self._shown.get(m, certificate), _said(engine, m))
-            for m in masks
+            DocumentSet(
+                indices_of(mask),
+                self._by_itself(mask) if self._draws.each else certificate,
+                _said(engine, mask),
+            )
+            for mask in masks
         ]
         full = full_mask(engine.num_sources)
         omission = []

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError
+from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError, did_you_mean
 from rulerag.explanation.any_answer.asking import CHARACTERS_A_TOKEN, AskedFunction
 from rulerag.explanation.any_answer.records import (
     DocumentSet,
@@ -29,6 +29,7 @@ from rulerag.explanation.claims import Claim, SameClaim, is_refusal, split_claim
 from rulerag.explanation.lattice import full_mask, mask_of
 from rulerag.explanation.levels import LEVELS, NEUTRAL, Priors, expected_weights, opened, scores_of
 from rulerag.explanation.probing import Predicate, PredicateValues, ProbeEngine
+from rulerag.explanation.records import SUBSETS
 from rulerag.explanation.source_rules import CoarseToFine
 from rulerag.explanation.views import Picture, lattice_picture
 from rulerag.explanation.wording import in_words, listing
@@ -49,6 +50,8 @@ class Options:
         hurry: ask with every free worker, also what may turn out to be of no use.
         each: with many documents, show each set by itself instead of what all of them predict;
             takes some 60 calls for each set.
+        subsets: what a guarantee counts the same, with many documents: ``by-size`` every number of
+            documents that is kept, ``uniform`` every combination (nearly all keep about half).
         price: for a million tokens of prompts, and of answers: what was spent is said.
         level: what is kept or removed as one: ``group`` (documents of one origin, or neighbours),
             ``document``, ``section``, ``sentence`` or ``span``.
@@ -67,6 +70,7 @@ class Options:
     whole: bool = False
     hurry: bool = False
     each: bool = False
+    subsets: str = "by-size"
     price: tuple[float, float] | None = None
     level: str = "document"
     removal: str = "delete"
@@ -76,6 +80,9 @@ class Options:
         for name in ("validity", "confidence"):
             if not 0 < getattr(self, name) < 1:
                 raise ConfigError(f"{getattr(self, name)!r} is not between 0 and 1", key=name)
+        if self.subsets not in SUBSETS:
+            hint = did_you_mean(str(self.subsets), SUBSETS)
+            raise ConfigError(f"{self.subsets!r} is no way to draw", key="subsets", hint=hint)
         if self.repeats < 1:
             raise ConfigError(f"{self.repeats!r} is below 1", key="repeats")
         if self.price is not None and min(self.price) < 0:
@@ -154,7 +161,12 @@ class Session:
         self._predicates: list[Predicate] = []
         self._found: list[Found | None] = []
         self._draws = SharedDraws(
-            asked.num_sources, options.validity, options.confidence, options.seed, options.each
+            asked.num_sources,
+            options.validity,
+            options.confidence,
+            options.seed,
+            options.each,
+            options.subsets,
         )
         self._growth = Growth(lambda: asked.calls)
         self._ended = ""

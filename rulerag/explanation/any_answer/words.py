@@ -15,6 +15,10 @@ from rulerag.text import normalize_answer
 
 _MOST_SETS, _MOST_NAMED, _MOST_CHANGES, _MOST_EXPLAINED = 4, 6, 2, 12
 _CLAIM, _QUOTE, _TITLE, _BEGINNING = 200, 90, 60, 48
+_COUNTED = {
+    "by-size": "small and large ones counted alike",
+    "uniform": "nearly all of which keep about half",
+}
 _MOST_SIZE = 10
 """Sets of more documents are not looked for where there are many."""
 
@@ -249,32 +253,60 @@ def _tested(explained: Explained) -> str:
     weakest = min(certificates, key=lambda one: (one.kind == "certified", one.bound))
     if weakest.kind == "certified":
         return (
-            f"Tested: for at least {percent(weakest.validity)} of all combinations of {parts} "
-            f"these sets tell whether a claim is made "
+            f"Tested: for at least {percent(weakest.validity)} of the combinations of {parts}, "
+            f"{_COUNTED[weakest.subsets]}, these sets tell whether a claim is made "
             f"({percent(weakest.confidence)} confidence: {weakest.samples:,} random combinations "
-            "all came out as they say)."
+            f"all came out as they say{_sizes(weakest)})."
         )
     if weakest.kind == "tested":
+        by_size = weakest.failed_by_size
+        failed = f"; by how many are kept: {by_size}" if by_size else ""
         return (
             f"Not certain: of {weakest.samples:,} random combinations of {parts} "
-            f"{weakest.failures:,} came out otherwise than these sets say."
+            f"{weakest.failures:,} came out otherwise than these sets say{failed}."
         )
     return untested
+
+
+def _sizes(certificate: Certificate) -> str:
+    """How many small and how many large combinations were tried."""
+    if len(certificate.sizes) < 2:
+        return ""
+    few, *_, many = certificate.sizes
+    counts = [in_words(one.samples) if one.samples else "none" for one in (few, many)]
+    return f", {counts[0]} with at most {few.most} kept and {counts[1]} with {many.least} or more"
 
 
 def _each_tested(explained: Explained, parts: str) -> str:
     """What each set shows by itself; empty where nothing was tested."""
     certificates = _certificates(explained, "retention")
     shown = [one for one in certificates if one.kind == "certified"]
-    if not shown:
-        return ""
-    what = "each set" if len(shown) == len(certificates) else f"{in_words(len(shown))} of the sets"
-    return (
-        f"Tested {what} by itself: with it the claim is made in at least "
-        f"{percent(shown[0].validity)} of all combinations of {parts} "
-        f"({percent(shown[0].confidence)} confidence for all of them; at most "
-        f"{max(one.samples for one in shown):,} random combinations each)."
-    )
+    failed = [one for one in certificates if one.kind == "tested" and one.failures]
+    said = []
+    if shown:
+        every = len(shown) == len(certificates)
+        what = "each set" if every else f"{in_words(len(shown))} of the sets"
+        said.append(
+            f"Tested {what} by itself: with it the claim is made in at least "
+            f"{percent(shown[0].validity)} of the combinations of {parts}, "
+            f"{_COUNTED[shown[0].subsets]} "
+            f"({percent(shown[0].confidence)} confidence for all of them; at most "
+            f"{max(one.samples for one in shown):,} random combinations each)."
+        )
+    if failed:
+        worst = min(failed, key=lambda one: one.successes / one.samples)
+        what = (
+            "one set, which"
+            if len(failed) == 1
+            else f"{in_words(len(failed))} sets, the worst of which"
+        )
+        by_size = worst.failed_by_size
+        sizes = f"; by how many others are kept: {by_size}" if by_size else ""
+        said.append(
+            f"Not certain for {what} failed in {worst.failures:,} of {worst.samples:,} random "
+            f"combinations{sizes}."
+        )
+    return " ".join(said)
 
 
 def _not_looked_for(explained: Explained) -> str:

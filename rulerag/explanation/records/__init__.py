@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         Certificate,
         Minimality,
         NamedRule,
+        OfSize,
         Smaller,
         among,
         becomes,

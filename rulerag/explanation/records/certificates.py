@@ -63,6 +63,30 @@ class Smaller(Record):
 
 
 @dataclass(frozen=True)
+class OfSize(Record):
+    """What came of the random subsets that keep so many of the other sources.
+
+    Args:
+        least: of the sources that the rule does not name, at least so many are kept.
+        most: at most so many are.
+        samples: how many such subsets were tried.
+        successes: for how many of them the predicate held.
+    """
+
+    least: int
+    most: int
+    samples: int
+    successes: int
+
+    @property
+    def failed(self) -> str:
+        """How many failed, in words."""
+        failures = self.samples - self.successes or "none"
+        kept = f"{self.least} to {self.most}" if self.least else f"at most {self.most}"
+        return f"{failures} of {self.samples:,} with {kept}"
+
+
+@dataclass(frozen=True)
 class Certificate(Record):
     """What was shown about one rule.
 
@@ -82,6 +106,8 @@ class Certificate(Record):
         smaller: the rules with one source fewer, where they were tried.
         counterexamples: for some subsets on which the rule failed, the sources removed, the
             fewest first.
+        sizes: the random subsets tried, in thirds by how many of the other sources they keep: few,
+            some, most. None for exact rules, and in records of earlier versions.
     """
 
     kind: Kind
@@ -94,6 +120,7 @@ class Certificate(Record):
     minimality: Minimality = "untested"
     smaller: tuple[Smaller, ...] = ()
     counterexamples: tuple[Names, ...] = ()
+    sizes: tuple[OfSize, ...] = ()
 
     @classmethod
     def exact(cls, num_free: int) -> Certificate:
@@ -114,6 +141,18 @@ class Certificate(Record):
     def failures(self) -> int:
         """For how many of the subsets tried the predicate failed."""
         return self.samples - self.successes
+
+    @property
+    def failed_by_size(self) -> str:
+        """How many subsets of each size failed, in words; empty without a failure, or sizes."""
+        if not self.failures or len(self.sizes) < 2:
+            return ""
+        return listing([one.failed for one in self.sizes if one.samples])
+
+    @property
+    def sizes_missed(self) -> tuple[OfSize, ...]:
+        """The sizes of which hardly any subset was tried: under a tenth of them all."""
+        return tuple(one for one in self.sizes if 10 * one.samples < self.samples)
 
     def __str__(self) -> str:
         """What was shown, in a few words."""
@@ -301,7 +340,12 @@ def evidence(kept: Sequence[NamedRule], removed: Sequence[NamedRule]) -> list[st
     Returns:
         Sentences, none where every rule is exact and holds for all subsets.
     """
-    return [*_failures(kept, "kept"), *_failures(removed, "removed"), *_minimality(kept, removed)]
+    return [
+        *_failures(kept, "kept"),
+        *_failures(removed, "removed"),
+        *_minimality(kept, removed),
+        *_sizes_missed([*kept, *removed]),
+    ]
 
 
 def _failures(rules: Sequence[NamedRule], done: str) -> list[str]:
@@ -314,6 +358,8 @@ def _failures(rules: Sequence[NamedRule], done: str) -> list[str]:
         text += f" it failed in {certificate.failures:,} of {certificate.samples:,} subsets"
         if rule.counterexample:
             text += f", for example {rule.counterexample}"
+        if certificate.failed_by_size:
+            text += f"; by how many other sources are kept: {certificate.failed_by_size}"
         if certificate.kind == "tested":
             text += f": {percent(certificate.validity)} is not shown"
         sentences.append(f"{text}.")
@@ -322,6 +368,21 @@ def _failures(rules: Sequence[NamedRule], done: str) -> list[str]:
     if untested := _same_test(rules, "untested"):
         sentences.append(f"Found by the search and not tested: {_sets(untested)} ({done}).")
     return sentences
+
+
+def _sizes_missed(rules: Sequence[NamedRule]) -> list[str]:
+    """Contexts of a size that the random subsets of the certificates hardly ever had."""
+    certified = _same_test(rules, "certified")
+    missed = [one for rule in certified for one in rule.certificate.sizes_missed]
+    few, many = [one.most for one in missed if not one.least], [o.least for o in missed if o.least]
+    sizes = [f"at most {min(few)}"] if few else []
+    sizes += [f"at least {max(many)}"] if many else []
+    if not sizes:
+        return []
+    which = listing(sizes, "or")
+    return [
+        f"Hardly any subset tried keeps {which} of the other sources: little is shown of those."
+    ]
 
 
 def _minimality(kept: Sequence[NamedRule], removed: Sequence[NamedRule]) -> list[str]:

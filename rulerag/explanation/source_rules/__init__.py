@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rulerag.explanation.source_rules.anytime import ShareBets, shown_together
     from rulerag.explanation.source_rules.certification import lower_bound, samples_needed
     from rulerag.explanation.source_rules.certified import CertifiedMiner
+    from rulerag.explanation.source_rules.draws import by_size, random_superset
     from rulerag.explanation.source_rules.exact import MAX_EXACT_SOURCES, DualMiner, MonoMiner
     from rulerag.explanation.source_rules.groups import GroupView, view_groups
     from rulerag.explanation.source_rules.hitting_sets import Duality, RuleChanges, check_duality

@@ -18,7 +18,9 @@ from fractions import Fraction
 from scipy.special import bdtr, betaincinv
 
 from rulerag.errors import ConfigError
-from rulerag.explanation.lattice import indices_of, mask_of
+from rulerag.explanation.lattice import indices_of
+from rulerag.explanation.records import OfSize
+from rulerag.explanation.source_rules.draws import by_size, random_superset
 from rulerag.explanation.source_rules.monotone_search import RuleOracle, shrink
 
 _STAGES = 4
@@ -105,6 +107,7 @@ class RuleTest:
         bound: the share of such sets for which it holds, at least.
         ceiling: the same share, at most.
         exact: every such set was looked at.
+        sizes: the sets drawn, by how many of the other sources they keep.
     """
 
     mask: int
@@ -113,6 +116,7 @@ class RuleTest:
     bound: float
     ceiling: float
     exact: bool
+    sizes: tuple[OfSize, ...] = ()
 
     @property
     def successes(self) -> int:
@@ -141,7 +145,7 @@ class Certifier:
         self, oracle: RuleOracle, validity: float, rng: random.Random, subsets: str
     ) -> None:
         self._oracle = oracle
-        self._by_size = subsets == "by-size"
+        self._subsets = subsets
         self._validity = validity
         self._rng = rng
         self._drawn: dict[int, list[int]] = {}
@@ -250,7 +254,10 @@ class Certifier:
             bound = staged_lower_bound(count, _STAGES * count, failures, risk)
         else:
             bound = self._validity  # the draws are as many as this takes, rounded up
-        return replace(evaluated, bound=bound)
+        oracle, drawn = self._oracle, self._drawn[mask]
+        kept = [oracle.kept(one) for one in drawn]
+        sizes = by_size(mask, oracle.num_sources, kept, oracle.hold(drawn))
+        return replace(evaluated, bound=bound, sizes=sizes)
 
     def _evaluated(self, mask: int, drawn: Sequence[int], count: int, risk: float) -> RuleTest:
         """The evidence of some draws with a ceiling, and no bound yet unless it is exact."""
@@ -266,7 +273,7 @@ class Certifier:
     def _weight(self, mask: int, sets: Sequence[int]) -> float:
         """The probability to draw one of some distinct sets with the sources of ``mask``."""
         free = (self._oracle.full ^ mask).bit_count()
-        if not self._by_size:
+        if self._subsets == "uniform":
             return len(sets) / (1 << free)
         sizes = Counter((one ^ mask).bit_count() for one in sets)
         # Fractions, since a share of 1 must be 1.
@@ -289,7 +296,4 @@ class Certifier:
 
     def _superset(self, mask: int) -> int:
         """A random set with the sources of ``mask``."""
-        if self._by_size:
-            free = indices_of(self._oracle.full ^ mask)
-            return mask | mask_of(self._rng.sample(free, self._rng.randint(0, len(free))))
-        return mask | self._rng.getrandbits(max(1, self._oracle.num_sources)) & self._oracle.full
+        return random_superset(mask, self._oracle.num_sources, self._subsets, self._rng)

@@ -241,6 +241,7 @@ class _CertifiedSearch:
                 for index, one in smaller.items()
             ),
             counterexamples=self._counterexamples(mask) if test.failing else (),
+            sizes=test.sizes,
         )
 
     def _counterexamples(self, mask: int) -> tuple[tuple[str, ...], ...]:

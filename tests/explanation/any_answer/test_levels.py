@@ -207,12 +207,20 @@ def test_ranks_share_what_ties_have_and_weigh_one_on_average() -> None:
 
 def test_the_tests_get_their_share_of_a_budget() -> None:
     """500 equal documents: each is enough, and not all of them can be found."""
-    why = rulerag.explain(moon, QUESTION, [" ".join(NEEDED)] * 500, budget=200)
+    documents = [" ".join(NEEDED)] * 500
+    why = rulerag.explain(moon, QUESTION, documents, budget=200, subsets="uniform")
     (claim,) = why.claims
     assert why.num_calls <= 201 and 5 < len(claim.retention) < 500
     assert not why.explained.complete and "there may be more sets" in str(why)
     assert claim.retention[0].certificate.kind == "certified"
     assert claim.omission == (), "what else is enough is not known"
+    # A context of a few documents has none of the sets found, and the claim is made all the same.
+    (claim,) = rulerag.explain(moon, QUESTION, documents, budget=200).claims
+    shown = claim.retention[0].certificate
+    assert shown.kind == "tested" and len(claim.retention) > 5
+    few, some, most = shown.sizes
+    assert few.successes < few.samples and most.successes == most.samples > 10
+    assert (few.least, few.most, some.least, most.most) == (0, 166, 167, 500)
 
 
 # --- removal -------------------------------------------------------------------------------------

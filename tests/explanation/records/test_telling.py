@@ -8,7 +8,13 @@ from dataclasses import replace
 import pytest
 
 from rulerag.explanation.faithfulness.planted import PlantedAnswer
-from rulerag.explanation.records.certificates import Certificate, NamedRule, Smaller, percent
+from rulerag.explanation.records.certificates import (
+    Certificate,
+    NamedRule,
+    OfSize,
+    Smaller,
+    percent,
+)
 from rulerag.explanation.report import AnswerExplanation, explain_answer
 from rulerag.explanation.source_rules.groups import GroupView
 from rulerag.explanation.wording import condition, factored, spelt_sets
@@ -51,6 +57,13 @@ def test_certificates_travel_with_their_rules(subsets: str) -> None:
     assert (row["validity"], row["confidence"], row["minimality"]) == (0.95, 0.95, "shown")
     assert [one["without"] for one in row["smaller"]] == ["D7", "D31"]
     assert all(one["ceiling"] < 0.95 and one["samples"] for one in row["smaller"])
+    counts = [(one["least"], one["most"], one["successes"]) for one in row["sizes"]]
+    assert [count[:2] for count in counts] == [(0, 12), (13, 25), (26, 38)]
+    assert sum(count[2] for count in counts) == 73
+    hardly = "Hardly any subset tried keeps at most 12 or at least 27 of the other sources"
+    assert (hardly in told.evidence_sentence) == (subsets == "uniform")
+    old = {key: value for key, value in row.items() if key != "sizes"}
+    assert NamedRule.from_json(old).certificate.sizes == (), "records of earlier versions are read"
     words = {
         "uniform": "uniform over the subsets of the other sources",
         "by-size": "how many of the other sources are kept drawn uniformly, then which",
@@ -73,12 +86,15 @@ def test_counterexamples_are_told_with_the_sources_removed() -> None:
             samples=292,
             successes=288,
             counterexamples=(("D11", "D12", "D13"),),
+            sizes=(OfSize(0, 12, 1, 1), OfSize(13, 25, 290, 287), OfSize(26, 39, 1, 0)),
         ),
     )
     told = replace(told, retained=(failing,))
     assert again(told) == told
     assert (
-        "With D1 kept it failed in 4 of 292 subsets, for example with D11 to D13 removed."
+        "With D1 kept it failed in 4 of 292 subsets, for example with D11 to D13 removed; by how "
+        "many other sources are kept: none of 1 with at most 12, 3 of 290 with 13 to 25 and 1 of 1 "
+        "with 26 to 39."
     ) in told.evidence_sentence
     assert "whenever" not in told.sentence
 

@@ -9,9 +9,11 @@ import pytest
 from scipy.stats import binom
 
 from rulerag.explanation.faithfulness.planted import PlantedAnswer
+from rulerag.explanation.lattice import full_mask
 from rulerag.explanation.probing.engine import ProbeEngine
 from rulerag.explanation.source_rules.certification import Certifier
 from rulerag.explanation.source_rules.certified import CertifiedMiner
+from rulerag.explanation.source_rules.draws import by_size
 from rulerag.explanation.source_rules.monotone_search import RuleOracle
 
 RISK = 0.05
@@ -78,6 +80,36 @@ def test_the_two_ways_to_draw_tell_different_shares() -> None:
         assert all(mask & 1 for mask in drawn)
     assert shares["uniform"] == 1.0
     assert shares["by-size"] == pytest.approx(0.94, abs=0.02)  # four standard errors
+
+
+def test_a_rule_that_fails_with_nearly_all_sources_is_certified_by_uniform_subsets_alone() -> None:
+    """It holds with up to 41 of the 49 other sources and with all of them."""
+    shown = {}
+    for subsets in ("uniform", "by-size"):
+        judged = oracle(lambda count: not 42 <= count < 49, 50)
+        certifier = Certifier(judged, 0.95, random.Random(1), subsets)
+        (found,) = certifier.first_stage([1], RISK)
+        shown[subsets] = found if not found.failing else certifier.second_stage(1, RISK)
+    assert shown["uniform"].bound == 0.95 and shown["by-size"].bound < 0.9
+    assert shown["uniform"].sizes[1].samples > 50 > 9 > shown["uniform"].sizes[2].samples
+    few, some, most = shown["by-size"].sizes
+    assert (few.least, few.most, most.least, most.most) == (0, 16, 34, 49)
+    assert few.samples == few.successes > 50 and some.samples == some.successes > 50
+    assert most.samples - most.successes == len(shown["by-size"].failing) > 9
+
+
+def test_subsets_are_counted_in_thirds_of_the_sizes_that_they_can_have() -> None:
+    masks = list(range(1, 1 << 6, 2))  # those with the first source
+    counts = by_size(1, 6, masks, [mask.bit_count() < 5 for mask in masks])
+    assert [(one.least, one.most, one.samples, one.successes) for one in counts] == [
+        (0, 1, 6, 6),
+        (2, 3, 20, 20),
+        (4, 5, 6, 0),
+    ]
+    for num_sources, sizes in ((1, [(0, 0)]), (2, [(0, 0), (1, 1)])):
+        counts = by_size(1, num_sources, [full_mask(num_sources)] * 3, [True] * 3)
+        assert [(one.least, one.most) for one in counts] == sizes
+        assert [one.samples for one in counts][-1] == 3
 
 
 def test_a_whole_lattice_is_weighed_as_it_would_be_drawn() -> None:
