@@ -4,7 +4,9 @@ Each step decides or hands on: a refusal makes no claim; the same words do; a nu
 the documents gave has to be there; of the names, or of the words that come from the documents, so
 much has to be there; then an entailment encoder and a judge, where they are given. What the
 question says already decides nothing, and neither do words that no document holds: "according to
-five sources" is how an answer is worded, not what it says.
+five sources" is how an answer is worded, not what it says. So the two of "two engineers" is not in
+"mentioned 2 times", and who names somebody else in place of the one that begins the claim says
+something else, however much of the rest is there.
 
 References:
     Min et al. 2023 (FActScore, arXiv:2305.14251): claims judged one by one.
@@ -47,6 +49,17 @@ _NUMBERS = {
         "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
     )
 }
+_READ = "(?:source|document|text|passage|result|reference|mention|citation|excerpt)s?"
+_NUMBER = rf"(?:\d{{1,2}}|{'|'.join(_NUMBERS)})\b"
+_COUNTS = re.compile(
+    rf"""\b{_NUMBER}\s+(?:of\s+the\s+|(?!and\b|or\b)[^\W\d_]+\s+)?(?:(?P<times>times?)|{_READ})\b
+       | \b{_READ}\s+{_NUMBER}(?:(?:\s*,|\s+and|\s+or|\s+to)\s+{_NUMBER})*
+       | \[{_NUMBER}(?:\s*[,.\u2013\-]\s*{_NUMBER})*\]""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Numbers that count or cite: "2 times", "three of the sources", "documents 1 and 2", "[3]"."""
+_EITHER = re.compile(r"([^\W\d_]+)\s+or\s+([^\W\d_]+)", re.IGNORECASE)
+_WHO = {"who", "whom", "whose"}
 _ISO = re.compile(r"\b(\d{4})-(\d{2})(?:-(\d{2}))?\b")
 _NEGATIONS = {"not", "no", "never", "neither", "nor", "without", "cannot"}
 _STOP = frozenset(
@@ -110,20 +123,33 @@ class SameClaim:
 
     def __post_init__(self) -> None:
         self._claim = _Words(self.claim)
-        asked = _Words(self.question).stems
-        held, capital = set[str](), set[str]()
+        question = _Words(self.question)
+        # What a question leaves open between two has to be said.
+        either = {_stem(one) for pair in _EITHER.findall(self.question) for one in pair}
+        asked = question.stems - either
+        held, capital, small = set[str](), set[str](), set(question.small)
+        facts, times = set[str](), set[str]()
         for text in self.documents:
             words = _Words(text)
             held |= words.stems
             capital |= words.inner_names
+            small |= words.small
+            facts |= words.facts
+            times |= words.times
         new = {stem for stem in self._claim.stems if stem not in asked and stem not in _STOP}
-        self._numbers = {one for one in new if one[0].isdigit() and (one in held or not held)}
+        self._facts = {n for n in self._claim.facts & new if n in facts or not held}
+        self._numbers = self._facts | self._claim.times & new & times
         names = self._claim.inner_names | (self._claim.first_name & capital)
         self._names = {stem for stem in names if stem in new and stem not in self._numbers}
         grounded = {stem for stem in new if stem in held and not stem[0].isdigit()}
         self._words = grounded - self._numbers or {one for one in new if not one[0].isdigit()}
         self._about = (self._claim.content | asked) - _STOP - self._names
         self._other = held - self._about - self._names - _STOP
+        self._names_of_documents = held - small
+        names = self._names_of_documents if held else {one for one in new if one[-2:] != "ly"}
+        self._subject = self._claim.subject & names
+        self._asked = asked
+        self._asks_who = bool(question.stems & _WHO)
         self._refuses = is_refusal(self.claim)
         self._plain = normalize_answer(self.claim)
 
@@ -170,8 +196,10 @@ class SameClaim:
             alike = self._claim.polarity == said.polarity
             if not alike or not (self._names or self._numbers):
                 return Verdict(alike, "yes or no")
-        if self._numbers and not self._numbers <= said.stems:
+        if not (self._numbers <= said.stems and self._facts <= said.facts):
             return Verdict(False, "numbers")
+        if self._somebody_else(said):
+            return Verdict(False, "names")
         step, wanted = ("names", self._names) if self._names else ("words", self._words)
         if not wanted:
             share = 1.0 if self._numbers else _share(self._claim.content, said.stems)
@@ -187,6 +215,24 @@ class SameClaim:
                 return Verdict(False, "negation")
             return Verdict(True, step)
         return Verdict(False, step) if share <= _FEW else share
+
+    def _somebody_else(self, said: _Words) -> bool:
+        """Whether the claim begins with a name, and the output has another one in its place.
+
+        "Einstein won the Nobel Prize." has most of the names of "Curie won the Nobel Prize.".
+        """
+        if not self._subject or _share(self._subject, said.stems):
+            return False
+        near = max(
+            said.sentences or [said], key=lambda part: _share(self._claim.content, part.stems)
+        )
+        alike = near.second == self._claim.second
+        other = near.subject if alike else near.subject & self._names_of_documents
+        if other & self._claim.stems:  # "Mayor Ann Lee"
+            other = set()
+        if not other and self._asks_who:
+            other = near.inner_names - self._claim.stems - self._asked
+        return bool(other)
 
     def _elsewhere(self, said: _Words, names: set[str]) -> bool:
         """Whether every sentence with the names states another fact of the documents about them.
@@ -263,10 +309,16 @@ class _Words:
         self.stems: set[str] = set()
         self.inner_names: set[str] = set()
         self.first_name: set[str] = set()
+        self.small: set[str] = set()
+        self.subject: set[str] = set()
+        self.second = ""
+        self.facts: set[str] = set()
+        self.times: set[str] = set()
         self.negated = False
         self.polarity = ""
         self._text = text
-        first = True
+        counting = list(_COUNTS.finditer(text))
+        first, leading = True, True
         for match in _WORD.finditer(text):
             word = match.group()
             stem = _stem(word)
@@ -279,6 +331,18 @@ class _Words:
             elif stem in _NEGATIONS or word.lower().replace("\u2019", "'").endswith("n't"):
                 self.negated = True
             self.stems.add(stem)
+            if stem[0].isdigit():
+                counts = next((c for c in counting if c.start() <= match.start() < c.end()), None)
+                if counts is None:
+                    self.facts.add(stem)
+                elif counts["times"]:
+                    self.times.add(stem)
+            if word[0].islower():
+                self.small.add(stem)
+            if leading and word[0].isupper() and stem not in _STOP and not stem[0].isdigit():
+                self.subject.add(stem)
+            elif leading:
+                self.second, leading = stem, False
             if word[0].isupper() and stem not in _STOP and not stem[0].isdigit():
                 (self.first_name if begins else self.inner_names).add(stem)
             first = False

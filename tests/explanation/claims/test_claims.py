@@ -142,6 +142,79 @@ def test_numbers_dates_and_yes_or_no(claim: str, output: str, same: bool) -> Non
     assert SameClaim(claim, "", texts)(output) is same
 
 
+BRIDGE = ["Two engineers built the bridge.", "It opened in 1932. The bridge is mentioned 2 times."]
+HOW_MANY = "How many engineers built the bridge?"
+CUP = ["He won the cup 3 times."]
+
+
+@pytest.mark.parametrize(
+    ("claim", "output", "same"),
+    [
+        ("Two engineers built it.", "The bridge is mentioned 2 times.", False),
+        ("Two engineers built it.", "According to 2 sources, it was three.", False),
+        ("Two engineers built it.", "In documents 1 and 2 it is three [2].", False),
+        ("Two engineers built it.", "It was two, mentioned 3 times [1].", True),
+        ("Two engineers built it.", "2", True),
+    ],
+)
+def test_a_number_of_sources_or_mentions_is_no_number_of_the_claim(
+    claim: str, output: str, same: bool
+) -> None:
+    assert SameClaim(claim, HOW_MANY, BRIDGE)(output) is same
+
+
+def test_how_often_something_happened_is_a_number_of_the_claim() -> None:
+    cup = SameClaim("He won it 3 times.", "How often did he win the cup?", CUP)
+    assert cup("Three times.") and not cup("He won it 2 times.")
+    opened = SameClaim("It opened in 1932, two sources say.", "When was it?", BRIDGE)
+    assert opened("It opened in 1932, as 3 texts say.") and not opened("It opened in 1933.")
+
+
+def test_a_number_that_another_document_counts_mentions_with_need_not_be_there() -> None:
+    texts = ["Ann Lee and Bo Li built the bridge.", "The bridge is mentioned 2 times."]
+    claim = SameClaim("Two people, Ann Lee and Bo Li, built it.", "Who built the bridge?", texts)
+    assert claim("Ann Lee and Bo Li built it.")
+
+
+PHYSICS = [
+    "Curie won the Nobel Prize in Physics in 1903.",
+    "Einstein won the Nobel Prize in Physics in 1921. Water boils at 100 degrees. Oil floats.",
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "claim", "output", "same"),
+    [
+        ("Who won it?", "Curie won the prize.", "Einstein won the prize.", False),
+        ("Who won it?", "Curie won the Nobel Prize.", "Einstein won the Nobel Prize.", False),
+        ("Which?", "Curie won the Nobel Prize.", "Planck won the Nobel Prize.", False),
+        ("Who won it?", "Curie won the Nobel Prize.", "The Nobel Prize went to Einstein.", False),
+        ("Who won it?", "Curie won the Nobel Prize.", "The Nobel Prize went to Curie.", True),
+        ("Who won it?", "Curie won the Nobel Prize.", "Marie Curie got the Nobel Prize.", True),
+        ("Which?", "Curie won the Nobel Prize.", "She won the Nobel Prize.", True),
+        (
+            "Was it Curie or Einstein that won the prize?",
+            "Curie won the prize.",
+            "Einstein won the prize.",
+            False,
+        ),
+        (
+            "Was it Curie or Einstein that won the prize?",
+            "Curie won the prize.",
+            "It was Curie.",
+            True,
+        ),
+        ("When does it boil?", "Water boils at 100 degrees.", "At 100 degrees it does.", True),
+    ],
+)
+def test_another_name_in_the_place_of_the_first_is_another_claim(
+    question: str, claim: str, output: str, same: bool
+) -> None:
+    assert SameClaim(claim, question, PHYSICS)(output) is same
+    if question != "Who won it?" or not output.startswith("The "):
+        assert SameClaim(claim, question)(output) is same, "documents or not"
+
+
 def test_models_decide_what_words_leave_open() -> None:
     claim, open_one = "Ann and Bob and Carl and Dora came.", "Bob was there."
     asked: list[str] = []
