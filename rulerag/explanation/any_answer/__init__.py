@@ -11,10 +11,9 @@ from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
     from rulerag.explanation.any_answer.asking import AskedFunction
-    from rulerag.explanation.any_answer.estimates import Estimate, estimate
+    from rulerag.explanation.any_answer.estimates import estimate
     from rulerag.explanation.any_answer.front import explain, started
-    from rulerag.explanation.any_answer.records import DocumentSet, Explained, ExplainedClaim
-    from rulerag.explanation.any_answer.session import Event
+    from rulerag.explanation.any_answer.records import Explained, ExplainedClaim
     from rulerag.explanation.any_answer.why import Why
     from rulerag.explanation.any_answer.words import claim_lines
 else:

@@ -22,7 +22,9 @@ from rulerag.errors import (
     MissingDependencyError,
     OutputError,
 )
-from rulerag.explanation.any_answer import DocumentSet, Event, Why, started
+from rulerag.explanation.any_answer import Why, started
+from rulerag.explanation.any_answer.records import DocumentSet
+from rulerag.explanation.any_answer.session import Event
 
 QUESTION = "What is the capital of France?"
 DOCUMENTS = [
