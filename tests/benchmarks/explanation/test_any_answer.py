@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from benchmarks.explanation.context_sizes import WORLDS, measure
+from benchmarks.explanation.any_answer import WORLDS, measure_sizes
 
 RESULTS = Path(__file__).resolve().parents[3] / "benchmarks" / "results" / "explanations"
 
 
 def test_what_fails_in_large_contexts_is_certified_by_uniform_subsets_alone() -> None:
-    uniform = [measure("1, not among 40 to 49", "uniform", seed) for seed in range(6)]
-    by_size = [measure("1, not among 40 to 49", "by-size", seed) for seed in range(6)]
+    uniform = [measure_sizes("1, not among 40 to 49", "uniform", seed) for seed in range(6)]
+    by_size = [measure_sizes("1, not among 40 to 49", "by-size", seed) for seed in range(6)]
     assert sum(row["certified"] for row in uniform) >= 2
     assert min(row["worst_third"] for row in uniform) < 0.6
     assert not any(row["certified"] for row in by_size)
@@ -21,7 +21,7 @@ def test_what_fails_in_large_contexts_is_certified_by_uniform_subsets_alone() ->
 def test_what_always_holds_is_certified_and_costs_no_more() -> None:
     calls = {}
     for subsets in ("uniform", "by-size"):
-        rows = [measure("2 + 2", subsets, seed) for seed in range(4)]
+        rows = [measure_sizes("2 + 2", subsets, seed) for seed in range(4)]
         assert all(row["right"] == row["certified"] == row["worst_third"] == 1 for row in rows)
         calls[subsets] = sum(row["calls"] for row in rows)
     assert calls["by-size"] <= calls["uniform"]
