@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -113,9 +113,28 @@ def collect(model: str, data: Path, out: Path, number: int, dtype: str = "fast")
     reader = HuggingFaceGenerator(
         model, dtype=dtype, template=TEMPLATES[kind], chat=False, max_new_tokens=_NEW_TOKENS
     )
+    cases = hotpotqa_cases(data, reader) if kind == "hotpotqa" else ruleqa_cases(data, reader)
+    fill(out, number, model, reader, cases)
+
+
+Case = tuple[GenerationRequest, str, frozenset[int]]
+"""A request, the answer that is explained, word for word, and the places that support it."""
+
+
+def fill(
+    out: Path, number: int, model: str, reader: HuggingFaceGenerator, cases: Iterable[Case]
+) -> None:
+    """Add the lattices of further cases to a file, until it holds so many.
+
+    Args:
+        out: a JSON-lines file; what it holds is kept.
+        number: how many questions it is to hold.
+        model: what the reader is called in the file.
+        reader: the model.
+        cases: in the order in which they are wanted; those that the file holds are passed over.
+    """
     made = [*read_jsonl(out)] if out.is_file() else []
     known = {row["id"] for row in made}
-    cases = hotpotqa_cases(data, reader) if kind == "hotpotqa" else ruleqa_cases(data, reader)
     for request, answer, truth in cases:
         if len(made) >= number:
             break
@@ -146,9 +165,6 @@ def lattice(reader: HuggingFaceGenerator, request: GenerationRequest, answer: st
     return [round(float(value), 4) for value in found]
 
 
-Case = tuple[GenerationRequest, str, frozenset[int]]
-
-
 def ruleqa_cases(data: Path, reader: HuggingFaceGenerator) -> Iterator[Case]:
     """Test questions that the model answers right, what it wrote, and the relevant documents."""
     dataset = RuleQADataset.load(data)
@@ -162,15 +178,29 @@ def ruleqa_cases(data: Path, reader: HuggingFaceGenerator) -> Iterator[Case]:
             relevant = sum(hit.document.id in judged[query.id] for hit in hits)
             if 1 <= relevant <= _MOST_RELEVANT and len(hits) == SOURCES:
                 requests.append(GenerationRequest(query, tuple(hit.document for hit in hits)))
-        written = reader.generate(requests)
-        texts = reader.write(requests)
-        scores = reader.score(requests, texts, literal=True)
-        for request, one, text, score in zip(requests, written, texts, scores, strict=True):
-            read_again = one.score is not None and abs(one.score - score) < _SAME
-            if read_again and exact_match(one.text, request.query.answers):
-                relevant_ids = judged[request.query.id]
-                places = [n for n, d in enumerate(request.documents) if d.id in relevant_ids]
-                yield request, text, frozenset(places)
+        places = [
+            frozenset(n for n, d in enumerate(one.documents) if d.id in judged[one.query.id])
+            for one in requests
+        ]
+        yield from answered_right(reader, zip(requests, places, strict=True))
+
+
+def answered_right(
+    reader: HuggingFaceGenerator, asked: Iterable[tuple[GenerationRequest, frozenset[int]]]
+) -> Iterator[Case]:
+    """Of some requests, with the places that support their answers, those that a model gets right.
+
+    The answer is what it wrote, where it is the same tokens when it is read back.
+    """
+    several = list(asked)
+    requests = [request for request, _ in several]
+    written = reader.generate(requests)
+    texts = reader.write(requests)
+    scores = reader.score(requests, texts, literal=True)
+    for (request, places), one, text, score in zip(several, written, texts, scores, strict=True):
+        read_again = one.score is not None and abs(one.score - score) < _SAME
+        if read_again and exact_match(one.text, request.query.answers):
+            yield request, text, places
 
 
 def hotpotqa_cases(data: Path, reader: HuggingFaceGenerator) -> Iterator[Case]:

@@ -36,6 +36,7 @@ from rulerag.evaluation import markdown_table, paired_randomization_test
 from rulerag.explanation.attribution import LinearSurrogate
 from rulerag.explanation.faithfulness import comprehensiveness, linear_datamodeling_score
 from rulerag.explanation.lattice import mask_of
+from rulerag.explanation.probing import SetValue
 from rulerag.io import prepare_folder, write_json, write_text
 from rulerag.types import Document, GenerationRequest, Query
 
@@ -52,8 +53,22 @@ _NEVER_ONE = -1e-6  # the largest log-probability: of a probability of 1 there i
 
 
 def cited(lattice: Lattice, calls: int) -> Cited:
-    """What ContextCite says from so many distinct ablations, drawn with repetition."""
-    package, count = context_cite(), len(lattice.documents)
+    """What ContextCite says of a table from so many distinct ablations."""
+    return cited_from(lattice.scores(), lattice.tokens, calls)
+
+
+def cited_from(scores: SetValue, tokens: int, calls: int) -> Cited:
+    """What ContextCite says from so many distinct ablations, drawn with repetition.
+
+    Args:
+        scores: the log-probability of the response for subsets of the sources.
+        tokens: of the response.
+        calls: how many distinct subsets it may ask.
+
+    Raises:
+        MissingDependencyError: ``context-cite`` is not installed.
+    """
+    package, count = context_cite(), scores.num_sources
     ablations: list[int] = []
     known: set[int] = set()
     for seed in range(_REPEATED * calls):
@@ -63,12 +78,12 @@ def cited(lattice: Lattice, calls: int) -> Cited:
             break
         known.add(mask)
         ablations.append(mask)
-    logs = np.minimum(np.array(lattice.values)[ablations], _NEVER_ONE)
+    logs = np.minimum(scores(ablations), _NEVER_ONE)
     logits = logs - np.log(-np.expm1(logs))
     kept = np.array([[mask >> i & 1 for i in range(count)] for mask in ablations], dtype=bool)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of its LASSO on flat scores
-        weights, _ = package.solver.LassoRegression().fit(kept, logits, lattice.tokens)
+        weights, _ = package.solver.LassoRegression().fit(kept, logits, tokens)
     return Cited(tuple(map(float, weights)), tuple(ablations))
 
 

@@ -1,0 +1,161 @@
+"""Questions with a table of all subsets of their documents, and what an explainer gets of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.explanation.lattices import Lattice, read_lattices
+from rulerag.arrays import Doubles
+from rulerag.errors import EmptyDataError, ProbeBudgetError
+from rulerag.explanation.attribution import LOG_MARGIN
+from rulerag.explanation.lattice import full_mask
+from rulerag.explanation.probing import ProbeEngine, SetValue
+from rulerag.explanation.records import Record
+from rulerag.io import read_records
+
+
+@dataclass(frozen=True)
+class Reading(Record):
+    """What a model says about its own answer to a question.
+
+    Args:
+        id: of the question.
+        written: its self-explanation, word for word.
+        answer: the short answer in it, which may be another than the one that is explained.
+        keywords: those that could be read from it.
+        support: of each document, how much likelier the model says yes than no when it is asked
+            whether the document supports the answer; in nats, of shape (documents,).
+    """
+
+    id: str
+    written: str
+    answer: str
+    keywords: tuple[str, ...]
+    support: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an explainer gets.
+
+    Args:
+        question: in words.
+        answer: in words, without the full stop of the prompt.
+        documents: in words.
+        scores: the log-probability of the answer for masks of documents that are kept. Each
+            distinct one is a call, and one beyond ``calls`` is a ``ProbeBudgetError``.
+        calls: how many are allowed.
+        tokens: of the answer.
+        seed: of anything drawn.
+        reading: what the model says about its own answer; None where it was not asked.
+    """
+
+    question: str
+    answer: str
+    documents: tuple[str, ...]
+    scores: SetValue
+    calls: int
+    tokens: int
+    seed: int
+    reading: Reading | None
+
+    @property
+    def threshold(self) -> float:
+        """From here on the answer is kept; finding it out takes the first two calls."""
+        return threshold(*self.scores([self.scores.full, 0]).tolist())
+
+    def engine(self) -> ProbeEngine:
+        """The same as outputs, the numbers as texts, for miners of rules."""
+
+        def answer(batch: list[tuple[int, ...]]) -> list[str]:
+            masks = [sum(1 << place for place in kept) for kept in batch]
+            return [repr(float(value)) for value in self.scores(masks)]
+
+        return ProbeEngine(answer, len(self.documents), texts=self.documents, batch_size=1)
+
+
+def threshold(full: float, empty: float) -> float:
+    """Half-way between the log-probability with all documents and that with none."""
+    return (full + empty) / 2
+
+
+@dataclass(frozen=True)
+class Case:
+    """A question to explain.
+
+    Args:
+        lattice: the question, its documents, and the answer's log-probability for all subsets.
+        reading: what the model says about its own answer.
+    """
+
+    lattice: Lattice
+    reading: Reading | None = None
+
+    @cached_property
+    def values(self) -> Doubles:
+        """The log-probability of the answer by mask."""
+        return np.array(self.lattice.values)
+
+    @cached_property
+    def kept(self) -> list[bool]:
+        """Whether the answer is kept, by mask."""
+        least = threshold(self.values[-1], self.values[0])
+        return [bool(one) for one in self.values >= least]
+
+    @property
+    def rests_on_documents(self) -> bool:
+        """Whether they make the answer ten times as probable: else there is nothing to explain."""
+        return bool(self.values[-1] - self.values[0] >= LOG_MARGIN)
+
+    @property
+    def full(self) -> int:
+        """The mask of all documents."""
+        return full_mask(len(self.lattice.documents))
+
+    def asked(self, calls: int, seed: int) -> Asked:
+        """The question for an explainer that may make so many calls."""
+        known: set[int] = set()
+
+        def look_up(masks: list[int]) -> list[float]:
+            if len(known | set(masks)) > calls:
+                raise ProbeBudgetError(f"the budget of {calls} calls is used up")
+            known.update(masks)
+            return [float(one) for one in self.values[masks]]
+
+        one = self.lattice
+        answer = one.answer.strip().rstrip(".")
+        scores = SetValue(look_up, len(one.documents))
+        known_of_it = (one.question, answer, one.documents, scores, calls, one.tokens, seed)
+        return Asked(*known_of_it, self.reading)
+
+
+def readings_file(table: Path) -> Path:
+    """Where the readings of a table's questions are kept."""
+    return table.with_suffix(".readings.jsonl")
+
+
+def read_cases(table: Path) -> tuple[list[Case], int]:
+    """The questions of a table whose answer rests on the documents, and how many others it has.
+
+    Raises:
+        DataError: the table, or its readings, cannot be read.
+        EmptyDataError: no answer rests on the documents.
+    """
+    found: Sequence[Reading] = ()
+    if readings_file(table).is_file():
+        found = read_records(readings_file(table), Reading.from_json)
+    readings = {one.id: one for one in found}
+    every = [Case(lattice, readings.get(lattice.id)) for lattice in read_lattices(table)]
+    cases = [case for case in every if case.rests_on_documents and case.lattice.truth]
+    if not cases:
+        raise EmptyDataError(
+            "no answer is ten times as probable with the documents as without",
+            path=table,
+            hint="make a table of more questions",
+        )
+    return cases, len(every) - len(cases)

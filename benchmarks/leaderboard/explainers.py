@@ -1,0 +1,258 @@
+"""What an explainer is here, and every one that is compared.
+
+An explainer is a function from :class:`~benchmarks.leaderboard.cases.Asked` to :class:`Found`, put
+on the board by ``@explainer(NAME)``. It returns None where it cannot do what is asked: with so few
+calls, or of a model that was not asked to explain itself.
+
+References:
+    Cohen-Wang et al. 2024 (ContextCite, arXiv:2409.00729), run by its own package.
+    Fragkathoulas and Chlapanis 2024 (SETN, doi 10.1145/3688671.3688775): self-explanations.
+    Rorseth et al. 2025 (arXiv:2510.22689): minimal retention rules.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from benchmarks.explanation.real_models import cited_from
+from benchmarks.leaderboard.cases import Asked
+from rulerag.errors import DataError, MissingDependencyError, ProbeBudgetError
+from rulerag.explanation.attribution import attributions, rule_surrogate, shapley_values
+from rulerag.explanation.records import CertifiedRules
+from rulerag.explanation.similarity import similarity_attribution
+from rulerag.explanation.source_rules import CertifiedMiner, MonoMiner
+from rulerag.text import contains_answer
+
+ENCODER = "bi-encoder:all-minilm-l6-v2"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What an explainer says.
+
+    Args:
+        values: how much each document counts.
+        named: the documents that the answer rests on; None for those above the widest gap between
+            two values, where an explainer does not say.
+        removals: in which order to remove them so that most is lost; None for that of the values.
+    """
+
+    values: Sequence[float]
+    named: frozenset[int] | None = None
+    removals: Sequence[int] | None = None
+
+
+Explain = Callable[[Asked], Found | None]
+
+
+@dataclass(frozen=True)
+class Explainer:
+    """An explainer on the board.
+
+    Args:
+        name: on the board.
+        explain: what it does.
+        kind: ``asks`` the model about subsets of the documents, ``reads`` the texts, lets the model
+            ``tell`` its own reasons, or is a ``baseline`` that explains nothing.
+        fixed: takes as many calls as it takes; the others are run once for each budget.
+        draws: over how many seeds its measures are averaged.
+        calls: of the model, besides those about subsets.
+        note: what it is, for the page.
+    """
+
+    name: str
+    explain: Explain
+    kind: str
+    fixed: bool
+    draws: int
+    calls: int
+    note: str
+
+
+EXPLAINERS: dict[str, Explainer] = {}
+"""By name, in the order of the board's footnotes."""
+
+
+def explainer(
+    name: str, kind: str = "asks", *, fixed: bool = False, draws: int = 1, calls: int = 0
+) -> Callable[[Explain], Explain]:
+    """Put a function on the board; its docstring is the note on the page.
+
+    Args:
+        name: on the board; a second one of that name takes the place of the first.
+        kind: see :class:`Explainer`; all but ``asks`` take no budget.
+        fixed: likewise.
+        draws: likewise.
+        calls: likewise.
+    """
+
+    def put(explain: Explain) -> Explain:
+        note = " ".join((explain.__doc__ or "").split())
+        unbudgeted = fixed or kind != "asks"
+        EXPLAINERS[name] = Explainer(name, explain, kind, unbudgeted, draws, calls, note)
+        return explain
+
+    return put
+
+
+@explainer("random order", "baseline", draws=20)
+def random_order(asked: Asked) -> Found:
+    """The documents in any order; the mean of twenty."""
+    rng = random.Random(asked.seed)
+    return Found([rng.random() for _ in asked.documents])
+
+
+@explainer("retrieval", "baseline")
+def retrieval(asked: Asked) -> Found:
+    """BM25 of the question with each of the documents."""
+    return _similar(asked.question, asked, "bm25")
+
+
+@explainer("longest document", "baseline")
+def longest_document(asked: Asked) -> Found:
+    """The number of letters."""
+    return Found([float(len(text)) for text in asked.documents])
+
+
+@explainer("holds the answer", "baseline")
+def holds_the_answer(asked: Asked) -> Found:
+    """Documents with the answer in them, word for word; of these, and of others, BM25's first."""
+    scores = retrieval(asked).values
+    held = [contains_answer(text, [asked.answer]) for text in asked.documents]
+    most = max(scores, default=0.0) + 1.0
+    values = [score + most * holds for score, holds in zip(scores, held, strict=True)]
+    return Found(values, frozenset(place for place, holds in enumerate(held) if holds))
+
+
+def _similar(text: str, asked: Asked, scorer: str) -> Found:
+    found = similarity_attribution(text, asked.documents, scorer, aggregate="max", temperature=1.0)
+    scores = [[] for _ in asked.documents]  # type: list[list[float]]
+    for column, sentence in enumerate(found.sources):
+        scores[sentence.document or 0].append(max(row[column] for row in found.scores))
+    return Found([max(one, default=0.0) for one in scores])
+
+
+@explainer("similarity, words", "reads")
+def similarity_of_words(asked: Asked) -> Found:
+    """The cosine of question and answer with the nearest sentence of a document, by tf-idf."""
+    return _similar(_said(asked), asked, "tf-idf")
+
+
+@explainer("similarity, encoder", "reads")
+def similarity_by_encoder(asked: Asked) -> Found | None:
+    """The same by the vectors of all-MiniLM-L6-v2."""
+    try:
+        return _similar(_said(asked), asked, ENCODER)
+    except (DataError, MissingDependencyError):  # the model was not fetched
+        return None
+
+
+def _said(asked: Asked) -> str:
+    # One text without a full stop: sentences of it would be compared one by one.
+    return f"{asked.question.rstrip('?. ')} {asked.answer}".replace("\n", " ")
+
+
+@explainer("self-explanation", "tells", calls=1)
+def self_explanation(asked: Asked) -> Found | None:
+    """The model names the words that helped it; documents with any of them, most of them first."""
+    if asked.reading is None:
+        return None
+    held = [
+        sum(contains_answer(text, [word]) for word in asked.reading.keywords if word.strip())
+        for text in asked.documents
+    ]
+    return Found(held, frozenset(place for place, number in enumerate(held) if number))
+
+
+@explainer("judged citations", "tells", calls=8)
+def judged_citations(asked: Asked) -> Found | None:
+    """The model is shown each document and says whether it supports the answer: yes against no."""
+    if asked.reading is None:
+        return None
+    support = asked.reading.support
+    return Found(support, frozenset(place for place, odds in enumerate(support) if odds > 0))
+
+
+@explainer("leave-one-out", fixed=True)
+def leave_one_out(asked: Asked) -> Found:
+    """What is lost without each document alone."""
+    return _attributed(asked, "leave-one-out", None)
+
+
+@explainer("exact Shapley", fixed=True)
+def exact_shapley(asked: Asked) -> Found:
+    """Shapley values from every subset."""
+    return Found(shapley_values(asked.scores).values)
+
+
+@explainer("exact rules", fixed=True)
+def exact_rules(asked: Asked) -> Found:
+    """Minimal retention rules, from the lattice walked level by level."""
+    least = asked.threshold
+    found = MonoMiner("retention").mine(asked.engine(), lambda text: float(text) >= least)
+    return _of_rules(found.minimal, len(asked.documents))
+
+
+@explainer("certified rules")
+def certified_rules(asked: Asked) -> Found:
+    """Minimal retention rules, searched for by bisection and tested on random subsets."""
+    least = asked.threshold
+    try:
+        miner = CertifiedMiner("retention", seed=asked.seed)
+        found = miner.mine(asked.engine(), lambda text: float(text) >= least)
+    except ProbeBudgetError as error:
+        if not isinstance(error.partial, CertifiedRules):
+            raise
+        found = error.partial
+    return _of_rules(found.minimal, len(asked.documents))
+
+
+def _of_rules(rules: frozenset[frozenset[int]], count: int) -> Found:
+    """The values of the formula that the rules are; what any of them holds is named."""
+    values = rule_surrogate(rules, [str(place) for place in range(count)]).values
+    return Found(values, frozenset(place for rule in rules for place in rule))
+
+
+def _attributed(asked: Asked, method: str, samples: int | None) -> Found:
+    """What ``rulerag explain --attribution METHOD --value log-probability`` returns."""
+    (found,), _ = attributions(asked.scores, None, [method], samples=samples, seed=asked.seed)
+    return Found(found.values, removals=found.removals)
+
+
+def _sampled(method: str, asked: Asked) -> Found:
+    return _attributed(asked, method, asked.calls)
+
+
+for _name, _note in {
+    "kernel": "A Gaussian process over the subsets.",
+    "guided": "A linear function on each side of the rules that it finds first.",
+    "linear": "A LASSO on random subsets.",
+}.items():
+    _explain = partial(_sampled, _name)
+    _explain.__doc__ = _note
+    explainer(_name)(_explain)
+
+
+@explainer("Shapley")
+def sampled_shapley(asked: Asked) -> Found | None:
+    """Shapley values from random orders and their reverses."""
+    orders = (asked.calls - 2) // (len(asked.documents) - 1)
+    return _attributed(asked, "shapley", orders) if orders >= 4 else None  # fewer are refused
+
+
+@explainer("Banzhaf")
+def sampled_banzhaf(asked: Asked) -> Found:
+    """The difference of the means of random subsets with and without a document."""
+    return _attributed(asked, "banzhaf", asked.calls - 2)
+
+
+@explainer("ContextCite")
+def context_cite(asked: Asked) -> Found | None:
+    """The installed package's own ablations and regression on the logit of the probability."""
+    try:
+        return Found(cited_from(asked.scores, asked.tokens, asked.calls).weights)
+    except MissingDependencyError:
+        return None
