@@ -14,7 +14,7 @@ _EXAMPLE = """examples:
   python -m benchmarks.leaderboard tables rulerag-nano-llama world --out runs/nano-world.jsonl
   python -m benchmarks.leaderboard readings runs/lattices/smollm2-hotpotqa.jsonl
   python -m benchmarks.leaderboard board runs/lattices/*-*.jsonl --out runs/leaderboard
-  python -m benchmarks.leaderboard board runs/nano-world.jsonl --with my_explainer.py --out runs/mine
+  python -m benchmarks.leaderboard board runs/nano-world.jsonl --with mine.py --out runs/mine
 """
 _RESUMES = "interrupted; finished questions are kept, run the same command again"
 

@@ -10,11 +10,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from benchmarks.leaderboard.cases import Case, read_cases
 from benchmarks.leaderboard.explainers import EXPLAINERS, Explainer, Found
-from benchmarks.leaderboard.measures import MEASURES, agreement, measured
+from benchmarks.leaderboard.measures import MEASURES, agreement, least_changing, measured
 from rulerag.errors import ProbeBudgetError
 from rulerag.evaluation import holm, paired_randomization_test
 from rulerag.text import contains_answer
@@ -180,10 +181,12 @@ def measure(files: Sequence[Path]) -> dict[str, Any]:
             "left_out": others,
             "readings": sum(case.reading is not None for case in cases),
             "same_answer": sum(map(_same_answer, cases)),
+            "least_changing": fmean(least_changing(case) for case in cases),
             "marked": fmean(len(case.lattice.truth) for case in cases),
             "documents": fmean(len(case.lattice.documents) for case in cases),
         }
-        more, found = rows_of(file.stem, cases)
+        with threadpool_limits(1):  # many small matrices, for which threads only wait
+            more, found = rows_of(file.stem, cases)
         rows += more
         said += found
     sys.stderr.write("testing, and comparing explainers with each other\n")

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.explanation.lattices import Lattice, read_lattices
+from benchmarks.explanation.real_models import DESIGN
 from rulerag.arrays import Doubles
 from rulerag.errors import EmptyDataError, ProbeBudgetError
 from rulerag.explanation.attribution import LOG_MARGIN
@@ -66,8 +67,8 @@ class Asked:
 
     @property
     def threshold(self) -> float:
-        """From here on the answer is kept; finding it out takes the first two calls."""
-        return threshold(*self.scores([self.scores.full, 0]).tolist())
+        """From here on the answer is kept; finding it out takes the first call."""
+        return threshold(float(self.scores([self.scores.full])[0]))
 
     def engine(self) -> ProbeEngine:
         """The same as outputs, the numbers as texts, for miners of rules."""
@@ -79,9 +80,13 @@ class Asked:
         return ProbeEngine(answer, len(self.documents), texts=self.documents, batch_size=1)
 
 
-def threshold(full: float, empty: float) -> float:
-    """Half-way between the log-probability with all documents and that with none."""
-    return (full + empty) / 2
+def threshold(full: float) -> float:
+    """The log-probability of an answer that is a tenth as probable as with all documents.
+
+    Half-way between all documents and none would not do: without documents the answer "Iran." has
+    -16 and with any statement at all -8, far from what the model would write.
+    """
+    return full - LOG_MARGIN
 
 
 @dataclass(frozen=True)
@@ -104,13 +109,12 @@ class Case:
     @cached_property
     def kept(self) -> list[bool]:
         """Whether the answer is kept, by mask."""
-        least = threshold(self.values[-1], self.values[0])
-        return [bool(one) for one in self.values >= least]
+        return [bool(one) for one in self.values >= threshold(self.values[-1])]
 
     @property
     def rests_on_documents(self) -> bool:
-        """Whether they make the answer ten times as probable: else there is nothing to explain."""
-        return bool(self.values[-1] - self.values[0] >= LOG_MARGIN)
+        """Whether the answer changes without any: else there is nothing to explain."""
+        return not self.kept[0]
 
     @property
     def full(self) -> int:
@@ -142,6 +146,8 @@ def readings_file(table: Path) -> Path:
 def read_cases(table: Path) -> tuple[list[Case], int]:
     """The questions of a table whose answer rests on the documents, and how many others it has.
 
+    Neither are those on which the kernel surrogate was designed.
+
     Raises:
         DataError: the table, or its readings, cannot be read.
         EmptyDataError: no answer rests on the documents.
@@ -150,11 +156,12 @@ def read_cases(table: Path) -> tuple[list[Case], int]:
     if readings_file(table).is_file():
         found = read_records(readings_file(table), Reading.from_json)
     readings = {one.id: one for one in found}
-    every = [Case(lattice, readings.get(lattice.id)) for lattice in read_lattices(table)]
+    lattices = read_lattices(table)[DESIGN.get(table.stem, 0) :]
+    every = [Case(lattice, readings.get(lattice.id)) for lattice in lattices]
     cases = [case for case in every if case.rests_on_documents and case.lattice.truth]
     if not cases:
         raise EmptyDataError(
-            "no answer is ten times as probable with the documents as without",
+            "every answer stands without any document",
             path=table,
             hint="make a table of more questions",
         )

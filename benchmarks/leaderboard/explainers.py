@@ -120,7 +120,7 @@ def longest_document(asked: Asked) -> Found:
 @explainer("holds the answer", "baseline")
 def holds_the_answer(asked: Asked) -> Found:
     """Documents with the answer in them, word for word; of these, and of others, BM25's first."""
-    scores = retrieval(asked).values
+    scores = _similar(asked.question, asked, "bm25").values
     held = [contains_answer(text, [asked.answer]) for text in asked.documents]
     most = max(scores, default=0.0) + 1.0
     values = [score + most * holds for score, holds in zip(scores, held, strict=True)]

@@ -1,7 +1,7 @@
 """What an explanation of one answer is measured by: people's marks, and the model itself.
 
-The model's part needs a line between an answer that is kept and one that has changed:
-the log-probability is nearer to that with every document, or nearer to that with none. Where a set
+The model's part needs a line between an answer that is kept and one that has changed: it changes
+where it is less than a tenth as probable as with every document. Where a set
 of documents is judged, naming all of them would change any answer; so the two measures of the model
 give every explainer the same number of documents, the least with which it can be done at all.
 
@@ -99,7 +99,7 @@ def measured(case: Case, found: Found, seed: int) -> dict[str, float]:
     def first_removed(count: int) -> int:
         return full & ~mask_of(removals[:count])
 
-    change = least(full, lambda removed: not kept[full & ~removed])
+    change = least_changing(case)
     enough = least(full, lambda chosen: kept[chosen])
     return {
         "average_precision": average_precision(order, truth),
@@ -113,6 +113,11 @@ def measured(case: Case, found: Found, seed: int) -> dict[str, float]:
         "named_changed": float(not kept[full & ~mask_of(names)]),
         "named_kept": float(kept[mask_of(names)]),
     }
+
+
+def least_changing(case: Case) -> int:
+    """How many documents have to be removed, at least, for another answer."""
+    return least(case.full, lambda removed: not case.kept[case.full & ~removed])
 
 
 def least(full: int, holds: Callable[[int], bool]) -> int:

@@ -149,8 +149,8 @@ def about(result: Mapping[str, Any]) -> str:
         f"{total} answers of {', '.join(models)}, each with eight documents; the log-probability "
         "of every answer behind all 256 subsets was asked once, so that all explainers explain "
         f"the same numbers. Each asks {SHOWN} distinct subsets at most (the tables below have "
-        "other budgets), or has a cost of its own; answers that the documents make less than ten "
-        "times as probable are left out."
+        "other budgets), or has a cost of its own; an answer has changed where it is less than a "
+        "tenth as probable as with all documents, and one that stands without any is left out."
     )
 
 
@@ -218,8 +218,8 @@ def table_note(one: Mapping[str, Any]) -> str:
     """What a table holds, in a sentence or two."""
     text = (
         f"{one['questions']} questions, {one['marked']:.1f} of {one['documents']:.0f} documents "
-        f"marked on average; {one['left_out']} others left out, whose answer does not rest on the "
-        "documents."
+        f"marked on average, {one['least_changing']:.1f} at least to be removed for another "
+        f"answer; {one['left_out']} others left out, whose answer stands without any document."
     )
     if one["readings"]:
         text += (
@@ -295,7 +295,7 @@ def html(result: Mapping[str, Any]) -> str:
         {
             "name": name,
             "note": table_note(one).replace("`", ""),
-            "picture": Markup(bars(result, name).to_html()),  # noqa: S704  (escaped there)
+            "picture": Markup(bars(result, name).to_html()),  # escaped there
             "rows": [
                 (row, [f"{row[key]:.2f}{mark(result, row, key)}" for key in MEASURES])
                 for row in table_rows(result, name)

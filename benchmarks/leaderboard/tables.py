@@ -3,9 +3,9 @@
 RuleQA and HotpotQA: as ``benchmarks.explanation.lattices`` says. NQ: the annotated passage of a
 question of Natural Questions and the seven of other questions that BM25 finds nearest to it, in a
 random order, each cut to its first 45 words; questions whose accepted answer is cut away, or stands
-in another of the eight, are left out; the answer is the accepted one. World: a question of a generated world, the documents that state a supporting fact of
-its answer and others, those about its subject first; the answer is what the model wrote, where
-that is right.
+in another of the eight, are left out; the answer is the accepted one. World: a question of a
+generated world, the documents that state a supporting fact of its answer and others, those about
+its subject first, in a random order; the answer is what the model wrote, where that is right.
 
 References:
     Liu et al. 2024 (Lost in the Middle, TACL 12): questions and passages of NQ.
@@ -17,6 +17,7 @@ import random
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from benchmarks.common.world_questions import world_questions
 from benchmarks.explanation.lattices import (
@@ -67,7 +68,7 @@ def collect(model: str, data: Path, out: Path, number: int) -> None:
         reader = HuggingFaceGenerator(model, device="cpu", dtype="float32")
     else:
         template = TEMPLATES["hotpotqa" if kind in ("hotpotqa", "nq") else "ruleqa"]
-        options = {"dtype": "fast", "chat": False, "max_new_tokens": _NEW_TOKENS}
+        options: dict[str, Any] = {"dtype": "fast", "chat": False, "max_new_tokens": _NEW_TOKENS}
         reader = HuggingFaceGenerator(model, template=template, **options)
     if kind == "hotpotqa":
         cases = hotpotqa_cases(data, reader)

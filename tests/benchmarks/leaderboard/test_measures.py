@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from benchmarks.explanation.lattices import Lattice
@@ -33,11 +35,11 @@ def test_average_precision_is_the_mean_over_the_marked() -> None:
     assert average_precision([0, 1, 2, 3], {3}) == 1 / 4
 
 
-def test_the_answer_is_kept_from_half_way_on() -> None:
-    assert threshold(-1.0, -9.0) == -5.0
+def test_the_answer_is_kept_while_it_is_a_tenth_as_probable() -> None:
+    assert math.exp(threshold(math.log(0.5))) == pytest.approx(0.05)
     case = needs({0, 1}, marked=(0, 1))
     assert [mask for mask in range(16) if case.kept[mask]] == [3, 7, 11, 15]
-    assert case.asked(2, 0).threshold == -5.0
+    assert case.asked(1, 0).threshold == threshold(-1.0)
 
 
 def test_all_measures_of_one_explanation() -> None:

@@ -1,0 +1,110 @@
+"""Each explainer finds the truth of formulas that it can find, within its calls."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.explanation.lattices import Lattice
+from benchmarks.leaderboard.board import BUDGETS, budgets_of, explained
+from benchmarks.leaderboard.cases import Case, Reading
+from benchmarks.leaderboard.explainers import EXPLAINERS, Found
+from benchmarks.leaderboard.measures import measured, named
+from rulerag.errors import ProbeBudgetError
+
+ASKING = [name for name, one in EXPLAINERS.items() if one.kind == "asks"]
+TEXTS = (
+    "The weather in Kestrel is mild.",
+    "Mara Voss was born in the town of Tenminster, on the river Orr, in the north of the country.",
+    "Kestrel has a harbour.",
+    "Nobody visits the museum.",
+    "Tenminster lies in Orrland.",
+    "The town of Kestrel.",
+    "A long report on fishing, with tables of catches by month and by port, from 1901 to 1950.",
+    "Ships.",
+)
+
+
+def planted(*rules: set[int], reading: Reading | None = None) -> Case:
+    """An answer that needs one of some sets of eight documents; log-probabilities with noise."""
+    rng = np.random.default_rng(1)
+    values = [
+        (-1.0 if any(all(mask >> i & 1 for i in rule) for rule in rules) else -15.0)
+        + float(rng.normal(0, 0.05))
+        for mask in range(256)
+    ]
+    truth = tuple(sorted(set().union(*rules)))
+    question = "Where was Mara Voss born?"
+    lattice = Lattice("q", "m", question, TEXTS, truth, " Tenminster\n", 3, tuple(values), 0.0)
+    return Case(lattice, reading)
+
+
+def explain(name: str, case: Case) -> Found:
+    if name == "ContextCite":
+        pytest.importorskip("context_cite")
+    said = explained(EXPLAINERS[name], case, 64, seed=4)
+    assert said is not None
+    return said[0]
+
+
+def found(name: str, case: Case) -> frozenset[int]:
+    return named(explain(name, case))
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_all_of_several_documents_are_needed(name: str) -> None:
+    case = planted({1, 4})
+    row = measured(case, explain(name, case), seed=0)
+    assert row["average_precision"] == row["changed"] == row["kept"] == 1
+    if name != "Banzhaf":  # of 62 subsets its values scatter, and the widest gap is anywhere
+        assert found(name, case) == {1, 4}
+
+
+@pytest.mark.parametrize("name", [name for name in ASKING if name != "leave-one-out"])
+def test_either_of_two_documents_is_enough(name: str) -> None:
+    case = planted({1}, {4})
+    assert found(name, case) == {1, 4}
+
+
+def test_leave_one_out_is_blind_where_either_is_enough() -> None:
+    assert max(explain("leave-one-out", planted({1}, {4})).values) < 1  # of a loss of 14
+
+
+@pytest.mark.parametrize("name", EXPLAINERS)
+def test_no_explainer_asks_more_than_it_may(name: str) -> None:
+    case, one = planted({1, 4}), EXPLAINERS[name]
+    for budget in budgets_of(one):
+        said = explained(one, case, budget, seed=0)
+        if said is not None:
+            assert said[1] - one.calls <= (budget or 256)
+            assert len(said[0].values) == 8
+    assert budgets_of(one) == ((0,) if one.fixed else BUDGETS)
+
+
+def test_a_call_too_many_is_refused() -> None:
+    asked = planted({1}).asked(2, 0)
+    asked.scores([255, 0])
+    asked.scores([0])  # known
+    with pytest.raises(ProbeBudgetError):
+        asked.scores([1])
+
+
+def test_baselines_and_readers_of_texts() -> None:
+    case = planted({1, 4})
+    assert found("holds the answer", case) == {1, 4}
+    assert 1 in found("retrieval", case) and 1 in found("similarity, words", case)
+    assert found("longest document", case) <= {1, 6}
+    for name in ("self-explanation", "judged citations"):
+        assert explained(EXPLAINERS[name], case, 32, seed=0) is None  # the model was not asked
+
+
+def test_what_a_model_says_of_itself() -> None:
+    odds = (-1.0, 0.5, -2.0, -3.0, 0.25, -0.5, -0.75, -4.0)
+    case = planted({1, 4}, reading=Reading("q", "…", "Kestrel", ("harbour", "Tenminster"), odds))
+    assert found("self-explanation", case) == {1, 2, 4}
+    assert found("judged citations", case) == {1, 4}
+
+
+def test_questions_without_anything_to_explain_are_told_from_others() -> None:
+    assert planted({1}).rests_on_documents
+    assert not planted(set()).rests_on_documents  # the answer stands without any document
