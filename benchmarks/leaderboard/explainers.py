@@ -21,6 +21,7 @@ from benchmarks.explanation.real_models import cited_from
 from benchmarks.leaderboard.cases import Asked
 from rulerag.errors import DataError, MissingDependencyError, ProbeBudgetError
 from rulerag.explanation.attribution import attributions, rule_surrogate, shapley_values
+from rulerag.explanation.lattice import mask_of, minimal_transversals
 from rulerag.explanation.records import CertifiedRules
 from rulerag.explanation.similarity import similarity_attribution
 from rulerag.explanation.source_rules import CertifiedMiner, MonoMiner
@@ -211,9 +212,17 @@ def certified_rules(asked: Asked) -> Found:
 
 
 def _of_rules(rules: frozenset[frozenset[int]], count: int) -> Found:
-    """The values of the formula that the rules are; what any of them holds is named."""
+    """The values of the formula that the rules are; what any of them holds is named.
+
+    A smallest set that meets every rule is removed first: without it no rule is whole.
+    """
     values = rule_surrogate(rules, [str(place) for place in range(count)]).values
-    return Found(values, frozenset(place for rule in rules for place in rule))
+    named = frozenset(place for rule in rules for place in rule)
+    if not named:
+        return Found(values, named)
+    first = min(minimal_transversals(map(mask_of, rules)), key=int.bit_count)
+    order = sorted(range(count), key=lambda place: (not first >> place & 1, -values[place]))
+    return Found(values, named, order)
 
 
 def _attributed(asked: Asked, method: str, samples: int | None) -> Found:

@@ -108,3 +108,13 @@ def test_what_a_model_says_of_itself() -> None:
 def test_questions_without_anything_to_explain_are_told_from_others() -> None:
     assert planted({1}).rests_on_documents
     assert not planted(set()).rests_on_documents  # the answer stands without any document
+
+
+@pytest.mark.parametrize("name", ["exact rules", "certified rules"])
+def test_rules_say_what_to_remove(name: str) -> None:
+    """Document 4 meets all three rules; no other single one does."""
+    case = planted({1, 4}, {2, 4}, {4, 6})
+    removals = explain(name, case).removals
+    assert removals is not None and removals[0] == 4 and sorted(removals) == [*range(8)]
+    two = explain(name, planted({1, 2}, {4, 6}, {1, 4})).removals
+    assert two is not None and set(two[:2]) in ({1, 4}, {1, 6}, {2, 4})
