@@ -17,6 +17,7 @@ References:
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable, Iterable, Sequence
@@ -372,12 +373,15 @@ class _SampledSearch:
     def _tell_growth(self, masks: Sequence[int], values: Sequence[bool], risk: float) -> None:
         """What the sets known at each call were guaranteed to predict by the answers until then.
 
-        When a subset was answered does not depend on what was, so that each of these bounds is
-        true by itself with the confidence of the round; the last one is the certificate's.
+        A draw counts once it and all before it are answered. When that is does not depend on what
+        was answered, so that each of these bounds is true by itself with the confidence of the
+        round; the last one is the certificate's.
         """
         self.look()
         known = self._known or [(self._growth.calls(), [])]
-        answered = sorted(zip((self._when[m] for m in masks), masks, values, strict=True))
+        # In the order drawn, since the search asks small and nearly full ones for itself, earlier.
+        when = itertools.accumulate((self._when[mask] for mask in masks), max)
+        answered = list(zip(when, masks, values, strict=True))
         moments = {calls for calls, _, _ in answered} | {calls for calls, _ in known}
         before = -1.0
         for now in sorted(calls for calls in moments if calls >= known[0][0]):

@@ -39,7 +39,7 @@ def test_with_several_calls_at_once_it_grows_before_the_search_ends() -> None:
     why = rulerag.explain(answer, QUESTION, DOCUMENTS, workers=4)
     shares = [one.share or 0.0 for one in why.explained.growth if one.kind == "together"]
     possible = {round(lower_bound(k, n, 0.04), 9) for n in range(1, 64) for k in range(1, n + 1)}
-    assert len(shares) > 3
+    assert len(shares) > 2
     assert all(share == 0 or round(share, 9) in possible for share in shares[:-1])
     # The set of two was not known at first: without it too few combinations are told right.
     first = next(one for one in why.explained.growth if one.documents == (7, 20))
