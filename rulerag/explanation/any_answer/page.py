@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rulerag.explanation.any_answer.records import Explained, ExplainedClaim
-from rulerag.explanation.any_answer.words import claim_lines, what_was_shown
+from rulerag.explanation.any_answer.words import COUNTED, claim_lines, what_was_shown
 from rulerag.explanation.levels import Passage
 from rulerag.explanation.views import (
     Curve,
@@ -85,10 +85,11 @@ def certainty(explained: Explained) -> Picture:
         }[one.kind]
         points.setdefault(about, []).append((one.calls, one.share))
     exact = any(one.kind == "tried" for one in explained.growth)
+    counted = COUNTED.get(explained.settings.get("subsets", ""), "")
     sampled = (
-        "Each point by itself is true with "
-        f"{percent(explained.settings.get('confidence', 0.95))} confidence; a share can fall when "
-        "another combination shows that a set was missing."
+        f"Shares are of all combinations{counted and f', {counted}'}. Each point by itself is true "
+        f"with {percent(explained.settings.get('confidence', 0.95))} confidence; a share "
+        "can fall when another combination shows that a set was missing."
     )
     return certainty_picture(
         [Curve(name, tuple(grown)) for name, grown in points.items()],

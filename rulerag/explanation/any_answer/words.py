@@ -15,10 +15,12 @@ from rulerag.text import normalize_answer
 
 _MOST_SETS, _MOST_NAMED, _MOST_CHANGES, _MOST_EXPLAINED = 4, 6, 2, 12
 _CLAIM, _QUOTE, _TITLE, _BEGINNING = 200, 90, 60, 48
-_COUNTED = {
+COUNTED = {
     "by-size": "small and large ones counted alike",
     "uniform": "nearly all of which keep about half",
 }
+"""Which combinations a guarantee counts, by how random ones were drawn."""
+
 _MOST_SIZE = 10
 """Sets of more documents are not looked for where there are many."""
 
@@ -254,7 +256,7 @@ def _tested(explained: Explained) -> str:
     if weakest.kind == "certified":
         return (
             f"Tested: for at least {percent(weakest.validity)} of the combinations of {parts}, "
-            f"{_COUNTED[weakest.subsets]}, these sets tell whether a claim is made "
+            f"{COUNTED[weakest.subsets]}, these sets tell whether a claim is made "
             f"({percent(weakest.confidence)} confidence: {weakest.samples:,} random combinations "
             f"all came out as they say{_sizes(weakest)})."
         )
@@ -289,7 +291,7 @@ def _each_tested(explained: Explained, parts: str) -> str:
         said.append(
             f"Tested {what} by itself: with it the claim is made in at least "
             f"{percent(shown[0].validity)} of the combinations of {parts}, "
-            f"{_COUNTED[shown[0].subsets]} "
+            f"{COUNTED[shown[0].subsets]} "
             f"({percent(shown[0].confidence)} confidence for all of them; at most "
             f"{max(one.samples for one in shown):,} random combinations each)."
         )
