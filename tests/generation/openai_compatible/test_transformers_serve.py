@@ -144,9 +144,10 @@ def test_smollm2_behind_a_server_answers_as_here(
         replace(request, documents=request.documents[:4], rules=request.rules[:2])
         for request in requests(2)
     ]
-    local = HuggingFaceGenerator(folder, max_new_tokens=12, device="cpu")
+    told: dict[str, Any] = {"template": "rule-guided", "max_new_tokens": 12}
+    local = HuggingFaceGenerator(folder, device="cpu", **told)
     assert local.chat, "by its own chat template"
-    remote = OpenAICompatibleGenerator(real.url, str(folder), max_new_tokens=12)
+    remote = OpenAICompatibleGenerator(real.url, str(folder), **told)
     check_same(remote, local, asked)
     assert remote.usage.calls == 4
     tokens = [len(ids) for _, ids in local.encode(asked)]
