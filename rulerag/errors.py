@@ -18,6 +18,7 @@
     │   ├── CutCompletionError      a completion was cut before its answer ended
     │   ├── RefusedCompletionError  the model or a content filter refused to answer
     │   └── EndpointChangedError    another model answers under the same name
+    ├── EditConflictError           a session of the studio was changed meanwhile
     └── ExplanationError            an explanation cannot be computed
         ├── ProbeBudgetError        the number of allowed probes is used up
         ├── PredicateError          an output predicate raised
@@ -185,6 +186,10 @@ class EndpointChangedError(GenerationError):
 
     Answers of two models explain neither of them.
     """
+
+
+class EditConflictError(RuleRAGError):
+    """Somebody else changed what was to be edited since it was last seen; nothing was written."""
 
 
 class ExplanationError(RuleRAGError):

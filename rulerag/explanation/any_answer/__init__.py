@@ -15,6 +15,6 @@ if TYPE_CHECKING:
     from rulerag.explanation.any_answer.front import explain, started
     from rulerag.explanation.any_answer.records import Explained, ExplainedClaim
     from rulerag.explanation.any_answer.why import Why
-    from rulerag.explanation.any_answer.words import claim_lines
+    from rulerag.explanation.any_answer.words import claim_lines, what_was_shown
 else:
     __getattr__ = front_door(__name__)

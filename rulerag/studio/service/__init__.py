@@ -1,0 +1,29 @@
+"""What the studio does, without a screen: sessions, systems, attacks, explanations as jobs.
+
+Read :mod:`~rulerag.studio.service.studio` first: its methods are the actions, each one library
+call. ``records`` are what they take and return.
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.studio.service.attacks import Attack
+    from rulerag.studio.service.jobs import Job
+    from rulerag.studio.service.records import (
+        Change,
+        Goal,
+        Limits,
+        Rule,
+        Session,
+        Source,
+        State,
+        View,
+    )
+    from rulerag.studio.service.redteam import RedTeamReport
+    from rulerag.studio.service.snippets import snippets
+    from rulerag.studio.service.studio import Studio
+    from rulerag.studio.service.systems import SystemSettings
+else:
+    __getattr__ = front_door(__name__)

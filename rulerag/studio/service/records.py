@@ -1,0 +1,283 @@
+"""What travels between the service and its faces: frozen, checked, and plain JSON on the wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Goal = Literal["target", "claims"]
+"""What is explained: that the system's target condition holds, or each claim of the answer."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one studio takes on; more is refused by name.
+
+    Args:
+        characters: of one source.
+        sources: of one session.
+        question: characters of a question.
+        undo: edits that can be taken back.
+        sessions: that are kept.
+        jobs: explanations that run at once.
+        waiting: explanations that wait for one of them.
+        budget: the most calls of one explanation.
+        body: bytes of one request.
+    """
+
+    characters: int = 1_000_000
+    sources: int = 500
+    question: int = 4_000
+    undo: int = 100
+    sessions: int = 1_000
+    jobs: int = 4
+    waiting: int = 64
+    budget: int = 2_000
+    body: int = 16_000_000
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class FoundBy(_Record):
+    """The mined rule whose search found a source.
+
+    Args:
+        rule: in words.
+        atom: the body atom of it that the source grounds, in words; empty where not known.
+    """
+
+    rule: str
+    atom: str = ""
+
+
+class Source(_Record):
+    """One source as the system reads it.
+
+    Args:
+        id: of the document; new ones are ``added-1`` and so on.
+        title: its title; empty where it has none.
+        text: its text, which may be an attacker's: only ever shown as text.
+        score: the retriever's; None for one that was added.
+        rank: where retrieval had it, from 1; None for one that was added.
+        found_by: the mined rules that found it.
+        change: whether it is as retrieved.
+        attacks: the names of the attack templates that were injected into it.
+    """
+
+    id: str
+    title: str = ""
+    text: str
+    score: float | None = None
+    rank: int | None = None
+    found_by: tuple[FoundBy, ...] = ()
+    change: Literal["", "edited", "added"] = ""
+    attacks: tuple[str, ...] = ()
+
+
+class State(_Record):
+    """Everything that an answer depends on, besides the system.
+
+    Args:
+        question: what is asked.
+        sources: what is read, in this order.
+        instructed: whether the safety instructions are in the prompt.
+        instructions: the safety instructions.
+        generator: the name of what answers.
+        retriever: the name of what searches.
+        query_id: of a benchmark's query.
+    """
+
+    question: str = ""
+    sources: tuple[Source, ...] = ()
+    instructed: bool = True
+    instructions: str = ""
+    generator: str = ""
+    retriever: str = ""
+    query_id: str = ""
+
+
+class Session(_Record):
+    """A named piece of work with one system.
+
+    Args:
+        id: names it in links.
+        name: for people.
+        system: the name of the system.
+        revision: counts every change; an edit of an older one is refused.
+        state: as it is now.
+        can_undo: whether there is an earlier state.
+        can_redo: whether an undone state can come back.
+        explanations: the ids of what was explained, oldest first.
+        updated: when it was changed, in seconds since 1970.
+    """
+
+    id: str
+    name: str
+    system: str
+    revision: int
+    state: State
+    can_undo: bool
+    can_redo: bool
+    explanations: tuple[str, ...] = ()
+    updated: float = 0.0
+
+
+class Edit(_Record):
+    """Give a source another text."""
+
+    kind: Literal["edit"] = "edit"
+    source: str
+    text: str
+    title: str | None = None
+
+
+class Add(_Record):
+    """Add a source, at a place from 0 or at the end."""
+
+    kind: Literal["add"] = "add"
+    text: str
+    title: str = ""
+    place: int | None = None
+
+
+class Delete(_Record):
+    """Take a source out."""
+
+    kind: Literal["delete"] = "delete"
+    source: str
+
+
+class Move(_Record):
+    """Put a source at another place, from 0."""
+
+    kind: Literal["move"] = "move"
+    source: str
+    place: int
+
+
+class Inject(_Record):
+    """Put an attack template into a source; ``payload`` in place of the system's own."""
+
+    kind: Literal["inject"] = "inject"
+    source: str
+    attack: str
+    payload: str | None = None
+
+
+class Configure(_Record):
+    """Change the question, what answers, or the safety instructions; None leaves one as it is."""
+
+    kind: Literal["configure"] = "configure"
+    question: str | None = None
+    generator: str | None = None
+    instructed: bool | None = None
+    instructions: str | None = None
+
+
+Change = Annotated[Edit | Add | Delete | Move | Inject | Configure, Field(discriminator="kind")]
+"""One edit of a session."""
+
+
+class Rule(_Record):
+    """A minimal rule of an explanation.
+
+    Args:
+        sources: places of its sources, from 0.
+        sentence: in words.
+        certificate: what was tested.
+        output: what is answered with these sources alone (of enough), or without them (of gone).
+    """
+
+    sources: tuple[int, ...]
+    sentence: str
+    certificate: str
+    output: str | None = None
+
+
+class ClaimView(_Record):
+    """What one claim, or the target condition, rests on.
+
+    Args:
+        text: the claim.
+        start: where it begins in the answer; None where it stands there in other words.
+        end: where it ends.
+        enough: the minimal rules: with these sources it always comes.
+        gone: the minimal sets without which it never comes; the smallest is the repair set.
+        against: what takes it away, in sentences.
+        complete: whether nothing further is looked for.
+    """
+
+    text: str
+    start: int | None = None
+    end: int | None = None
+    enough: tuple[Rule, ...] = ()
+    gone: tuple[Rule, ...] = ()
+    against: tuple[str, ...] = ()
+    complete: bool = True
+
+
+class View(_Record):
+    """An explanation as it is known at one moment.
+
+    Args:
+        id: of the explanation and of its job.
+        session: whose it is.
+        state: what was explained.
+        goal: what for.
+        status: ``waiting``, ``running``, ``done``, ``cancelled`` or ``failed``.
+        text: the answer.
+        holds: whether the target condition holds for the answer; None where it was not tried.
+        condition: the target condition in words.
+        claims: what was found; one for the target.
+        notes: what has to be known first.
+        shown: on what all of it stands, in words.
+        probes: different subsets that were asked.
+        expected: how many there may be.
+        calls: of the generator.
+        tokens: of prompts and answers, four characters each.
+        money: what they cost; None where no price is known.
+        seconds: spent in calls.
+        error: why it failed.
+    """
+
+    id: str
+    session: str
+    state: State
+    goal: Goal
+    status: Literal["waiting", "running", "done", "cancelled", "failed"] = "waiting"
+    text: str = ""
+    holds: bool | None = None
+    condition: str = ""
+    claims: tuple[ClaimView, ...] = ()
+    notes: tuple[str, ...] = ()
+    shown: str = ""
+    probes: int = 0
+    expected: int = 0
+    calls: int = 0
+    tokens: int = 0
+    money: float | None = None
+    seconds: float = 0.0
+    error: str = ""
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing runs or waits."""
+        return self.status not in ("waiting", "running")
+
+
+class Probe(_Record):
+    """One answered subset of the sources.
+
+    Args:
+        kept: places of the sources that were read, from 0.
+        output: the answer.
+        holds: whether the condition holds for it.
+    """
+
+    kept: tuple[int, ...]
+    output: str
+    holds: bool

@@ -1,0 +1,537 @@
+"""The actions of the studio, each one library call; the faces add nothing to them."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from rulerag import __version__
+from rulerag.errors import (
+    ConfigError,
+    DataFormatError,
+    EditConflictError,
+    UnknownNameError,
+    did_you_mean,
+)
+from rulerag.explanation.any_answer import Explained, Why, estimate
+from rulerag.io import fingerprint_object
+from rulerag.studio.service.answerers import EndpointSettings
+from rulerag.studio.service.attacks import Attack, attacks
+from rulerag.studio.service.editing import changed, check
+from rulerag.studio.service.jobs import Job, Jobs, documents_of, new_view
+from rulerag.studio.service.records import Change, Goal, Limits, Probe, Session, State, View
+from rulerag.studio.service.redteam import RedTeamReport, red_team
+from rulerag.studio.service.storage import Storage
+from rulerag.studio.service.systems import (
+    OpenSystem,
+    SystemSettings,
+    as_json,
+    benchmark_system,
+    read_system,
+    shipped_systems,
+)
+
+FORMAT = "rulerag-studio-session"
+FORMAT_VERSION = 1
+_BUDGET = 500
+_NAME = 200
+
+
+class Studio:
+    """Sessions with RAG systems: ask, see, change, break, compare.
+
+    Methods may be called from any thread.
+
+    Args:
+        data: the folder of its sessions; ``systems/*.yaml`` in it are systems of one's own.
+        systems: systems besides the shipped ones and those of ``data``.
+        benchmarks: benchmark folders that become systems.
+        limits: what it takes on.
+
+    Raises:
+        ConfigError: a system's file is wrong.
+        OutputError: the folder cannot be written.
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        *,
+        systems: Sequence[SystemSettings] = (),
+        benchmarks: Sequence[Path] = (),
+        limits: Limits | None = None,
+    ) -> None:
+        self.limits = limits or Limits()
+        own = [read_system(file) for file in sorted((data / "systems").glob("*.yaml"))]
+        every = [*shipped_systems(), *map(benchmark_system, benchmarks), *own, *systems]
+        self._systems = {one.name: OpenSystem(one) for one in every}
+        self._storage = Storage(data, self.limits.undo)
+        self._jobs = Jobs(self.limits)
+        self._locks: dict[str, threading.RLock] = {}
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Cancel what runs, keep what is known, close the file."""
+        self._jobs.close()
+        self._storage.close()
+
+    # --- systems ----
+
+    def systems(self) -> list[dict[str, Any]]:
+        """Every system: what it is, what may answer, its target condition."""
+        return [
+            as_json(one.settings)
+            | {"generators": one.generators(), "retrievers": list(one.retrievers)}
+            for one in self._systems.values()
+        ]
+
+    def system(self, name: str) -> OpenSystem:
+        """One system.
+
+        Raises:
+            UnknownNameError: there is none of this name.
+        """
+        if name not in self._systems:
+            hint = did_you_mean(name, self._systems)
+            raise UnknownNameError(f"no system is called {name!r}", hint=hint)
+        return self._systems[name]
+
+    def add_system(self, settings: SystemSettings) -> str:
+        """Add a system of texts for as long as this studio runs.
+
+        For one that stays, put its YAML file into ``systems`` of the data folder: paths and keys
+        are read from there alone.
+
+        Raises:
+            ConfigError: it names files, a variable with a key, or a name that is taken.
+        """
+        if settings.corpus or settings.benchmark:
+            key = "corpus" if settings.corpus else "benchmark"
+            raise ConfigError("paths are read from files alone", key=key, hint="give documents")
+        for one in settings.generators:
+            if isinstance(one, EndpointSettings) and one.api_key_env:
+                raise ConfigError("is read from files alone", key="api_key_env", hint="leave it out")
+        if len(settings.documents) > 10 * self.limits.sources:
+            raise ConfigError(f"{len(settings.documents):,} are too many", key="documents")
+        made = OpenSystem(settings)
+        _ = made.documents
+        for one in settings.generators:
+            made.condition(one.name)
+        with self._lock:
+            if settings.name in self._systems:
+                raise ConfigError(f"{settings.name!r} is taken", key="name", hint="another name")
+            self._systems[settings.name] = made
+        return settings.name
+
+    def attacks(self) -> list[Attack]:
+        """The library of attack templates."""
+        return list(attacks().values())
+
+    def rules_for(self, system: str, question: str) -> list[dict[str, Any]]:
+        """The mined rules that guide a question in a benchmark; none in other systems.
+
+        Raises:
+            DataError: the question names nothing of the benchmark.
+        """
+        return self.system(system).rules_for(question)
+
+    # --- sessions ----
+
+    def new_session(self, system: str, name: str = "", question: str | None = None) -> Session:
+        """Begin a session.
+
+        Raises:
+            UnknownNameError: no system has this name.
+            ConfigError: there are too many sessions.
+        """
+        opened = self.system(system)
+        if self._storage.count() >= self.limits.sessions:
+            what = f"there are {self.limits.sessions:,} sessions"
+            raise ConfigError(what, key="sessions", hint="delete some")
+        own = opened.settings
+        asked = question if question is not None else (own.questions or ("",))[0]
+        usable = [one["name"] for one in opened.generators() if not one["missing"]]
+        state = State(
+            question=asked,
+            instructions=own.instructions,
+            instructed=bool(own.instructions),
+            generator=(usable or [own.generators[0].name])[0],
+            retriever=opened.retrievers[0],
+        )
+        check(state, self.limits)
+        session = secrets.token_urlsafe(9)
+        self._storage.create(session, (name or own.title)[:_NAME], system, state)
+        return self.session(session)
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """Every session by id, name and system, the last changed first."""
+        return self._storage.summaries()
+
+    def session(self, session: str) -> Session:
+        """One session as it is now.
+
+        Raises:
+            UnknownNameError: there is none of this id.
+        """
+        return self._storage.session(session)
+
+    def rename(self, session: str, name: str) -> Session:
+        """Give a session another name."""
+        self.session(session)
+        self._storage.rename(session, name.strip()[:_NAME] or "unnamed")
+        return self.session(session)
+
+    def delete(self, session: str) -> None:
+        """Forget a session, its explanations and its jobs."""
+        self.session(session)
+        for job in self._jobs.of_session(session):
+            job.cancel()
+        self._storage.delete(session)
+
+    def retrieve(
+        self,
+        session: str,
+        question: str | None = None,
+        *,
+        retriever: str | None = None,
+        top_k: int | None = None,
+        revision: int | None = None,
+    ) -> Session:
+        """Find the sources of a question; they take the place of those before.
+
+        Args:
+            session: the session.
+            question: the one of the session when None.
+            retriever: the one of the session when None.
+            top_k: as many sources; those of the system when None.
+            revision: of the session as it was seen; None for whatever it is.
+
+        Raises:
+            EditConflictError: the session was changed meanwhile.
+            RuleRAGError: the question or the corpus cannot be read.
+        """
+        with self._editing(session, revision) as seen:
+            system = self.system(seen.system)
+            asked = seen.state.question if question is None else question
+            wanted = retriever or seen.state.retriever
+            if wanted not in system.retrievers:
+                hint = did_you_mean(wanted, system.retrievers)
+                raise UnknownNameError(f"no retriever is called {wanted!r}", hint=hint)
+            if top_k is not None and not 1 <= top_k <= self.limits.sources:
+                raise ConfigError(f"{top_k} is not from 1 to {self.limits.sources}", key="top_k")
+            new = {"question": asked, "retriever": wanted}
+            check(seen.state.model_copy(update=new), self.limits)
+            sources = system.retrieve(asked, wanted, top_k)
+            state = seen.state.model_copy(update={**new, "sources": sources})
+            check(state, self.limits)
+            self._storage.push(session, state)
+        return self.session(session)
+
+    def change(self, session: str, change: Change, *, revision: int | None = None) -> Session:
+        """One edit; see :data:`~rulerag.studio.service.records.Change`.
+
+        Raises:
+            EditConflictError: the session was changed meanwhile.
+            RuleRAGError: the edit does not fit.
+        """
+        with self._editing(session, revision) as seen:
+            state = changed(seen.state, change, self.system(seen.system), self.limits)
+            if state != seen.state:
+                self._storage.push(session, state)
+        return self.session(session)
+
+    def undo(self, session: str) -> Session:
+        """Take the last edit back; nothing where there is none."""
+        return self._step(session, -1)
+
+    def redo(self, session: str) -> Session:
+        """Bring back what was undone; nothing where there is none."""
+        return self._step(session, 1)
+
+    def _step(self, session: str, by: Literal[-1, 1]) -> Session:
+        with self._editing(session, None):
+            self._storage.step(session, by)
+        return self.session(session)
+
+    @contextmanager
+    def _editing(self, session: str, revision: int | None) -> Iterator[Session]:
+        with self._lock:
+            lock = self._locks.setdefault(session, threading.RLock())
+        with lock:
+            seen = self.session(session)
+            if revision is not None and revision != seen.revision:
+                raise EditConflictError(
+                    "the session was changed meanwhile, in another tab or by another program",
+                    hint="read it again, then edit",
+                )
+            yield seen
+
+    # --- answers ----
+
+    def answer(self, session: str) -> dict[str, Any]:
+        """What the system answers from the sources as they are now.
+
+        Returns:
+            ``text``; ``holds`` (whether the target condition holds, None without one) and the
+            ``condition`` in words.
+
+        Raises:
+            RuleRAGError: what answers is not here, or failed.
+        """
+        seen = self.session(session)
+        system = self.system(seen.system)
+        state = seen.state
+        answerer = system.answerer(state.generator)
+        told = state.instructions if state.instructed else ""
+        documents = documents_of(state, system.document)
+        (text,) = answerer.answer(state.question, [documents], told)
+        condition = system.condition(state.generator)
+        return {
+            "text": text,
+            "holds": None if condition is None else bool(condition(text)),
+            "condition": "" if condition is None else str(condition),
+            "generator": answerer.about,
+        }
+
+    def estimate(self, session: str, budget: int = _BUDGET) -> dict[str, Any]:
+        """What an explanation will cost, before the first call."""
+        seen = self.session(session)
+        system = self.system(seen.system)
+        settings = system.generator_settings(seen.state.generator)
+        price = settings.price if isinstance(settings, EndpointSettings) else None
+        texts = [one.text for one in seen.state.sources]
+        told = estimate(seen.state.question, texts, budget=budget, price=price)
+        return {
+            "words": str(told),
+            "least": told.least,
+            "most": told.most,
+            "tokens": told.tokens,
+            "money": told.money,
+        }
+
+    def explain(
+        self,
+        session: str,
+        goal: Goal | None = None,
+        *,
+        budget: int = _BUDGET,
+        generator: str | None = None,
+        instructed: bool | None = None,
+    ) -> View:
+        """Begin to explain; :meth:`job` tells how it goes on.
+
+        Args:
+            session: the session.
+            goal: ``target`` (which sources make the system break its instructions; the default
+                where it has a target condition) or ``claims``.
+            budget: calls at most.
+            generator: another one than the session's, to compare.
+            instructed: with or without the safety instructions, likewise.
+
+        Raises:
+            ConfigError: there is nothing to explain, or too much runs.
+            RuleRAGError: what answers is not here.
+        """
+        seen = self.session(session)
+        system = self.system(seen.system)
+        other = {"generator": generator, "instructed": instructed}
+        state = seen.state.model_copy(update={k: v for k, v in other.items() if v is not None})
+        if not state.question.strip():
+            raise ConfigError("there is no question", key="question", hint="ask something")
+        if budget < 1:
+            raise ConfigError(f"{budget} is below 1", key="budget", hint="500")
+        condition = system.condition(state.generator)
+        aim: Goal = goal or ("claims" if condition is None else "target")
+        expected = estimate(
+            state.question, [one.text for one in state.sources], budget=budget
+        ).most
+        view = new_view(
+            secrets.token_urlsafe(9), session, state, aim, str(condition or ""), expected
+        )
+        job = self._job(view, system)
+        self._jobs.start(job, budget)
+        return job.view
+
+    def _job(self, view: View, system: OpenSystem, known: Any = None) -> Job:
+        settings = system.generator_settings(view.state.generator)
+        return Job(
+            view,
+            documents_of(view.state, system.document),
+            system.answerer(view.state.generator),
+            system.condition(view.state.generator),
+            price=settings.price if isinstance(settings, EndpointSettings) else None,
+            known=known,
+            keep=self._keep,
+        )
+
+    def job(self, explanation: str) -> Job:
+        """A running or finished explanation; one of an earlier run comes back without a call.
+
+        Raises:
+            UnknownNameError: there is none of this id, or its system is gone.
+        """
+        try:
+            return self._jobs.get(explanation)
+        except UnknownNameError:
+            kept = self._storage.explanation(explanation)
+        view = View.model_validate(kept["view"])
+        if not view.finished:
+            view = view.model_copy(update={"status": "cancelled"})
+        system = self.system(self.session(view.session).system)
+        known = {tuple(row[0]): str(row[1]) for row in kept["outputs"]}
+        job = self._job(view, system, known)
+        if kept.get("explained"):
+            job.explained = Explained.from_json(kept["explained"])
+        job.finished.set()
+        return job
+
+    def view(self, explanation: str) -> View:
+        """An explanation as it is known now; asks nothing."""
+        try:
+            return self._jobs.get(explanation).view
+        except UnknownNameError:
+            return View.model_validate(self._storage.explanation(explanation)["view"])
+
+    def cancel(self, explanation: str) -> View:
+        """Stop an explanation with what is certain."""
+        job = self._jobs.get(explanation)
+        job.cancel()
+        job.finished.wait(1.0)
+        return job.view
+
+    def deepen(self, explanation: str, budget: int = _BUDGET) -> View:
+        """Go on with an explanation; nothing that was answered is asked again.
+
+        Raises:
+            ConfigError: it runs already, or too much runs.
+        """
+        job = self.job(explanation)
+        if not job.view.finished:
+            raise ConfigError("it runs already", key="explanation", hint="wait, or cancel it")
+        self._jobs.start(job, budget)
+        return job.view
+
+    def probe(self, explanation: str, kept: Sequence[int]) -> Probe:
+        """Ask one subset of an explanation's sources.
+
+        Args:
+            explanation: the explanation.
+            kept: places of the sources that are read, from 0.
+        """
+        return self.job(explanation).ask(kept)
+
+    def page(self, explanation: str) -> str:
+        """An explanation as one HTML page that opens offline.
+
+        Raises:
+            ConfigError: nothing is known yet.
+        """
+        explained = self.job(explanation).explained
+        if explained is None:
+            raise ConfigError("nothing is known yet", key="explanation", hint="wait a little")
+        return Why(explained).to_html()
+
+    def red_team(
+        self,
+        system: str,
+        generators: Sequence[str],
+        *,
+        questions: Sequence[str] | None = None,
+        names: Sequence[str] | None = None,
+        instructed: bool = True,
+    ) -> RedTeamReport:
+        """Try every attack on every question: what breaks, with how many injected sources.
+
+        Args:
+            system: the system.
+            generators: what answers.
+            questions: those of the system when None.
+            names: of the attack templates; all when None.
+            instructed: with the safety instructions.
+        """
+        return red_team(
+            self.system(system),
+            generators,
+            questions=questions,
+            names=names,
+            instructed=instructed,
+        )
+
+    def _keep(self, job: Job) -> None:
+        view = job.view
+        answerer = self.system(self.session(view.session).system)
+        self._storage.keep(
+            job.id,
+            view.session,
+            {
+                "view": view.model_dump(mode="json"),
+                "outputs": [[list(kept), said] for kept, said in list(job.outputs.items())],
+                "explained": None if job.explained is None else job.explained.to_json(),
+                "made": {
+                    "rulerag": __version__,
+                    "generator": answerer.answerer(view.state.generator).fingerprint,
+                    "documents": [
+                        fingerprint_object([one.title, one.text]) for one in view.state.sources
+                    ],
+                },
+            },
+        )
+
+    # --- files ----
+
+    def export(self, session: str) -> dict[str, Any]:
+        """A session as one JSON object: state, explanations, every probe; no keys, no paths."""
+        seen = self.session(session)
+        return {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "rulerag": __version__,
+            "name": seen.name,
+            "system": as_json(self.system(seen.system).settings),
+            "state": seen.state.model_dump(mode="json"),
+            "explanations": [self._storage.explanation(one) for one in seen.explanations],
+        }
+
+    def load(self, row: Any) -> Session:
+        """Open an exported session as a new one; asks no model.
+
+        Raises:
+            DataFormatError: it is no session, of another version, or damaged.
+            UnknownNameError: its system is not here.
+            ConfigError: it is over a limit.
+        """
+        if not isinstance(row, dict) or row.get("format") != FORMAT:
+            raise DataFormatError("no session of the studio", hint="what `export` wrote")
+        if row.get("version") != FORMAT_VERSION:
+            raise DataFormatError(
+                f"written in version {row.get('version')!r} of the format, here {FORMAT_VERSION}",
+                hint="open it with the rulerag that wrote it",
+            )
+        try:
+            state = State.model_validate(row["state"])
+            kept = [(View.model_validate(one["view"]), one) for one in row["explanations"]]
+            outputs = [[(tuple(k), str(s)) for k, s in one["outputs"]] for _, one in kept]
+            for _, one in kept:
+                if one.get("explained"):
+                    Explained.from_json(one["explained"])
+            system = str(row["system"]["name"])
+        except (KeyError, TypeError, ValueError, ValidationError) as error:
+            raise DataFormatError(f"a damaged session: {str(error).splitlines()[0]}") from error
+        check(state, self.limits)
+        if len(kept) > 1000 or sum(map(len, outputs)) > 1_000_000:
+            raise ConfigError("holds more than a session has", key="explanations")
+        for view, _ in kept:
+            check(view.state, self.limits)
+        made = self.new_session(system, f"{row.get('name', '')} (opened)")
+        self._storage.push(made.id, state)
+        for view, one in kept:
+            new = secrets.token_urlsafe(9)
+            moved = view.model_copy(update={"id": new, "session": made.id})
+            self._storage.keep(new, made.id, {**one, "view": moved.model_dump(mode="json")})
+        return self.session(made.id)

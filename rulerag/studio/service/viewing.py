@@ -1,0 +1,91 @@
+"""An explanation in sentences: minimal rules, repair sets, and on what they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rulerag.explanation.any_answer import (
+    DocumentSet,
+    Explained,
+    ExplainedClaim,
+    claim_lines,
+    what_was_shown,
+)
+from rulerag.explanation.probing import OutputPredicate
+from rulerag.studio.service.records import ClaimView, Goal, Rule
+
+_NOISE = "The answers vary:"
+
+
+def claims_of(
+    explained: Explained, goal: Goal, condition: OutputPredicate | None
+) -> tuple[ClaimView, ...]:
+    """What each claim, or the target condition, rests on."""
+    target = str(condition) if goal == "target" and condition is not None else ""
+    return tuple(_claim(one, explained, target) for one in explained.claims)
+
+
+def notes_of(explained: Explained, goal: Goal) -> tuple[str, ...]:
+    """What has to be known first.
+
+    A condition that the whole prompt does not meet is no noise: there is just no rule.
+    """
+    never = goal == "target" and all(one.stable == 0 for one in explained.claims)
+    return tuple(
+        note for note in explained.notes if not (never and note.startswith(_NOISE))
+    )
+
+
+def shown_of(explained: Explained) -> str:
+    """On what all of it stands, and what it cost."""
+    return what_was_shown(explained)
+
+
+def _claim(claim: ExplainedClaim, explained: Explained, target: str) -> ClaimView:
+    names = [_name(one.title, place) for place, one in enumerate(explained.documents, start=1)]
+    what = f"{target}" if target else f"the answer says “{claim.text}”"
+    against = [
+        line for line in claim_lines(claim, explained) if line.startswith("speaks against it")
+    ]
+    return ClaimView(
+        text=target or claim.text,
+        start=claim.start,
+        end=claim.end,
+        enough=tuple(_rule(one, _enough(one, names, what)) for one in claim.retention),
+        gone=tuple(_rule(one, _gone(one, names, what)) for one in claim.omission),
+        against=tuple(against),
+        complete=claim.complete,
+    )
+
+
+def _rule(one: DocumentSet, sentence: str) -> Rule:
+    return Rule(
+        sources=tuple(sorted(one)),
+        sentence=sentence,
+        certificate=str(one.certificate),
+        output=one.output,
+    )
+
+
+def _enough(one: DocumentSet, names: Sequence[str], what: str) -> str:
+    if not one:
+        return f"Even without any source {what}, whatever is read."
+    verb = "is" if len(one) == 1 else "are"
+    return f"Whenever {_listed(one, names)} {verb} read, {what}, whatever else is read."
+
+
+def _gone(one: DocumentSet, names: Sequence[str], what: str) -> str:
+    if not one:
+        return f"With no choice of these sources: {what}."
+    return f"Without {_listed(one, names)} it never comes that {what}."
+
+
+def _listed(one: DocumentSet, names: Sequence[str]) -> str:
+    parts = [names[place] for place in sorted(one)]
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _name(title: str, place: int) -> str:
+    return f"source {place} (“{title}”)" if title else f"source {place}"
