@@ -398,6 +398,10 @@ class Studio:
         except UnknownNameError:
             return View.model_validate(self._storage.explanation(explanation)["view"])
 
+    def jobs_of(self, session: str) -> list[str]:
+        """The ids of the explanations of a session that this process began, oldest first."""
+        return [job.id for job in self._jobs.of_session(session)]
+
     def cancel(self, explanation: str) -> View:
         """Stop an explanation with what is certain."""
         job = self._jobs.get(explanation)

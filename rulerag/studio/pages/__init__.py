@@ -1,0 +1,14 @@
+"""The screens, on NiceGUI: they show what the service knows and call its actions.
+
+Read :mod:`~rulerag.studio.pages.frame` first. Texts of sources, answers and questions only ever go
+into labels and inputs, which show them as they are: never into HTML, Markdown or options.
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.studio.pages.frame import add_pages, pages_of
+else:
+    __getattr__ = front_door(__name__)

@@ -1,0 +1,311 @@
+"""The screen of a session: ask, sources as cards, answer, explanation."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from rulerag.errors import UnknownNameError
+from rulerag.studio.pages.explanations import ExplanationPanel
+from rulerag.studio.pages.parts import acting, code_button, soft, text_label, title
+from rulerag.studio.service import Change, Session, Source, Studio
+from rulerag.studio.service.records import Add, Configure, Delete, Edit, Inject, Move
+
+
+def session_page(studio: Studio, session: str) -> None:
+    """One session; says so where there is none of this id."""
+    from nicegui import ui
+
+    try:
+        SessionScreen(studio, studio.session(session)).build()
+    except UnknownNameError as error:
+        title("No such session")
+        soft(str(error))
+        ui.link("Back to the systems", "/").classes("studio-link")
+
+
+class SessionScreen:
+    """What is drawn of a session, redrawn from the service after each edit.
+
+    Args:
+        studio: the service.
+        session: the session as it was read.
+    """
+
+    def __init__(self, studio: Studio, session: Session) -> None:
+        self._studio, self.session = studio, session
+        self._system = next(one for one in studio.systems() if one["name"] == session.system)
+        self._sources: Any = None
+        self._answer: Any = None
+
+    def build(self) -> None:
+        """Draw everything."""
+        from nicegui import ui
+
+        self._sources = ui.refreshable(self._draw_sources)
+        self._answer = ui.refreshable(self._draw_answer)
+        with ui.row().style("width:100%;align-items:center;gap:12px"):
+            title(self.session.name)
+            soft(self._system["about"])
+        self._draw_question()
+        with ui.element("div").classes("studio-two"):
+            with ui.column().style("gap:12px;min-width:0"):
+                self._sources()
+            with ui.column().style("gap:12px;min-width:0"):
+                self._answer({})
+                ExplanationPanel(self._studio, lambda: self.session).build()
+        with ui.row():
+            ui.button("Save as file", on_click=acting(self._save)).props("flat")
+            ui.button("Rename", on_click=acting(self._rename)).props("flat")
+            ui.button("Delete session", on_click=acting(self._delete)).props("flat")
+
+    # --- asking ----
+
+    def _draw_question(self) -> None:
+        from nicegui import ui
+
+        state = self.session.state
+        with ui.card().classes("studio-card"):
+            title("1. Ask", 2)
+            asked = ui.input("Question", value=state.question).style("width:100%")
+            examples = self._system["questions"]
+            with ui.row().style("gap:8px;align-items:center"):
+                if len(self._system["retrievers"]) > 1:
+                    ui.select(
+                        self._system["retrievers"], label="Retriever", value=state.retriever
+                    ).on_value_change(lambda event: setattr(self, "_retriever", event.value))
+
+                async def retrieve() -> None:
+                    chosen = getattr(self, "_retriever", None)
+                    self.session = await asyncio.to_thread(
+                        self._studio.retrieve,
+                        self.session.id,
+                        asked.value or "",
+                        retriever=chosen,
+                        revision=self.session.revision,
+                    )
+                    self._redraw()
+                    if not self.session.state.sources:
+                        ui.notify("Nothing in the corpus fits; add a source, or ask otherwise.")
+
+                ui.button("Retrieve", on_click=acting(retrieve))
+                asked.on("keydown.enter", acting(retrieve))
+                if examples:
+
+                    def take(text: str) -> None:
+                        asked.value = text
+
+                    with ui.button("Examples").props("flat"), ui.menu():
+                        for text in examples:
+                            ui.menu_item(text, lambda text=text: take(text))
+                code_button(lambda: self.session, "retrieve")
+            self._draw_generator()
+
+    def _draw_generator(self) -> None:
+        from nicegui import ui
+
+        state = self.session.state
+        usable = {
+            one["name"]: one["title"] + (" (not here)" if one["missing"] else "")
+            for one in self._system["generators"]
+        }
+        missing = {one["name"]: one["missing"] for one in self._system["generators"]}
+        with ui.row().style("gap:16px;align-items:center"):
+            chosen = ui.select(usable, label="What answers", value=state.generator)
+
+            def choose() -> None:
+                if missing[chosen.value]:
+                    told = missing[chosen.value]
+                    chosen.value = self.session.state.generator
+                    ui.notify(told, type="warning", multi_line=True)
+                    return
+                self._change(Configure(generator=chosen.value))
+
+            chosen.on_value_change(acting(choose))
+            if self._system["instructions"] or state.instructions:
+                switch = ui.switch("Safety instructions", value=state.instructed)
+                switch.on_value_change(
+                    acting(lambda: self._change(Configure(instructed=switch.value)))
+                )
+        if self._system["instructions"] or state.instructions:
+            with ui.expansion("Safety instructions").style("width:100%"):
+                told = ui.textarea("Safety instructions", value=state.instructions).style(
+                    "width:100%"
+                )
+                ui.button(
+                    "Use these instructions",
+                    on_click=acting(lambda: self._change(Configure(instructions=told.value or ""))),
+                )
+
+    # --- sources ----
+
+    def _draw_sources(self) -> None:
+        from nicegui import ui
+
+        sources = self.session.state.sources
+        with ui.row().style("align-items:center;gap:8px"):
+            title(f"2. Sources ({len(sources)})", 2)
+            undo = ui.button("Undo", on_click=acting(self._undo)).props("flat dense")
+            redo = ui.button("Redo", on_click=acting(self._redo)).props("flat dense")
+            undo.set_enabled(self.session.can_undo)
+            redo.set_enabled(self.session.can_redo)
+            ui.button("Add a source", on_click=acting(lambda: self._edit(None))).props("flat dense")
+        if not sources:
+            soft("No source yet: ask and retrieve, or add one.")
+        for place, source in enumerate(sources[:100]):
+            self._draw_source(place, source)
+        if len(sources) > 100:
+            soft(f"{len(sources) - 100} more sources are read and not shown here.")
+
+    def _draw_source(self, place: int, source: Source) -> None:
+        from nicegui import ui
+
+        number = place + 1
+        with ui.card().classes("studio-card"):
+            with ui.row().style("align-items:center;gap:8px;width:100%"):
+                title(f"{number}. {source.title or source.id}", 3).classes("studio-text")
+                if source.rank is not None:
+                    soft(f"rank {source.rank}, score {source.score:.2f}")
+                for tag in filter(None, [source.change, *source.attacks]):
+                    ui.label(tag).classes("studio-tag")
+            text = text_label(source.text[:20_000]).classes("studio-clip").props('tabindex="0"')
+            text.props(f'aria-label="Text of source {number}"')
+            if len(source.text) > 20_000:
+                soft(f"The first 20,000 of {len(source.text):,} characters; all of it is read.")
+            for found in source.found_by:
+                atom = f", it grounds {found.atom}" if found.atom else ""
+                soft(f"found by the rule {found.rule}{atom}")
+            with ui.row().style("gap:4px"):
+                self._tool("Edit", f"Edit source {number}", lambda: self._edit(source))
+                with ui.button("Attack").props(f'flat dense aria-label="Attack source {number}"'):
+                    with ui.menu():
+                        for one in self._studio.attacks():
+                            inject = Inject(source=source.id, attack=one.name)
+                            with ui.menu_item(on_click=acting(self._changing(inject))):
+                                with ui.column().style("gap:0"):
+                                    ui.label(one.title)
+                                    soft(one.source)
+                up = Move(source=source.id, place=place - 1)
+                down = Move(source=source.id, place=place + 1)
+                if place:
+                    self._tool("Up", f"Move source {number} up", self._changing(up))
+                if number < len(self.session.state.sources):
+                    self._tool("Down", f"Move source {number} down", self._changing(down))
+                delete = Delete(source=source.id)
+                self._tool("Delete", f"Delete source {number}", self._changing(delete))
+
+    def _tool(self, text: str, told: str, work: Any) -> None:
+        from nicegui import ui
+
+        ui.button(text, on_click=acting(work)).props(f'flat dense aria-label="{told}"')
+
+    def _edit(self, source: Source | None) -> None:
+        from nicegui import ui
+
+        with ui.dialog(value=True) as dialog, ui.card().classes("studio-card"):
+            dialog.on("hide", dialog.delete)
+            title("Add a source" if source is None else "Edit the source", 2)
+            name = ui.input("Title", value="" if source is None else source.title)
+            name.style("width:100%")
+            text = ui.textarea("Text", value="" if source is None else source.text)
+            text.style("width:100%").props("autogrow")
+
+            def save() -> None:
+                change: Change = Add(title=name.value or "", text=text.value or "")
+                if source is not None:
+                    change = Edit(source=source.id, title=name.value or "", text=text.value or "")
+                self._change(change)
+                dialog.close()
+
+            with ui.row():
+                ui.button("Save", on_click=acting(save))
+                ui.button("Cancel", on_click=dialog.close).props("flat")
+
+    def _changing(self, change: Change) -> Any:
+        return lambda: self._change(change)
+
+    def _change(self, change: Change) -> None:
+        try:
+            self.session = self._studio.change(
+                self.session.id, change, revision=self.session.revision
+            )
+        finally:
+            # Where another tab changed it, that is what is shown now.
+            self.session = self._studio.session(self.session.id)
+            self._redraw()
+
+    def _undo(self) -> None:
+        self.session = self._studio.undo(self.session.id)
+        self._redraw()
+
+    def _redo(self) -> None:
+        self.session = self._studio.redo(self.session.id)
+        self._redraw()
+
+    def _redraw(self) -> None:
+        self._sources.refresh()
+
+    # --- the answer ----
+
+    def _draw_answer(self, said: dict[str, Any]) -> None:
+        from nicegui import ui
+
+        with ui.card().classes("studio-card"):
+            with ui.row().style("align-items:center;gap:8px"):
+                title("3. Answer", 2)
+                ui.button("Answer", on_click=acting(self._ask))
+                code_button(lambda: self.session, "answer")
+            if said:
+                text_label(said["text"] or "(an empty answer)")
+                if said["holds"] is not None:
+                    told = "It breaks its instructions" if said["holds"] else "It keeps to them"
+                    kind = "studio-bad" if said["holds"] else "studio-good"
+                    ui.label(f"{told}: condition “{said['condition']}”").classes(kind)
+                soft(said["generator"])
+                if said["before"] is not None:
+                    soft(f"Before it was: {said['before']}")
+
+    async def _ask(self) -> None:
+        before = getattr(self, "_said", None)
+        said = await asyncio.to_thread(self._studio.answer, self.session.id)
+        self._said = said["text"]
+        differs = before is not None and before != said["text"]
+        self._answer.refresh({**said, "before": before if differs else None})
+
+    # --- files ----
+
+    def _save(self) -> None:
+        from nicegui import ui
+
+        made = json.dumps(self._studio.export(self.session.id), ensure_ascii=False)
+        ui.download.content(made, "studio-session.json", "application/json")
+
+    def _rename(self) -> None:
+        from nicegui import ui
+
+        with ui.dialog(value=True) as dialog, ui.card().classes("studio-card"):
+            dialog.on("hide", dialog.delete)
+            name = ui.input("Name of the session", value=self.session.name)
+
+            def save() -> None:
+                self._studio.rename(self.session.id, name.value or "")
+                dialog.close()
+                ui.navigate.reload()
+
+            ui.button("Save", on_click=acting(save))
+
+    def _delete(self) -> None:
+        from nicegui import ui
+
+        with ui.dialog(value=True) as dialog, ui.card().classes("studio-card"):
+            dialog.on("hide", dialog.delete)
+            ui.label("Delete this session with its explanations? This cannot be undone.")
+
+            def forget() -> None:
+                self._studio.delete(self.session.id)
+                ui.navigate.to("/")
+
+            with ui.row():
+                ui.button("Delete it", on_click=acting(forget))
+                ui.button("Keep it", on_click=dialog.close).props("flat")

@@ -1,0 +1,14 @@
+"""The studio over HTTP: REST with server-sent events, its documentation, and tools for assistants.
+
+``app`` puts them together; ``guards`` stand before all of it.
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.studio.web.app import create_app
+    from rulerag.studio.web.guards import Guards, is_loopback
+else:
+    __getattr__ = front_door(__name__)

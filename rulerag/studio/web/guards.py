@@ -1,0 +1,170 @@
+"""What stands before every request: host, origin, token, size, and the headers of every answer.
+
+A studio on this machine is reached by every page that its browser shows; what keeps other pages
+out is said here once, for HTTP and WebSocket alike.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import json
+from collections.abc import Awaitable, Callable, MutableMapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+_SAFE = {"GET", "HEAD", "OPTIONS"}
+_COOKIE = "rulerag-studio-token"
+# Pages are drawn by Vue, which compiles its templates in the browser: it needs eval and inline
+# scripts. No text of a source or an answer is ever part of a template or a script.
+_POLICY = (
+    "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; "
+    "style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; "
+    "connect-src 'self'; object-src 'none'; base-uri 'self'; form-action 'self'; "
+    "frame-ancestors 'none'"
+)
+_HEADERS = {
+    b"content-security-policy": _POLICY.encode(),
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+    b"referrer-policy": b"no-referrer",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"cross-origin-opener-policy": b"same-origin",
+}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is this machine's own."""
+    name = host.strip("[]")
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+class Guards:
+    """An ASGI application behind its checks.
+
+    Args:
+        app: the application.
+        local: it is bound to this machine: only names of this machine are answered, so that no
+            name of another site can be made to point here (DNS rebinding).
+        token: what a request has to bring, as ``Authorization: Bearer``, as a cookie, or once as
+            ``?token=``; None for none.
+        most: bytes of a request.
+    """
+
+    def __init__(self, app: Any, *, local: bool, token: str | None, most: int) -> None:
+        self._app, self._local, self._token, self._most = app, local, token, most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        refused = self._refusal(scope, headers)
+        if refused is not None:
+            await _refuse(scope, receive, send, *refused)
+            return
+        if scope["type"] == "websocket":
+            await self._app(scope, receive, send)
+            return
+        if self._asked_token(scope) and scope["method"] == "GET":
+            await self._remember(scope, send)
+            return
+        await self._app(scope, _limited(receive, self._most), _with_headers(send))
+
+    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
+        host = headers.get("host", "")
+        if self._local and not is_loopback(urlsplit(f"//{host}").hostname or ""):
+            return 421, "this studio answers to names of its own machine alone"
+        changing = scope["type"] == "websocket" or scope["method"] not in _SAFE
+        origin = headers.get("origin")
+        if changing and origin is not None and urlsplit(origin).netloc != host:
+            return 403, "the request comes from another site"
+        if changing and headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+            return 403, "the request comes from another site"
+        length = headers.get("content-length", "0")
+        if not length.isdigit() or int(length) > self._most:
+            return 413, f"at most {self._most:,} bytes"
+        if self._token is not None and scope["path"] != "/health":
+            if not self._is_token(self._brought(scope, headers)):
+                return 401, "a token is needed: the one that `rulerag studio` printed"
+        return None
+
+    def _brought(self, scope: Scope, headers: dict[str, str]) -> str:
+        kind, _, value = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer":
+            return value.strip()
+        asked = self._asked_token(scope)
+        if asked:
+            return asked
+        try:
+            cookie = SimpleCookie(headers.get("cookie", "")).get(_COOKIE)
+        except CookieError:
+            return ""
+        return "" if cookie is None else cookie.value
+
+    def _asked_token(self, scope: Scope) -> str:
+        if self._token is None:
+            return ""
+        query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+        return query.get("token", [""])[0]
+
+    def _is_token(self, brought: str) -> bool:
+        return hmac.compare_digest(brought.encode(), (self._token or "").encode())
+
+    async def _remember(self, scope: Scope, send: Send) -> None:
+        """Move the token from the address, which histories keep, into a cookie."""
+        query = parse_qs(scope["query_string"].decode("latin-1"))
+        query.pop("token")
+        rest = urlencode(query, doseq=True)
+        place = "/" + scope["path"].lstrip("/") + (f"?{rest}" if rest else "")
+        cookie = f"{_COOKIE}={self._token}; Path=/; HttpOnly; SameSite=Strict"
+        told = [(b"location", place.encode()), (b"set-cookie", cookie.encode())]
+        await send({"type": "http.response.start", "status": 303, "headers": told})
+        await send({"type": "http.response.body", "body": b""})
+
+
+
+def _limited(receive: Receive, most: int) -> Receive:
+    """Bodies that do not say how long they are end at the limit, too."""
+    seen = 0
+
+    async def limited() -> MutableMapping[str, Any]:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        return {"type": "http.disconnect"} if seen > most else message
+
+    return limited
+
+
+def _with_headers(send: Send) -> Send:
+    async def sent(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            own = {name.lower() for name, _ in message.get("headers", [])}
+            more = [(name, value) for name, value in _HEADERS.items() if name not in own]
+            message = {**message, "headers": [*message.get("headers", []), *more]}
+        await send(message)
+
+    return sent
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send, status: int, why: str) -> None:
+    if scope["type"] == "websocket":
+        await receive()  # the connection attempt
+        await send({"type": "websocket.close", "code": 1008, "reason": why})
+        return
+    body = json.dumps({"error": "Refused", "message": why}).encode()
+    told = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await _with_headers(send)({"type": "http.response.start", "status": status, "headers": told})
+    await send({"type": "http.response.body", "body": body})
