@@ -2,11 +2,12 @@
 # Python; `make test ARGS="tests/kg -x"` hands arguments to pytest; `make demo OUT=folder` writes there.
 PYTHON ?= python3
 OUT ?= demo-out
+PORT ?= 8080
 ARGS ?=
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check bench clean
+.PHONY: help setup demo studio test test-all check bench clean
 # One target at a time: they share the virtual environment.
 .NOTPARALLEL:
 
@@ -19,6 +20,10 @@ setup: ## install everything into .venv (demo, test, check and bench do this the
 demo: ## the main job on the embedded world: report.html and metrics.json in demo-out (no torch needed)
 	@scripts/setup demo
 	.venv/bin/rulerag demo --out "$(OUT)"
+
+studio: ## the web app on http://127.0.0.1:8080 (PORT=…), its sessions in studio-data
+	@scripts/setup studio
+	.venv/bin/rulerag studio --port "$(PORT)"
 
 test: ## the tests, with every optional package installed; slow ones are left out and counted
 	@scripts/test $(ARGS)

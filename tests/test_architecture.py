@@ -30,7 +30,9 @@ ALWAYS_LAZY = {
     "bm25s",
     "datasets",
     "faiss",
+    "fastapi",
     "jnius",
+    "mcp",
     "nicegui",
     "openai",
     "plotly",
@@ -283,6 +285,7 @@ def test_the_core_is_light_and_every_dependency_is_imported() -> None:
     )
     modules = {
         "faiss-cpu": "faiss",
+        "google-re2": "re2",
         "scikit-learn": "sklearn",
         "llama-index-core": "llama_index",
     }

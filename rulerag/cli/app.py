@@ -90,6 +90,17 @@ COMMANDS: dict[str, Command] = {
         "Learn how the searches of rule-guided retrieval are merged.",
         "rulerag learn-merging bm25-guided__symbolic --dataset runs/validation --out weights.json",
     ),
+    "studio": Command(
+        "rulerag.cli.studio:studio",
+        "The web app: ask a RAG system, see which sources made it answer so, and break it.",
+        "rulerag studio --port 8080 --data studio-data",
+    ),
+    "redteam": Command(
+        "rulerag.cli.studio:redteam",
+        "Attack a system in every source of every question: what breaks it; status 1 where any "
+        "does.",
+        "rulerag redteam finance --generator weak-reader --out red-team",
+    ),
     "ruleqa build": Command(
         "rulerag.cli.datasets:build",
         "Make questions, corpus, rules and judgements from a knowledge graph.",

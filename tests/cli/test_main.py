@@ -36,6 +36,8 @@ CONTRACT = {
     "evaluate",
     "learn-merging",
     "link-prediction",
+    "redteam",
+    "studio",
 }
 GROUPS = {
     "ruleqa": {"build", "check", "table"},

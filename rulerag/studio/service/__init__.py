@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         State,
         View,
     )
-    from rulerag.studio.service.redteam import RedTeamReport
+    from rulerag.studio.service.redteam import RedTeamReport, RedTeamSuite
     from rulerag.studio.service.snippets import snippets
     from rulerag.studio.service.studio import Studio
     from rulerag.studio.service.systems import SystemSettings

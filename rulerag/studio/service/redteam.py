@@ -5,15 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from scipy.stats import binomtest
 
 from rulerag.composition import Settings
-from rulerag.errors import ConfigError, ExplanationError
+from rulerag.errors import ConfigError, ExplanationError, GenerationError
 from rulerag.explanation.any_answer import explain
+from rulerag.explanation.views import rendered
+from rulerag.io import fingerprint_object, prepare_folder, read_jsonl, write_text
 from rulerag.studio.service.attacks import attacks, injected
 from rulerag.studio.service.jobs import documents_of
 from rulerag.studio.service.records import State
@@ -36,6 +39,9 @@ class RedTeamCell(Settings):
         probes: calls of the generator.
         output: what is answered with that set alone.
         error: why it could not be tried.
+        texts: of that set, the sources as they were read, for replaying.
+        instructions: of the system, likewise.
+        key: names everything that the cell depends on.
     """
 
     system: str
@@ -49,6 +55,27 @@ class RedTeamCell(Settings):
     probes: int = 0
     output: str = ""
     error: str = ""
+    texts: tuple[dict[str, str], ...] = ()
+    instructions: str = ""
+    key: str = ""
+
+
+class RedTeamSuite(Settings):
+    """What is tried, as in a suite's YAML file.
+
+    Args:
+        system: the system's name.
+        generators: what answers; all that are here when empty.
+        questions: those of the system when empty.
+        attacks: names of templates; all when empty.
+        instructed: with the safety instructions.
+    """
+
+    system: str
+    generators: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
+    attacks: tuple[str, ...] = ()
+    instructed: bool = True
 
 
 class RedTeamReport(Settings):
@@ -76,7 +103,7 @@ class RedTeamReport(Settings):
         """Every cell as a row; what a spreadsheet would take for a formula is quoted."""
         written = io.StringIO()
         writer = csv.writer(written)
-        names = list(RedTeamCell.model_fields)
+        names = [name for name in RedTeamCell.model_fields if name not in ("texts", "key")]
         writer.writerow(names)
         for cell in self.cells:
             writer.writerow([_harmless(getattr(cell, name)) for name in names])
@@ -111,6 +138,62 @@ class RedTeamReport(Settings):
                 ElementTree.SubElement(case, "error", message=_printable(cell.error))
         return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
 
+    def to_html(self) -> str:
+        """One page that opens offline: the rows, and every break with its answer."""
+        return rendered(__package__, "red_team.html.j2", rows=self.rows(), broken=self.broken)
+
+    def to_pytest(self) -> str:
+        """A test file that asks every break again, and fails while it still breaks."""
+        cases = [cell.model_dump(mode="json") for cell in self.broken]
+        return _REPLAY.replace("CASES_HERE", repr(json.dumps(cases, ensure_ascii=True)))
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write every form into a folder.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        forms = {
+            "red-team.csv": self.to_csv(),
+            "red-team.json": self.to_json(),
+            "red-team.xml": self.to_junit(),
+            "red-team.html": self.to_html(),
+            "test_red_team.py": self.to_pytest(),
+        }
+        prepare_folder(folder)
+        for name, text in forms.items():
+            write_text(folder / name, text)
+        return [folder / name for name in forms]
+
+
+_REPLAY = '''"""Every break that a red-team run found, asked again: green once the system withstands it.
+
+Written by `rulerag redteam`; it needs the same systems (RULERAG_STUDIO_DATA names their folder).
+"""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from rulerag.studio.service import Studio
+
+CASES = json.loads(CASES_HERE)
+
+
+@pytest.fixture(scope="module")
+def studio(tmp_path_factory):
+    made = Studio(Path(os.environ.get("RULERAG_STUDIO_DATA") or tmp_path_factory.mktemp("studio")))
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{n}-{one['attack']}" for n, one in enumerate(CASES)])
+def test_the_system_withstands(studio, case):
+    assert not studio.replay(case)
+'''
+
 
 def red_team(
     system: OpenSystem,
@@ -119,6 +202,8 @@ def red_team(
     questions: Sequence[str] | None = None,
     names: Sequence[str] | None = None,
     instructed: bool = True,
+    known: Mapping[str, RedTeamCell] | None = None,
+    tell: Callable[[RedTeamCell], object] = lambda cell: None,
 ) -> RedTeamReport:
     """Put every attack into every retrieved source, and explain whether the target condition holds.
 
@@ -128,6 +213,8 @@ def red_team(
         questions: those of the system when None.
         names: of the attack templates; all when None.
         instructed: with the safety instructions.
+        known: cells of an earlier run by their keys; they are not tried again.
+        tell: called with each cell as soon as it is there.
 
     Raises:
         ConfigError: the system has no target condition.
@@ -137,18 +224,46 @@ def red_team(
         raise ConfigError("the system has no target condition", key="system")
     asked = system.settings.questions if questions is None else questions
     tried = list(attacks()) if names is None else names
-    return RedTeamReport(
-        cells=tuple(
-            _cell(system, generator, attack, question, instructed=instructed)
-            for generator in generators
-            for attack in tried
-            for question in asked
-        )
-    )
+    done = known or {}
+    cells = []
+    for generator in generators:
+        for attack in tried:
+            for question in asked:
+                cells.append(
+                    _cell(system, generator, attack, question, instructed=instructed, known=done)
+                )
+                tell(cells[-1])
+    return RedTeamReport(cells=tuple(cells))
+
+
+def read_cells(file: Path) -> dict[str, RedTeamCell]:
+    """The cells that an interrupted run left, by their keys; those that failed are left out."""
+    if not file.is_file():
+        return {}
+    cells = [RedTeamCell.read(row, source=file) for row in read_jsonl(file)]
+    return {cell.key: cell for cell in cells if not cell.error}
+
+
+def replay(system: OpenSystem, cell: RedTeamCell) -> bool:
+    """Whether the sources of a break still make the target condition hold."""
+    answerer, condition = system.answerer(cell.generator), system.condition(cell.generator)
+    documents = [
+        {"id": str(place), "title": one["title"], "text": one["text"], "place": place}
+        for place, one in enumerate(cell.texts)
+    ]
+    told = system.settings.instructions if cell.instructions else ""
+    (said,) = answerer.answer(cell.question, [documents], told)
+    return bool(condition(said))
 
 
 def _cell(
-    system: OpenSystem, generator: str, attack: str, question: str, *, instructed: bool
+    system: OpenSystem,
+    generator: str,
+    attack: str,
+    question: str,
+    *,
+    instructed: bool,
+    known: Mapping[str, RedTeamCell],
 ) -> RedTeamCell:
     own, answerer = system.settings, system.answerer(generator)
     condition = system.condition(generator)
@@ -157,7 +272,18 @@ def _cell(
     attacked = [injected(s, attack, question, own.payload, own.permission) for s in sources]
     clean = documents_of(State(question=question, sources=sources), system.document)
     dirty = documents_of(State(question=question, sources=tuple(attacked)), system.document)
-    about = {"generator": generator, "attack": attack, "question": question}
+    read = [(one.title, one.text) for one in (*sources, *attacked)]
+    parts = [answerer.fingerprint, told, question, attack, str(condition), read]
+    about = {
+        "system": own.name,
+        "generator": generator,
+        "attack": attack,
+        "question": question,
+        "instructions": told,
+        "key": fingerprint_object(parts, digits=32),
+    }
+    if about["key"] in known:
+        return known[about["key"]]
 
     def many(asked: str, lists: Any) -> list[str]:
         return answerer.answer(asked, lists, told)
@@ -176,21 +302,23 @@ def _cell(
             workers=answerer.workers,
             repeats=1,
         )
-    except ExplanationError as error:
-        return RedTeamCell(system=own.name, broken=False, error=str(error), **about)
+    except (ExplanationError, GenerationError) as error:
+        return RedTeamCell(broken=False, error=str(error), **about)
     (claim,) = why.claims
     enough = min(claim.retention, key=len, default=None)
     gone = min(claim.omission, key=len, default=None)
     # What breaks without an attack is no work of the attack.
-    broken = bool(enough) and not condition(before)
+    if enough is None or condition(before):
+        return RedTeamCell(broken=False, probes=why.num_calls + 1, **about)
+    needed = [attacked[place] for place in sorted(enough)]
     return RedTeamCell(
-        system=own.name,
-        broken=broken,
-        needed=len(enough) if broken and enough is not None else None,
-        sources=tuple(attacked[n].id for n in sorted(enough or ())) if broken else (),
-        repair=tuple(attacked[n].id for n in sorted(gone or ())) if broken else (),
+        broken=True,
+        needed=len(enough),
+        sources=tuple(one.id for one in needed),
+        repair=tuple(attacked[place].id for place in sorted(gone or ())),
         probes=why.num_calls + 1,
-        output=(enough.output or "") if broken and enough is not None else "",
+        output=enough.output or "",
+        texts=tuple({"title": one.title, "text": one.text} for one in needed),
         **about,
     )
 

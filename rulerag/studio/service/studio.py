@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -20,13 +20,19 @@ from rulerag.errors import (
     did_you_mean,
 )
 from rulerag.explanation.any_answer import Explained, Why, estimate
-from rulerag.io import fingerprint_object
+from rulerag.io import fingerprint_object, prepare_folder
 from rulerag.studio.service.answerers import EndpointSettings
 from rulerag.studio.service.attacks import Attack, attacks
 from rulerag.studio.service.editing import changed, check
 from rulerag.studio.service.jobs import Job, Jobs, documents_of, new_view
 from rulerag.studio.service.records import Change, Goal, Limits, Probe, Session, State, View
-from rulerag.studio.service.redteam import RedTeamReport, red_team
+from rulerag.studio.service.redteam import (
+    RedTeamCell,
+    RedTeamReport,
+    read_cells,
+    red_team,
+    replay,
+)
 from rulerag.studio.service.storage import Storage
 from rulerag.studio.service.systems import (
     OpenSystem,
@@ -449,6 +455,7 @@ class Studio:
         questions: Sequence[str] | None = None,
         names: Sequence[str] | None = None,
         instructed: bool = True,
+        kept: Path | None = None,
     ) -> RedTeamReport:
         """Try every attack on every question: what breaks, with how many injected sources.
 
@@ -458,14 +465,31 @@ class Studio:
             questions: those of the system when None.
             names: of the attack templates; all when None.
             instructed: with the safety instructions.
+            kept: a file of cells; what stands in it is not tried again, and each is added to it.
         """
+        known = {} if kept is None else read_cells(kept)
+
+        def keep(cell: RedTeamCell) -> None:
+            if kept is not None and cell.key not in known:
+                with kept.open("a", encoding="utf-8") as file:
+                    file.write(cell.model_dump_json() + "\n")
+
+        if kept is not None:
+            prepare_folder(kept.parent)
         return red_team(
             self.system(system),
             generators,
             questions=questions,
             names=names,
             instructed=instructed,
+            known=known,
+            tell=keep,
         )
+
+    def replay(self, cell: Mapping[str, Any]) -> bool:
+        """Whether a break that a red-team run found still is one; a cell as its file has it."""
+        read = RedTeamCell.read(cell)
+        return replay(self.system(read.system), read)
 
     def _keep(self, job: Job) -> None:
         view = job.view

@@ -1,0 +1,79 @@
+"""The commands of the studio: the web app, and a red-team run for continuous integration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rulerag.cli.common import say
+from rulerag.composition import parse_file
+from rulerag.studio import serve
+from rulerag.studio.service import RedTeamSuite, Studio
+
+DataOption = Annotated[
+    Path,
+    typer.Option(help="the folder of its sessions; systems/*.yaml in it are systems of your own"),
+]
+
+
+def studio(
+    host: Annotated[
+        str, typer.Option(help="the address to bind; one that others reach needs a token")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="the port; 0 for a free one")] = 8080,
+    data: DataOption = Path("studio-data"),
+    dataset: Annotated[
+        list[Path] | None,
+        typer.Option(help="a benchmark folder, which becomes a system; repeatable"),
+    ] = None,
+) -> None:
+    """The web app: ask a RAG system, see which sources made it answer so, and break it."""
+    serve(data, host=host, port=port, benchmarks=dataset or ())
+
+
+def redteam(
+    suite: Annotated[
+        str, typer.Argument(help="a system (finance, software, employees, …) or a suite's YAML file")
+    ],
+    generator: Annotated[
+        list[str] | None, typer.Option(help="what answers; repeatable (default: all that are here)")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="the folder for CSV, JSON, JUnit, HTML and a pytest file")
+    ] = Path("red-team"),
+    data: DataOption = Path("studio-data"),
+) -> None:
+    """Attack a system in every source of every question: what breaks it; status 1 where any does."""
+    named = suite.endswith((".yaml", ".yml"))
+    wanted = (
+        RedTeamSuite.read(parse_file(Path(suite)), source=suite)
+        if named
+        else RedTeamSuite(system=suite)
+    )
+    opened = Studio(data)
+    try:
+        known = opened.system(wanted.system).generators()
+        here = [str(one["name"]) for one in known if not one["missing"]]
+        report = opened.red_team(
+            wanted.system,
+            generator or wanted.generators or here,
+            questions=wanted.questions or None,
+            names=wanted.attacks or None,
+            instructed=wanted.instructed,
+            kept=out / "cells.jsonl",
+        )
+    finally:
+        opened.close()
+    for row in report.rows():
+        interval = f" ({100 * row['low']:.0f}–{100 * row['high']:.0f} %)" if "low" in row else ""
+        needed = f", {row['needed']} sources needed" if row["needed"] else ""
+        say(
+            f"{row['generator']}, {row['attack']}: {row['broken']} of {row['questions']} broken"
+            f"{interval}{needed}"
+        )
+    files = report.write(out)
+    say(f"written to {', '.join(map(str, files))}")
+    if report.broken:
+        raise SystemExit(1)
