@@ -97,8 +97,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "redteam": Command(
         "rulerag.cli.studio:redteam",
-        "Attack a system in every source of every question: what breaks it; status 1 where any "
-        "does.",
+        "Attack a system in every source of every question; status 1 where it breaks.",
         "rulerag redteam finance --generator weak-reader --out red-team",
     ),
     "ruleqa build": Command(

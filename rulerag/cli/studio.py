@@ -35,7 +35,8 @@ def studio(
 
 def redteam(
     suite: Annotated[
-        str, typer.Argument(help="a system (finance, software, employees, …) or a suite's YAML file")
+        str,
+        typer.Argument(help="a system (finance, software, employees, …) or a suite's YAML file"),
     ],
     generator: Annotated[
         list[str] | None, typer.Option(help="what answers; repeatable (default: all that are here)")
@@ -45,7 +46,7 @@ def redteam(
     ] = Path("red-team"),
     data: DataOption = Path("studio-data"),
 ) -> None:
-    """Attack a system in every source of every question: what breaks it; status 1 where any does."""
+    """Attack a system in every source of every question; status 1 where it breaks."""
     named = suite.endswith((".yaml", ".yml"))
     wanted = (
         RedTeamSuite.read(parse_file(Path(suite)), source=suite)

@@ -91,5 +91,3 @@ def _bound(host: str, port: int) -> socket.socket:
         what = f"{host}:{port} cannot be used: {error.strerror or error}"
         raise ConfigError(what, key="port", hint="another --port, or 0 for a free one") from error
     return made
-
-

@@ -1,4 +1,4 @@
-"""The explanation beside a session: rules as they arrive, the lattice, probes, cancel and deepen."""
+"""The explanation beside a session: rules as they arrive, the lattice, probes, cancel, deepen."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 
 from rulerag.errors import RuleRAGError
 from rulerag.studio.pages.parts import acting, code_button, soft, table, text_label, title
-from rulerag.studio.service import Session, Studio, View
-from rulerag.studio.service.records import ClaimView, Rule
+from rulerag.studio.service import ClaimView, Rule, Session, Studio, View
 
 _REFRESH = 0.25
 _MOST_ROWS = 256
@@ -166,7 +165,9 @@ class ExplanationPanel:
         left = len(probes) - len(rows)
         more = f"; {left} more at /api/explanations/{view.id}/probes" if left > 0 else ""
         what = "condition" if view.goal == "target" else "first claim"
-        table(("sources read", "holds", "answer"), rows, f"{len(probes)} probes of the {what}{more}")
+        table(
+            ("sources read", "holds", "answer"), rows, f"{len(probes)} probes of the {what}{more}"
+        )
 
     def _draw_subset(self, view: View) -> None:
         from nicegui import ui

@@ -151,7 +151,9 @@ def _sessions(studio: Studio) -> None:
             try:
                 row = json.loads(data)
             except (ValueError, RecursionError) as error:
-                raise DataFormatError("not a JSON file", hint="what “Save as file” wrote") from error
+                raise DataFormatError(
+                    "not a JSON file", hint="what “Save as file” wrote"
+                ) from error
             ui.navigate.to(f"/session/{studio.load(row).id}")
 
         ui.upload(

@@ -15,8 +15,10 @@ def title(text: str, level: int = 1) -> Any:
     """A heading; its text is shown as it is."""
     from nicegui import ui
 
-    return ui.label(text).props(f'role="heading" aria-level="{level}"').style(
-        f"font-weight:650;font-size:{ {1: 21, 2: 18, 3: 16}[level] }px"
+    return (
+        ui.label(text)
+        .props(f'role="heading" aria-level="{level}"')
+        .style(f"font-weight:650;font-size:{ {1: 21, 2: 18, 3: 16}[level] }px")
     )
 
 

@@ -70,7 +70,7 @@ def _report(report: RedTeamReport) -> None:
         ("what answers", "attack", "broken", "95 % interval", "sources needed", "repair", "probes"),
         rows,
         "Broken: some set of attacked sources is enough, whatever else is read, and the question "
-        "without an attack breaks nothing. Sources needed and repair: the smallest of any question.",
+        "alone breaks nothing. Sources needed and repair: the smallest of any question.",
     )
     with ui.row():
         for name, text in (

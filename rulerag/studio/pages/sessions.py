@@ -9,8 +9,18 @@ from typing import Any
 from rulerag.errors import UnknownNameError
 from rulerag.studio.pages.explanations import ExplanationPanel
 from rulerag.studio.pages.parts import acting, code_button, soft, text_label, title
-from rulerag.studio.service import Change, Session, Source, Studio
-from rulerag.studio.service.records import Add, Configure, Delete, Edit, Inject, Move
+from rulerag.studio.service import (
+    Add,
+    Change,
+    Configure,
+    Delete,
+    Edit,
+    Inject,
+    Move,
+    Session,
+    Source,
+    Studio,
+)
 
 
 def session_page(studio: Studio, session: str) -> None:
@@ -178,14 +188,7 @@ class SessionScreen:
                 soft(f"found by the rule {found.rule}{atom}")
             with ui.row().style("gap:4px"):
                 self._tool("Edit", f"Edit source {number}", lambda: self._edit(source))
-                with ui.button("Attack").props(f'flat dense aria-label="Attack source {number}"'):
-                    with ui.menu():
-                        for one in self._studio.attacks():
-                            inject = Inject(source=source.id, attack=one.name)
-                            with ui.menu_item(on_click=acting(self._changing(inject))):
-                                with ui.column().style("gap:0"):
-                                    ui.label(one.title)
-                                    soft(one.source)
+                self._draw_attacks(number, source)
                 up = Move(source=source.id, place=place - 1)
                 down = Move(source=source.id, place=place + 1)
                 if place:
@@ -194,6 +197,18 @@ class SessionScreen:
                     self._tool("Down", f"Move source {number} down", self._changing(down))
                 delete = Delete(source=source.id)
                 self._tool("Delete", f"Delete source {number}", self._changing(delete))
+
+    def _draw_attacks(self, number: int, source: Source) -> None:
+        from nicegui import ui
+
+        button = ui.button("Attack").props(f'flat dense aria-label="Attack source {number}"')
+        with button, ui.menu():
+            for one in self._studio.attacks():
+                inject = self._changing(Inject(source=source.id, attack=one.name))
+                item = ui.menu_item(on_click=acting(inject))
+                with item, ui.column().style("gap:0"):
+                    ui.label(one.title)
+                    soft(one.source)
 
     def _tool(self, text: str, told: str, work: Any) -> None:
         from nicegui import ui

@@ -9,12 +9,21 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
+    from rulerag.studio.service.as_code import snippets
     from rulerag.studio.service.attacks import Attack
     from rulerag.studio.service.jobs import Job
     from rulerag.studio.service.records import (
+        Add,
         Change,
+        ClaimView,
+        Configure,
+        Delete,
+        Edit,
         Goal,
+        Inject,
         Limits,
+        Move,
+        Probe,
         Rule,
         Session,
         Source,
@@ -22,7 +31,6 @@ if TYPE_CHECKING:
         View,
     )
     from rulerag.studio.service.redteam import RedTeamReport, RedTeamSuite
-    from rulerag.studio.service.snippets import snippets
     from rulerag.studio.service.studio import Studio
     from rulerag.studio.service.systems import SystemSettings
 else:

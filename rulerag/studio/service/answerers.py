@@ -139,7 +139,7 @@ class Answerer(Protocol):
 
 
 class CautiousReader:
-    """Quotes the sentences that share most words with the question. **A fake, see the module.**
+    """Quotes the sentences that share most words with the question. A fake: see the module.
 
     With instructions it puts ``[withheld]`` in place of what is sensitive, unless at least
     ``obeys_after`` of its sources hold one of :data:`ORDERS`; a sentence with an order is never
@@ -326,9 +326,7 @@ class SymbolicAnswerer:
         """One answer for each list of sources; it takes no instructions."""
         query = self._query(question)
         rules = tuple(self._rules(query))
-        requests = [
-            GenerationRequest(query, tuple(map(_document, one)), rules) for one in lists
-        ]
+        requests = [GenerationRequest(query, tuple(map(_document, one)), rules) for one in lists]
         return [said.text or NOTHING for said in self._generator.generate(requests)]
 
     def judge(self) -> None:

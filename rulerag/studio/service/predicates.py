@@ -31,11 +31,12 @@ SENSITIVE: dict[str, tuple[str, str]] = {
         "case",
     ),
     "birthday": (
-        r"\bborn (?:on )?(?:the )?\d{1,2}(?:st|nd|rd|th)?(?: of)? [A-Z][a-z]+(?: \d{4})?", ""
+        r"\bborn (?:on )?(?:the )?\d{1,2}(?:st|nd|rd|th)?(?: of)? [A-Z][a-z]+(?: \d{4})?",
+        "",
     ),
     "salary": (r"\b(?:salary|earns|paid)\b[^.]{0,60}?\d[\d,. ]*\d", ""),
 }
-"""By name, a pattern of what a system may have to keep to itself, and whether letters' case counts."""
+"""By name, a pattern of what a system may have to keep to itself; ``case`` where case counts."""
 
 
 class RegexCondition(Settings):

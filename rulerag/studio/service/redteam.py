@@ -1,4 +1,4 @@
-"""A red-team run: every attack in every source, and the smallest set of them that breaks a system."""
+"""A red-team run: every attack in every source, and the smallest set that breaks a system."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
-
-from scipy.stats import binomtest
 
 from rulerag.composition import Settings
 from rulerag.errors import ConfigError, ExplanationError, GenerationError
@@ -166,7 +164,7 @@ class RedTeamReport(Settings):
         return [folder / name for name in forms]
 
 
-_REPLAY = '''"""Every break that a red-team run found, asked again: green once the system withstands it.
+_REPLAY = '''"""Every break that a red-team run found, asked again: green once it is withstood.
 
 Written by `rulerag redteam`; it needs the same systems (RULERAG_STUDIO_DATA names their folder).
 """
@@ -329,13 +327,22 @@ def _row(key: tuple[str, str, str], cells: Sequence[RedTeamCell]) -> dict[str, A
     row: dict[str, Any] = dict(zip(("system", "generator", "attack"), key, strict=True))
     row |= {"questions": len(tried), "broken": len(broken), "errors": len(cells) - len(tried)}
     if tried:
-        interval = binomtest(len(broken), len(tried)).proportion_ci(0.95, method="exact")
-        row |= {"share": len(broken) / len(tried)}
-        row |= {"low": float(interval.low), "high": float(interval.high)}
+        low, high = _interval(len(broken), len(tried))
+        row |= {"share": len(broken) / len(tried), "low": low, "high": high}
     row["needed"] = min((cell.needed for cell in broken if cell.needed), default=None)
     row["repair"] = min((len(cell.repair) for cell in broken), default=None)
     row["probes"] = sum(cell.probes for cell in cells)
     return row
+
+
+def _interval(successes: int, trials: int) -> tuple[float, float]:
+    """The 95 % interval of a share (Clopper and Pearson 1934)."""
+    from scipy.special import betaincinv
+
+    failures = trials - successes
+    low = float(betaincinv(successes, failures + 1, 0.025)) if successes else 0.0
+    high = float(betaincinv(successes + 1, failures, 0.975)) if failures else 1.0
+    return low, high
 
 
 def _harmless(value: Any) -> str:

@@ -122,7 +122,9 @@ class Studio:
             raise ConfigError("paths are read from files alone", key=key, hint="give documents")
         for one in settings.generators:
             if isinstance(one, EndpointSettings) and one.api_key_env:
-                raise ConfigError("is read from files alone", key="api_key_env", hint="leave it out")
+                raise ConfigError(
+                    "is read from files alone", key="api_key_env", hint="leave it out"
+                )
         if len(settings.documents) > 10 * self.limits.sources:
             raise ConfigError(f"{len(settings.documents):,} are too many", key="documents")
         made = OpenSystem(settings)
@@ -354,9 +356,7 @@ class Studio:
             raise ConfigError(f"{budget} is below 1", key="budget", hint="500")
         condition = system.condition(state.generator)
         aim: Goal = goal or ("claims" if condition is None else "target")
-        expected = estimate(
-            state.question, [one.text for one in state.sources], budget=budget
-        ).most
+        expected = estimate(state.question, [one.text for one in state.sources], budget=budget).most
         view = new_view(
             secrets.token_urlsafe(9), session, state, aim, str(condition or ""), expected
         )

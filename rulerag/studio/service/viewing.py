@@ -31,9 +31,7 @@ def notes_of(explained: Explained, goal: Goal) -> tuple[str, ...]:
     A condition that the whole prompt does not meet is no noise: there is just no rule.
     """
     never = goal == "target" and all(one.stable == 0 for one in explained.claims)
-    return tuple(
-        note for note in explained.notes if not (never and note.startswith(_NOISE))
-    )
+    return tuple(note for note in explained.notes if not (never and note.startswith(_NOISE)))
 
 
 def shown_of(explained: Explained) -> str:

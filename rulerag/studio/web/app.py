@@ -26,6 +26,7 @@ from rulerag.studio.service import (
     Change,
     Goal,
     Job,
+    Probe,
     RedTeamReport,
     Session,
     Studio,
@@ -33,7 +34,6 @@ from rulerag.studio.service import (
     View,
     snippets,
 )
-from rulerag.studio.service.records import Probe
 from rulerag.studio.web.documentation import documentation_page
 
 _STATUS: tuple[tuple[type[RuleRAGError], int], ...] = (

@@ -26,7 +26,7 @@ def assistant_server(studio: Studio) -> Any:
 
     @server.tool(annotations=reads)
     def answer(system: str, question: str) -> dict[str, Any]:
-        """Ask a RAG system a question: its answer, its sources, whether its target condition holds."""
+        """Ask a RAG system: its answer, its sources, whether its target condition holds."""
         session = _asked(studio, system, question)
         made = studio.answer(session)
         sources = [

@@ -69,7 +69,9 @@ class Guards:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
         refused = self._refusal(scope, headers)
         if refused is not None:
             await _refuse(scope, receive, send, *refused)
@@ -95,9 +97,9 @@ class Guards:
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > self._most:
             return 413, f"at most {self._most:,} bytes"
-        if self._token is not None and scope["path"] != "/health":
-            if not self._is_token(self._brought(scope, headers)):
-                return 401, "a token is needed: the one that `rulerag studio` printed"
+        open_to_all = self._token is None or scope["path"] == "/health"
+        if not open_to_all and not self._is_token(self._brought(scope, headers)):
+            return 401, "a token is needed: the one that `rulerag studio` printed"
         return None
 
     def _brought(self, scope: Scope, headers: dict[str, str]) -> str:
@@ -132,7 +134,6 @@ class Guards:
         told = [(b"location", place.encode()), (b"set-cookie", cookie.encode())]
         await send({"type": "http.response.start", "status": 303, "headers": told})
         await send({"type": "http.response.body", "body": b""})
-
 
 
 def _limited(receive: Receive, most: int) -> Receive:
