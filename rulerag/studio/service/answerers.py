@@ -229,16 +229,20 @@ class ModelReader:
 
         with self._lock:
             if instructions not in self._made:
+                own = self._settings
                 template = {"type": "open", "system": instructions}
-                settings = self._settings
                 first = next(iter(self._made.values()), None)
-                self._made[instructions] = HuggingFaceGenerator(
-                    settings.model if first is None else first.model,
-                    tokenizer=None if first is None else first.tokenizer,
-                    template=template,
-                    dtype="fast",
-                    max_new_tokens=settings.max_new_tokens,
-                    **({} if first is None else {}),
+                self._made[instructions] = (
+                    HuggingFaceGenerator(
+                        own.model, template=template, dtype="fast", max_new_tokens=own.max_new_tokens
+                    )
+                    if first is None
+                    else HuggingFaceGenerator(
+                        first.model,
+                        tokenizer=first.tokenizer,
+                        template=template,
+                        max_new_tokens=own.max_new_tokens,
+                    )
                 )
             return self._made[instructions]
 

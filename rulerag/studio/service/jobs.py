@@ -27,6 +27,8 @@ from rulerag.studio.service.viewing import claims_of, notes_of, shown_of
 Kept = tuple[int, ...]
 _A_SECOND = 5
 """How often listeners hear of probes, at most."""
+_TOGETHER = 8
+"""So many subsets a model on this machine reads at once, so that it can be stopped in between."""
 
 
 class Job:
@@ -105,13 +107,11 @@ class Job:
     def probes(self, claim: int = 0) -> list[Probe]:
         """Every answered subset, the largest first."""
         holds = self._predicate(claim)
-        rows = [
-            Probe(kept=kept, output=said, holds=bool(holds(said)))
-            for kept, said in sorted(
-                list(self.outputs.items()), key=lambda item: (-len(item[0]), item[0])
-            )
+        known = dict(self.outputs)  # a copy: answers may arrive meanwhile
+        return [
+            Probe(kept=kept, output=known[kept], holds=bool(holds(known[kept])))
+            for kept in sorted(known, key=lambda one: (-len(one), one))
         ]
-        return rows
 
     def lattice(self, claim: int = 0) -> Picture:
         """What is known of the subsets, drawn; asks nothing."""
@@ -231,12 +231,15 @@ class Job:
             keys = [tuple(int(one["place"]) for one in documents) for documents in lists]
             new = [n for n, key in enumerate(keys) if key not in self._known]
             said = {key: self._known[key] for key in keys if key in self._known}
-            if new:
-                answers = own.answer(question, [lists[n] for n in new], told)
-                said |= {keys[n]: one for n, one in zip(new, answers, strict=True)}
-            self.outputs |= said
-            self._probed()
-            return [said[key] for key in keys]
+            for start in range(0, len(new), _TOGETHER):
+                if self._cancelled.is_set():  # nobody waits for the rest
+                    break
+                part = new[start : start + _TOGETHER]
+                answers = own.answer(question, [lists[n] for n in part], told)
+                said |= {keys[n]: one for n, one in zip(part, answers, strict=True)}
+                self.outputs |= said
+                self._probed()
+            return [said.get(key, "") for key in keys]
 
         def one(question: str, documents: Documents) -> str:
             return many(question, [documents])[0]

@@ -109,11 +109,12 @@ class Guards:
         asked = self._asked_token(scope)
         if asked:
             return asked
+        cookies: SimpleCookie = SimpleCookie()
         try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(_COOKIE)
+            cookies.load(headers.get("cookie", ""))
         except CookieError:
             return ""
-        return "" if cookie is None else cookie.value
+        return cookies[_COOKIE].value if _COOKIE in cookies else ""
 
     def _asked_token(self, scope: Scope) -> str:
         if self._token is None:
