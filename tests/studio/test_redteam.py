@@ -83,7 +83,15 @@ def test_the_command_says_by_its_status_whether_something_broke(rulerag: Any) ->
     assert out.code == 1
     assert "weak-reader, exception: 3 of 4 broken (19–99 %), 2 sources needed" in out.out
     again = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "red-team/test_red_team.py", "-p", "no:cacheprovider"],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "red-team/test_red_team.py",
+            "-p",
+            "no:cacheprovider",
+        ],
         capture_output=True,
         text=True,
         check=False,

@@ -297,7 +297,7 @@ def test_code_runs_as_it_is_shown(studio: Studio, monkeypatch: Any, tmp_path: Pa
         out: list[tuple[object, ...]] = []
         exec(code, {"print": lambda *said: out.append(said)})
         assert out
-    quoted = studio.change(session.id, Configure(question="Who's \"there\"? $(rm -rf /) `x`"))
+    quoted = studio.change(session.id, Configure(question='Who\'s "there"? $(rm -rf /) `x`'))
     exec(snippets(quoted, "answer")["python"], {"print": lambda *said: None})
     assert "'Who'\"'\"'s" in snippets(quoted, "explain")["cli"]
 

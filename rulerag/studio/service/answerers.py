@@ -117,11 +117,13 @@ class Answerer(Protocol):
     batched: bool
     """It takes lists of sources together; else it is called from several threads."""
     workers: int
-    fingerprint: str
-    is_fake: bool
-    """Its behaviour is made up; screens say so."""
     about: str
     """What it is, in a sentence for the screen."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Names everything that its answers depend on, besides what it reads."""
+        ...
 
     def answer(self, question: str, lists: Sequence[Documents], instructions: str) -> list[str]:
         """One answer for each list of sources.
@@ -151,7 +153,7 @@ class CautiousReader:
             :data:`~rulerag.studio.service.predicates.SENSITIVE`.
     """
 
-    batched, workers, is_fake = True, 1, True
+    batched, workers = True, 1
 
     def __init__(self, settings: ReaderSettings, sensitive: Sequence[str]) -> None:
         self._obeys, self._sensitive = settings.obeys_after, tuple(sensitive)
@@ -210,7 +212,7 @@ class ModelReader:
         settings: which model.
     """
 
-    batched, workers, is_fake = True, 1, False
+    batched, workers = True, 1
 
     def __init__(self, settings: ModelSettings) -> None:
         self._settings = settings
@@ -234,7 +236,10 @@ class ModelReader:
                 first = next(iter(self._made.values()), None)
                 self._made[instructions] = (
                     HuggingFaceGenerator(
-                        own.model, template=template, dtype="fast", max_new_tokens=own.max_new_tokens
+                        own.model,
+                        template=template,
+                        dtype="fast",
+                        max_new_tokens=own.max_new_tokens,
                     )
                     if first is None
                     else HuggingFaceGenerator(
@@ -264,7 +269,7 @@ class EndpointReader:
         settings: which endpoint and model.
     """
 
-    batched, is_fake = False, False
+    batched = False
 
     def __init__(self, settings: EndpointSettings) -> None:
         self._settings, self.workers = settings, settings.workers
@@ -317,7 +322,7 @@ class SymbolicAnswerer:
         rules: the guiding rules of a query.
     """
 
-    batched, workers, is_fake = True, 1, False
+    batched, workers = True, 1
     about = "Reads the facts behind the documents and follows mined rules; no language model."
 
     def __init__(

@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import aclosing, suppress
-from typing import Any
+from typing import Any, cast
 
 from rulerag.errors import ConfigError, RuleRAGError, UnknownNameError
-from rulerag.explanation.any_answer import Explained, Why, started
+from rulerag.explanation.any_answer import Event, Explained, Why, started
 from rulerag.explanation.claims import SameClaim
 from rulerag.explanation.probing import OutputPredicate
 from rulerag.explanation.views import Picture, lattice_picture
@@ -213,7 +213,8 @@ class Job:
                 raise asyncio.CancelledError
             if self._why is None:
                 self._why = self._begun()
-            async with aclosing(self._why.stream(self.budget)) as events:
+            stream = cast("AsyncGenerator[Event]", self._why.stream(self.budget))
+            async with aclosing(stream) as events:
                 async for event in events:
                     self._became(event.explained)
         finally:

@@ -272,7 +272,7 @@ def _cell(
     dirty = documents_of(State(question=question, sources=tuple(attacked)), system.document)
     read = [(one.title, one.text) for one in (*sources, *attacked)]
     parts = [answerer.fingerprint, told, question, attack, str(condition), read]
-    about = {
+    about: dict[str, Any] = {
         "system": own.name,
         "generator": generator,
         "attack": attack,

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
 
@@ -35,6 +35,9 @@ from rulerag.studio.service import (
     snippets,
 )
 from rulerag.studio.web.documentation import documentation_page
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 _STATUS: tuple[tuple[type[RuleRAGError], int], ...] = (
     (UnknownNameError, 404),
@@ -158,7 +161,7 @@ def create_app(studio: Studio) -> Any:
     return app
 
 
-def _about(app: Any, studio: Studio) -> None:
+def _about(app: FastAPI, studio: Studio) -> None:
     from fastapi.responses import HTMLResponse
 
     @app.get("/health", tags=["studio"])
@@ -204,7 +207,7 @@ def _about(app: Any, studio: Studio) -> None:
         return made
 
 
-def _sessions(app: Any, studio: Studio) -> None:
+def _sessions(app: FastAPI, studio: Studio) -> None:
     @app.get("/api/sessions", tags=["sessions"])
     def sessions() -> list[dict[str, Any]]:
         """Every session, the last changed first."""
@@ -275,7 +278,7 @@ def _sessions(app: Any, studio: Studio) -> None:
         return {str(kind): text for kind, text in snippets(studio.session(session), action).items()}
 
 
-def _answers(app: Any, studio: Studio) -> None:
+def _answers(app: FastAPI, studio: Studio) -> None:
     @app.post("/api/sessions/{session}/answer", tags=["answers"])
     def answer(session: str) -> dict[str, Any]:
         """What the system answers from the sources as they are, and whether the target holds."""
@@ -298,7 +301,7 @@ def _answers(app: Any, studio: Studio) -> None:
         )
 
 
-def _explanations(app: Any, studio: Studio) -> None:
+def _explanations(app: FastAPI, studio: Studio) -> None:
     from fastapi.responses import HTMLResponse, Response
     from fastapi.sse import EventSourceResponse, ServerSentEvent
 

@@ -22,7 +22,7 @@ def assistant_server(studio: Studio) -> Any:
     except ImportError:
         return None
     server = MCPServer("rulerag-studio", log_level="ERROR")
-    reads = ToolAnnotations(readOnlyHint=True)
+    reads = ToolAnnotations(read_only_hint=True)
 
     @server.tool(annotations=reads)
     def answer(system: str, question: str) -> dict[str, Any]:

@@ -114,13 +114,13 @@ class Guards:
             cookies.load(headers.get("cookie", ""))
         except CookieError:
             return ""
-        return cookies[_COOKIE].value if _COOKIE in cookies else ""
+        return str(cookies[_COOKIE].value) if _COOKIE in cookies else ""
 
     def _asked_token(self, scope: Scope) -> str:
         if self._token is None:
             return ""
         query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
-        return query.get("token", [""])[0]
+        return str(query.get("token", [""])[0])
 
     def _is_token(self, brought: str) -> bool:
         return hmac.compare_digest(brought.encode(), (self._token or "").encode())
