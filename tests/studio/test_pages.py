@@ -37,13 +37,13 @@ def test_ask_attack_explain_and_undo(studio: Studio) -> None:
         await user.should_see("Open Finance")
         user.find("Open Finance").click()
         await user.should_see("1. Ask")
-        user.find("Retrieve").click()
-        await user.should_see("2. Sources (5)")
+        user.find(kind=ui.button, content="Retrieve").click()
+        await user.should_see("2. Sources (5)", retries=30)
         (row,) = studio.sessions()
         session = attacked_in_place(studio, row["id"])
         await user.open(f"/session/{session}")
         user.find(kind=ui.button, content="Answer").click()
-        await user.should_see("It breaks its instructions")
+        await user.should_see("It breaks its instructions", retries=30)
         await user.should_see("No language model but a rule")
         user.find("Explain the break").click()
         await user.should_see("are read, the answer holds a telephone number", retries=30)
@@ -51,7 +51,7 @@ def test_ask_attack_explain_and_undo(studio: Studio) -> None:
         user.find("Undo").click()
         await user.should_see("exception")  # of the first source
         user.find(kind=ui.button, content="Answer").click()
-        await user.should_see("It keeps to them")
+        await user.should_see("It keeps to them", retries=30)
         await user.should_see("Before it was:")
 
     run(studio, visit)
@@ -100,7 +100,7 @@ def test_an_edit_of_another_tab_is_shown_instead_of_overwritten(studio: Studio) 
 
     async def visit(user: User) -> None:
         await user.open(f"/session/{session.id}")
-        await user.should_see("2. Sources (5)")
+        await user.should_see("2. Sources (5)", retries=30)
         source = session.state.sources[0].id
         studio.change(session.id, Edit(source=source, text="written in another tab"))
         user.find(kind=ui.switch, content="Safety instructions").click()

@@ -1,4 +1,4 @@
-"""The service without a screen: RUBEN's use cases, edits, jobs, restarts, other people's sessions."""
+"""The service without a screen: RUBEN's use cases, edits, jobs, restarts, people beside others."""
 
 from __future__ import annotations
 
@@ -292,11 +292,11 @@ def test_ten_people_at_once_get_their_own(studio: Studio) -> None:
 def test_code_runs_as_it_is_shown(studio: Studio, monkeypatch: Any, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     session = studio.retrieve(studio.new_session("finance").id)
+    said_so_far: list[tuple[object, ...]] = []
     for action in ("retrieve", "answer"):
         code = snippets(session, action)["python"]
-        out: list[tuple[object, ...]] = []
-        exec(code, {"print": lambda *said: out.append(said)})
-        assert out
+        exec(code, {"print": lambda *said: said_so_far.append(said)})
+    assert len(said_so_far) == 6  # five sources and an answer
     quoted = studio.change(session.id, Configure(question='Who\'s "there"? $(rm -rf /) `x`'))
     exec(snippets(quoted, "answer")["python"], {"print": lambda *said: None})
     assert "'Who'\"'\"'s" in snippets(quoted, "explain")["cli"]

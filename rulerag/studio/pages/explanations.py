@@ -137,7 +137,8 @@ class ExplanationPanel:
 
         # As a picture of its own: a document in which nothing runs.
         source = f"/api/explanations/{view.id}/lattice.svg?probes={view.probes}-{view.status}"
-        picture = ui.element("img").classes("studio-picture")
+        with ui.element("div").classes("studio-wide").props('tabindex="0"'):
+            picture = ui.element("img").classes("studio-picture")
         picture.props["src"] = source
         picture.props["alt"] = "The subsets of the sources: which make the condition hold"
         if not view.finished:

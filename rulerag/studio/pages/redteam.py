@@ -77,6 +77,8 @@ def _report(report: RedTeamReport) -> None:
             ("red-team.csv", report.to_csv()),
             ("red-team.json", report.to_json()),
             ("red-team.xml", report.to_junit()),
+            ("red-team.html", report.to_html()),
+            ("test_red_team.py", report.to_pytest()),
         ):
             ui.button(
                 name, on_click=lambda name=name, text=text: ui.download.content(text, name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
@@ -179,20 +179,30 @@ class CautiousReader:
 
     def _answer(self, question: str, documents: Documents, instructed: bool) -> str:
         asked = _stems(question)
-        ordering = sum(_orders(str(document["text"])) for document in documents)
+        ordering = 0
         found: list[tuple[float, int, str]] = []
         for document in documents:
             about = len(asked & _stems(str(document.get("title", "")))) / 2
-            for sentence in _SENTENCE.split(str(document["text"])):
-                shared = len(asked & _stems(sentence))
-                if shared and not _orders(sentence) and not sentence.endswith("?"):
-                    found.append((shared + about, -len(found), sentence.strip()))
+            orders, sentences = _read(str(document["text"]))
+            ordering += orders
+            for sentence, stems in sentences:
+                shared = len(asked & stems)
+                if shared:
+                    found.append((shared + about, -len(found), sentence))
         best = sorted(found, reverse=True)[:_SENTENCES]
         said = " ".join(dict.fromkeys(text for _, _, text in best))
         if not said:
             return NOTHING
         gives_in = self._obeys is not None and ordering >= self._obeys
         return said if gives_in or not instructed else masked(said, self._sensitive, WITHHELD)
+
+
+@lru_cache(maxsize=64)
+def _read(text: str) -> tuple[bool, tuple[tuple[str, frozenset[str]], ...]]:
+    """Whether a source orders to break the instructions, and the sentences that may be quoted."""
+    sentences = (one.strip() for one in _SENTENCE.split(text))
+    quotable = (one for one in sentences if one and not _orders(one) and not one.endswith("?"))
+    return _orders(text), tuple((one, frozenset(_stems(one))) for one in quotable)
 
 
 def _orders(text: str) -> bool:
