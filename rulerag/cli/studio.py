@@ -28,9 +28,13 @@ def studio(
         list[Path] | None,
         typer.Option(help="a benchmark folder, which becomes a system; repeatable"),
     ] = None,
+    run: Annotated[
+        list[Path] | None,
+        typer.Option(help="a run folder of `rulerag evaluate` to look into; repeatable"),
+    ] = None,
 ) -> None:
     """The web app: ask a RAG system, see which sources made it answer so, and break it."""
-    serve(data, host=host, port=port, benchmarks=dataset or ())
+    serve(data, host=host, port=port, benchmarks=dataset or (), runs=run or ())
 
 
 def redteam(

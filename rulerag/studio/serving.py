@@ -20,6 +20,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8080,
     benchmarks: Sequence[Path] = (),
+    runs: Sequence[Path] = (),
     tell: Callable[[str], object] = lambda text: sys.stderr.write(text + "\n"),
 ) -> None:
     """Run the studio until it is interrupted.
@@ -29,6 +30,7 @@ def serve(
         host: the address to bind; one that others can reach needs the token that is told.
         port: the port; 0 for a free one.
         benchmarks: benchmark folders that become systems.
+        runs: run folders of ``rulerag evaluate`` to look into.
         tell: told where it answers.
 
     Raises:
@@ -42,7 +44,7 @@ def serve(
     bound = _bound(host, port)
     local = is_loopback(host)
     token = None if local else secrets.token_urlsafe(24)
-    studio = Studio(data, benchmarks=benchmarks)
+    studio = Studio(data, benchmarks=benchmarks, runs=runs)
     try:
         server = uvicorn.Server(
             uvicorn.Config(

@@ -5,16 +5,17 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-for package in ("fastapi", "nicegui", "re2"):
-    pytest.importorskip(package)
-
 from rulerag.studio.service import Inject, Session, Studio, SystemSettings, View
 from rulerag.studio.web import Guards, create_app
+
+_NEEDED = ("fastapi", "nicegui", "re2", "uvicorn")
+collect_ignore_glob = [] if all(map(find_spec, _NEEDED)) else ["test_*.py"]
 
 
 @pytest.fixture

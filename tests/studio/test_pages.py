@@ -139,3 +139,13 @@ def test_red_team_as_a_table(studio: Studio) -> None:
         await user.should_see("test_red_team.py")
 
     run(studio, visit)
+
+
+def test_screens_without_benchmarks_say_what_to_do(studio: Studio) -> None:
+    async def visit(user: User) -> None:
+        await user.open("/rules")
+        await user.should_see("--dataset FOLDER")
+        await user.open("/runs")
+        await user.should_see("--run FOLDER")
+
+    run(studio, visit)

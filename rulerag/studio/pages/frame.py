@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rulerag.errors import DataFormatError, MissingDependencyError
+from rulerag.studio.pages.benches import rules_page, runs_page
 from rulerag.studio.pages.comparing import compare_page
 from rulerag.studio.pages.parts import acting, soft, title
 from rulerag.studio.pages.redteam import red_team_page
@@ -87,7 +88,13 @@ def pages_of(studio: Studio) -> Callable[[], None]:
                 "color:#fff;font-weight:650;text-decoration:none;font-size:18px"
             )
             ui.space()
-            for text, place in (("Compare", "/compare"), ("Red team", "/red-team")):
+            places = {
+                "Compare": "/compare",
+                "Red team": "/red-team",
+                "Rules": "/rules",
+                "Runs": "/runs",
+            }
+            for text, place in places.items():
                 ui.link(text, place).style("color:#fff")
             # Outside the screens: a page of its own.
             ui.link("Interface", "/docs", new_tab=True).style("color:#fff")
@@ -99,6 +106,9 @@ def pages_of(studio: Studio) -> Callable[[], None]:
                     "/compare": lambda: compare_page(studio, ""),
                     "/compare/{session}": lambda session: compare_page(studio, session),
                     "/red-team": lambda: red_team_page(studio),
+                    "/rules": lambda: rules_page(studio, ""),
+                    "/rules/{system}": lambda system: rules_page(studio, system),
+                    "/runs": lambda: runs_page(studio),
                 }
             ).classes("w-full").style("width:100%")
 

@@ -79,7 +79,7 @@ class SessionScreen:
         with ui.card().classes("studio-card"):
             title("1. Ask", 2)
             asked = ui.input("Question", value=state.question).style("width:100%")
-            examples = self._system["questions"]
+            examples = self._studio.system(self.session.system).examples()
             with ui.row().style("gap:8px;align-items:center"):
                 if len(self._system["retrievers"]) > 1:
                     ui.select(
@@ -111,6 +111,8 @@ class SessionScreen:
                             ui.menu_item(text, lambda text=text: take(text))
                 code_button(lambda: self.session, "retrieve")
             self._draw_generator()
+            if len(self._system["retrievers"]) > 1:
+                self._draw_rules()
 
     def _draw_generator(self) -> None:
         from nicegui import ui
@@ -147,6 +149,37 @@ class SessionScreen:
                     "Use these instructions",
                     on_click=acting(lambda: self._change(Configure(instructions=told.value or ""))),
                 )
+
+    def _draw_rules(self) -> None:
+        """The mined rules of the question, each with a switch."""
+        from nicegui import ui
+
+        opened = ui.expansion("Mined rules of this question").style("width:100%")
+
+        def fill() -> None:
+            opened.clear()
+            if not opened.value:
+                return
+            with opened:
+                rows = self._studio.rules_for(self.session.system, self.session.state.question)
+                soft(f"{len(rows)} rules; what is off takes effect when you retrieve again")
+                for row in rows:
+                    self._draw_rule(row)
+
+        opened.on_value_change(acting(fill))
+
+    def _draw_rule(self, row: dict[str, Any]) -> None:
+        from nicegui import ui
+
+        off = self.session.state.rules_off
+        switch = ui.switch(row["text"], value=row["id"] not in off).classes("studio-text")
+
+        def turn() -> None:
+            others = [one for one in self.session.state.rules_off if one != row["id"]]
+            now = others if switch.value else [*others, row["id"]]
+            self._change(Configure(rules_off=tuple(now)))
+
+        switch.on_value_change(acting(turn))
 
     # --- sources ----
 

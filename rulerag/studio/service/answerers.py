@@ -330,16 +330,21 @@ class SymbolicAnswerer:
         generator: the generator.
         query: from the text of a question to its query.
         rules: the guiding rules of a query.
+        rules_off: ids of the rules that are switched off, for its name.
     """
 
     batched, workers = True, 1
     about = "Reads the facts behind the documents and follows mined rules; no language model."
 
     def __init__(
-        self, generator: Any, query: Callable[[str], Query], rules: Callable[[Query], Sequence[Any]]
+        self,
+        generator: Any,
+        query: Callable[[str], Query],
+        rules: Callable[[Query], Sequence[Any]],
+        rules_off: Sequence[str] = (),
     ) -> None:
         self._generator, self._query, self._rules = generator, query, rules
-        self.fingerprint = generator.fingerprint
+        self.fingerprint = fingerprint_object([generator.fingerprint, list(rules_off)])
 
     def answer(self, question: str, lists: Sequence[Documents], instructions: str) -> list[str]:
         """One answer for each list of sources; it takes no instructions."""

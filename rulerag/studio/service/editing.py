@@ -104,7 +104,7 @@ def _configure(state: State, change: Configure, system: OpenSystem) -> State:
         system.generator_settings(change.generator)
     given = {
         name: getattr(change, name)
-        for name in ("question", "generator", "instructed", "instructions")
+        for name in ("question", "generator", "instructed", "instructions", "rules_off")
         if getattr(change, name) is not None
     }
     return state.model_copy(update=given)

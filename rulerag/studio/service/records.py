@@ -88,7 +88,7 @@ class State(_Record):
         instructions: the safety instructions.
         generator: the name of what answers.
         retriever: the name of what searches.
-        query_id: of a benchmark's query.
+        rules_off: ids of the mined rules that are switched off.
     """
 
     question: str = ""
@@ -97,7 +97,7 @@ class State(_Record):
     instructions: str = ""
     generator: str = ""
     retriever: str = ""
-    query_id: str = ""
+    rules_off: tuple[str, ...] = ()
 
 
 class Session(_Record):
@@ -169,13 +169,14 @@ class Inject(_Record):
 
 
 class Configure(_Record):
-    """Change the question, what answers, or the safety instructions; None leaves one as it is."""
+    """Change the question, what answers, instructions or rules; None leaves one as it is."""
 
     kind: Literal["configure"] = "configure"
     question: str | None = None
     generator: str | None = None
     instructed: bool | None = None
     instructions: str | None = None
+    rules_off: tuple[str, ...] | None = None
 
 
 Change = Annotated[Edit | Add | Delete | Move | Inject | Configure, Field(discriminator="kind")]

@@ -6,6 +6,7 @@ import secrets
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +22,7 @@ from rulerag.errors import (
 )
 from rulerag.explanation.any_answer import Explained, Why, estimate
 from rulerag.io import fingerprint_object, prepare_folder
+from rulerag.studio.benchmarks import Benchmark, Run, read_run
 from rulerag.studio.service.answerers import EndpointSettings
 from rulerag.studio.service.attacks import Attack, attacks
 from rulerag.studio.service.editing import changed, check
@@ -58,6 +60,7 @@ class Studio:
         data: the folder of its sessions; ``systems/*.yaml`` in it are systems of one's own.
         systems: systems besides the shipped ones and those of ``data``.
         benchmarks: benchmark folders that become systems.
+        runs: run folders of ``rulerag evaluate`` to look into.
         limits: what it takes on.
 
     Raises:
@@ -71,12 +74,14 @@ class Studio:
         *,
         systems: Sequence[SystemSettings] = (),
         benchmarks: Sequence[Path] = (),
+        runs: Sequence[Path] = (),
         limits: Limits | None = None,
     ) -> None:
         self.limits = limits or Limits()
         own = [read_system(file) for file in sorted((data / "systems").glob("*.yaml"))]
         every = [*shipped_systems(), *map(benchmark_system, benchmarks), *own, *systems]
         self._systems = {one.name: OpenSystem(one) for one in every}
+        self._runs = {f"{one.resolve().name}": one for one in runs}
         self._storage = Storage(data, self.limits.undo)
         self._jobs = Jobs(self.limits)
         self._locks: dict[str, threading.RLock] = {}
@@ -149,6 +154,45 @@ class Studio:
         """
         return self.system(system).rules_for(question)
 
+    def search_rules(self, system: str, words: str = "") -> list[dict[str, Any]]:
+        """Rules of a benchmark's bank that hold every word, the most confident first; 50 at most.
+
+        Raises:
+            ConfigError: the system is no benchmark.
+        """
+        found = self._bench(system).search(words)
+        return [one.to_json() | {"id": one.id} for one in found]
+
+    def rule_examples(self, system: str, rule: str) -> dict[str, Any]:
+        """Groundings of a rule in a benchmark's documents, for and against it.
+
+        Raises:
+            ConfigError: the system is no benchmark, or its bank holds no such rule.
+        """
+        return asdict(self._bench(system).examples_of(rule))
+
+    def _bench(self, system: str) -> Benchmark:
+        opened = self.system(system)
+        if not opened.settings.benchmark:
+            hint = "rulerag studio --dataset FOLDER"
+            raise ConfigError("has no mined rules", key="system", hint=hint)
+        return opened.benchmark
+
+    def runs(self) -> list[str]:
+        """The names of the run folders that were opened."""
+        return list(self._runs)
+
+    def run(self, name: str) -> Run:
+        """A run of ``rulerag evaluate``, query by query.
+
+        Raises:
+            UnknownNameError: there is none of this name.
+            DataError: its folder is damaged.
+        """
+        if name not in self._runs:
+            raise UnknownNameError(f"no run {name!r}", hint=did_you_mean(name, self._runs))
+        return read_run(self._runs[name])
+
     # --- sessions ----
 
     def new_session(self, system: str, name: str = "", question: str | None = None) -> Session:
@@ -163,7 +207,7 @@ class Studio:
             what = f"there are {self.limits.sessions:,} sessions"
             raise ConfigError(what, key="sessions", hint="delete some")
         own = opened.settings
-        asked = question if question is not None else (own.questions or ("",))[0]
+        asked = question if question is not None else (opened.examples() or ("",))[0]
         usable = [one["name"] for one in opened.generators() if not one["missing"]]
         state = State(
             question=asked,
@@ -235,7 +279,7 @@ class Studio:
                 raise ConfigError(f"{top_k} is not from 1 to {self.limits.sources}", key="top_k")
             new = {"question": asked, "retriever": wanted}
             check(seen.state.model_copy(update=new), self.limits)
-            sources = system.retrieve(asked, wanted, top_k)
+            sources = system.retrieve(asked, wanted, top_k, seen.state.rules_off)
             state = seen.state.model_copy(update={**new, "sources": sources})
             check(state, self.limits)
             self._storage.push(session, state)
@@ -295,7 +339,7 @@ class Studio:
         seen = self.session(session)
         system = self.system(seen.system)
         state = seen.state
-        answerer = system.answerer(state.generator)
+        answerer = system.answerer(state.generator, state.rules_off)
         told = state.instructions if state.instructed else ""
         documents = documents_of(state, system.document)
         (text,) = answerer.answer(state.question, [documents], told)
@@ -369,7 +413,7 @@ class Studio:
         return Job(
             view,
             documents_of(view.state, system.document),
-            system.answerer(view.state.generator),
+            system.answerer(view.state.generator, view.state.rules_off),
             system.condition(view.state.generator),
             price=settings.price if isinstance(settings, EndpointSettings) else None,
             known=known,

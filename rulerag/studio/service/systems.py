@@ -13,7 +13,8 @@ from pydantic import Field
 
 from rulerag.composition import Settings, parse_file
 from rulerag.errors import ConfigError, DataError, EmptyDataError, UnknownNameError, did_you_mean
-from rulerag.io import fingerprint_object, read_jsonl, read_text
+from rulerag.io import read_jsonl, read_text
+from rulerag.studio.benchmarks import Benchmark
 from rulerag.studio.service.answerers import (
     Answerer,
     CautiousReader,
@@ -159,7 +160,11 @@ class OpenSystem:
         return made
 
     def retrieve(
-        self, question: str, retriever: str = "", top_k: int | None = None
+        self,
+        question: str,
+        retriever: str = "",
+        top_k: int | None = None,
+        rules_off: Sequence[str] = (),
     ) -> tuple[Source, ...]:
         """The sources of a question, best first; none where nothing fits.
 
@@ -170,7 +175,11 @@ class OpenSystem:
             return ()
         wanted = top_k or self.settings.top_k
         if self.settings.benchmark:
-            return self._benchmark.retrieve(question, retriever or "guided", wanted)
+            query = self.benchmark.query(question)
+            guided = retriever != "plain"
+            found = self.benchmark.retrieve(query, wanted, guided=guided, without=rules_off)
+            rules = {rule.id: rule for rule in self.benchmark.rules(query)}
+            return tuple(_source(one, rules) for one in found)
         found = self._bm25.retrieve([Query("question", question)], wanted)[0]
         return tuple(map(_source, found))
 
@@ -182,13 +191,23 @@ class OpenSystem:
             return BM25Retriever(self.documents, threads=1)
 
     @cached_property
-    def _benchmark(self) -> _Benchmark:
+    def benchmark(self) -> Benchmark:
+        """The benchmark folder, opened."""
         with self._lock:
-            return _Benchmark(Path(self.settings.benchmark), self.settings.top_k)
+            return Benchmark(Path(self.settings.benchmark), self.settings.top_k)
 
     def rules_for(self, question: str) -> list[dict[str, Any]]:
         """The mined rules that guide a question, strongest first; none without a rule bank."""
-        return self._benchmark.rules_for(question) if self.settings.benchmark else []
+        if not self.settings.benchmark:
+            return []
+        rules = self.benchmark.rules(self.benchmark.query(question))
+        return [one.to_json() | {"id": one.id} for one in rules]
+
+    def examples(self) -> tuple[str, ...]:
+        """Questions to begin with."""
+        if self.settings.benchmark and not self.settings.questions:
+            return self.benchmark.examples()
+        return self.settings.questions
 
     def generators(self) -> list[dict[str, Any]]:
         """What may answer: name, title, whether it is a fake, and why it cannot be used now."""
@@ -215,13 +234,15 @@ class OpenSystem:
             raise UnknownNameError(what, hint=did_you_mean(name, known))
         return known[name]
 
-    def answerer(self, name: str) -> Answerer:
-        """One generator, opened.
+    def answerer(self, name: str, rules_off: Sequence[str] = ()) -> Answerer:
+        """One generator, opened; a benchmark's without the mined rules that are switched off.
 
         Raises:
             DataError: it is not on this machine.
         """
         settings = self.generator_settings(name)
+        if isinstance(settings, SymbolicSettings):
+            return self._symbolic(tuple(rules_off))
         with self._lock:
             if name not in self._answerers:
                 if missing := is_here(settings):
@@ -229,17 +250,20 @@ class OpenSystem:
                 self._answerers[name] = self._made(settings)
             return self._answerers[name]
 
-    def _made(self, settings: GeneratorSettings) -> Answerer:
+    def _made(self, settings: ReaderSettings | ModelSettings | EndpointSettings) -> Answerer:
         if isinstance(settings, ReaderSettings):
             return CautiousReader(settings, self._sensitive)
         if isinstance(settings, ModelSettings):
             return ModelReader(settings)
-        if isinstance(settings, EndpointSettings):
-            return EndpointReader(settings)
+        return EndpointReader(settings)
+
+    def _symbolic(self, rules_off: Sequence[str]) -> Answerer:
         if not self.settings.benchmark:
             raise ConfigError("reads facts, and this system has texts", key="generators")
-        held = self._benchmark
-        return SymbolicAnswerer(held.generator, held.query, held.rules)
+        held = self.benchmark
+        return SymbolicAnswerer(
+            held.generator, held.query, lambda query: held.rules(query, rules_off), rules_off
+        )
 
     @property
     def _sensitive(self) -> tuple[str, ...]:
@@ -257,54 +281,7 @@ class OpenSystem:
         """The corpus's own document behind a source that nobody changed, with its facts."""
         if not self.settings.benchmark or source.change:
             return None
-        return self._benchmark.found.get(source.id)
-
-
-class _Benchmark:
-    """A benchmark folder, opened: retrieval with and without rules, the symbolic reader.
-
-    Args:
-        folder: the folder.
-        top_k: documents per query.
-    """
-
-    def __init__(self, folder: Path, top_k: int) -> None:
-        from rulerag.assembly import Options, make_pipeline, make_retriever, open_dataset, preset
-
-        config = preset(folder, top_k=top_k)
-        self.dataset = open_dataset(config)
-        self._pipeline = make_pipeline(config, self.dataset, Options(keep_union=False))
-        plain = preset(folder, rules="none", top_k=top_k)
-        self._plain = make_retriever(plain, self.dataset, None)
-        self.generator = self._pipeline.generator
-        self.found: dict[str, Document] = {}
-        self._texts = {
-            query.text: query for rows in self.dataset.queries.values() for query in rows
-        }
-
-    def query(self, question: str) -> Query:
-        """The benchmark's query of these words, or one put together from them."""
-        from rulerag.ruleqa import parse_question
-
-        return self._texts.get(question.strip()) or parse_question(question, self.dataset)
-
-    def rules(self, query: Query) -> Sequence[Any]:
-        """The guiding rules."""
-        selector = self._pipeline.selector
-        return [] if selector is None else selector.select([query])[0]
-
-    def rules_for(self, question: str) -> list[dict[str, Any]]:
-        """The guiding rules as JSON objects."""
-        return [one.to_json() | {"id": one.id} for one in self.rules(self.query(question))]
-
-    def retrieve(self, question: str, retriever: str, top_k: int) -> tuple[Source, ...]:
-        """The documents of a question, with the rules that found them."""
-        query = self.query(question)
-        chosen = self._plain if retriever == "plain" else self._pipeline.retriever
-        found = chosen.retrieve([query], top_k)[0]
-        self.found |= {one.document.id: one.document for one in found}
-        rules = {rule.id: rule for rule in self.rules(query)}
-        return tuple(_source(one, rules) for one in found)
+        return self.benchmark.document(source.id)
 
 
 def _source(found: ScoredDocument, rules: Mapping[str, Any] | None = None) -> Source:
@@ -329,13 +306,6 @@ def _atom(rule: Any, number: int) -> str:
     """One body atom in words, cut out of the rule's."""
     body = rule.text.partition(" leads to ")[0].split(" and [")
     return body[number] if number == 0 or number >= len(body) else f"[{body[number]}"
-
-
-def fingerprint_of(state: Any, answerer: Answerer) -> str:
-    """Names everything that an answer to a state depends on."""
-    read = [(one.title, one.text) for one in state.sources]
-    told = state.instructions if state.instructed else ""
-    return fingerprint_object([answerer.fingerprint, told, state.question, read], digits=32)
 
 
 def as_json(settings: SystemSettings) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from rulerag.explanation.any_answer import (
@@ -40,7 +41,10 @@ def shown_of(explained: Explained) -> str:
 
 
 def _claim(claim: ExplainedClaim, explained: Explained, target: str) -> ClaimView:
-    names = [_name(one.title, place) for place, one in enumerate(explained.documents, start=1)]
+    names = [
+        _name(one.title or textwrap.shorten(one.text, 60, placeholder="…"), place)
+        for place, one in enumerate(explained.documents, start=1)
+    ]
     what = f"{target}" if target else f"the answer says “{claim.text}”"
     against = [
         line for line in claim_lines(claim, explained) if line.startswith("speaks against it")

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
@@ -187,6 +188,27 @@ def _about(app: FastAPI, studio: Studio) -> None:
     def rules_for(name: str, question: str) -> list[dict[str, Any]]:
         """The mined rules that guide a question in a benchmark."""
         return studio.rules_for(name, question)
+
+    @app.get("/api/systems/{name}/bank", tags=["systems"])
+    def search_rules(name: str, words: str = "") -> list[dict[str, Any]]:
+        """Rules of a benchmark's bank that hold every word, the most confident first."""
+        return studio.search_rules(name, words)
+
+    @app.get("/api/systems/{name}/bank/{rule}", tags=["systems"])
+    def rule_examples(name: str, rule: str) -> dict[str, Any]:
+        """Groundings of a rule in the documents, for and against it."""
+        return studio.rule_examples(name, rule)
+
+    @app.get("/api/runs/{name}", tags=["systems"])
+    def run(name: str, outcome: str = "", rule: str = "", words: str = "") -> dict[str, Any]:
+        """A run of `rulerag evaluate`: metrics, failures by class, queries."""
+        made = studio.run(name)
+        rows = made.filtered(outcome=outcome, rule=rule, words=words)
+        return {
+            "metrics": dict(made.metrics),
+            "outcomes": made.outcomes,
+            "rows": [asdict(row) for row in rows],
+        }
 
     @app.get("/api/attacks", tags=["systems"])
     def attacks() -> list[Attack]:
