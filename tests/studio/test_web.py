@@ -23,7 +23,7 @@ from rulerag.studio.service.predicates import (
     predicate_of,
 )
 from rulerag.studio.web import Guards, create_app, is_loopback
-from tests.endpoints import Server, completion
+from tests.endpoints import Server, chunk, completion, failure, usage
 from tests.studio.conftest import attacked, explained, own_system, served
 
 
@@ -277,6 +277,39 @@ def test_keys_are_sent_and_never_shown(
     assert "sk-secret" not in said and "MY_KEY" not in said
     studio.close()
     assert b"sk-secret" not in b"".join(p.read_bytes() for p in tmp_path.iterdir() if p.is_file())
+
+
+def test_an_answer_is_written_piece_by_piece(address: str, studio: Studio, server: Server) -> None:
+    def say(number: int, body: dict[str, Any]) -> Any:
+        return (
+            200,
+            {},
+            iter(
+                [chunk("The lift ", body), chunk("is blue.", body, finish_reason="stop"), usage()]
+            ),
+        )
+
+    server.say = say
+    studio.add_system(own_system(server.url))
+    session = studio.retrieve(studio.new_session("own").id)
+    with httpx.stream("GET", f"{address}/api/sessions/{session.id}/answer/events") as stream:
+        lines = [line for line in stream.iter_lines() if line]
+    said = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
+    assert said[:2] == ["The lift ", "is blue."]
+    assert (said[2]["text"], said[2]["holds"]) == ("The lift is blue.", True)
+    server.say = lambda number, body: failure(400, "out of order")
+    with httpx.stream("GET", f"{address}/api/sessions/{session.id}/answer/events") as stream:
+        assert "out of order" in "".join(stream.iter_lines())
+    assert httpx.get(f"{address}/api/explanations/nothing/events").status_code == 404
+
+
+@pytest.mark.parametrize("kind", ["lattice", "flow", "bars"])
+def test_pictures(address: str, studio: Studio, kind: str) -> None:
+    session = attacked(studio, "finance", "exception", 2)
+    view = explained(studio, session.id, goal="claims")
+    drawn = httpx.get(f"{address}/api/explanations/{view.id}/{kind}.svg?claim=1")
+    assert drawn.headers["content-type"].startswith("image/svg+xml") and "<svg" in drawn.text
+    assert httpx.get(f"{address}/api/explanations/{view.id}/pie.svg").status_code == 422
 
 
 def test_a_listener_that_leaves_and_returns_finds_the_job(address: str, studio: Studio) -> None:

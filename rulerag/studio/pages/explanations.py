@@ -143,6 +143,11 @@ class ExplanationPanel:
         picture.props["alt"] = "The subsets of the sources: which make the condition hold"
         if not view.finished:
             return
+        if view.goal == "claims" and view.claims:
+            with ui.element("div").classes("studio-wide").props('tabindex="0"'):
+                flow = ui.element("img").classes("studio-picture")
+            flow.props["src"] = f"/api/explanations/{view.id}/flow.svg?calls={view.calls}"
+            flow.props["alt"] = "Which sources drive which claim; said in the sentences above"
         self._draw_subset(view)
         opened = ui.expansion("Every probe as a table").style("width:100%")
 

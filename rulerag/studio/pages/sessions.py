@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Generator
 from typing import Any
 
 from rulerag.errors import UnknownNameError
@@ -48,6 +49,7 @@ class SessionScreen:
         self._system = next(one for one in studio.systems() if one["name"] == session.system)
         self._sources: Any = None
         self._answer: Any = None
+        self._growing: Any = None
 
     def build(self) -> None:
         """Draw everything."""
@@ -304,6 +306,7 @@ class SessionScreen:
                 title("3. Answer", 2)
                 ui.button("Answer", on_click=acting(self._ask))
                 code_button(lambda: self.session, "answer")
+            self._growing = soft("")
             if said:
                 text_label(said["text"] or "(an empty answer)")
                 if said["holds"] is not None:
@@ -316,7 +319,12 @@ class SessionScreen:
 
     async def _ask(self) -> None:
         before = getattr(self, "_said", None)
-        said = await asyncio.to_thread(self._studio.answer, self.session.id)
+        pieces, so_far, said = self._studio.answer_pieces(self.session.id), "", None
+        while said is None:
+            piece, said = await asyncio.to_thread(_next, pieces)
+            so_far += piece
+            if self._growing is not None:
+                self._growing.text = so_far
         self._said = said["text"]
         differs = before is not None and before != said["text"]
         self._answer.refresh({**said, "before": before if differs else None})
@@ -357,3 +365,11 @@ class SessionScreen:
             with ui.row():
                 ui.button("Delete it", on_click=acting(forget))
                 ui.button("Keep it", on_click=dialog.close).props("flat")
+
+
+def _next(pieces: Generator[str, None, dict[str, Any]]) -> tuple[str, dict[str, Any] | None]:
+    """The next piece of an answer; at its end nothing, and all that is known of it."""
+    try:
+        return next(pieces), None
+    except StopIteration as end:
+        return "", end.value

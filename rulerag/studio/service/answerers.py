@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal, Protocol
 
@@ -317,6 +317,10 @@ class EndpointReader:
         """One answer for each list of sources."""
         requests = [_request(question, one) for one in lists]
         return [said.text for said in self._with(instructions).generate(requests)]
+
+    def pieces(self, question: str, documents: Documents, instructions: str) -> Iterator[str]:
+        """One answer in pieces, as the model writes it."""
+        yield from self._with(instructions).stream_text(_request(question, documents))
 
     def judge(self) -> Any:
         """The same model, asked for yes or no."""

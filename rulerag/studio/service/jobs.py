@@ -130,6 +130,18 @@ class Job:
             title=title or "Which sources are enough",
         )
 
+    def picture(self, kind: str, claim: int = 0) -> Picture:
+        """``flow`` or ``bars``, of what was found.
+
+        Raises:
+            ConfigError: bars of an explanation that was opened and not deepened.
+        """
+        why = self._why
+        if why is None:
+            assert self.explained is not None  # noqa: S101 - the service looks first
+            why = Why(self.explained)
+        return why.picture(kind, claim)
+
     def _predicate(self, claim: int) -> Callable[[str], bool]:
         view = self.view
         if view.goal == "target":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from rulerag import __version__
+from rulerag.composition import check_choice
 from rulerag.errors import (
     ConfigError,
     DataFormatError,
@@ -21,9 +22,15 @@ from rulerag.errors import (
     did_you_mean,
 )
 from rulerag.explanation.any_answer import Explained, Why, estimate
+from rulerag.explanation.views import Picture
 from rulerag.io import fingerprint_object, prepare_folder
 from rulerag.studio.benchmarks import Benchmark, Run, read_run
-from rulerag.studio.service.answerers import EndpointSettings
+from rulerag.studio.service.answerers import (
+    Answerer,
+    Documents,
+    EndpointReader,
+    EndpointSettings,
+)
 from rulerag.studio.service.attacks import Attack, attacks
 from rulerag.studio.service.editing import changed, check
 from rulerag.studio.service.jobs import Job, Jobs, documents_of, new_view
@@ -330,25 +337,53 @@ class Studio:
         """What the system answers from the sources as they are now.
 
         Returns:
-            ``text``; ``holds`` (whether the target condition holds, None without one) and the
-            ``condition`` in words.
+            ``text``; ``holds`` (whether the target condition holds, None without one), the
+            ``condition`` in words, and in ``generator`` what answered.
 
         Raises:
             RuleRAGError: what answers is not here, or failed.
         """
-        seen = self.session(session)
-        system = self.system(seen.system)
-        state = seen.state
+        state = self.session(session).state
+        answerer, documents, told = self._asking(session, state)
+        (text,) = answerer.answer(state.question, [documents], told)
+        return self._judged(session, state, text)
+
+    def answer_pieces(self, session: str) -> Generator[str, None, dict[str, Any]]:
+        """The same, its text in pieces as an endpoint writes it; else the whole text at once.
+
+        Returns:
+            In the end what :meth:`answer` returns.
+
+        Raises:
+            RuleRAGError: as :meth:`answer`.
+        """
+        state = self.session(session).state
+        answerer, documents, told = self._asking(session, state)
+        if isinstance(answerer, EndpointReader):
+            pieces = answerer.pieces(state.question, documents, told)
+        else:
+            pieces = iter(answerer.answer(state.question, [documents], told))
+        said = ""
+        for piece in pieces:
+            said += piece
+            yield piece
+        return self._judged(session, state, said.strip())
+
+    def _asking(self, session: str, state: State) -> tuple[Answerer, Documents, str]:
+        """What answers, what it reads, and the instructions that it gets."""
+        system = self.system(self.session(session).system)
         answerer = system.answerer(state.generator, state.rules_off)
         told = state.instructions if state.instructed else ""
-        documents = documents_of(state, system.document)
-        (text,) = answerer.answer(state.question, [documents], told)
+        return answerer, documents_of(state, system.document), told
+
+    def _judged(self, session: str, state: State, text: str) -> dict[str, Any]:
+        system = self.system(self.session(session).system)
         condition = system.condition(state.generator)
         return {
             "text": text,
             "holds": None if condition is None else bool(condition(text)),
             "condition": "" if condition is None else str(condition),
-            "generator": answerer.about,
+            "generator": system.answerer(state.generator, state.rules_off).about,
         }
 
     def estimate(self, session: str, budget: int = _BUDGET) -> dict[str, Any]:
@@ -479,6 +514,20 @@ class Studio:
             kept: places of the sources that are read, from 0.
         """
         return self.job(explanation).ask(kept)
+
+    def picture(self, explanation: str, kind: str, claim: int = 0) -> Picture:
+        """A picture of an explanation: ``lattice``, ``flow`` (sources to claims) or ``bars``.
+
+        ``bars`` counts what each source counts for a claim, of the rules found; it asks nothing.
+
+        Raises:
+            ConfigError: no picture has this name, or nothing is known yet.
+        """
+        check_choice("kind", kind, ("lattice", "flow", "bars"))
+        job = self.job(explanation)
+        if not job.view.state.sources or job.explained is None:
+            raise ConfigError("nothing is known yet", key="explanation", hint="wait a little")
+        return job.lattice(claim) if kind == "lattice" else job.picture(kind, claim)
 
     def page(self, explanation: str) -> str:
         """An explanation as one HTML page that opens offline.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,6 @@ from rulerag import __version__
 from rulerag.errors import (
     ConfigError,
     DataError,
-    DataFormatError,
     EditConflictError,
     MissingDependencyError,
     OutputError,
@@ -301,10 +299,31 @@ def _sessions(app: FastAPI, studio: Studio) -> None:
 
 
 def _answers(app: FastAPI, studio: Studio) -> None:
+    from fastapi.sse import EventSourceResponse, ServerSentEvent
+
     @app.post("/api/sessions/{session}/answer", tags=["answers"])
     def answer(session: str) -> dict[str, Any]:
         """What the system answers from the sources as they are, and whether the target holds."""
         return studio.answer(session)
+
+    @app.get(
+        "/api/sessions/{session}/answer/events",
+        tags=["answers"],
+        response_class=EventSourceResponse,
+    )
+    def answer_events(session: str) -> Iterator[Any]:
+        """The answer in pieces as it is written, then the event ``answer`` with all of it."""
+        pieces = studio.answer_pieces(session)
+        while True:
+            try:
+                piece = next(pieces)
+            except StopIteration as end:
+                yield ServerSentEvent(data=end.value, event="answer")
+                return
+            except RuleRAGError as error:  # the status has been sent already
+                yield ServerSentEvent(data=str(error), event="error")
+                return
+            yield ServerSentEvent(data=piece, event="piece")
 
     @app.get("/api/sessions/{session}/estimate", tags=["answers"])
     def estimate(session: str) -> dict[str, Any]:
@@ -324,8 +343,12 @@ def _answers(app: FastAPI, studio: Studio) -> None:
 
 
 def _explanations(app: FastAPI, studio: Studio) -> None:
+    from fastapi import Depends
     from fastapi.responses import HTMLResponse, Response
     from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+    def known(explanation: str) -> Job:
+        return studio.job(explanation)
 
     @app.get("/api/explanations/{explanation}", tags=["explanations"])
     def view(explanation: str) -> View:
@@ -337,9 +360,8 @@ def _explanations(app: FastAPI, studio: Studio) -> None:
         tags=["explanations"],
         response_class=EventSourceResponse,
     )
-    async def events(explanation: str) -> AsyncIterator[Any]:
+    async def events(job: Any = Depends(known)) -> AsyncIterator[Any]:
         """What is known, and again whenever a rule or probes are there, until it has stopped."""
-        job = await asyncio.to_thread(studio.job, explanation)
         async for one in job.follow():
             yield ServerSentEvent(data=one, event=one.status)
 
@@ -369,16 +391,14 @@ def _explanations(app: FastAPI, studio: Studio) -> None:
         return studio.job(explanation).probes(claim)
 
     @app.get(
-        "/api/explanations/{explanation}/lattice.svg",
+        "/api/explanations/{explanation}/{kind}.svg",
         tags=["explanations"],
         response_class=Response,
     )
-    def lattice(explanation: str, claim: int = 0) -> Any:
-        """What is known of the subsets, drawn."""
-        job: Job = studio.job(explanation)
-        if not job.view.state.sources:
-            raise DataFormatError("there is no source to draw")
-        return Response(job.lattice(claim).svg, media_type="image/svg+xml", headers=_SEALED)
+    def picture(explanation: str, kind: str, claim: int = 0) -> Any:
+        """A picture: lattice (what is known of the subsets), flow or bars."""
+        drawn = studio.picture(explanation, kind, claim).svg
+        return Response(drawn, media_type="image/svg+xml", headers=_SEALED)
 
     @app.get(
         "/api/explanations/{explanation}/page", tags=["explanations"], response_class=HTMLResponse
