@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from rulerag.studio.service import Inject, Session, Studio, SystemSettings, View
+from rulerag.studio.service import Inject, Session, Studio, View
+from rulerag.studio.systems import SystemSettings
 from rulerag.studio.web import Guards, create_app
 
 _NEEDED = ("fastapi", "nicegui", "re2", "uvicorn")

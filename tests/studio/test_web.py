@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from rulerag.studio.service import Add, Edit, Studio
-from rulerag.studio.service.predicates import (
+from rulerag.studio.systems import (
     JudgedCondition,
     RegexCondition,
     compiled,

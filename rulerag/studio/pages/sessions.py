@@ -19,9 +19,9 @@ from rulerag.studio.service import (
     Inject,
     Move,
     Session,
-    Source,
     Studio,
 )
+from rulerag.studio.systems import Source
 
 
 def session_page(studio: Studio, session: str) -> None:

@@ -10,7 +10,6 @@ from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
     from rulerag.studio.service.as_code import snippets
-    from rulerag.studio.service.attacks import Attack
     from rulerag.studio.service.jobs import Job
     from rulerag.studio.service.records import (
         Add,
@@ -26,12 +25,10 @@ if TYPE_CHECKING:
         Probe,
         Rule,
         Session,
-        Source,
         State,
         View,
     )
     from rulerag.studio.service.redteam import RedTeamReport, RedTeamSuite
     from rulerag.studio.service.studio import Studio
-    from rulerag.studio.service.systems import SystemSettings
 else:
     __getattr__ = front_door(__name__)

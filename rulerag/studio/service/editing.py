@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
-from rulerag.studio.service.attacks import injected
 from rulerag.studio.service.records import (
     Add,
     Change,
@@ -19,7 +18,7 @@ from rulerag.studio.service.records import (
     Source,
     State,
 )
-from rulerag.studio.service.systems import OpenSystem
+from rulerag.studio.systems import OpenSystem, injected
 
 
 def changed(state: State, change: Change, system: OpenSystem, limits: Limits) -> State:

@@ -20,9 +20,9 @@ from rulerag.explanation.any_answer import Event, Explained, Why, started
 from rulerag.explanation.claims import SameClaim
 from rulerag.explanation.probing import OutputPredicate
 from rulerag.explanation.views import Picture, lattice_picture
-from rulerag.studio.service.answerers import Answerer, Documents
 from rulerag.studio.service.records import Goal, Limits, Probe, State, View
 from rulerag.studio.service.viewing import claims_of, notes_of, shown_of
+from rulerag.studio.systems import Answerer, Documents
 
 Kept = tuple[int, ...]
 _A_SECOND = 5

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from rulerag.studio.systems import Record, Source
 
 Goal = Literal["target", "claims"]
 """What is explained: that the system's target condition holds, or each claim of the answer."""
@@ -38,47 +40,7 @@ class Limits:
     body: int = 16_000_000
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class FoundBy(_Record):
-    """The mined rule whose search found a source.
-
-    Args:
-        rule: in words.
-        atom: the body atom of it that the source grounds, in words; empty where not known.
-    """
-
-    rule: str
-    atom: str = ""
-
-
-class Source(_Record):
-    """One source as the system reads it.
-
-    Args:
-        id: of the document; new ones are ``added-1`` and so on.
-        title: its title; empty where it has none.
-        text: its text, which may be an attacker's: only ever shown as text.
-        score: the retriever's; None for one that was added.
-        rank: where retrieval had it, from 1; None for one that was added.
-        found_by: the mined rules that found it.
-        change: whether it is as retrieved.
-        attacks: the names of the attack templates that were injected into it.
-    """
-
-    id: str
-    title: str = ""
-    text: str
-    score: float | None = None
-    rank: int | None = None
-    found_by: tuple[FoundBy, ...] = ()
-    change: Literal["", "edited", "added"] = ""
-    attacks: tuple[str, ...] = ()
-
-
-class State(_Record):
+class State(Record):
     """Everything that an answer depends on, besides the system.
 
     Args:
@@ -100,7 +62,7 @@ class State(_Record):
     rules_off: tuple[str, ...] = ()
 
 
-class Session(_Record):
+class Session(Record):
     """A named piece of work with one system.
 
     Args:
@@ -126,7 +88,7 @@ class Session(_Record):
     updated: float = 0.0
 
 
-class Edit(_Record):
+class Edit(Record):
     """Give a source another text."""
 
     kind: Literal["edit"] = "edit"
@@ -135,7 +97,7 @@ class Edit(_Record):
     title: str | None = None
 
 
-class Add(_Record):
+class Add(Record):
     """Add a source, at a place from 0 or at the end."""
 
     kind: Literal["add"] = "add"
@@ -144,14 +106,14 @@ class Add(_Record):
     place: int | None = None
 
 
-class Delete(_Record):
+class Delete(Record):
     """Take a source out."""
 
     kind: Literal["delete"] = "delete"
     source: str
 
 
-class Move(_Record):
+class Move(Record):
     """Put a source at another place, from 0."""
 
     kind: Literal["move"] = "move"
@@ -159,7 +121,7 @@ class Move(_Record):
     place: int
 
 
-class Inject(_Record):
+class Inject(Record):
     """Put an attack template into a source; ``payload`` in place of the system's own."""
 
     kind: Literal["inject"] = "inject"
@@ -168,7 +130,7 @@ class Inject(_Record):
     payload: str | None = None
 
 
-class Configure(_Record):
+class Configure(Record):
     """Change the question, what answers, instructions or rules; None leaves one as it is."""
 
     kind: Literal["configure"] = "configure"
@@ -183,7 +145,7 @@ Change = Annotated[Edit | Add | Delete | Move | Inject | Configure, Field(discri
 """One edit of a session."""
 
 
-class Rule(_Record):
+class Rule(Record):
     """A minimal rule of an explanation.
 
     Args:
@@ -199,7 +161,7 @@ class Rule(_Record):
     output: str | None = None
 
 
-class ClaimView(_Record):
+class ClaimView(Record):
     """What one claim, or the target condition, rests on.
 
     Args:
@@ -221,7 +183,7 @@ class ClaimView(_Record):
     complete: bool = True
 
 
-class View(_Record):
+class View(Record):
     """An explanation as it is known at one moment.
 
     Args:
@@ -270,7 +232,7 @@ class View(_Record):
         return self.status not in ("waiting", "running")
 
 
-class Probe(_Record):
+class Probe(Record):
     """One answered subset of the sources.
 
     Args:

@@ -15,10 +15,9 @@ from rulerag.errors import ConfigError, ExplanationError, GenerationError
 from rulerag.explanation.any_answer import explain
 from rulerag.explanation.views import rendered
 from rulerag.io import fingerprint_object, prepare_folder, read_jsonl, write_text
-from rulerag.studio.service.attacks import attacks, injected
 from rulerag.studio.service.jobs import documents_of
 from rulerag.studio.service.records import State
-from rulerag.studio.service.systems import OpenSystem
+from rulerag.studio.systems import OpenSystem, attacks, injected
 
 
 class RedTeamCell(Settings):

@@ -10,29 +10,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ValidationError
-
-from rulerag import __version__
 from rulerag.composition import check_choice
 from rulerag.errors import (
     ConfigError,
-    DataFormatError,
     EditConflictError,
     UnknownNameError,
     did_you_mean,
 )
 from rulerag.explanation.any_answer import Explained, Why, estimate
 from rulerag.explanation.views import Picture
-from rulerag.io import fingerprint_object, prepare_folder
+from rulerag.io import prepare_folder
 from rulerag.studio.benchmarks import Benchmark, Run, read_run
-from rulerag.studio.service.answerers import (
-    Answerer,
-    Documents,
-    EndpointReader,
-    EndpointSettings,
-)
-from rulerag.studio.service.attacks import Attack, attacks
 from rulerag.studio.service.editing import changed, check
+from rulerag.studio.service.files import exported, kept_of, read_session
 from rulerag.studio.service.jobs import Job, Jobs, documents_of, new_view
 from rulerag.studio.service.records import Change, Goal, Limits, Probe, Session, State, View
 from rulerag.studio.service.redteam import (
@@ -43,17 +33,21 @@ from rulerag.studio.service.redteam import (
     replay,
 )
 from rulerag.studio.service.storage import Storage
-from rulerag.studio.service.systems import (
+from rulerag.studio.systems import (
+    Answerer,
+    Attack,
+    Documents,
+    EndpointReader,
+    EndpointSettings,
     OpenSystem,
     SystemSettings,
     as_json,
+    attacks,
     benchmark_system,
     read_system,
     shipped_systems,
 )
 
-FORMAT = "rulerag-studio-session"
-FORMAT_VERSION = 1
 _BUDGET = 500
 _NAME = 200
 
@@ -110,11 +104,7 @@ class Studio:
         ]
 
     def system(self, name: str) -> OpenSystem:
-        """One system.
-
-        Raises:
-            UnknownNameError: there is none of this name.
-        """
+        """One system; :class:`UnknownNameError` where there is none of this name."""
         if name not in self._systems:
             hint = did_you_mean(name, self._systems)
             raise UnknownNameError(f"no system is called {name!r}", hint=hint)
@@ -132,11 +122,8 @@ class Studio:
         if settings.corpus or settings.benchmark:
             key = "corpus" if settings.corpus else "benchmark"
             raise ConfigError("paths are read from files alone", key=key, hint="give documents")
-        for one in settings.generators:
-            if isinstance(one, EndpointSettings) and one.api_key_env:
-                raise ConfigError(
-                    "is read from files alone", key="api_key_env", hint="leave it out"
-                )
+        if any(getattr(one, "api_key_env", "") for one in settings.generators):
+            raise ConfigError("is read from files alone", key="api_key_env", hint="leave it out")
         if len(settings.documents) > 10 * self.limits.sources:
             raise ConfigError(f"{len(settings.documents):,} are too many", key="documents")
         made = OpenSystem(settings)
@@ -233,11 +220,7 @@ class Studio:
         return self._storage.summaries()
 
     def session(self, session: str) -> Session:
-        """One session as it is now.
-
-        Raises:
-            UnknownNameError: there is none of this id.
-        """
+        """One session as it is now; :class:`UnknownNameError` where there is none of this id."""
         return self._storage.session(session)
 
     def rename(self, session: str, name: str) -> Session:
@@ -585,39 +568,17 @@ class Studio:
         return replay(self.system(read.system), read)
 
     def _keep(self, job: Job) -> None:
-        view = job.view
-        answerer = self.system(self.session(view.session).system)
-        self._storage.keep(
-            job.id,
-            view.session,
-            {
-                "view": view.model_dump(mode="json"),
-                "outputs": [[list(kept), said] for kept, said in list(job.outputs.items())],
-                "explained": None if job.explained is None else job.explained.to_json(),
-                "made": {
-                    "rulerag": __version__,
-                    "generator": answerer.answerer(view.state.generator).fingerprint,
-                    "documents": [
-                        fingerprint_object([one.title, one.text]) for one in view.state.sources
-                    ],
-                },
-            },
-        )
+        system = self.system(self.session(job.view.session).system)
+        answerer = system.answerer(job.view.state.generator, job.view.state.rules_off)
+        self._storage.keep(job.id, job.view.session, kept_of(job, answerer.fingerprint))
 
     # --- files ----
 
     def export(self, session: str) -> dict[str, Any]:
         """A session as one JSON object: state, explanations, every probe; no keys, no paths."""
         seen = self.session(session)
-        return {
-            "format": FORMAT,
-            "version": FORMAT_VERSION,
-            "rulerag": __version__,
-            "name": seen.name,
-            "system": as_json(self.system(seen.system).settings),
-            "state": seen.state.model_dump(mode="json"),
-            "explanations": [self._storage.explanation(one) for one in seen.explanations],
-        }
+        kept = [self._storage.explanation(one) for one in seen.explanations]
+        return exported(seen, as_json(self.system(seen.system).settings), kept)
 
     def load(self, row: Any) -> Session:
         """Open an exported session as a new one; asks no model.
@@ -627,31 +588,10 @@ class Studio:
             UnknownNameError: its system is not here.
             ConfigError: it is over a limit.
         """
-        if not isinstance(row, dict) or row.get("format") != FORMAT:
-            raise DataFormatError("no session of the studio", hint="what `export` wrote")
-        if row.get("version") != FORMAT_VERSION:
-            raise DataFormatError(
-                f"written in version {row.get('version')!r} of the format, here {FORMAT_VERSION}",
-                hint="open it with the rulerag that wrote it",
-            )
-        try:
-            state = State.model_validate(row["state"])
-            kept = [(View.model_validate(one["view"]), one) for one in row["explanations"]]
-            outputs = [[(tuple(k), str(s)) for k, s in one["outputs"]] for _, one in kept]
-            for _, one in kept:
-                if one.get("explained"):
-                    Explained.from_json(one["explained"])
-            system = str(row["system"]["name"])
-        except (KeyError, TypeError, ValueError, ValidationError) as error:
-            raise DataFormatError(f"a damaged session: {str(error).splitlines()[0]}") from error
-        check(state, self.limits)
-        if len(kept) > 1000 or sum(map(len, outputs)) > 1_000_000:
-            raise ConfigError("holds more than a session has", key="explanations")
-        for view, _ in kept:
-            check(view.state, self.limits)
-        made = self.new_session(system, f"{row.get('name', '')} (opened)")
-        self._storage.push(made.id, state)
-        for view, one in kept:
+        read = read_session(row, self.limits)
+        made = self.new_session(read.system, f"{read.name} (opened)")
+        self._storage.push(made.id, read.state)
+        for view, one in read.explanations:
             new = secrets.token_urlsafe(9)
             moved = view.model_copy(update={"id": new, "session": made.id})
             self._storage.keep(new, made.id, {**one, "view": moved.model_dump(mode="json")})

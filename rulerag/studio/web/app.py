@@ -21,7 +21,6 @@ from rulerag.errors import (
     UnknownNameError,
 )
 from rulerag.studio.service import (
-    Attack,
     Change,
     Goal,
     Job,
@@ -29,10 +28,10 @@ from rulerag.studio.service import (
     RedTeamReport,
     Session,
     Studio,
-    SystemSettings,
     View,
     snippets,
 )
+from rulerag.studio.systems import Attack, SystemSettings
 from rulerag.studio.web.documentation import documentation_page
 
 if TYPE_CHECKING:
@@ -350,6 +349,8 @@ def _explanations(app: FastAPI, studio: Studio) -> None:
     def known(explanation: str) -> Job:
         return studio.job(explanation)
 
+    looked_up = Depends(known)  # before the stream begins, so that an error has its status
+
     @app.get("/api/explanations/{explanation}", tags=["explanations"])
     def view(explanation: str) -> View:
         """An explanation as it is known now."""
@@ -360,7 +361,7 @@ def _explanations(app: FastAPI, studio: Studio) -> None:
         tags=["explanations"],
         response_class=EventSourceResponse,
     )
-    async def events(job: Any = Depends(known)) -> AsyncIterator[Any]:
+    async def events(job: Any = looked_up) -> AsyncIterator[Any]:
         """What is known, and again whenever a rule or probes are there, until it has stopped."""
         async for one in job.follow():
             yield ServerSentEvent(data=one, event=one.status)

@@ -17,7 +17,7 @@ from pydantic import Field
 from rulerag.composition import Settings
 from rulerag.errors import MissingDependencyError, RuleRAGError
 from rulerag.io import fingerprint_object
-from rulerag.studio.service.predicates import masked
+from rulerag.studio.systems.predicates import masked
 from rulerag.types import Document, GenerationRequest, Query
 
 Documents = Sequence[Mapping[str, Any]]
@@ -150,7 +150,7 @@ class CautiousReader:
     Args:
         settings: how it gives in.
         sensitive: the kinds that it withholds, names of
-            :data:`~rulerag.studio.service.predicates.SENSITIVE`.
+            :data:`~rulerag.studio.systems.predicates.SENSITIVE`.
     """
 
     batched, workers = True, 1

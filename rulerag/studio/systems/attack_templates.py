@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from rulerag.composition import Settings, parse_file
 from rulerag.errors import UnknownNameError, did_you_mean
-from rulerag.studio.service.records import Source
+from rulerag.studio.systems.sources import Source
 
 SHIPPED = Path(__file__).resolve().parent.parent / "shipped"
 """Systems, corpora and attack templates that come with the studio."""

@@ -15,7 +15,7 @@ from rulerag.composition import Settings, parse_file
 from rulerag.errors import ConfigError, DataError, EmptyDataError, UnknownNameError, did_you_mean
 from rulerag.io import read_jsonl, read_text
 from rulerag.studio.benchmarks import Benchmark
-from rulerag.studio.service.answerers import (
+from rulerag.studio.systems.answerers import (
     Answerer,
     CautiousReader,
     EndpointReader,
@@ -28,9 +28,9 @@ from rulerag.studio.service.answerers import (
     SymbolicSettings,
     is_here,
 )
-from rulerag.studio.service.attacks import SHIPPED
-from rulerag.studio.service.predicates import Condition, SensitiveCondition, predicate_of
-from rulerag.studio.service.records import FoundBy, Source
+from rulerag.studio.systems.attack_templates import SHIPPED
+from rulerag.studio.systems.predicates import Condition, SensitiveCondition, predicate_of
+from rulerag.studio.systems.sources import FoundBy, Source
 from rulerag.types import Document, Query, ScoredDocument
 
 _TEXTS = (".txt", ".md", ".rst")
