@@ -39,6 +39,7 @@ def test_a_rule_that_is_off_changes_retrieval_answer_and_explanation(bench: Stud
             break
     view = explained(bench, session.id)
     assert view.claims[0].enough
+    assert ">rules<" in bench.picture(view.id, "flow").svg
     rules = bench.rules_for("world", query.text)
     every = tuple(row["id"] for row in rules)
     off = bench.change(session.id, Configure(rules_off=every))

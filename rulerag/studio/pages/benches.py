@@ -27,7 +27,6 @@ def rules_page(studio: Studio, system: str) -> None:
         lambda event: ui.navigate.to(f"/rules/{event.value}")
     )
     words = ui.input("Words that the rule holds").style("width:100%")
-    area = ui.column().style("width:100%")
 
     async def search() -> None:
         found = await asyncio.to_thread(studio.search_rules, name, words.value or "")
@@ -38,6 +37,7 @@ def rules_page(studio: Studio, system: str) -> None:
                 _rule(studio, name, row)
 
     ui.button("Search", on_click=acting(search))
+    area = ui.column().style("width:100%")
     words.on("keydown.enter", acting(search))
 
 
@@ -91,7 +91,6 @@ def runs_page(studio: Studio) -> None:
         outcome = ui.select(outcomes, label="Outcome", value="")
         words = ui.input("Words of the question")
         rule = ui.input("Rule (id)")
-    area = ui.column().style("width:100%")
 
     async def show() -> None:
         try:
@@ -129,6 +128,7 @@ def runs_page(studio: Studio) -> None:
             )
 
     ui.button("Show", on_click=acting(show))
+    area = ui.column().style("width:100%")
 
 
 def _rows(rows: list[RunRow]) -> None:

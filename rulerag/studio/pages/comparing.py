@@ -38,14 +38,6 @@ def _two(studio: Studio, session: str) -> None:
     text_label(seen.state.question)
     soft(f"{len(seen.state.sources)} sources, as they are in the session")
     sides: list[dict[str, Any]] = []
-    with ui.element("div").classes("studio-two"):
-        for number in (0, 1):
-            with ui.card().classes("studio-card"):
-                title("AB"[number], 2)
-                who = ui.select(usable, label="What answers", value=order[number % len(order)])
-                told = ui.switch("Safety instructions", value=seen.state.instructed)
-                area = ui.column()
-                sides.append({"who": who, "told": told, "area": area, "view": None, "seen": None})
 
     async def start() -> None:
         for side in sides:
@@ -55,6 +47,16 @@ def _two(studio: Studio, session: str) -> None:
                 generator=side["who"].value,
                 instructed=bool(side["told"].value),
             )
+
+    ui.button("Explain both", on_click=acting(start))
+    with ui.element("div").classes("studio-two"):
+        for number in (0, 1):
+            with ui.card().classes("studio-card"):
+                title("AB"[number], 2)
+                who = ui.select(usable, label="What answers", value=order[number % len(order)])
+                told = ui.switch("Safety instructions", value=seen.state.instructed)
+                area = ui.column()
+                sides.append({"who": who, "told": told, "area": area, "view": None, "seen": None})
 
     def look() -> None:
         for side in sides:
@@ -70,7 +72,6 @@ def _two(studio: Studio, session: str) -> None:
                 with side["area"]:
                     _side(view)
 
-    ui.button("Explain both", on_click=acting(start))
     ui.timer(0.25, look)
 
 

@@ -36,6 +36,7 @@ body { color: var(--studio-ink); background: #f6f7f9; }
 .studio-two { display: grid; grid-template-columns: 1fr; gap: 12px; width: 100%; }
 @media (min-width: 900px) { .studio-two { grid-template-columns: 1fr 1fr; } }
 .studio-picture { width: 100%; min-width: 560px; height: auto; }
+.q-select { min-width: 11em; }
 .studio-wide { width: 100%; overflow-x: auto; }
 .studio-table { border-collapse: collapse; font-size: 14px; }
 .studio-table th, .studio-table td { text-align: left; padding: 4px 10px 4px 0;

@@ -32,7 +32,6 @@ def red_team_page(studio: Studio) -> None:
         system.on_value_change(acting(offer))
         offer()
         told = ui.switch("Safety instructions", value=True)
-        area = ui.column().style("width:100%")
 
         async def run() -> None:
             area.clear()
@@ -49,6 +48,7 @@ def red_team_page(studio: Studio) -> None:
                 _report(report)
 
         ui.button("Run", on_click=acting(run))
+        area = ui.column().style("width:100%")
 
 
 def _report(report: RedTeamReport) -> None:

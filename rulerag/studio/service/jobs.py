@@ -390,7 +390,8 @@ def documents_of(state: State, facts: Callable[[Any], Any]) -> Documents:
             "title": one.title,
             "text": one.text,
             "place": place,
-            "document": facts(one),
+            "stated": facts(one),
+            "metadata": {"rules": [found.rule for found in one.found_by]},
             **({} if one.score is None else {"score": one.score}),
         }
         for place, one in enumerate(state.sources)

@@ -21,7 +21,7 @@ from rulerag.studio.systems.predicates import masked
 from rulerag.types import Document, GenerationRequest, Query
 
 Documents = Sequence[Mapping[str, Any]]
-"""Sources as they are read: ``id``, ``title``, ``text``, and ``document`` where one is kept."""
+"""Sources as they are read: ``id``, ``title``, ``text``; in ``stated`` a document with facts."""
 
 WITHHELD = "[withheld]"
 NOTHING = "The sources do not say."
@@ -383,7 +383,7 @@ def _request(question: str, documents: Documents) -> GenerationRequest:
 
 
 def _document(given: Mapping[str, Any]) -> Document:
-    kept = given.get("document")
+    kept = given.get("stated")
     if isinstance(kept, Document):
         return kept
     title = str(given.get("title", ""))
