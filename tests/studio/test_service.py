@@ -25,6 +25,7 @@ from rulerag.studio.service import (
     Limits,
     Move,
     Studio,
+    red_team_snippets,
     snippets,
 )
 from tests.endpoints import Server, completion, failure
@@ -297,6 +298,12 @@ def test_code_runs_as_it_is_shown(studio: Studio, monkeypatch: Any, tmp_path: Pa
         code = snippets(session, action)["python"]
         exec(code, {"print": lambda *said: said_so_far.append(said)})
     assert len(said_so_far) == 6  # five sources and an answer
+    exec(snippets(session, "compare")["python"], {"print": lambda *said: said_so_far.append(said)})
+    run = red_team_snippets("finance", ["strong-reader"])
+    exec(run["python"], {})
+    assert (tmp_path / "red-team" / "red-team.csv").is_file()
+    off = red_team_snippets("finance", ["strong-reader"], instructed=False)["cli"]
+    assert '"instructed": false' in off
     quoted = studio.change(session.id, Configure(question='Who\'s "there"? $(rm -rf /) `x`'))
     exec(snippets(quoted, "answer")["python"], {"print": lambda *said: None})
     assert "'Who'\"'\"'s" in snippets(quoted, "explain")["cli"]

@@ -7,8 +7,8 @@ from typing import Any
 
 from rulerag.errors import RuleRAGError
 from rulerag.studio.benchmarks import FAILURES, RunRow, compared
-from rulerag.studio.pages.parts import acting, soft, table, text_label, title
-from rulerag.studio.service import Studio
+from rulerag.studio.pages.parts import acting, copy_button, soft, table, text_label, title
+from rulerag.studio.service import Studio, bench_snippets, run_snippets
 
 _MOST = 200
 
@@ -36,7 +36,9 @@ def rules_page(studio: Studio, system: str) -> None:
             for row in found:
                 _rule(studio, name, row)
 
-    ui.button("Search", on_click=acting(search))
+    with ui.row():
+        ui.button("Search", on_click=acting(search))
+        copy_button(lambda: bench_snippets(name, words.value or ""))
     area = ui.column().style("width:100%")
     words.on("keydown.enter", acting(search))
 
@@ -127,7 +129,9 @@ def runs_page(studio: Studio) -> None:
                 f"{len(pairs)} queries came out otherwise; {min(len(pairs), _MOST)} are shown",
             )
 
-    ui.button("Show", on_click=acting(show))
+    with ui.row():
+        ui.button("Show", on_click=acting(show))
+        copy_button(lambda: run_snippets(str(first.value), outcome.value or ""))
     area = ui.column().style("width:100%")
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from rulerag.errors import RuleRAGError
-from rulerag.studio.pages.parts import acting, soft, text_label, title
+from rulerag.studio.pages.parts import acting, code_button, soft, text_label, title
 from rulerag.studio.service import Studio, View
 
 
@@ -48,7 +48,9 @@ def _two(studio: Studio, session: str) -> None:
                 instructed=bool(side["told"].value),
             )
 
-    ui.button("Explain both", on_click=acting(start))
+    with ui.row():
+        ui.button("Explain both", on_click=acting(start))
+        code_button(lambda: studio.session(session), "compare")
     with ui.element("div").classes("studio-two"):
         for number in (0, 1):
             with ui.card().classes("studio-card"):

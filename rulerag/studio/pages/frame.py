@@ -84,7 +84,7 @@ def pages_of(studio: Studio) -> Callable[[], None]:
 
         ui.add_css(_STYLE)
         ui.colors(primary="#00507d", negative="#a03000", positive="#00664b", warning="#f0c050")
-        with ui.header().style("background:#1c2230;padding:8px 16px;align-items:center"):
+        with ui.header(fixed=False).style("background:#1c2230;padding:8px 16px;align-items:center"):
             ui.link("rulerag studio", "/").style(
                 "color:#fff;font-weight:650;text-decoration:none;font-size:18px"
             )

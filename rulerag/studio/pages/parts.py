@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rulerag.errors import RuleRAGError
@@ -62,11 +62,20 @@ def acting(work: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def code_button(session: Callable[[], Session], action: str) -> None:
-    """A button that shows the same action as Python, command line and curl."""
+    """A button that shows a session's action as Python, command line and curl."""
+    copy_button(lambda: snippets(session(), action))
+
+
+def copy_button(code: Callable[[], Mapping[Any, str]]) -> None:
+    """A button that shows code in three ways.
+
+    Args:
+        code: the code by ``python``, ``cli`` and ``curl``, as it is when the button is pressed.
+    """
     from nicegui import ui
 
     def show() -> None:
-        made = snippets(session(), action)
+        made = code()
         names = {"python": "Python", "cli": "Command line", "curl": "curl"}
         with ui.dialog(value=True) as dialog, ui.card().classes("studio-card"):
             dialog.on("hide", dialog.delete)

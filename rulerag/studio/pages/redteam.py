@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from rulerag.studio.pages.parts import acting, soft, table, title
-from rulerag.studio.service import RedTeamReport, Studio
+from rulerag.studio.pages.parts import acting, copy_button, soft, table, title
+from rulerag.studio.service import RedTeamReport, Studio, red_team_snippets
 
 
 def red_team_page(studio: Studio) -> None:
@@ -47,7 +47,13 @@ def red_team_page(studio: Studio) -> None:
             with area:
                 _report(report)
 
-        ui.button("Run", on_click=acting(run))
+        with ui.row():
+            ui.button("Run", on_click=acting(run))
+            copy_button(
+                lambda: red_team_snippets(
+                    str(system.value), list(readers.value or []), instructed=bool(told.value)
+                )
+            )
         area = ui.column().style("width:100%")
 
 

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
-    from rulerag.studio.service.as_code import snippets
+    from rulerag.studio.service.as_code import (
+        bench_snippets,
+        red_team_snippets,
+        run_snippets,
+        snippets,
+    )
     from rulerag.studio.service.jobs import Job
     from rulerag.studio.service.records import (
         Add,

@@ -1,10 +1,12 @@
-"""What a screen shows as code: the same action in Python, on the command line, and over HTTP."""
+"""What a screen shows as code: its action in Python, on the command line, and over HTTP."""
 
 from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Sequence
 from typing import Any, Literal
+from urllib.parse import quote, urlencode
 
 from rulerag.studio.service.records import Session
 
@@ -18,19 +20,112 @@ def snippets(
 
     Args:
         session: what it is about.
-        action: ``retrieve``, ``answer`` or ``explain``.
+        action: ``retrieve``, ``answer``, ``explain`` or ``compare``.
         base: the address of the studio.
     """
-    made = {"retrieve": _retrieve, "answer": _answer, "explain": _explain}[action]
+    made = {"retrieve": _retrieve, "answer": _answer, "explain": _explain, "compare": _compare}[
+        action
+    ]
     return made(session, base)
+
+
+def red_team_snippets(
+    system: str,
+    generators: Sequence[str],
+    *,
+    instructed: bool = True,
+    base: str = "http://127.0.0.1:8080",
+) -> dict[Kind, str]:
+    """A red-team run in three ways.
+
+    Args:
+        system: the system.
+        generators: what answers.
+        instructed: with the safety instructions; the command takes a suite to leave them out.
+        base: the address of the studio.
+    """
+    named = " ".join(f"--generator {shlex.quote(one)}" for one in generators)
+    command = f"rulerag redteam {shlex.quote(system)} {named} --out red-team"
+    if not instructed:
+        suite = {"system": system, "generators": list(generators), "instructed": False}
+        written = shlex.quote(json.dumps(suite))
+        command = f"echo {written} > suite.yaml\nrulerag redteam suite.yaml --out red-team"
+    asked = f"{system!r}, {list(generators)!r}, instructed={instructed}"
+    body = {"system": system, "generators": list(generators), "instructed": instructed}
+    return {
+        "python": "\n".join(
+            [*_IMPORTS, f"report = studio.red_team({asked})", "report.write(Path('red-team'))"]
+        ),
+        "cli": command,
+        "curl": _post(base, "/api/red-team", body),
+    }
+
+
+def bench_snippets(
+    system: str, words: str, *, base: str = "http://127.0.0.1:8080"
+) -> dict[Kind, str]:
+    """A search of a rule bank in three ways.
+
+    Args:
+        system: the benchmark.
+        words: that a rule holds.
+        base: the address of the studio.
+    """
+    asked = urlencode({"words": words})
+    return {
+        "python": "\n".join(
+            [
+                "from rulerag import RuleBank",
+                "",
+                f"words = {words!r}.lower().split()",
+                "for rule in RuleBank.load('FOLDER/rules.jsonl'):",
+                "    if all(word in rule.text.lower() for word in words):",
+                "        print(rule.text)",
+            ]
+        ),
+        "cli": "rulerag rules FOLDER/rules.jsonl --top 50",
+        "curl": f"curl -s '{base}/api/systems/{system}/bank?{asked}'",
+    }
+
+
+def run_snippets(
+    name: str, outcome: str, *, base: str = "http://127.0.0.1:8080"
+) -> dict[Kind, str]:
+    """A run by outcome in three ways.
+
+    Args:
+        name: of the run.
+        outcome: that its queries had; empty for any.
+        base: the address of the studio.
+    """
+    query = f"?{urlencode({'outcome': outcome})}" if outcome else ""
+    return {
+        "python": "\n".join(
+            [
+                "from pathlib import Path",
+                "from rulerag.studio.benchmarks import read_run",
+                "",
+                f"run = read_run(Path('RUNS') / {name!r})",
+                f"for row in run.filtered(outcome={outcome!r}):",
+                "    print(row.outcome, row.question, row.answer)",
+            ]
+        ),
+        "cli": f"rulerag studio --run RUNS/{shlex.quote(name)}",
+        "curl": f"curl -s '{base}/api/runs/{quote(name)}{query}'",
+    }
+
+
+_IMPORTS = (
+    "from pathlib import Path",
+    "from rulerag.studio.service import Studio",
+    "",
+    "studio = Studio(Path('studio-data'))",
+)
 
 
 def _opened(session: Session) -> list[str]:
     return [
-        "from pathlib import Path",
-        "from rulerag.studio.service import Studio",
-        "",
-        "studio = Studio(Path('studio-data'))",
+        *_IMPORTS,
         f"session = studio.new_session({session.system!r}, question={session.state.question!r}).id",
         "studio.retrieve(session)",
     ]
@@ -80,6 +175,19 @@ def _explain(session: Session, base: str) -> dict[Kind, str]:
         "curl": _post(base, f"/api/sessions/{session.id}/explain", {})
         + f"\ncurl -sN {base}/api/explanations/ID/events  # the rules as they are found",
     }
+
+
+def _compare(session: Session, base: str) -> dict[Kind, str]:
+    lines = [
+        *_opened(session),
+        "for generator in ('weak-reader', 'strong-reader'):",
+        "    begun = studio.explain(session, generator=generator)",
+        "    studio.job(begun.id).finished.wait()",
+        "    print(generator, [one.enough for one in studio.view(begun.id).claims])",
+    ]
+    place = f"/api/sessions/{session.id}/explain"
+    sent = [_post(base, place, {"generator": one}) for one in ("weak-reader", "strong-reader")]
+    return {"python": "\n".join(lines), "cli": _command(session), "curl": "\n".join(sent)}
 
 
 def _command(session: Session) -> str:
