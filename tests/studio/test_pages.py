@@ -91,6 +91,11 @@ def test_a_page_that_is_opened_again_finds_what_ran(studio: Studio) -> None:
         await user.open(f"/session/{session.id}")
         await user.should_see("are read, the answer holds a telephone number")
         await user.should_see("Certain: all 32 combinations")
+        user.find(kind=ui.button, content="1 2 5").click()
+        await user.should_see("Read: Larkfield Bank, help pages, Bankwatch")
+        await user.should_see("(the condition holds)")
+        user.find("Ask it again").click()
+        await user.should_see("The same as before.", retries=30)
 
     run(studio, visit)
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from rulerag.errors import RuleRAGError
 from rulerag.studio.pages.parts import acting, code_button, soft, table, text_label, title
-from rulerag.studio.service import ClaimView, Rule, Session, Studio, View
+from rulerag.studio.service import ClaimView, Probe, Rule, Session, Studio, View
 
 _REFRESH = 0.25
 _MOST_ROWS = 256
+_CLICKED = 5
+"""Up to so many sources each subset has a button."""
 
 
 class ExplanationPanel:
@@ -28,7 +31,7 @@ class ExplanationPanel:
         self._view: View | None = None
         self._shown: View | None = None
         self._area: Any = None
-        self._open = False
+        self._told: Any = None
 
     def build(self) -> None:
         """Draw it, and look for news while something runs."""
@@ -148,7 +151,10 @@ class ExplanationPanel:
                 flow = ui.element("img").classes("studio-picture")
             flow.props["src"] = f"/api/explanations/{view.id}/flow.svg?calls={view.calls}"
             flow.props["alt"] = "Which sources drive which claim; said in the sentences above"
-        self._draw_subset(view)
+        if len(view.state.sources) <= _CLICKED:
+            self._draw_nodes(view)
+        else:
+            self._draw_subset(view)
         opened = ui.expansion("Every probe as a table").style("width:100%")
 
         def fill() -> None:
@@ -175,6 +181,51 @@ class ExplanationPanel:
             ("sources read", "holds", "answer"), rows, f"{len(probes)} probes of the {what}{more}"
         )
 
+    def _draw_nodes(self, view: View) -> None:
+        """A button for each subset, a row for each number of sources kept."""
+        from nicegui import ui
+
+        known = {one.kept: one for one in self._studio.job(view.id).probes()}
+        count = len(view.state.sources)
+        title("Look at one subset, or ask it again", 3)
+        with ui.column().style("gap:4px;width:100%"):
+            for size in range(count, -1, -1):
+                with ui.row().style("gap:4px"):
+                    for kept in itertools.combinations(range(count), size):
+                        self._node(view, kept, known.get(kept))
+            self._told = ui.column().style("gap:4px;width:100%")
+
+    def _node(self, view: View, kept: tuple[int, ...], probe: Probe | None) -> None:
+        from nicegui import ui
+
+        numbers = " ".join(str(place + 1) for place in kept)
+        state = "not asked" if probe is None else "holds" if probe.holds else "does not hold"
+        look = {"not asked": "flat", "holds": "unelevated", "does not hold": "outline"}[state]
+
+        def show() -> None:
+            self._told.clear()
+            with self._told:
+                self._tell_node(view, kept, probe)
+
+        button = ui.button(numbers or "∅", on_click=acting(show)).props(f"{look} dense")
+        button.props(f'aria-label="Only {numbers or "no source"}: {state}"')
+
+    def _tell_node(self, view: View, kept: tuple[int, ...], probe: Probe | None) -> None:
+        from nicegui import ui
+
+        names = [view.state.sources[place].title or f"source {place + 1}" for place in kept]
+        soft(f"Read: {', '.join(names) or 'no source'}")
+        said = text_label("Not asked yet." if probe is None else _says(probe))
+
+        async def ask() -> None:
+            new = await asyncio.to_thread(
+                lambda: self._studio.probe(view.id, kept, again=probe is not None)
+            )
+            same = probe is not None and probe.output == new.output
+            said.text = _says(new) + (" The same as before." if same else "")
+
+        ui.button("Ask" if probe is None else "Ask it again", on_click=acting(ask)).props("flat")
+
     def _draw_subset(self, view: View) -> None:
         from nicegui import ui
 
@@ -189,10 +240,13 @@ class ExplanationPanel:
                 probe = await asyncio.to_thread(
                     self._studio.probe, view.id, [int(one) for one in chosen.value or []]
                 )
-                holds = "holds" if probe.holds else "does not hold"
-                said.text = f"“{probe.output}” (the condition {holds})"
+                said.text = _says(probe)
 
             ui.button("Ask", on_click=acting(ask))
+
+
+def _says(probe: Probe) -> str:
+    return f"“{probe.output}” (the condition {'holds' if probe.holds else 'does not hold'})"
 
 
 def _marked(view: View) -> None:

@@ -154,8 +154,12 @@ class Job:
         texts = [one.text for one in view.state.sources]
         return SameClaim(view.claims[claim].text, view.state.question, texts)
 
-    def ask(self, kept: Sequence[int]) -> Probe:
+    def ask(self, kept: Sequence[int], *, again: bool = False) -> Probe:
         """Ask one subset of the sources, unless it was asked before.
+
+        Args:
+            kept: places of the sources that are read, from 0.
+            again: ask also what was asked before; what it said then stays in the explanation.
 
         Raises:
             ConfigError: a place is none of a source.
@@ -164,14 +168,14 @@ class Job:
         wanted = tuple(sorted(set(kept)))
         if wanted and not 0 <= wanted[0] <= wanted[-1] < len(self._documents):
             raise ConfigError(f"there are {len(self._documents)} sources, from 0", key="kept")
-        if wanted not in self.outputs:
+        said = self.outputs.get(wanted)
+        if said is None or again:
             state = self.view.state
             told = state.instructions if state.instructed else ""
             lists = [[self._documents[place] for place in wanted]]
             (said,) = self._answerer.answer(state.question, lists, told)
-            self.outputs[wanted] = said
+            self.outputs.setdefault(wanted, said)
             self._update(probes=len(self.outputs))
-        said = self.outputs[wanted]
         return Probe(kept=wanted, output=said, holds=bool(self._predicate(0)(said)))
 
     # --- running ----

@@ -489,14 +489,9 @@ class Studio:
         self._jobs.start(job, budget)
         return job.view
 
-    def probe(self, explanation: str, kept: Sequence[int]) -> Probe:
-        """Ask one subset of an explanation's sources.
-
-        Args:
-            explanation: the explanation.
-            kept: places of the sources that are read, from 0.
-        """
-        return self.job(explanation).ask(kept)
+    def probe(self, explanation: str, kept: Sequence[int], *, again: bool = False) -> Probe:
+        """Ask one subset of an explanation's sources (places from 0); see :meth:`Job.ask`."""
+        return self.job(explanation).ask(kept, again=again)
 
     def picture(self, explanation: str, kind: str, claim: int = 0) -> Picture:
         """A picture of an explanation: ``lattice``, ``flow`` (sources to claims) or ``bars``.

@@ -96,9 +96,10 @@ class Deeper(BaseModel):
 
 
 class Subset(BaseModel):
-    """Places of the sources that are read, from 0."""
+    """Places of the sources that are read, from 0; ``again`` asks what was asked before."""
 
     kept: list[int]
+    again: bool = False
 
 
 class RedTeam(BaseModel):
@@ -380,7 +381,7 @@ def _explanations(app: FastAPI, studio: Studio) -> None:
 
     def probe(explanation: str, wanted: Subset) -> Probe:
         """Ask one subset of the sources."""
-        return studio.probe(explanation, wanted.kept)
+        return studio.probe(explanation, wanted.kept, again=wanted.again)
 
     posted("cancel", cancel)
     posted("deepen", deepen)
