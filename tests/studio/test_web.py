@@ -303,7 +303,7 @@ def test_an_answer_is_written_piece_by_piece(address: str, studio: Studio, serve
     assert httpx.get(f"{address}/api/explanations/nothing/events").status_code == 404
 
 
-@pytest.mark.parametrize("kind", ["lattice", "flow", "bars"])
+@pytest.mark.parametrize("kind", ["lattice", "flow", "certainty", "bars"])
 def test_pictures(address: str, studio: Studio, kind: str) -> None:
     session = attacked(studio, "finance", "exception", 2)
     view = explained(studio, session.id, goal="claims")

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from rulerag.explanation.any_answer.asking import AskedFunction
     from rulerag.explanation.any_answer.estimates import estimate
     from rulerag.explanation.any_answer.front import explain, started
-    from rulerag.explanation.any_answer.records import Explained, ExplainedClaim
+    from rulerag.explanation.any_answer.records import DocumentSet, Explained, ExplainedClaim
+    from rulerag.explanation.any_answer.session import Event
     from rulerag.explanation.any_answer.why import Why
     from rulerag.explanation.any_answer.words import claim_lines, what_was_shown
 else:

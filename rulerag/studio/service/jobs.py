@@ -131,7 +131,7 @@ class Job:
         )
 
     def picture(self, kind: str, claim: int = 0) -> Picture:
-        """``flow`` or ``bars``, of what was found.
+        """``flow``, ``certainty`` or ``bars``, of what was found.
 
         Raises:
             ConfigError: bars of an explanation that was opened and not deepened.
@@ -140,7 +140,7 @@ class Job:
         if why is None:
             assert self.explained is not None  # noqa: S101 - the service looks first
             why = Why(self.explained)
-        return why.picture(kind, claim)
+        return cast("Picture", why.picture(kind, claim))
 
     def _predicate(self, claim: int) -> Callable[[str], bool]:
         view = self.view

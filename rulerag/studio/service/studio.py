@@ -494,14 +494,14 @@ class Studio:
         return self.job(explanation).ask(kept, again=again)
 
     def picture(self, explanation: str, kind: str, claim: int = 0) -> Picture:
-        """A picture of an explanation: ``lattice``, ``flow`` (sources to claims) or ``bars``.
+        """A picture: ``lattice``, ``flow`` (sources to claims), ``certainty`` or ``bars``.
 
         ``bars`` counts what each source counts for a claim, of the rules found; it asks nothing.
 
         Raises:
             ConfigError: no picture has this name, or nothing is known yet.
         """
-        check_choice("kind", kind, ("lattice", "flow", "bars"))
+        check_choice("kind", kind, ("lattice", "flow", "certainty", "bars"))
         job = self.job(explanation)
         if not job.view.state.sources or job.explained is None:
             raise ConfigError("nothing is known yet", key="explanation", hint="wait a little")

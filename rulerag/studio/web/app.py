@@ -398,7 +398,7 @@ def _explanations(app: FastAPI, studio: Studio) -> None:
         response_class=Response,
     )
     def picture(explanation: str, kind: str, claim: int = 0) -> Any:
-        """A picture: lattice (what is known of the subsets), flow or bars."""
+        """A picture: lattice (what is known of the subsets), flow, certainty or bars."""
         drawn = studio.picture(explanation, kind, claim).svg
         return Response(drawn, media_type="image/svg+xml", headers=_SEALED)
 
