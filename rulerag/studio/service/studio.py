@@ -235,6 +235,8 @@ class Studio:
         for job in self._jobs.of_session(session):
             job.cancel()
         self._storage.delete(session)
+        with self._lock:
+            self._locks.pop(session, None)
 
     def retrieve(
         self,
