@@ -118,7 +118,8 @@ def test_an_edit_of_another_tab_is_shown_instead_of_overwritten(studio: Studio) 
 def test_no_such_session(studio: Studio) -> None:
     async def visit(user: User) -> None:
         await user.open("/session/nobody")
-        await user.should_see("No such session")
+        await user.should_see("This session cannot be opened")
+        await user.should_see("there is no such session")
 
     run(studio, visit)
 

@@ -28,7 +28,7 @@ from rulerag.studio.service import (
     red_team_snippets,
     snippets,
 )
-from tests.endpoints import Server, completion, failure
+from tests.endpoints import Server, completion, failure, wait_until
 from tests.studio.conftest import attacked, explained, own_system
 
 
@@ -159,6 +159,29 @@ def test_a_killed_studio_finds_everything_again(tmp_path: Path) -> None:
     assert again.view(view.id) == view
     assert again.page(view.id) == page
     assert len(again.job(view.id).probes()) == 32
+    again.close()
+
+
+def test_a_studio_that_is_killed_while_it_asks_goes_on(tmp_path: Path, server: Server) -> None:
+    server.say = lambda number, body: (time.sleep(0.3), ask_blue(number, body))[1]
+    own = own_system(server.url)
+    (slow,) = (one.model_copy(update={"workers": 1}) for one in own.generators)
+    own = own.model_copy(update={"generators": (slow,)})
+    first = Studio(tmp_path, systems=[own])
+    session = first.retrieve(first.new_session("own").id)
+    begun = first.explain(session.id)
+    wait_until(lambda: len(first.view(begun.id).claims) > 0)
+    again = Studio(tmp_path, systems=[own])  # as after a kill: what was kept by then
+    kept = again.view(begun.id)
+    assert kept.status == "cancelled"
+    known = len(again.job(begun.id).outputs)
+    assert known >= 1
+    first.close()
+    asked = len(server.bodies)
+    again.deepen(begun.id)
+    assert again.job(begun.id).finished.wait(20)
+    assert [rule.sources for rule in again.view(begun.id).claims[0].enough] == [(0,)]
+    assert len(server.bodies) - asked <= 8 - known
     again.close()
 
 

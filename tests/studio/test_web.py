@@ -128,6 +128,9 @@ def test_requests_from_other_sites_are_refused(
     said = httpx.post(f"{address}/api/sessions", json={"system": "finance"}, headers=headers)
     assert said.status_code == status
     assert len(studio.sessions()) == (status == 201)
+    if "Sec-Fetch-Site" in headers:  # a picture or a frame of another site
+        read = httpx.get(f"{address}/api/systems", headers=headers)
+        assert (read.status_code == 200) == (status == 201)
 
 
 def test_a_socket_of_another_site_is_refused(studio: Studio) -> None:

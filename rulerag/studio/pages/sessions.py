@@ -31,7 +31,7 @@ def session_page(studio: Studio, session: str) -> None:
     try:
         SessionScreen(studio, studio.session(session)).build()
     except UnknownNameError as error:
-        title("No such session")
+        title("This session cannot be opened")
         soft(str(error))
         ui.link("Back to the systems", "/").classes("studio-link")
 
@@ -46,6 +46,7 @@ class SessionScreen:
 
     def __init__(self, studio: Studio, session: Session) -> None:
         self._studio, self.session = studio, session
+        studio.system(session.system)
         self._system = next(one for one in studio.systems() if one["name"] == session.system)
         self._sources: Any = None
         self._answer: Any = None
@@ -124,7 +125,9 @@ class SessionScreen:
             one["name"]: one["title"] + (" (not here)" if one["missing"] else "")
             for one in self._system["generators"]
         }
+        usable.setdefault(state.generator, f"{state.generator} (unknown here)")
         missing = {one["name"]: one["missing"] for one in self._system["generators"]}
+        missing.setdefault(state.generator, "")
         with ui.row().style("gap:16px;align-items:center"):
             chosen = ui.select(usable, label="What answers", value=state.generator)
 

@@ -27,6 +27,8 @@ from rulerag.studio.systems import Answerer, Documents
 Kept = tuple[int, ...]
 _A_SECOND = 5
 """How often listeners hear of probes, at most."""
+_KEPT_EVERY = 2.0
+"""Seconds; a studio that is killed loses the probes of so many at most."""
 _TOGETHER = 8
 """So many subsets a model on this machine reads at once, so that it can be stopped in between."""
 
@@ -41,7 +43,7 @@ class Job:
         condition: the target condition; needed for the goal ``target``.
         price: for a million tokens of prompts, and of answers.
         known: outputs of an earlier run, by kept places; they are not asked again.
-        keep: called with the job whenever it has stopped.
+        keep: called with the job every few seconds and when it has stopped.
     """
 
     def __init__(
@@ -66,7 +68,7 @@ class Job:
         self.outputs: dict[Kept, str] = dict(self._known)
         self.explained: Explained | None = None
         self._why: Why | None = None
-        self._version, self._last_told = 0, 0.0
+        self._version, self._last_told, self._last_kept = 0, 0.0, 0.0
         self._lock = threading.Lock()
         self._listeners: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
         self._cancelled = threading.Event()
@@ -297,6 +299,9 @@ class Job:
         if now - self._last_told > 1 / _A_SECOND:
             self._last_told = now
             self._update(probes=len(self.outputs))
+        if now - self._last_kept > _KEPT_EVERY:
+            self._last_kept = now
+            self._keep(self)
 
     def _stopped(self, status: str, error: str = "") -> None:
         with self._lock:

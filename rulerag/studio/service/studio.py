@@ -450,9 +450,7 @@ class Studio:
             return self._jobs.get(explanation)
         except UnknownNameError:
             kept = self._storage.explanation(explanation)
-        view = View.model_validate(kept["view"])
-        if not view.finished:
-            view = view.model_copy(update={"status": "cancelled"})
+        view = _stopped(kept)
         system = self.system(self.session(view.session).system)
         known = {tuple(row[0]): str(row[1]) for row in kept["outputs"]}
         job = self._job(view, system, known)
@@ -466,7 +464,7 @@ class Studio:
         try:
             return self._jobs.get(explanation).view
         except UnknownNameError:
-            return View.model_validate(self._storage.explanation(explanation)["view"])
+            return _stopped(self._storage.explanation(explanation))
 
     def jobs_of(self, session: str) -> list[str]:
         """The ids of the explanations of a session that this process began, oldest first."""
@@ -593,3 +591,9 @@ class Studio:
             moved = view.model_copy(update={"id": new, "session": made.id})
             self._storage.keep(new, made.id, {**one, "view": moved.model_dump(mode="json")})
         return self.session(made.id)
+
+
+def _stopped(kept: Mapping[str, Any]) -> View:
+    """A kept view; what ran when the studio was killed runs no more."""
+    view = View.model_validate(kept["view"])
+    return view if view.finished else view.model_copy(update={"status": "cancelled"})

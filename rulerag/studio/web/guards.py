@@ -92,7 +92,8 @@ class Guards:
         origin = headers.get("origin")
         if changing and origin is not None and urlsplit(origin).netloc != host:
             return 403, "the request comes from another site"
-        if changing and headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+        asking = changing or scope["path"].startswith(("/api/", "/mcp"))
+        if asking and headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             return 403, "the request comes from another site"
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > self._most:
