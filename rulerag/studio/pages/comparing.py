@@ -1,4 +1,4 @@
-"""Two explanations of one session beside each other: other generators, with and without rules."""
+"""Two explanations of one session beside each other: other generators, other instructions."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ def _two(studio: Studio, session: str) -> None:
                 session,
                 generator=side["who"].value,
                 instructed=bool(side["told"].value),
+                instructions=side["words"].value or "",
             )
 
     with ui.row():
@@ -57,8 +58,19 @@ def _two(studio: Studio, session: str) -> None:
                 title("AB"[number], 2)
                 who = ui.select(usable, label="What answers", value=order[number % len(order)])
                 told = ui.switch("Safety instructions", value=seen.state.instructed)
+                words = ui.textarea("Instructions", value=seen.state.instructions)
+                words.style("width:100%").props("autogrow")
                 area = ui.column()
-                sides.append({"who": who, "told": told, "area": area, "view": None, "seen": None})
+                sides.append(
+                    {
+                        "who": who,
+                        "told": told,
+                        "words": words,
+                        "area": area,
+                        "view": None,
+                        "seen": None,
+                    }
+                )
 
     def look() -> None:
         for side in sides:

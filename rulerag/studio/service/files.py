@@ -55,6 +55,12 @@ def kept_of(job: Job, fingerprint: str) -> dict[str, Any]:
     }
 
 
+def view_of(kept: Mapping[str, Any]) -> View:
+    """A kept view; what ran when the studio was killed runs no more."""
+    view = View.model_validate(kept["view"])
+    return view if view.finished else view.model_copy(update={"status": "cancelled"})
+
+
 def exported(
     session: Session, system: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:

@@ -22,9 +22,18 @@ from rulerag.explanation.views import Picture
 from rulerag.io import prepare_folder
 from rulerag.studio.benchmarks import Benchmark, Run, read_run
 from rulerag.studio.service.editing import changed, check
-from rulerag.studio.service.files import exported, kept_of, read_session
+from rulerag.studio.service.files import exported, kept_of, read_session, view_of
 from rulerag.studio.service.jobs import Job, Jobs, documents_of, new_view
-from rulerag.studio.service.records import Change, Goal, Limits, Probe, Session, State, View
+from rulerag.studio.service.records import (
+    Change,
+    Configure,
+    Goal,
+    Limits,
+    Probe,
+    Session,
+    State,
+    View,
+)
 from rulerag.studio.service.redteam import (
     RedTeamCell,
     RedTeamReport,
@@ -225,7 +234,6 @@ class Studio:
 
     def rename(self, session: str, name: str) -> Session:
         """Give a session another name."""
-        self.session(session)
         self._storage.rename(session, name.strip()[:_NAME] or "unnamed")
         return self.session(session)
 
@@ -379,13 +387,7 @@ class Studio:
         price = settings.price if isinstance(settings, EndpointSettings) else None
         texts = [one.text for one in seen.state.sources]
         told = estimate(seen.state.question, texts, budget=budget, price=price)
-        return {
-            "words": str(told),
-            "least": told.least,
-            "most": told.most,
-            "tokens": told.tokens,
-            "money": told.money,
-        }
+        return {"words": str(told), **asdict(told)}
 
     def explain(
         self,
@@ -395,6 +397,7 @@ class Studio:
         budget: int = _BUDGET,
         generator: str | None = None,
         instructed: bool | None = None,
+        instructions: str | None = None,
     ) -> View:
         """Begin to explain; :meth:`job` tells how it goes on.
 
@@ -405,6 +408,7 @@ class Studio:
             budget: calls at most.
             generator: another one than the session's, to compare.
             instructed: with or without the safety instructions, likewise.
+            instructions: others than the session's, likewise.
 
         Raises:
             ConfigError: there is nothing to explain, or too much runs.
@@ -412,8 +416,12 @@ class Studio:
         """
         seen = self.session(session)
         system = self.system(seen.system)
-        other = {"generator": generator, "instructed": instructed}
-        state = seen.state.model_copy(update={k: v for k, v in other.items() if v is not None})
+        state = changed(
+            seen.state,
+            Configure(generator=generator, instructed=instructed, instructions=instructions),
+            system,
+            self.limits,
+        )
         if not state.question.strip():
             raise ConfigError("there is no question", key="question", hint="ask something")
         if budget < 1:
@@ -450,7 +458,7 @@ class Studio:
             return self._jobs.get(explanation)
         except UnknownNameError:
             kept = self._storage.explanation(explanation)
-        view = _stopped(kept)
+        view = view_of(kept)
         system = self.system(self.session(view.session).system)
         known = {tuple(row[0]): str(row[1]) for row in kept["outputs"]}
         job = self._job(view, system, known)
@@ -464,7 +472,7 @@ class Studio:
         try:
             return self._jobs.get(explanation).view
         except UnknownNameError:
-            return _stopped(self._storage.explanation(explanation))
+            return view_of(self._storage.explanation(explanation))
 
     def jobs_of(self, session: str) -> list[str]:
         """The ids of the explanations of a session that this process began, oldest first."""
@@ -591,9 +599,3 @@ class Studio:
             moved = view.model_copy(update={"id": new, "session": made.id})
             self._storage.keep(new, made.id, {**one, "view": moved.model_dump(mode="json")})
         return self.session(made.id)
-
-
-def _stopped(kept: Mapping[str, Any]) -> View:
-    """A kept view; what ran when the studio was killed runs no more."""
-    view = View.model_validate(kept["view"])
-    return view if view.finished else view.model_copy(update={"status": "cancelled"})

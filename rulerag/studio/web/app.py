@@ -87,6 +87,7 @@ class Explaining(BaseModel):
     budget: int = Field(default=500, ge=1)
     generator: str | None = None
     instructed: bool | None = None
+    instructions: str | None = None
 
 
 class Deeper(BaseModel):
@@ -339,6 +340,7 @@ def _answers(app: FastAPI, studio: Studio) -> None:
             budget=wanted.budget,
             generator=wanted.generator,
             instructed=wanted.instructed,
+            instructions=wanted.instructions,
         )
 
 
