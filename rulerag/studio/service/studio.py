@@ -91,7 +91,7 @@ class Studio:
         own = [read_system(file) for file in sorted((data / "systems").glob("*.yaml"))]
         every = [*shipped_systems(), *map(benchmark_system, benchmarks), *own, *systems]
         self._systems = {one.name: OpenSystem(one) for one in every}
-        self._runs = {f"{one.resolve().name}": one for one in runs}
+        self._runs = {one.resolve().name: one for one in runs}
         self._storage = Storage(data, self.limits.undo)
         self._jobs = Jobs(self.limits)
         self._locks: dict[str, threading.RLock] = {}
@@ -289,8 +289,7 @@ class Studio:
         """One edit; see :data:`~rulerag.studio.service.records.Change`.
 
         Raises:
-            EditConflictError: the session was changed meanwhile.
-            RuleRAGError: the edit does not fit.
+            RuleRAGError: the edit does not fit, or (EditConflictError) comes too late.
         """
         with self._editing(session, revision) as seen:
             state = changed(seen.state, change, self.system(seen.system), self.limits)
@@ -411,8 +410,7 @@ class Studio:
             instructions: others than the session's, likewise.
 
         Raises:
-            ConfigError: there is nothing to explain, or too much runs.
-            RuleRAGError: what answers is not here.
+            RuleRAGError: there is nothing to explain, too much runs, what answers is not here.
         """
         seen = self.session(session)
         system = self.system(seen.system)
