@@ -88,7 +88,8 @@ def _plain(content: bytes) -> list[str]:
     return [
         line
         for line in lines
-        if " s." not in line and "<dt>command</dt>" not in line and "<dt>date</dt>" not in line
+        if " s." not in line
+        and not any(f"<dt>{it}</dt>" in line for it in ("command", "date", "cost"))
     ]
 
 

@@ -77,10 +77,10 @@ def find_scorer(scorer: Any) -> Scorer:
     if kind == "bm25" and not model:
         return Scorer(kind, bm25_scores, 1.0)
     if kind == "bi-encoder":
-        opened = _bi_encoder(model or SHIPPED[0])
+        opened = _bi_encoder(str(find_model(model or SHIPPED[0])))
         return Scorer(f"{kind}:{model or SHIPPED[0]}", _cosines_by(opened), COSINE_TEMPERATURE)
     if kind == "cross-encoder" and model:
-        return Scorer(scorer, _pairs_by(_cross_encoder(model)), 1.0)
+        return Scorer(scorer, _pairs_by(_cross_encoder(str(find_model(model)))), 1.0)
     if kind == "cross-encoder":
         raise ConfigError("a cross-encoder needs its name", key="scorer", hint=SCORERS[kind])
     raise ConfigError(
@@ -194,10 +194,9 @@ def _opened(kind: str, name: str, module: str, maker: str) -> Any:
     for needed in ("torch", "transformers", "sentence_transformers"):
         if importlib.util.find_spec(needed) is None:
             raise MissingDependencyError(needed.replace("_", "-"), "dense")
-    place = str(find_model(name))
     try:
         with quiet_transformers():
-            return operator.attrgetter(maker)(importlib.import_module(module))(place)
+            return operator.attrgetter(maker)(importlib.import_module(module))(name)
     except RuleRAGError:
         raise
     except Exception as error:

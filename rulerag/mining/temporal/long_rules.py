@@ -94,11 +94,25 @@ def _suggest(
     parts = []
     for length in lengths:
         state = stream(seed, length, head)
-        bodies = np.unique(cyclic_walks(index, head, length, num_walks, uniform, state), axis=0)
+        bodies = _distinct(cyclic_walks(index, head, length, num_walks, uniform, state))
         bodies[:, length:3] = -1
         front = np.tile(np.array([head, length]), (len(bodies), 1))
         parts.append(np.concatenate([front, bodies], axis=1))
     return np.concatenate(parts).reshape(-1), np.zeros(0, np.int64)
+
+
+def _distinct(rows: Ints) -> Ints:
+    """Distinct rows in ascending order.
+
+    NumPy's own compares structured values, and where an interrupt falls into that it says that they
+    cannot be compared, in place of the interrupt.
+    """
+    if not len(rows):
+        return rows
+    ordered = rows[np.lexsort(rows.T[::-1])]
+    first = np.ones(len(ordered), dtype=bool)
+    first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    return ordered[first]
 
 
 def _count_group(
