@@ -167,17 +167,21 @@ class KnowledgeGraph:
         layout: str = "auto",
         labels: str | Path | None = None,
         calendar: Calendar | None = None,
-        columns: str | None = None,
+        columns: str | Mapping[str, str] | None = None,
+        dates: str | None = None,
     ) -> KnowledgeGraph:
         """Read a graph folder or a single file of facts; see :mod:`rulerag.kg.readers.load`.
 
         Args:
             path: the folder (``train.txt`` …) or one file.
             layout: ``auto`` finds it from the files; or ``quadruples``, ``openke``, ``triples``,
-                ``intervals``, ``intervals-by-time``.
+                ``intervals``, ``intervals-by-time``, ``table``.
             labels: a file or folder of readable labels, where the graph has none beside it.
             calendar: how timestamps read; recognised for the public graphs when None.
-            columns: the order of named columns, ``hrt``, ``rht`` or ``htr``; found when None.
+            columns: the order of named columns, ``hrt``, ``rht`` or ``htr``; of a table with a
+                header, its columns: ``subject=Person,relation=Does,object=What,time=Day``; found
+                when None.
+            dates: of a table, ``day-first`` or ``month-first``; found when None.
 
         Raises:
             DataError: a path is missing.
@@ -188,7 +192,7 @@ class KnowledgeGraph:
         # The readers make graphs, so they import this module; it finds them by name.
         load_graph = importlib.import_module("rulerag.kg.readers.load").load_graph
         graph: KnowledgeGraph = load_graph(
-            path, layout=layout, labels=labels, calendar=calendar, columns=columns
+            path, layout=layout, labels=labels, calendar=calendar, columns=columns, dates=dates
         )
         return graph
 

@@ -22,6 +22,8 @@ from rulerag.errors import (
 )
 from rulerag.io import excerpt, read_lines
 from rulerag.kg.calendar import Calendar
+from rulerag.kg.labels.candidates import LabelCandidates
+from rulerag.kg.readers.headers import NOT_TEXT, has_header
 
 #: What each layout is; the keys are the values of ``layout=``.
 LAYOUTS: Mapping[str, str] = {
@@ -30,6 +32,7 @@ LAYOUTS: Mapping[str, str] = {
     "triples": "train.txt with three columns, ids or names",
     "intervals": "train.txt with 'subject relation object start end', dates like 1946-##-##",
     "intervals-by-time": "as intervals; the splits are cut anew by time, for forecasting",
+    "table": "CSV or the like with a header: subject, relation, object and maybe a date",
 }
 #: Where head, relation and tail stand, by the value of ``columns=``.
 COLUMN_ORDERS: Mapping[str, tuple[int, int, int]] = {
@@ -39,9 +42,10 @@ COLUMN_ORDERS: Mapping[str, tuple[int, int, int]] = {
 }
 
 _SPLITS = {"train": ("train",), "valid": ("valid", "dev"), "test": ("test",)}
-_ENDINGS = ("", ".txt", ".tsv", ".jsonl")
+_ENDINGS = ("", ".txt", ".tsv", ".jsonl", ".csv")
 _INTEGER = re.compile(r"-?\d+")
 _INTERVAL_DATE = re.compile(r"####|(####|-?\d{1,4})-(##|\d\d)-(##|\d\d)")
+_PLAIN_TIME = re.compile(r"-?\d{1,10}|\d{4}-\d{2}-\d{2}")
 _HEAD, _SAMPLE = 1 << 16, 50  # bytes and lines looked at; every line is checked when it is read
 
 
@@ -88,6 +92,8 @@ class RawGraph:
             the timestamp of dated facts.
         calendar: how the timestamps read, where the files say it.
         notes: what the reader saw, for reports.
+        labels: by raw name, the labels that the files give, short to exact.
+        aliases: by raw name, what else it is called.
     """
 
     entities: list[str]
@@ -95,6 +101,8 @@ class RawGraph:
     splits: dict[str, npt.NDArray[np.int32]]
     calendar: Calendar | None = None
     notes: dict[str, object] = field(default_factory=dict)
+    labels: Mapping[str, LabelCandidates] = field(default_factory=dict)
+    aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class _Format(NamedTuple):
@@ -157,6 +165,8 @@ def find_graph(path: str | Path, layout: str = "auto") -> GraphFiles:
     folder = root if root.is_dir() else root.parent
     found = {entry.name: entry for entry in sorted(folder.iterdir()) if entry.is_file()}
     splits, openke = _choose_splits(root, found, layout)
+    if layout == "table" or (layout == "auto" and not openke and _is_table(splits["train"])):
+        return GraphFiles(root, splits, "table", False)
     look = _Format("openke", True) if openke else _common_format(splits)
     chosen = _chosen_layout(layout, look, splits["train"])
     files = {name: _first(found, name) for name in ("entity2id", "relation2id")}
@@ -173,6 +183,24 @@ def find_graph(path: str | Path, layout: str = "auto") -> GraphFiles:
     if entities is None or relations is None or not (coded or root.is_dir()):
         return GraphFiles(root, splits, chosen, coded)
     return GraphFiles(root, splits, chosen, coded, (entities, relations), _first(found, "stat"))
+
+
+def _is_table(path: Path) -> bool:
+    """Whether a file has to be read by the names of its columns.
+
+    TAB-separated names with whole numbers or ISO dates are read without them.
+    """
+    name = path.name.removesuffix(".gz").lower()
+    if name.endswith((".csv", *NOT_TEXT)):
+        return True
+    if is_jsonl(path) or not has_header(path):
+        return False
+    rows = [line.split("\t") for _, line in list(read_lines(path, _HEAD))[1:_SAMPLE]]
+    return not rows or len(rows[0]) not in (3, 4) or not _most(rows, _like_plain)
+
+
+def _like_plain(row: list[str]) -> bool:
+    return len(row) == 3 or (len(row) == 4 and _PLAIN_TIME.fullmatch(row[3]) is not None)
 
 
 def _common_format(splits: Mapping[str, Path]) -> _Format:
@@ -258,6 +286,9 @@ def _choose_splits(
         )
     openke = layout == "openke" or (layout == "auto" and "train" in openke_files)
     splits = openke_files if openke else plain
+    tables = [place for name, place in found.items() if name.lower().endswith((".csv", ".csv.gz"))]
+    if not splits and layout in ("auto", "table") and len(tables) == 1:
+        splits = {"train": tables[0]}
     if "train" not in splits:
         raise _nothing_found(root, found, splits, layout)
     return splits, openke
@@ -282,7 +313,9 @@ def _splits_by_name(found: Mapping[str, Path], suffix: str) -> dict[str, Path]:
 def _nothing_found(
     root: Path, found: Iterable[str], splits: Iterable[str], layout: str
 ) -> DataError:
-    wanted = "train2id.txt" if layout == "openke" else "train.txt, train.tsv, train.jsonl"
+    wanted = (
+        "train2id.txt" if layout == "openke" else "train.txt, train.tsv, train.csv, train.jsonl"
+    )
     if layout == "auto":
         wanted += " or train2id.txt (OpenKE)"
     names = list(found)
