@@ -44,6 +44,11 @@ COMMANDS: dict[str, Command] = {
         "Mine, retrieve, read and explain on embedded worlds that know their own truth.",
         "rulerag demo --out demo-out",
     ),
+    "inspect": Command(
+        "rulerag.cli.inspecting:inspect",
+        "Show what is understood of a graph's files: columns, dates, facts, and what was left out.",
+        "rulerag inspect facts.csv",
+    ),
     "mine": Command(
         "rulerag.cli.graphs:mine",
         "Mine a rule bank from a graph.",

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rulerag.cli.common import QuietOption, say, show_progress, with_settings
+from rulerag.cli.common import GraphFiles, QuietOption, by_flags, say, show_progress, with_settings
 from rulerag.errors import ConfigError
 from rulerag.output_folder import output_folder
 from rulerag.ruleqa import BENCHMARKS, VARIANTS, RuleQASettings, read_settings
 
 
 @with_settings(RuleQASettings)
+@by_flags()
 def build(
+    *,
     kg: Annotated[Path, typer.Option(help="a graph folder, or one file of facts")],
     out: Annotated[Path, typer.Option(help="the dataset folder to write")],
     changes: Annotated[
@@ -29,6 +32,7 @@ def build(
     variant: Annotated[
         str, typer.Option(help="; ".join(f"{name}: {what}" for name, what in VARIANTS.items()))
     ] = "test",
+    files: GraphFiles,
     quiet: QuietOption = False,
     program: Annotated[str, typer.Option(hidden=True)] = "rulerag ruleqa",
 ) -> None:
@@ -37,18 +41,18 @@ def build(
     A graph without splits gets some, and thresholds are chosen that leave some rules; the dataset
     states both.
     """
-    from rulerag.kg import KnowledgeGraph
     from rulerag.ruleqa import build as build_dataset
     from rulerag.ruleqa import card_files
 
     given = read_settings(changes or ())
     command = [f"{program} build", *([f"--name {name}"] if name else [])]
     command += [f"--kg {kg.name}", f"--out {out.name}", f"--seed {seed}"]
+    command += [f"--{key} {shlex.quote(value)}" for key, value in files.stated.items()]
     command += [f"--variant {variant}"] * (variant != "test") + (changes or [])
     with output_folder(out):  # before anything costly is done
         dataset = build_dataset(
             name,
-            KnowledgeGraph.load(kg),
+            files.load(kg),
             seed=seed,
             changes=given,
             variant=variant,

@@ -94,6 +94,7 @@ class RawGraph:
         notes: what the reader saw, for reports.
         labels: by raw name, the labels that the files give, short to exact.
         aliases: by raw name, what else it is called.
+        left_out: by reason, the number of ``rows`` that make no fact, and the ``first_line``.
     """
 
     entities: list[str]
@@ -103,6 +104,7 @@ class RawGraph:
     notes: dict[str, object] = field(default_factory=dict)
     labels: Mapping[str, LabelCandidates] = field(default_factory=dict)
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    left_out: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 class _Format(NamedTuple):

@@ -125,6 +125,8 @@ def make_graph(
     dropped = {split: len(rows) - len(tables[split]) for split, rows in raw.splits.items()}
     if any(dropped.values()):
         logger.info("%s: duplicate facts dropped: %s", name, dropped)
+    for why, entry in raw.left_out.items():
+        logger.info("%s: %d rows left out: %s", name, entry["rows"], why)
     found = [sum(one in candidates for one in names) for names in (raw.entities, raw.relations)]
     said: dict[str, object] = {
         **(notes or {}),
@@ -135,6 +137,7 @@ def make_graph(
             "relations": found[1],
             "files": [path.name for path in given.paths],
         },
+        "left_out": raw.left_out,
         **raw.notes,
     }
     return KnowledgeGraph(entities, relations, tables, calendar=calendar, name=name, notes=said)

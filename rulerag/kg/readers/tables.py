@@ -36,7 +36,7 @@ class Facts:
 
     dated: bool
     dates: str | None = None
-    left_out: dict[str, list[int]] = field(default_factory=dict)
+    left_out: dict[str, dict[str, int]] = field(default_factory=dict)
     _names: tuple[dict[str, int], ...] = field(default_factory=lambda: ({}, {}, {}))
     _codes: array[int] = field(default_factory=lambda: array("i"))
     _lines: array[int] = field(default_factory=lambda: array("i"))
@@ -45,7 +45,7 @@ class Facts:
 
     def leave_out(self, why: str, line: int, count: int = 1) -> None:
         """Count what makes no fact, and keep the first line of each reason."""
-        self.left_out.setdefault(why, [0, line])[0] += count
+        self.left_out.setdefault(why, {"rows": 0, "first_line": line})["rows"] += count
 
     def add(
         self,
@@ -107,7 +107,9 @@ class Facts:
         entities, relations, times = self._names
         table = np.frombuffer(self._codes, np.int32).reshape(-1, 4 if self.dated else 3)
         if not len(table):
-            why = "; ".join(f"{one} ({count:,} times)" for one, (count, _) in self.left_out.items())
+            why = "; ".join(
+                f"{one} ({entry['rows']:,} times)" for one, entry in self.left_out.items()
+            )
             raise EmptyDataError(f"holds no fact: {why or 'no row below the header'}")
         said, calendar = dict(notes), None
         if self.dated:
@@ -120,7 +122,9 @@ class Facts:
         splits, start = {}, 0
         for split, end in dict(self._splits).items():
             splits[split], start = table[start:end], end
-        return RawGraph(list(entities), list(relations), splits, calendar, said)
+        return RawGraph(
+            list(entities), list(relations), splits, calendar, said, left_out=self.left_out
+        )
 
     def _fault(self, times: Ints, text: int, message: str, hint: str) -> DataFormatError:
         """The error about a time, at the first fact that has it."""
