@@ -187,7 +187,7 @@ def has_header(path: Path) -> bool:
     except (DataFormatError, EmptyDataError):
         return False
     _, first = next(sheet.rows(_HEAD))
-    found = _by_words(first)
+    found = by_words(first)
     return all(len(found.get(role, ())) == 1 for role in ROLES[:3])
 
 
@@ -251,11 +251,11 @@ def choose_columns(
     named = read_columns(columns) if columns is not None else {}
     given = {role: _named(name, role, first) for role, name in named.items() if name != NONE}
     if given and all(named[role].isdigit() and named[role] not in first for role in given):
-        words = _by_words(first)
+        words = by_words(first)
         header = tuple(first) if any(words.get(role) for role in ROLES[:3]) else ()
     else:
         header = tuple(first)
-    found = {r: c for r, c in _by_words(first).items() if r not in named}
+    found = {r: c for r, c in by_words(first).items() if r not in named}
     if not given and not any(found.get(role) for role in ROLES[:3]):
         plain = _without_header(first, rows)
         if plain is not None:
@@ -306,8 +306,8 @@ def _unclear(
     )
 
 
-def _by_words(first: Sequence[str]) -> dict[str, list[int]]:
-    """By role, the columns whose name is the strongest word that occurs."""
+def by_words(first: Sequence[str]) -> dict[str, list[int]]:
+    """By role, the columns whose name is the strongest of :data:`WORDS` that occurs."""
     forms = [" ".join(re.findall(r"[^\W_]+", _humps(name).casefold())) for name in first]
     short = [_shortened(form) for form in forms]
     found: dict[str, list[int]] = {}

@@ -116,9 +116,6 @@ class Facts:
             read = read_times(list(times), partial(self._fault, table[:, 3]), self.dates)
             table = np.column_stack([table[:, :3], read.values[table[:, 3]]])
             calendar, said["dates"] = read.calendar, read.form
-        said["left_out"] = {
-            why: {"rows": count, "first_line": line} for why, (count, line) in self.left_out.items()
-        }
         splits, start = {}, 0
         for split, end in dict(self._splits).items():
             splits[split], start = table[start:end], end
