@@ -61,7 +61,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "index": Command(
         "rulerag.cli.corpora:index",
-        "Build an index that `rulerag retrieve --index` opens.",
+        "Build an index that `--index` opens; of texts of your own, it keeps the texts too.",
         "rulerag index runs/ruleqa-i --retriever lucene --out index",
     ),
     "retrieve": Command(
