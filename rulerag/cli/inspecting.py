@@ -27,7 +27,9 @@ def inspect(
 ) -> None:
     """Show what is understood of a graph's files: columns, dates, facts, and what was left out."""
     graph = files.load(kg)
-    say(f"{kg}: read as {graph.notes['layout']}")
+    parts: Any = graph.notes.get("parts")
+    files_read = f" from {_some(parts, _SHOWN)}" if parts else ""
+    say(f"{kg}: read as {graph.notes['layout']}{files_read}")
     rows = list(_lines(graph))
     width = max(len(name) for name, _ in rows)
     for name, text in rows:
@@ -45,7 +47,9 @@ def _lines(graph: KnowledgeGraph) -> Iterator[tuple[str, str]]:
         yield "columns", ", ".join(f"{role} = {name!r}" for role, name in columns.items())
         if notes.get("other_columns"):
             yield "", f"not read: {_some(notes['other_columns'], _SHOWN)}"
-    elif columns:
+    elif notes.get("other_columns"):
+        yield "not read", _some(notes["other_columns"], _SHOWN)
+    if isinstance(columns, str):
         order = {"h": "subject", "r": "relation", "t": "object"}
         yield "columns", ", ".join(order[letter] for letter in columns)
     times = [t.timestamp for t in graph.splits.values() if t.timestamp is not None and len(t)]
@@ -71,7 +75,8 @@ def _lines(graph: KnowledgeGraph) -> Iterator[tuple[str, str]]:
 
 def _left_out(notes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     reasons = [
-        f"{entry['rows']:,} × {why} (first: line {entry['first_line']:,})"
+        f"{entry['rows']:,} × {why}"
+        + (f" (first: line {entry['first_line']:,})" if entry["first_line"] else "")
         for why, entry in (notes.get("left_out") or {}).items()
     ]
     twice = sum(notes["duplicates_dropped"].values())

@@ -23,7 +23,7 @@ from rulerag.errors import (
 from rulerag.io import excerpt, read_lines
 from rulerag.kg.calendar import Calendar
 from rulerag.kg.labels.candidates import LabelCandidates
-from rulerag.kg.readers.headers import NOT_TEXT, has_header
+from rulerag.kg.readers.headers import NOT_TEXT, has_header, is_neo4j
 
 #: What each layout is; the keys are the values of ``layout=``.
 LAYOUTS: Mapping[str, str] = {
@@ -32,6 +32,8 @@ LAYOUTS: Mapping[str, str] = {
     "triples": "train.txt with three columns, ids or names",
     "intervals": "train.txt with 'subject relation object start end', dates like 1946-##-##",
     "intervals-by-time": "as intervals; the splits are cut anew by time, for forecasting",
+    "rdf": "N-Triples, Turtle, RDF/XML, JSON-LD …, by the ending of its files",
+    "neo4j": "CSV files of nodes (:ID) and relationships (:START_ID, :END_ID, :TYPE)",
     "table": "CSV or the like with a header: subject, relation, object and maybe a date",
 }
 #: Where head, relation and tail stand, by the value of ``columns=``.
@@ -41,6 +43,11 @@ COLUMN_ORDERS: Mapping[str, tuple[int, int, int]] = {
     "htr": (0, 2, 1),
 }
 
+#: Endings of RDF files, and what rdflib calls their form.
+RDF_ENDINGS = {
+    **{".nt": "nt", ".ttl": "turtle", ".n3": "n3", ".rdf": "xml", ".owl": "xml"},
+    **{".jsonld": "json-ld", ".nq": "nquads", ".trig": "trig"},
+}
 _SPLITS = {"train": ("train",), "valid": ("valid", "dev"), "test": ("test",)}
 _ENDINGS = ("", ".txt", ".tsv", ".jsonl", ".csv")
 _INTEGER = re.compile(r"-?\d+")
@@ -61,6 +68,7 @@ class GraphFiles:
         vocabularies: the files with the names of entity ids and of relation ids, where facts are
             ids or a folder has both.
         stat: the numbers of entities and relations, where there is such a file.
+        parts: all files of the training split, where it has several (RDF, Neo4j).
     """
 
     root: Path
@@ -69,6 +77,7 @@ class GraphFiles:
     coded: bool
     vocabularies: tuple[Path, ...] = ()
     stat: Path | None = None
+    parts: tuple[Path, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -166,6 +175,8 @@ def find_graph(path: str | Path, layout: str = "auto") -> GraphFiles:
         raise DataError("no such file or folder", path=root, hint=_neighbours(root))
     folder = root if root.is_dir() else root.parent
     found = {entry.name: entry for entry in sorted(folder.iterdir()) if entry.is_file()}
+    if (several := _in_parts(root, found, layout)) is not None:
+        return several
     splits, openke = _choose_splits(root, found, layout)
     if layout == "table" or (layout == "auto" and not openke and _is_table(splits["train"])):
         return GraphFiles(root, splits, "table", False)
@@ -185,6 +196,38 @@ def find_graph(path: str | Path, layout: str = "auto") -> GraphFiles:
     if entities is None or relations is None or not (coded or root.is_dir()):
         return GraphFiles(root, splits, chosen, coded)
     return GraphFiles(root, splits, chosen, coded, (entities, relations), _first(found, "stat"))
+
+
+def _in_parts(root: Path, found: Mapping[str, Path], layout: str) -> GraphFiles | None:
+    """The graph of RDF files or of an export of Neo4j; None where it is neither."""
+    files = [root] if root.is_file() else list(found.values())
+    rdf = [file for file in files if _ending(file) in RDF_ENDINGS]
+    if rdf and layout in ("auto", "rdf"):
+        by_stem = {file.name.partition(".")[0]: file for file in rdf}
+        splits = {
+            split: by_stem[stem]
+            for split, stems in _SPLITS.items()
+            for stem in stems
+            if stem in by_stem
+        }
+        if "train" in splits:
+            return GraphFiles(root, splits, "rdf", False)
+        if root.is_file() or not _splits_by_name(found, ""):
+            return GraphFiles(root, {"train": rdf[0]}, "rdf", False, parts=tuple(rdf))
+    tables = [file for file in files if _ending(file) in (".csv", ".tsv")]
+    if layout in ("auto", "neo4j"):
+        parts = [file for file in tables if is_neo4j(file)]
+        if parts:
+            return GraphFiles(root, {"train": parts[0]}, "neo4j", False, parts=tuple(parts))
+    if layout in ("rdf", "neo4j"):
+        raise DataFormatError(
+            f"does not have the layout {layout!r}", path=root, hint=f"{layout}: {LAYOUTS[layout]}"
+        )
+    return None
+
+
+def _ending(path: Path) -> str:
+    return Path(path.name.removesuffix(".gz")).suffix.lower()
 
 
 def _is_table(path: Path) -> bool:
@@ -263,6 +306,8 @@ def _stem(name: str) -> str:
     """The name without ``.gz`` and without an ending of a table."""
     name = name.removesuffix(".gz")
     for ending in _ENDINGS[1:]:
+        name = name.removesuffix(ending)
+    for ending in RDF_ENDINGS:
         name = name.removesuffix(ending)
     return name
 

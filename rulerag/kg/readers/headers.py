@@ -30,6 +30,8 @@ WORDS: Mapping[str, tuple[str, ...]] = {
         *("since", "valid from", "start date", "start time", "start year", "start"),
     ),
 }
+#: A column of Neo4j's format: a name, its kind, and maybe the space of ids.
+NEO4J_FIELD = re.compile(r"(.*?):(ID|START_ID|END_ID|TYPE|LABEL)(?:\((.*)\))?")
 #: As the column of a role: there is none.
 NONE = "none"
 
@@ -189,6 +191,17 @@ def has_header(path: Path) -> bool:
     _, first = next(sheet.rows(_HEAD))
     found = by_words(first)
     return all(len(found.get(role, ())) == 1 for role in ROLES[:3])
+
+
+def is_neo4j(path: Path) -> bool:
+    """Whether the first row of a text file names columns of Neo4j's, or of its APOC's."""
+    text = read_table_text(path, _HEAD)
+    for delimiter in _DELIMITERS:
+        first = next(parse_rows(text.partition("\n")[0], delimiter, path), (1, [""]))[1]
+        kinds = {found[2] for cell in first if (found := NEO4J_FIELD.fullmatch(cell))}
+        if "ID" in kinds or {"START_ID", "END_ID"} <= kinds or {"_start", "_end"} <= set(first):
+            return True
+    return False
 
 
 def find_header(sheet: Sheet, columns: str | Mapping[str, str] | None) -> Header:

@@ -30,6 +30,8 @@ from rulerag.kg.readers.integers import read_ids
 from rulerag.kg.readers.intervals import read_intervals
 from rulerag.kg.readers.known_graphs import KnownGraph, recognise
 from rulerag.kg.readers.named import read_named
+from rulerag.kg.readers.neo4j import read_neo4j
+from rulerag.kg.readers.rdf import read_rdf
 from rulerag.kg.readers.tables import read_table
 from rulerag.kg.vocabulary import Vocabulary
 
@@ -90,6 +92,7 @@ def load_graph(
         "layout": files.layout,
         "known_as": known.name if known else None,
         "files": {split: file.name for split, file in files.splits.items()},
+        **({"parts": [file.name for file in files.parts]} if len(files.parts) > 1 else {}),
     }
     return make_graph(raw, files.name, calendar or _calendar(raw, known), labels=given, notes=notes)
 
@@ -156,12 +159,18 @@ def _read(
             order = COLUMN_ORDERS[columns]
             columns = {name: str(n + 1) for name, n in zip(names, order, strict=True)}
         return read_table(files, columns, dates)
+    if files.layout == "neo4j":
+        return read_neo4j(files, columns, dates)
     if dates is not None:
         raise ConfigError(
             f"means nothing to the layout {files.layout}",
             key="dates",
             hint="it is for tables with a header; layout='table' says that this is one",
         )
+    if files.layout == "rdf":
+        if columns is not None:
+            raise ConfigError("RDF has no columns", key="columns", hint="leave columns out")
+        return read_rdf(files)
     if columns is not None and not isinstance(columns, str):
         columns = ",".join(f"{role}={name}" for role, name in columns.items())
     if columns is not None and columns not in COLUMN_ORDERS:
