@@ -263,16 +263,12 @@ def choose_columns(
     """
     named = read_columns(columns) if columns is not None else {}
     given = {role: _named(name, role, first) for role, name in named.items() if name != NONE}
-    if given and all(named[role].isdigit() and named[role] not in first for role in given):
-        words = by_words(first)
-        header = tuple(first) if any(words.get(role) for role in ROLES[:3]) else ()
-    else:
-        header = tuple(first)
     found = {r: c for r, c in by_words(first).items() if r not in named}
-    if not given and not any(found.get(role) for role in ROLES[:3]):
+    if not given and not all(found.get(role) for role in ROLES[:3]):
         plain = _without_header(first, rows)
         if plain is not None:
             return Header({r: c for r, c in plain.items() if named.get(r) != NONE})
+    header = () if _numbers_only(named, given, first) else tuple(first)
     chosen = dict(given)
     for role in ROLES:
         choice = [n for n in found.get(role, ()) if n not in chosen.values()]
@@ -297,6 +293,15 @@ def _named(name: str, role: str, first: Sequence[str]) -> int:
         key="columns",
         hint=did_you_mean(name, first),
     )
+
+
+def _numbers_only(named: Mapping[str, str], given: Mapping[str, int], first: Sequence[str]) -> bool:
+    """Whether columns go by numbers because the first row is a fact already, as far as it shows."""
+    if not given or not all(named[role].isdigit() and named[role] not in first for role in given):
+        return False
+    if "time" in given:
+        return _is_time(first[given["time"]])
+    return not any(by_words(first).get(role) for role in ROLES)
 
 
 def _unclear(
