@@ -45,7 +45,7 @@ COMMANDS: dict[str, Command] = {
         "rulerag demo --out demo-out",
     ),
     "inspect": Command(
-        "rulerag.cli.inspecting:inspect",
+        "rulerag.cli.datasets:inspect",
         "Show what is understood of a graph's files: columns, dates, facts, and what was left out.",
         "rulerag inspect facts.csv",
     ),

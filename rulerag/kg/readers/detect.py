@@ -22,7 +22,7 @@ from rulerag.errors import (
 )
 from rulerag.io import excerpt, read_lines
 from rulerag.kg.calendar import Calendar
-from rulerag.kg.labels.candidates import LabelCandidates
+from rulerag.kg.labels import LabelCandidates
 from rulerag.kg.readers.headers import NOT_TEXT, has_header, is_neo4j
 
 #: What each layout is; the keys are the values of ``layout=``.

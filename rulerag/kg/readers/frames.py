@@ -8,7 +8,7 @@ from typing import Any
 
 from rulerag.errors import DataFormatError, EmptyDataError, UnknownNameError, did_you_mean
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.labels.candidates import LabelCandidates
+from rulerag.kg.labels import LabelCandidates
 from rulerag.kg.readers.headers import Header, by_words, choose_columns
 from rulerag.kg.readers.load import make_graph
 from rulerag.kg.readers.tables import Facts

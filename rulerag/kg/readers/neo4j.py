@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from rulerag.errors import ConfigError, DataFormatError, EmptyDataError
-from rulerag.kg.labels.candidates import LabelCandidates
+from rulerag.kg.labels import LabelCandidates
 from rulerag.kg.readers.detect import GraphFiles, RawGraph
 from rulerag.kg.readers.headers import NEO4J_FIELD, NONE, Header, by_words, find_sheet, read_columns
 from rulerag.kg.readers.tables import Facts

@@ -10,7 +10,7 @@ from typing import Any
 
 from rulerag.errors import DataFormatError, EmptyDataError, MissingDependencyError
 from rulerag.io import decode, excerpt, read_bytes
-from rulerag.kg.labels.candidates import LabelCandidates
+from rulerag.kg.labels import LabelCandidates
 from rulerag.kg.readers.detect import RDF_ENDINGS, GraphFiles, RawGraph
 from rulerag.kg.readers.headers import Header
 from rulerag.kg.readers.tables import Facts
