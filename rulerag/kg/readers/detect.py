@@ -201,21 +201,17 @@ def find_graph(path: str | Path, layout: str = "auto") -> GraphFiles:
 def _in_parts(root: Path, found: Mapping[str, Path], layout: str) -> GraphFiles | None:
     """The graph of RDF files or of an export of Neo4j; None where it is neither."""
     files = [root] if root.is_file() else list(found.values())
+    # What lies beside the splits of another layout belongs to something else.
+    alone = root.is_file() or not (_splits_by_name(found, "") or _splits_by_name(found, "2id"))
     rdf = [file for file in files if _ending(file) in RDF_ENDINGS]
-    if rdf and layout in ("auto", "rdf"):
-        by_stem = {file.name.partition(".")[0]: file for file in rdf}
-        splits = {
-            split: by_stem[stem]
-            for split, stems in _SPLITS.items()
-            for stem in stems
-            if stem in by_stem
-        }
-        if "train" in splits:
+    if rdf and (layout == "rdf" or (layout == "auto" and alone)):
+        stems = {file.name.partition(".")[0]: file for file in rdf}
+        splits = {s: stems[name] for s, names in _SPLITS.items() for name in names if name in stems}
+        if "train" in splits and root.is_dir():
             return GraphFiles(root, splits, "rdf", False)
-        if root.is_file() or not _splits_by_name(found, ""):
-            return GraphFiles(root, {"train": rdf[0]}, "rdf", False, parts=tuple(rdf))
-    tables = [file for file in files if _ending(file) in (".csv", ".tsv")]
-    if layout in ("auto", "neo4j"):
+        return GraphFiles(root, {"train": rdf[0]}, "rdf", False, parts=tuple(rdf))
+    if layout == "neo4j" or (layout == "auto" and alone):
+        tables = [file for file in files if _ending(file) in (".csv", ".tsv")]
         parts = [file for file in tables if is_neo4j(file)]
         if parts:
             return GraphFiles(root, {"train": parts[0]}, "neo4j", False, parts=tuple(parts))

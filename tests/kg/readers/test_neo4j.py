@@ -63,3 +63,14 @@ def test_faults_name_file_and_line(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text(EDGES + "1,2\n")
     with pytest.raises(DataFormatError, match=r"edges.csv, line 4: expected 5 columns, found 2"):
         KnowledgeGraph.load(tmp_path)
+
+
+def test_what_lies_beside_the_splits_of_another_layout(tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text("a\tr\tb\nb\tr\ta\n")
+    (tmp_path / "ontology.owl").write_text("<rdf/>")
+    (tmp_path / "table.csv").write_bytes(bytes(9))
+    assert KnowledgeGraph.load(tmp_path, columns="hrt").notes["layout"] == "triples"
+    for layout in ("rdf", "neo4j"):
+        (tmp_path / "plain.csv").write_text("s,p,o\na,r,b\n")
+        with pytest.raises(DataFormatError, match=f"does not have the layout '{layout}'"):
+            KnowledgeGraph.load(tmp_path / "plain.csv", layout=layout)
