@@ -253,7 +253,12 @@ def read_bytes(path: str | Path, limit: int = -1) -> bytes:
         raise DataError(f"cannot be read ({reason})", path=source) from error
 
 
-def _decode(data: bytes, path: str | Path) -> str:
+def decode(data: bytes, path: str | Path) -> str:
+    """The text of a file's bytes.
+
+    Raises:
+        DataFormatError: they are not UTF-8; names the line.
+    """
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -279,7 +284,7 @@ def read_lines(path: str | Path, limit: int = -1) -> Iterator[tuple[int, str]]:
     data = read_bytes(path, limit)
     if len(data) == limit:
         data = data[: data.rfind(b"\n") + 1] or data
-    text = _decode(data, path).removeprefix("\ufeff")
+    text = decode(data, path).removeprefix("\ufeff")
     # Not splitlines(): it also ends lines at U+0085 and U+2028, which names may hold.
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
         if line:
@@ -298,7 +303,7 @@ def read_text(path: str | Path) -> str:
         DataError: the file is missing or unreadable.
         DataFormatError: the bytes are not UTF-8.
     """
-    return _decode(read_bytes(path), path)
+    return decode(read_bytes(path), path)
 
 
 def write_text(path: str | Path, text: str) -> None:

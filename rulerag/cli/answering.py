@@ -23,6 +23,7 @@ from rulerag.cli.common import (
     say,
     show_progress,
 )
+from rulerag.cli.corpora import open_own
 from rulerag.errors import ConfigError
 from rulerag.io import write_jsonl
 from rulerag.kg.grounding import statement_lines
@@ -61,6 +62,11 @@ def answer(
         write_jsonl(out, (item.to_json() for item in answers))
     for item in answers[:SHOWN]:
         say(_shown(item))
+    if is_own(target, dataset, options) and options.generator is None:
+        say(
+            "no reader: texts are read by a language model, --generator smollm2-135m-instruct or "
+            "another of `rulerag models list`"
+        )
     tell_rest(len(answers), "answer", out)
     known = [item for item in answers if item.query.answers]
     if known:
@@ -91,11 +97,14 @@ def open_target(
     Raises:
         ConfigError: the target is neither, or a question comes with a choice of queries.
     """
+    if is_own(target, dataset, options):
+        return open_own(target, options)
     if dataset is None:
         if not is_experiment(target) and not (_exists(target) and Path(target).is_dir()):
             raise ConfigError(
                 f"{target!r} is no dataset folder and no experiment file",
-                hint="for a question, name the dataset too: --dataset FOLDER",
+                hint="for a question, name the dataset too: --dataset FOLDER, or an index of your "
+                "own texts: --index FOLDER",
             )
     elif _exists(target):
         raise ConfigError(
@@ -118,6 +127,12 @@ def open_target(
 
     progress = show_progress(quiet) and dataset is None
     return open_pipeline(config, choose, index=options.index, progress=progress, keep_union=False)
+
+
+def is_own(target: str, dataset: Path | None, options: PipelineOptions) -> bool:
+    """Whether a question is asked of an index of one's own texts."""
+    there = is_experiment(target) or _exists(target)
+    return dataset is None and options.index is not None and not there
 
 
 def _exists(target: str) -> bool:

@@ -44,6 +44,11 @@ COMMANDS: dict[str, Command] = {
         "Mine, retrieve, read and explain on embedded worlds that know their own truth.",
         "rulerag demo --out demo-out",
     ),
+    "inspect": Command(
+        "rulerag.cli.datasets:inspect",
+        "Show what is understood of a graph's files: columns, dates, facts, and what was left out.",
+        "rulerag inspect facts.csv",
+    ),
     "mine": Command(
         "rulerag.cli.graphs:mine",
         "Mine a rule bank from a graph.",
@@ -56,7 +61,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "index": Command(
         "rulerag.cli.corpora:index",
-        "Build an index that `rulerag retrieve --index` opens.",
+        "Build an index that `--index` opens; of texts of your own, it keeps the texts too.",
         "rulerag index runs/ruleqa-i --retriever lucene --out index",
     ),
     "retrieve": Command(

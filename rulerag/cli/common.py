@@ -21,6 +21,7 @@ from rulerag.assembly import Options, experiment, fragments, make_pipeline, open
 from rulerag.composition import Config
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
 from rulerag.io import STANDARD_OUTPUT, check_output
+from rulerag.kg import KnowledgeGraph
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Query
@@ -85,6 +86,34 @@ def check_outputs(*files: Path | None) -> None:
     for file in files:
         if file is not None:
             check_output(file)
+
+
+@dataclass(frozen=True)
+class GraphFiles:
+    """How a graph's files are read."""
+
+    layout: Annotated[str, typer.Option(help="how the files are laid out")] = "auto"
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help="of a table: subject=NAME,relation=NAME,object=NAME,time=NAME (time=none: "
+            "undated); without a header hrt, rht or htr, where the names do not tell their order"
+        ),
+    ] = None
+    dates: Annotated[
+        str | None,
+        typer.Option(help="of a table: day-first or month-first, where dates may be either"),
+    ] = None
+
+    def load(self, path: Path) -> KnowledgeGraph:
+        """The graph of a folder or a file."""
+        return KnowledgeGraph.load(path, layout=self.layout, columns=self.columns, dates=self.dates)
+
+    @property
+    def stated(self) -> dict[str, str]:
+        """The options that are not as by default, by name."""
+        values = {key: getattr(self, key) for key in ("layout", "columns", "dates")}
+        return {key: value for key, value in values.items() if value not in (None, "auto")}
 
 
 @dataclass(frozen=True)

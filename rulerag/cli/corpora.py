@@ -1,18 +1,24 @@
-"""Commands about corpora: ``index`` and ``retrieve``."""
+"""Commands about corpora: ``index`` and ``retrieve``, and questions to texts of one's own."""
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from rulerag.assembly import Options, make_pipeline
 from rulerag.cli.common import (
     EncoderOption,
     LimitOption,
+    Opened,
+    PipelineOptions,
     QuietOption,
     RetrievalOptions,
     by_flags,
@@ -23,14 +29,21 @@ from rulerag.cli.common import (
     say,
     show_progress,
 )
-from rulerag.composition import retriever_name
-from rulerag.errors import ConfigError, DataError, OutputError
-from rulerag.io import check_folder, read_records
+from rulerag.composition import Config, retriever_name
+from rulerag.errors import ConfigError, DataError, EmptyDataError, OutputError
+from rulerag.generation.huggingface import NANO_LLAMA
+from rulerag.io import check_folder, read_json, read_records, read_text, write_jsonl
+from rulerag.ruleqa import DatasetInfo, RuleQADataset
 from rulerag.types import Document, Query, ScoredDocument
 
 
 def index(
-    corpus: Annotated[Path, typer.Argument(help="a dataset folder, or a corpus.jsonl")],
+    corpus: Annotated[
+        Path,
+        typer.Argument(
+            help="a dataset folder, a .jsonl file of documents, a text file or a folder of these"
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="the index folder to write")],
     retriever: Annotated[str, typer.Option(help="bm25, lucene or dense")] = "bm25",
     dates: Annotated[
@@ -49,7 +62,7 @@ def index(
     ] = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Build an index that `rulerag retrieve --index` opens."""
+    """Build an index that `--index` opens; of texts of your own, it keeps the texts too."""
     if retriever not in _BUILDERS:
         raise ConfigError(
             f"{retriever!r} keeps no index on disk", key="retriever", hint="bm25, lucene or dense"
@@ -71,10 +84,13 @@ def index(
     if out.is_file():
         raise OutputError("is a file", path=out, hint="name a new or empty folder")
     check_folder(out)
+    own = not (corpus / "manifest.json").is_file()
     documents = _documents(corpus)
     started = time.perf_counter()
     _BUILDERS[retriever](documents, out, progress=show_progress(quiet), **options)
     seconds = time.perf_counter() - started
+    if own:
+        write_jsonl(out / CORPUS, (document.to_json() for document in documents))
     say(f"{len(documents):,} documents indexed in {seconds:.1f} s → {out}")
 
 
@@ -96,16 +112,112 @@ def _dense(documents: list[Document], out: Path, **options: Any) -> None:
     open_dense(documents, **options).save(out)
 
 
+CORPUS = "corpus.jsonl"
+"""The documents, in a dataset and in an index of texts of one's own."""
+
+_PROSE = {"template": "open", "dtype": "fast", "max_new_tokens": 64}
+_TEXTS = (".txt", ".md", ".rst")
 _BUILDERS: dict[str, Callable[..., None]] = {"bm25": _bm25, "lucene": _lucene, "dense": _dense}
 
 
 def _documents(corpus: Path) -> list[Document]:
-    file = corpus / "corpus.jsonl" if corpus.is_dir() else corpus
-    if not file.exists():
+    """The documents of a dataset, of a file of records, or the paragraphs of texts."""
+    if not corpus.exists():
         raise DataError(
-            "no such corpus", path=file, hint="give a dataset folder or a corpus.jsonl file"
+            "no such corpus", path=corpus, hint="give a dataset folder, a file or a folder of texts"
         )
-    return read_records(file, Document.from_json)
+    file = corpus / CORPUS if corpus.is_dir() else corpus
+    if file.is_file() and ".jsonl" in file.suffixes:
+        numbers = count(1)
+        return read_records(file, lambda row: Document.from_json(_numbered(row, next(numbers))))
+    files = sorted(corpus.rglob("*")) if corpus.is_dir() else [corpus]
+    texts = [file for file in files if file.suffix.lower() in _TEXTS]
+    if not texts:
+        raise EmptyDataError(
+            "no document is there",
+            path=corpus,
+            hint=f"texts end in {', '.join(_TEXTS)}; save PDF and HTML as text first",
+        )
+    others = Counter(file.suffix or "no ending" for file in files if file.is_file())
+    others.subtract(file.suffix for file in texts)
+    if left := ", ".join(f"{number} {ending}" for ending, number in others.items() if number):
+        say(f"not read, as texts end in {', '.join(_TEXTS)}: {left}")
+    documents = [
+        document
+        for file in texts
+        for document in _paragraphs(file, file.relative_to(corpus) if corpus.is_dir() else None)
+    ]
+    if not documents:
+        raise EmptyDataError("holds no text", path=corpus, hint="every text file is empty")
+    return documents
+
+
+def _numbered(row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
+    """A record with an id, as records of one's own often have none."""
+    return row if "_id" in row else {**row, "_id": f"d{number:06d}"}
+
+
+def _paragraphs(file: Path, place: Path | None) -> Iterator[Document]:
+    """The paragraphs of a file; a heading goes with the paragraph below it."""
+    name = str(place or file.name)
+    heading = ""
+    blocks = re.split(r"\n\s*\n", read_text(file).removeprefix("\ufeff").replace("\r\n", "\n"))
+    for number, block in enumerate(filter(None, map(str.strip, blocks)), start=1):
+        if block.startswith("#") and "\n" not in block:
+            heading = block.lstrip("# ")
+            continue
+        text = " ".join(block.split())
+        title = f"{name}: {heading}" if heading else name
+        yield Document(f"{'_'.join(name.split())}#{number}", text, title=title)
+
+
+def open_own(question: str, options: PipelineOptions) -> Opened:
+    """A question, and the pipeline over an index of texts of one's own.
+
+    Args:
+        question: the question, searched for as it is.
+        options: how it is opened; with the index.
+
+    Raises:
+        ConfigError: no question, an index that keeps no texts, rules, or a reader that cannot read
+            prose.
+    """
+    started = time.perf_counter()
+    folder = options.index
+    assert folder is not None  # noqa: S101 - its callers ask
+    if not (folder / CORPUS).is_file() or (folder / "queries.jsonl").is_file():
+        raise ConfigError(
+            "is no index of texts",
+            path=folder,
+            key="index",
+            hint="for an index of a dataset, name that too: --dataset FOLDER; texts are indexed by "
+            "`rulerag index TEXTS --out FOLDER`",
+        )
+    if options.rules not in (None, "none"):
+        raise ConfigError(
+            "texts state no facts that rules could follow",
+            key="rules",
+            hint="leave it out, or ask a dataset of a graph: `rulerag ruleqa build`",
+        )
+    if str(options.generator) == NANO_LLAMA:
+        raise ConfigError(
+            f"{NANO_LLAMA} reads statements of facts, not prose",
+            key="generator",
+            hint="name a language model, such as smollm2-135m-instruct (`rulerag models list`)",
+        )
+    kind = str(read_json(folder / "manifest.json").get("kind"))
+    chosen = replace(options, retriever=options.retriever or kind, rules="none")
+    config = chosen.config(folder, rules="none")
+    generator = config.section("generator").to_dict()
+    if generator.keys() == {"type", "model"}:  # a model by its name: prompts for any question
+        config = Config({**config.to_dict(), "generator": {**generator, **_PROSE}})
+    corpus = read_records(folder / CORPUS, Document.from_json)
+    query = Query("question", question)
+    dataset = RuleQADataset(
+        corpus=corpus, queries={"test": [query]}, info=DatasetInfo(name=folder.name)
+    )
+    pipeline = make_pipeline(config, dataset, Options(index=folder, keep_union=False))
+    return Opened(config, dataset, [query], pipeline, time.perf_counter() - started)
 
 
 @dataclass(frozen=True)

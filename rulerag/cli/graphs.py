@@ -1,4 +1,4 @@
-"""Commands about graphs and rules: ``mine`` and ``rules``."""
+"""Commands about rules: ``mine`` and ``rules``."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from rulerag.assembly import make_miner
-from rulerag.cli.common import QuietOption, by_flags, check_outputs, say, show_progress, table
+from rulerag.cli.common import (
+    GraphFiles,
+    QuietOption,
+    by_flags,
+    check_outputs,
+    say,
+    show_progress,
+    table,
+)
 from rulerag.composition import find
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
 from rulerag.kg import FactTable, KnowledgeGraph
@@ -23,6 +32,13 @@ from rulerag.rules import RuleBank, readable
 _FORMATS = ("jsonl", "amie", "anyburl", "tlogic")
 # What the option --min-confidence is called by each miner.
 _CONFIDENCE = {"amie": "min_pca_confidence"}
+# The least facts of a head relation: AMIE's own, then what small graphs can show.
+_HEAD_SIZES = (100, 10, 2)
+# What to lower where no rule was found.
+_LEAST = {
+    "amie": ("min_head_size", "min_head_coverage", "min_confidence"),
+    "tlogic": ("min_support", "min_confidence"),
+}
 # Longer bodies forecast better on validation facts: see the help of --lengths and the changelog.
 _LENGTHS = (1, 2, 3)
 
@@ -113,7 +129,10 @@ class Thresholds:
         float | None, typer.Option(help="amie: least head coverage (default 0.01)")
     ] = None
     min_head_size: Annotated[
-        int | None, typer.Option(help="amie: least facts of a head relation (default 100)")
+        int | None,
+        typer.Option(
+            help="amie: least facts of a head relation (default 100, of smaller graphs 10 or 2)"
+        ),
     ] = None
 
 
@@ -145,14 +164,10 @@ class MinedSmaller(Smaller):
 
 
 @dataclass(frozen=True)
-class GraphFiles:
-    """How a graph's files are read."""
+class MinedFiles(GraphFiles):
+    """How the files of the graph to mine are read."""
 
     split: Annotated[str, typer.Option(help="the split to mine")] = "train"
-    layout: Annotated[str, typer.Option(help="how the files are laid out")] = "auto"
-    columns: Annotated[
-        str | None, typer.Option(help="hrt, rht or htr, where the names do not tell their order")
-    ] = None
 
 
 @by_flags()
@@ -164,7 +179,7 @@ def mine(
     thresholds: Thresholds,
     work: Work,
     smaller: MinedSmaller,
-    files: GraphFiles,
+    files: MinedFiles,
     format: Annotated[str, typer.Option(help="jsonl, amie, anyburl or tlogic")] = "jsonl",
     quiet: QuietOption = False,
 ) -> None:
@@ -172,7 +187,7 @@ def mine(
     check_outputs(out)
     if format not in _FORMATS:
         raise ConfigError(f"unknown format {format!r}", key="format", hint=", ".join(_FORMATS))
-    graph = KnowledgeGraph.load(kg, layout=files.layout, columns=files.columns)
+    graph = files.load(kg)
     _check_format(format, graph)
     if smaller.prune_covered and graph.is_temporal:
         raise ConfigError(
@@ -194,8 +209,10 @@ def mine(
         given.setdefault("lengths", _LENGTHS)
     if backend is not None:
         given["backend"] = make_backend(backend, work.threads)
-    engine = make_miner(name, progress=show_progress(quiet), **given)
     facts = graph.split(files.split)
+    if name == "amie" and "min_head_size" not in given:
+        given["min_head_size"] = _head_size(facts)
+    engine = make_miner(name, progress=show_progress(quiet), **given)
     started = time.perf_counter()
     bank = engine.mine(facts)
     seconds = time.perf_counter() - started
@@ -205,7 +222,26 @@ def mine(
         f"{len(bank):,} rules for {len(bank.head_relations)} of {len(graph.relations)} relations "
         f"in {seconds:.2f} s ({name}) → {out}"
     )
+    if not len(bank):
+        flags = [f"--{key.replace('_', '-')}" for key in _LEAST[name]]
+        say(f"{len(facts):,} facts show no rule under these thresholds; lower {', '.join(flags)}")
     export_rules(smaller.of(bank, facts), out, format, graph)
+
+
+def _head_size(facts: FactTable) -> int:
+    """The facts that a head relation needs: fewer where no relation has the usual number."""
+    most = int(np.bincount(facts.relation).max())
+    usual, *smaller = _HEAD_SIZES
+    if most >= usual:
+        return usual
+    least = next((size for size in smaller if most >= size), None)
+    if least is None:
+        return smaller[-1]
+    say(
+        f"no relation has {usual} facts, so those with {least} or more get rules; "
+        "--min-head-size sets it"
+    )
+    return least
 
 
 def _check_format(format: str, graph: KnowledgeGraph) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -167,17 +168,21 @@ class KnowledgeGraph:
         layout: str = "auto",
         labels: str | Path | None = None,
         calendar: Calendar | None = None,
-        columns: str | None = None,
+        columns: str | Mapping[str, str] | None = None,
+        dates: str | None = None,
     ) -> KnowledgeGraph:
         """Read a graph folder or a single file of facts; see :mod:`rulerag.kg.readers.load`.
 
         Args:
             path: the folder (``train.txt`` …) or one file.
             layout: ``auto`` finds it from the files; or ``quadruples``, ``openke``, ``triples``,
-                ``intervals``, ``intervals-by-time``.
+                ``intervals``, ``intervals-by-time``, ``table``.
             labels: a file or folder of readable labels, where the graph has none beside it.
             calendar: how timestamps read; recognised for the public graphs when None.
-            columns: the order of named columns, ``hrt``, ``rht`` or ``htr``; found when None.
+            columns: the order of named columns, ``hrt``, ``rht`` or ``htr``; of a table with a
+                header, its columns: ``subject=Person,relation=Does,object=What,time=Day``; found
+                when None.
+            dates: of a table, ``day-first`` or ``month-first``; found when None.
 
         Raises:
             DataError: a path is missing.
@@ -188,7 +193,7 @@ class KnowledgeGraph:
         # The readers make graphs, so they import this module; it finds them by name.
         load_graph = importlib.import_module("rulerag.kg.readers.load").load_graph
         graph: KnowledgeGraph = load_graph(
-            path, layout=layout, labels=labels, calendar=calendar, columns=columns
+            path, layout=layout, labels=labels, calendar=calendar, columns=columns, dates=dates
         )
         return graph
 
@@ -236,6 +241,68 @@ class KnowledgeGraph:
             ids = np.array(rows, dtype=np.int32).reshape(-1, 4)[:, : 4 if True in dated else 3]
             splits[split] = FactTable.of(ids, entities, relations, calendar, split)
         return cls(entities, relations, splits, calendar=calendar, name=name)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        columns: str | Mapping[str, str] | None = None,
+        dates: str | None = None,
+        name: str = "graph",
+    ) -> KnowledgeGraph:
+        """Build a graph from a data frame of pandas or polars, one fact a row.
+
+        Rows with an empty cell are left out; ``notes`` of the graph counts them.
+
+        Args:
+            frame: the frame.
+            columns: its columns by role, such as ``{"subject": "Person", "relation": "Does",
+                "object": "What", "time": "Day"}`` (``"time": "none"``: without dates); found from
+                their names when None.
+            dates: ``day-first`` or ``month-first``, for dates with slashes; found when None.
+            name: what the graph is called.
+
+        Raises:
+            DataFormatError: the columns cannot be found, or a cell is no date; names the row.
+            ConfigError: a named column is not there.
+            EmptyDataError: there is no fact.
+        """
+        make = importlib.import_module("rulerag.kg.readers.frames").graph_from_frame
+        graph: KnowledgeGraph = make(frame, columns=columns, dates=dates, name=name)
+        return graph
+
+    @classmethod
+    def from_networkx(
+        cls,
+        graph: Any,
+        *,
+        relation: str | None = None,
+        time: str | None = None,
+        dates: str | None = None,
+        name: str = "graph",
+    ) -> KnowledgeGraph:
+        """Build a graph from the edges of a networkx graph.
+
+        The attributes ``label``, ``name`` or ``title`` of a node become its label. An edge of an
+        undirected graph is one fact, in the direction in which networkx gives it.
+
+        Args:
+            graph: a (multi)graph, best a directed one.
+            relation: the attribute of an edge that holds its relation; found when None, else the
+                key of a multigraph's edge.
+            time: the attribute that holds its time; found when None.
+            dates: ``day-first`` or ``month-first``, for dates with slashes; found when None.
+            name: what the graph is called.
+
+        Raises:
+            DataFormatError: the relation cannot be found, or a value is no date.
+            UnknownNameError: no edge has the named attribute.
+            EmptyDataError: there is no edge.
+        """
+        make = importlib.import_module("rulerag.kg.readers.frames").graph_from_networkx
+        made: KnowledgeGraph = make(graph, relation=relation, time=time, dates=dates, name=name)
+        return made
 
     def split(self, name: str) -> FactTable:
         """The table of a split.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from rulerag.errors import DataFormatError, UnknownNameError, did_you_mean
@@ -14,15 +14,22 @@ class Vocabulary:
     Args:
         names: the raw names; position is the id.
         labels: readable labels in the same order, unique; the names themselves when None.
+        aliases: what else names are called, by raw name; names that are not here are passed over.
 
     Raises:
         DataFormatError: a name or a label occurs twice.
     """
 
-    def __init__(self, names: Sequence[str], labels: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        labels: Sequence[str] | None = None,
+        aliases: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> None:
         self.names = list(names)
         self.labels = list(labels) if labels is not None else self.names
         self._ids = {name: i for i, name in enumerate(self.names)}
+        self.aliases = {n: tuple(also) for n, also in (aliases or {}).items() if n in self._ids}
         if len(self._ids) != len(self.names):
             twice = next(name for i, name in enumerate(self.names) if self._ids[name] != i)
             raise DataFormatError(f"the name {twice!r} has two ids")

@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CONTRACT = {
     "cache",
     "demo",
+    "inspect",
     "mine",
     "rules",
     "index",

@@ -22,6 +22,8 @@ from rulerag.errors import (
 )
 from rulerag.io import excerpt, read_lines
 from rulerag.kg.calendar import Calendar
+from rulerag.kg.labels import LabelCandidates
+from rulerag.kg.readers.headers import NOT_TEXT, has_header, is_neo4j
 
 #: What each layout is; the keys are the values of ``layout=``.
 LAYOUTS: Mapping[str, str] = {
@@ -30,6 +32,9 @@ LAYOUTS: Mapping[str, str] = {
     "triples": "train.txt with three columns, ids or names",
     "intervals": "train.txt with 'subject relation object start end', dates like 1946-##-##",
     "intervals-by-time": "as intervals; the splits are cut anew by time, for forecasting",
+    "rdf": "N-Triples, Turtle, RDF/XML, JSON-LD …, by the ending of its files",
+    "neo4j": "CSV files of nodes (:ID) and relationships (:START_ID, :END_ID, :TYPE)",
+    "table": "CSV or the like with a header: subject, relation, object and maybe a date",
 }
 #: Where head, relation and tail stand, by the value of ``columns=``.
 COLUMN_ORDERS: Mapping[str, tuple[int, int, int]] = {
@@ -38,10 +43,16 @@ COLUMN_ORDERS: Mapping[str, tuple[int, int, int]] = {
     "htr": (0, 2, 1),
 }
 
+#: Endings of RDF files, and what rdflib calls their form.
+RDF_ENDINGS = {
+    **{".nt": "nt", ".ttl": "turtle", ".n3": "n3", ".rdf": "xml", ".owl": "xml"},
+    **{".jsonld": "json-ld", ".nq": "nquads", ".trig": "trig"},
+}
 _SPLITS = {"train": ("train",), "valid": ("valid", "dev"), "test": ("test",)}
-_ENDINGS = ("", ".txt", ".tsv", ".jsonl")
+_ENDINGS = ("", ".txt", ".tsv", ".jsonl", ".csv")
 _INTEGER = re.compile(r"-?\d+")
 _INTERVAL_DATE = re.compile(r"####|(####|-?\d{1,4})-(##|\d\d)-(##|\d\d)")
+_PLAIN_TIME = re.compile(r"-?\d{1,10}|\d{4}-\d{2}-\d{2}")
 _HEAD, _SAMPLE = 1 << 16, 50  # bytes and lines looked at; every line is checked when it is read
 
 
@@ -57,6 +68,7 @@ class GraphFiles:
         vocabularies: the files with the names of entity ids and of relation ids, where facts are
             ids or a folder has both.
         stat: the numbers of entities and relations, where there is such a file.
+        parts: all files of the training split, where it has several (RDF, Neo4j).
     """
 
     root: Path
@@ -65,6 +77,7 @@ class GraphFiles:
     coded: bool
     vocabularies: tuple[Path, ...] = ()
     stat: Path | None = None
+    parts: tuple[Path, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -88,6 +101,9 @@ class RawGraph:
             the timestamp of dated facts.
         calendar: how the timestamps read, where the files say it.
         notes: what the reader saw, for reports.
+        labels: by raw name, the labels that the files give, short to exact.
+        aliases: by raw name, what else it is called.
+        left_out: by reason, the number of ``rows`` that make no fact, and the ``first_line``.
     """
 
     entities: list[str]
@@ -95,6 +111,9 @@ class RawGraph:
     splits: dict[str, npt.NDArray[np.int32]]
     calendar: Calendar | None = None
     notes: dict[str, object] = field(default_factory=dict)
+    labels: Mapping[str, LabelCandidates] = field(default_factory=dict)
+    aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    left_out: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 class _Format(NamedTuple):
@@ -156,7 +175,11 @@ def find_graph(path: str | Path, layout: str = "auto") -> GraphFiles:
         raise DataError("no such file or folder", path=root, hint=_neighbours(root))
     folder = root if root.is_dir() else root.parent
     found = {entry.name: entry for entry in sorted(folder.iterdir()) if entry.is_file()}
+    if (several := _in_parts(root, found, layout)) is not None:
+        return several
     splits, openke = _choose_splits(root, found, layout)
+    if layout == "table" or (layout == "auto" and not openke and _is_table(splits["train"])):
+        return GraphFiles(root, splits, "table", False)
     look = _Format("openke", True) if openke else _common_format(splits)
     chosen = _chosen_layout(layout, look, splits["train"])
     files = {name: _first(found, name) for name in ("entity2id", "relation2id")}
@@ -173,6 +196,52 @@ def find_graph(path: str | Path, layout: str = "auto") -> GraphFiles:
     if entities is None or relations is None or not (coded or root.is_dir()):
         return GraphFiles(root, splits, chosen, coded)
     return GraphFiles(root, splits, chosen, coded, (entities, relations), _first(found, "stat"))
+
+
+def _in_parts(root: Path, found: Mapping[str, Path], layout: str) -> GraphFiles | None:
+    """The graph of RDF files or of an export of Neo4j; None where it is neither."""
+    files = [root] if root.is_file() else list(found.values())
+    # What lies beside the splits of another layout belongs to something else.
+    alone = root.is_file() or not (_splits_by_name(found, "") or _splits_by_name(found, "2id"))
+    rdf = [file for file in files if _ending(file) in RDF_ENDINGS]
+    if rdf and (layout == "rdf" or (layout == "auto" and alone)):
+        stems = {file.name.partition(".")[0]: file for file in rdf}
+        splits = {s: stems[name] for s, names in _SPLITS.items() for name in names if name in stems}
+        if "train" in splits and root.is_dir():
+            return GraphFiles(root, splits, "rdf", False)
+        return GraphFiles(root, {"train": rdf[0]}, "rdf", False, parts=tuple(rdf))
+    if layout == "neo4j" or (layout == "auto" and alone):
+        tables = [file for file in files if _ending(file) in (".csv", ".tsv")]
+        parts = [file for file in tables if is_neo4j(file)]
+        if parts:
+            return GraphFiles(root, {"train": parts[0]}, "neo4j", False, parts=tuple(parts))
+    if layout in ("rdf", "neo4j"):
+        raise DataFormatError(
+            f"does not have the layout {layout!r}", path=root, hint=f"{layout}: {LAYOUTS[layout]}"
+        )
+    return None
+
+
+def _ending(path: Path) -> str:
+    return Path(path.name.removesuffix(".gz")).suffix.lower()
+
+
+def _is_table(path: Path) -> bool:
+    """Whether a file has to be read by the names of its columns.
+
+    TAB-separated names with whole numbers or ISO dates are read without them.
+    """
+    name = path.name.removesuffix(".gz").lower()
+    if name.endswith((".csv", *NOT_TEXT)):
+        return True
+    if is_jsonl(path) or not has_header(path):
+        return False
+    rows = [line.split("\t") for _, line in list(read_lines(path, _HEAD))[1:_SAMPLE]]
+    return not rows or len(rows[0]) not in (3, 4) or not _most(rows, _like_plain)
+
+
+def _like_plain(row: list[str]) -> bool:
+    return len(row) == 3 or (len(row) == 4 and _PLAIN_TIME.fullmatch(row[3]) is not None)
 
 
 def _common_format(splits: Mapping[str, Path]) -> _Format:
@@ -234,6 +303,8 @@ def _stem(name: str) -> str:
     name = name.removesuffix(".gz")
     for ending in _ENDINGS[1:]:
         name = name.removesuffix(ending)
+    for ending in RDF_ENDINGS:
+        name = name.removesuffix(ending)
     return name
 
 
@@ -258,6 +329,9 @@ def _choose_splits(
         )
     openke = layout == "openke" or (layout == "auto" and "train" in openke_files)
     splits = openke_files if openke else plain
+    tables = [place for name, place in found.items() if name.lower().endswith((".csv", ".csv.gz"))]
+    if not splits and layout in ("auto", "table") and len(tables) == 1:
+        splits = {"train": tables[0]}
     if "train" not in splits:
         raise _nothing_found(root, found, splits, layout)
     return splits, openke
@@ -282,7 +356,9 @@ def _splits_by_name(found: Mapping[str, Path], suffix: str) -> dict[str, Path]:
 def _nothing_found(
     root: Path, found: Iterable[str], splits: Iterable[str], layout: str
 ) -> DataError:
-    wanted = "train2id.txt" if layout == "openke" else "train.txt, train.tsv, train.jsonl"
+    wanted = (
+        "train2id.txt" if layout == "openke" else "train.txt, train.tsv, train.csv, train.jsonl"
+    )
     if layout == "auto":
         wanted += " or train2id.txt (OpenKE)"
     names = list(found)

@@ -7,6 +7,7 @@ what all layouts share is done here: duplicates dropped, calendar found, labels 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from math import gcd
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from rulerag.errors import ConfigError, DataFormatError, EmptyDataError
 from rulerag.kg.calendar import Calendar
 from rulerag.kg.graph import FactTable, KnowledgeGraph
 from rulerag.kg.labels import (
+    GivenLabels,
     entity_candidates,
     find_labels,
     make_labels,
@@ -28,6 +30,9 @@ from rulerag.kg.readers.integers import read_ids
 from rulerag.kg.readers.intervals import read_intervals
 from rulerag.kg.readers.known_graphs import KnownGraph, recognise
 from rulerag.kg.readers.named import read_named
+from rulerag.kg.readers.neo4j import read_neo4j
+from rulerag.kg.readers.rdf import read_rdf
+from rulerag.kg.readers.tables import read_table
 from rulerag.kg.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
@@ -39,7 +44,8 @@ def load_graph(
     layout: str = "auto",
     labels: str | Path | None = None,
     calendar: Calendar | None = None,
-    columns: str | None = None,
+    columns: str | Mapping[str, str] | None = None,
+    dates: str | None = None,
 ) -> KnowledgeGraph:
     """Read a graph folder or a single file of facts (gzip by its name).
 
@@ -52,7 +58,11 @@ def load_graph(
         labels: a file or folder of readable labels; those in the folder or beside it when None.
         calendar: how timestamps read. When None, public graphs are recognised by their names, ISO
             dates give their own, and other times stay bare numbers.
-        columns: the order of three named columns: ``hrt``, ``rht`` or ``htr``; found when None.
+        columns: the order of three named columns: ``hrt``, ``rht`` or ``htr``; or, of a table with
+            a header, ``subject=Person,relation=Does,object=What,time=Day`` (``time=none``: without
+            dates); found when None.
+        dates: of a table, whether dates with slashes are ``day-first`` or ``month-first``; found
+            where they have one meaning.
 
     Raises:
         DataError: no such path, no facts in it, or a vocabulary file is missing.
@@ -62,30 +72,54 @@ def load_graph(
         ConfigError: no such layout or column order.
     """
     files = find_graph(path, layout)
-    raw = _read(files, columns, calendar)
+    raw = _read(files, columns, dates, calendar)
     if not len(raw.splits["train"]):
         raise EmptyDataError("holds no fact", path=files.splits["train"])
     known = recognise(raw.entities, raw.relations)
-    if calendar is None:
-        calendar = _calendar(raw, known)
     if labels is not None:
         given = read_labels(labels)
     else:
         given = find_labels(files.folder, known.labels if known else "")
-    found = [
-        sum(name in given.candidates for name in names) for names in (raw.entities, raw.relations)
-    ]
-    if labels is not None and not any(found):
+    if labels is not None and not any(
+        name in given.candidates for name in (*raw.entities, *raw.relations)
+    ):
         raise DataFormatError(
             "labels no name of this graph",
             path=given.paths[0],
             hint=f"names look like {raw.entities[0]!r} and {raw.relations[0]!r}",
         )
-    entities = Vocabulary(
-        raw.entities, make_labels(raw.entities, entity_candidates, given.candidates)
-    )
-    relations = Vocabulary(
-        raw.relations, make_labels(raw.relations, relation_candidates, given.candidates)
+    notes = {
+        "layout": files.layout,
+        "known_as": known.name if known else None,
+        "files": {split: file.name for split, file in files.splits.items()},
+        **({"parts": [file.name for file in files.parts]} if len(files.parts) > 1 else {}),
+    }
+    return make_graph(raw, files.name, calendar or _calendar(raw, known), labels=given, notes=notes)
+
+
+def make_graph(
+    raw: RawGraph,
+    name: str,
+    calendar: Calendar | None = None,
+    *,
+    labels: GivenLabels | None = None,
+    notes: Mapping[str, object] | None = None,
+) -> KnowledgeGraph:
+    """The graph of what was read; facts that stand twice in a split are kept once.
+
+    Args:
+        raw: what was read.
+        name: what the graph is called.
+        calendar: how timestamps read; found from them when None.
+        labels: of files, which go before those that were read with the facts.
+        notes: what else was seen, for reports.
+    """
+    calendar = calendar or _calendar(raw, None)
+    given = labels or GivenLabels()
+    candidates = {**raw.labels, **given.candidates}
+    entities, relations = (
+        Vocabulary(names, make_labels(names, own, candidates), raw.aliases)
+        for names, own in ((raw.entities, entity_candidates), (raw.relations, relation_candidates))
     )
     tables = {
         split: FactTable.of(_distinct(rows), entities, relations, calendar, split)
@@ -93,11 +127,12 @@ def load_graph(
     }
     dropped = {split: len(rows) - len(tables[split]) for split, rows in raw.splits.items()}
     if any(dropped.values()):
-        logger.info("%s: duplicate facts dropped: %s", files.name, dropped)
-    notes: dict[str, object] = {
-        "layout": files.layout,
-        "known_as": known.name if known else None,
-        "files": {split: file.name for split, file in files.splits.items()},
+        logger.info("%s: duplicate facts dropped: %s", name, dropped)
+    for why, entry in raw.left_out.items():
+        logger.info("%s: %d rows left out: %s", name, entry["rows"], why)
+    found = [sum(one in candidates for one in names) for names in (raw.entities, raw.relations)]
+    said: dict[str, object] = {
+        **(notes or {}),
         "facts_read": {split: len(rows) for split, rows in raw.splits.items()},
         "duplicates_dropped": dropped,
         "labels": {
@@ -105,20 +140,45 @@ def load_graph(
             "relations": found[1],
             "files": [path.name for path in given.paths],
         },
+        "left_out": raw.left_out,
         **raw.notes,
     }
-    return KnowledgeGraph(
-        entities, relations, tables, calendar=calendar, name=files.name, notes=notes
-    )
+    return KnowledgeGraph(entities, relations, tables, calendar=calendar, name=name, notes=said)
 
 
-def _read(files: GraphFiles, columns: str | None, calendar: Calendar | None) -> RawGraph:
+def _read(
+    files: GraphFiles,
+    columns: str | Mapping[str, str] | None,
+    dates: str | None,
+    calendar: Calendar | None,
+) -> RawGraph:
     """What the files hold, by the reader of their layout."""
+    if files.layout == "table":
+        if isinstance(columns, str) and columns in COLUMN_ORDERS:
+            names = ("subject", "relation", "object")
+            order = COLUMN_ORDERS[columns]
+            columns = {name: str(n + 1) for name, n in zip(names, order, strict=True)}
+        return read_table(files, columns, dates)
+    if files.layout == "neo4j":
+        return read_neo4j(files, columns, dates)
+    if dates is not None:
+        raise ConfigError(
+            f"means nothing to the layout {files.layout}",
+            key="dates",
+            hint="it is for tables with a header; layout='table' says that this is one",
+        )
+    if files.layout == "rdf":
+        if columns is not None:
+            raise ConfigError("RDF has no columns", key="columns", hint="leave columns out")
+        return read_rdf(files)
+    if columns is not None and not isinstance(columns, str):
+        columns = ",".join(f"{role}={name}" for role, name in columns.items())
     if columns is not None and columns not in COLUMN_ORDERS:
         raise ConfigError(
             f"there is no column order {columns!r}",
             key="columns",
-            hint="one of 'hrt' (subject relation object), 'rht' and 'htr'",
+            hint="one of 'hrt' (subject relation object), 'rht' and 'htr'; the columns of a table "
+            "with a header go by their names, and layout='table' says that this is one",
         )
     if files.layout.startswith("intervals"):
         return read_intervals(files, columns, calendar)

@@ -1,0 +1,142 @@
+"""Data of one's own at the command line: ``inspect``, small graphs, indexes of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rulerag.rules import RuleBank
+
+Refused = Callable[..., str]
+TABLE = "Wer;Was;Wen;Datum;Notiz\n" + "".join(
+    f"P{n};lebt in;{'Ulm' if n % 2 else 'Kiel'};1.{n}.2020;x\n" for n in range(1, 13)
+)
+COLUMNS = "subject=Wer,relation=Was,object=Wen,time=Datum"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "facts.csv"
+    path.write_text(TABLE + "P1;lebt in;Rom;1.1.2020;\nP2;lebt in;;1.1.2020;\np1.;lebt in;Ulm;;\n")
+    return path
+
+
+def test_inspect_shows_what_is_understood_and_doubtful(table: Path, rulerag: Any) -> None:
+    shown = rulerag("inspect", table, "--columns", COLUMNS)
+    assert shown.code == 0, shown.err
+    for line in (
+        "subject = 'Wer', relation = 'Was', object = 'Wen', time = 'Datum'",
+        "not read: Notiz",
+        "DD.MM.YYYY: 2020-01-01 to 2020-12-01, 12 different",
+        "1 × the column 'Wen' is empty (first: line 15)",
+        "1 × the column 'Datum' is empty (first: line 16)",
+        "13  lebt in: Time 2020-01-01 P1 lebt in Ulm.",
+        "lebt in: 1 of 12 have several objects at one time, as P1: Ulm, Rom; all are kept",
+        f"rulerag mine {table} --columns {COLUMNS} --out rules.jsonl",
+    ):
+        assert line in shown.out
+    assert len(shown.out.splitlines()) <= 24
+    undated = rulerag(
+        "inspect", table, "--columns", "subject=Wer,relation=Was,object=Wen,time=none"
+    )
+    assert "1 names differ only in case or signs: 'P1' and 'p1.'" in undated.out
+
+
+def test_inspect_of_a_graph_without_a_header(tmp_path: Path, rulerag: Any) -> None:
+    (tmp_path / "train.txt").write_text("a\tr\tb\t3\nb\tr\ta\t4\n")
+    shown = rulerag("inspect", tmp_path)
+    assert "read as quadruples" in shown.out
+    assert "3 to 4, 2 different" in shown.out
+
+
+def test_columns_that_are_not_found_and_files_that_are_empty(
+    table: Path, refused: Refused, tmp_path: Path
+) -> None:
+    for command in (("mine", table, "--out", "x"), ("inspect", table)):
+        assert "Wer, Was, Wen, Datum, Notiz" in refused(*command)
+    assert "'Wr' for the subject" in refused("inspect", table, "--columns", "subject=Wr")
+    (tmp_path / "empty.csv").touch()
+    assert "empty.csv: holds no fact" in refused("inspect", tmp_path / "empty.csv")
+    (tmp_path / "zeros.csv").write_bytes(bytes(99))
+    assert "zero bytes" in refused("inspect", tmp_path / "zeros.csv")
+
+
+def test_a_small_static_graph_gets_rules(tmp_path: Path, rulerag: Any) -> None:
+    facts = [f"f{n % 4},hires,p{n}\np{n},works for,f{n % 4}\n" for n in range(30)]
+    path, out = tmp_path / "facts.csv", tmp_path / "rules.jsonl"
+    path.write_text("s,p,o\n" + "".join(facts))
+    mined = rulerag("mine", path, "--out", out)
+    assert "no relation has 100 facts, so those with 10 or more get rules" in mined.out
+    assert {rule.head.relation for rule in RuleBank.load(out)} == {"hires", "works for"}
+    none = rulerag("mine", path, "--out", out, "--min-head-size", 100)
+    assert "lower --min-head-size, --min-head-coverage, --min-confidence" in none.out
+    assert (none.code, len(RuleBank.load(out))) == (0, 0)
+
+
+def test_a_dataset_states_how_its_table_was_read(table: Path, rulerag: Any, tmp_path: Path) -> None:
+    rows = [
+        f"f{n % 3};hires;p{n};{1 + n % 28}.{1 + n // 28}.2020\n"
+        f"p{n};works for;f{n % 3};{1 + n % 28}.{2 + n // 28}.2020\n"
+        for n in range(80)
+    ]
+    table.write_text("Wer;Was;Wen;Datum\n" + "".join(rows))
+    out = tmp_path / "dataset"
+    built = rulerag("ruleqa", "build", "--kg", table, "--columns", COLUMNS, "--out", out)
+    assert built.code == 0, built.err
+    assert f"--columns {COLUMNS}" in (out / "README.md").read_text()
+
+
+# --- texts ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    folder = tmp_path / "texts"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "a.md").write_text("# Staff\n\nAnna Meyer works\nfor Acme.\n\nBen lives in Bonn.\n")
+    (folder / "sub" / "b c.txt").write_bytes(b"Carla founded Dune.\r\n\r\nDune sells sand.")
+    (folder / "c.pdf").write_bytes(b"%PDF")
+    return folder
+
+
+def test_an_index_of_texts_is_asked_without_a_dataset(
+    texts: Path, rulerag: Any, tmp_path: Path
+) -> None:
+    built = rulerag("index", texts, "--out", tmp_path / "index")
+    assert built.out.startswith("not read, as texts end in .txt, .md, .rst: 1 .pdf\n4 documents")
+    asked = rulerag("answer", "Who founded Dune?", "--index", tmp_path / "index", "--top-k", 2)
+    assert asked.code == 0, asked.err
+    assert "D1  Carla founded Dune." in asked.out
+    assert "no reader: texts are read by a language model, --generator" in asked.out
+
+
+def test_records_without_ids_are_numbered(rulerag: Any, tmp_path: Path) -> None:
+    (tmp_path / "own.jsonl").write_text('{"text": "Anna knows Ben."}\n{"text": "Sand."}\n')
+    rulerag("index", tmp_path / "own.jsonl", "--out", tmp_path / "index")
+    asked = rulerag("answer", "Whom does Anna know?", "--index", tmp_path / "index", "--top-k", 1)
+    assert "D1  Anna knows Ben." in asked.out
+
+
+def test_what_texts_cannot_do(texts: Path, rulerag: Any, refused: Refused, tmp_path: Path) -> None:
+    rulerag("index", texts, "--out", tmp_path / "index")
+    ask = ("answer", "Who founded Dune?", "--index")
+    own = (*ask, tmp_path / "index")
+    assert "reads statements of facts, not prose" in refused(
+        *own, "--generator", "rulerag-nano-llama"
+    )
+    assert "no facts that rules could follow" in refused(*own, "--rules", "guided")
+    assert "is no index of texts" in refused(*ask, texts)
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none" / "a.pdf").touch()
+    assert "save PDF and HTML as text" in refused(
+        "index", tmp_path / "none", "--out", tmp_path / "x"
+    )
+    (tmp_path / "none" / "a.txt").touch()
+    assert "holds no text" in refused("index", tmp_path / "none", "--out", tmp_path / "x")
+    (tmp_path / "none" / "a.txt").write_bytes(b"\xff\xfe\x00")
+    assert "a.txt, line 1: not UTF-8" in refused(
+        "index", tmp_path / "none", "--out", tmp_path / "x"
+    )
