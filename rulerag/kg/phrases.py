@@ -21,14 +21,31 @@ from rulerag.rules import Atom, Rule, readable
 FILE = "phrases.yaml"
 """The name of a dataset folder's own templates."""
 
-_VERBS = frozenset(
-    ["abduct", "accede", "accuse", "acquire", "aid", "allow", "announce", "appeal", "appoint", "apologize", "apply", "approve", "arrest", "ask", "assassinate", "assault", "assign", "attack", "attempt", "attend", "ban", "bear", "bring", "broadcast", "build", "buy", "call", "carry", "cede", "change", "cite", "claim", "complain", "concede", "conduct", "confiscate", "consider", "consult", "cooperate", "coerce", "create", "criticize", "decline", "defend", "defy", "demand", "demonstrate", "demobilize", "denounce", "deny", "deploy", "destroy", "detain", "direct", "discuss", "edit", "employ", "encourage", "end", "endorse", "engage", "ensure", "enter", "espouse", "establish", "estimate", "expel", "express", "fight", "file", "find", "fly", "follow", "forgive", "form", "found", "give", "grant", "halt", "have", "hire", "hold", "host", "impose", "increase", "influence", "inspect", "investigate", "invite", "join", "kill", "know", "lead", "leave", "like", "live", "locate", "lodge", "love", "make", "marry", "mediate", "meet", "mobilize", "negotiate", "obstruct", "occupy", "offer", "own", "permit", "play", "pledge", "praise", "prevent", "produce", "promise", "propose", "protest", "provide", "publish", "rally", "receive", "recognize", "reduce", "refuse", "reject", "release", "relax", "rescind", "respond", "restrict", "retreat", "return", "run", "say", "seek", "seize", "sell", "send", "serve", "sever", "share", "show", "sign", "speak", "start", "study", "succeed", "sue", "support", "surrender", "take", "teach", "telephone", "threaten", "torture", "trade", "use", "veto", "violate", "visit", "vote", "wed", "win", "withdraw", "work", "write", "yield"]
-)
-_PAST = frozenset(["died", "graduated", "participated", "played", "worked", "lived", "moved", "belonged", "won"])
+_VERB_LIST = """
+abduct accede accuse acquire aid allow announce appeal appoint apologize apply approve
+arrest ask assassinate assault assign attack attempt attend ban bear bring broadcast build
+buy call carry cede change cite claim complain concede conduct confiscate consider consult
+cooperate coerce create criticize decline defend defy demand demonstrate demobilize denounce
+deny deploy destroy detain direct discuss edit employ encourage end endorse engage ensure
+enter espouse establish estimate expel express fight file find fly follow forgive form found
+give grant halt have hire hold host impose increase influence inspect investigate invite
+join kill know lead leave like live locate lodge love make marry mediate meet mobilize
+negotiate obstruct occupy offer own permit play pledge praise prevent produce promise
+propose protest provide publish rally receive recognize reduce refuse reject release relax
+rescind respond restrict retreat return run say seek seize sell send serve sever share show
+sign speak start study succeed sue support surrender take teach telephone threaten torture
+trade use veto violate visit vote wed win withdraw work write yield
+"""
+_VERBS = frozenset(_VERB_LIST.split())
+_PAST_LIST = """
+died graduated participated played worked lived moved belonged won
+"""
+_PAST = frozenset(_PAST_LIST.split())
 _BE = ("is ", "was ", "has ", "had ", "are ", "will ", "can ")
-_LINKS = frozenset(
-    ["of", "in", "at", "to", "by", "for", "from", "with", "on", "into", "against", "about", "over", "under", "as", "near", "between"]
-)
+_LINK_LIST = """
+of in at to by for from with on into against about over under as near between
+"""
+_LINKS = frozenset(_LINK_LIST.split())
 _CASES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ASIDES = re.compile(r"\s*\([^()]*\)")
 _NAMES = "XYZWVU"

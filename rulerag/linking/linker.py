@@ -146,6 +146,11 @@ class QuestionLinker:
     def _names(self) -> tuple[set[str], set[str]]:
         return known_names(self.dataset)
 
+    @property
+    def entities(self) -> set[str]:
+        """The raw names that a question may mention."""
+        return self._names[0]
+
     @cached_property
     def mentions(self) -> MentionFinder:
         """Finds the entities that are asked about."""

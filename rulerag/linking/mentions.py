@@ -18,9 +18,13 @@ from functools import cached_property
 WORD = re.compile(r"\w+")
 _ASIDE = re.compile(r"\s*\([^()]*\)\s*$")
 # A name of one word that is any of these is no name in a question.
-_COMMON = frozenset(
-    ["a", "an", "and", "any", "are", "as", "at", "be", "been", "by", "can", "could", "did", "do", "does", "during", "for", "from", "had", "has", "have", "he", "her", "him", "his", "how", "i", "in", "is", "it", "its", "kind", "me", "my", "name", "of", "on", "or", "please", "she", "since", "some", "someone", "something", "tell", "that", "the", "their", "them", "they", "thing", "things", "this", "to", "us", "was", "we", "were", "what", "when", "where", "which", "who", "whom", "whose", "why", "will", "with", "would", "you"]
-)
+_COMMON_LIST = """
+a an and any are as at be been by can could did do does during for from had has have he her
+him his how i in is it its kind me my name of on or please she since some someone something
+tell that the their them they thing things this to us was we were what when where which who
+whom whose why will with would you
+"""
+_COMMON = frozenset(_COMMON_LIST.split())
 # Least likeness of a misspelt name, a percentage, and what each point below 100 costs.
 _LIKENESS, _SLIP_COST = 82.0, 1.6
 # How much less a name counts that was shortened: "Citizen" for "Citizen (India)".

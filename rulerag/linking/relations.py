@@ -26,9 +26,11 @@ _SHARPNESS_LETTERS, _SHARPNESS_BOTH = 18.0, 22.0
 _MEANING = 0.5
 _SOMEONE = "something"
 # Words that every question has and that tell relations apart by chance alone.
-_ASKING = frozenset(
-    ["what", "who", "whom", "which", "whose", "where", "when", "does", "did", "do", "tell", "me", "please", "name", "can", "could", "you", "know", "about", "i", "want", "to", "find", "out", "give", "list", "show"]
-)
+_ASKING_LIST = """
+what who whom which whose where when does did do tell me please name can could you know
+about i want to find out give list show
+"""
+_ASKING = frozenset(_ASKING_LIST.split())
 
 
 class RelationRanker:

@@ -124,7 +124,7 @@ def weighed(rule: Rule, probability: float) -> Rule:
 
 
 def inverted(rule: Rule) -> Rule:
-    """The rule for the inverse of its head relation: the same body, the ends of the head swapped."""
+    """The rule for the inverse of its head relation: the same body, the head's ends swapped."""
     head = Atom(INVERSE + rule.head.relation, rule.head.object, rule.head.subject)
     return replace(rule, head=head, text="")
 
