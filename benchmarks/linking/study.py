@@ -69,11 +69,14 @@ def cases(
 
 
 def sample(dataset: RuleQADataset, split: str, size: int, seed: int) -> list[Query]:
-    """Queries of a split whose ends have names, not codes; at random."""
+    """Queries of a split, at random, whose ends the corpus knows, by names and not by codes."""
+    ends = {end for one in dataset.corpus for fact in one.facts for end in (fact.subject, fact[2])}
+    known = {dataset.labels["entities"].get(end, end) for end in ends}
     rows = [
         query
         for query in dataset.query_set(split)
-        if not any(_CODE.match(name) for name in (query.subject_words, *query.answers))
+        if {query.subject_words, query.answers[0]} <= known
+        and not any(_CODE.match(name) for name in (query.subject_words, *query.answers))
         and min(map(_letters, (query.subject_words, query.answers[0]))) > 3
     ]
     return random.Random(seed).sample(rows, min(size, len(rows)))

@@ -9,13 +9,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rulerag.errors import UnknownNameError
 from rulerag.io import fingerprint_object
 from rulerag.kg import Calendar, query_text
 from rulerag.linking.dates import stated_times
 from rulerag.linking.direction import INVERSE, asks_for_subject, skeleton
 from rulerag.linking.mentions import Mention, MentionFinder, spellings
-from rulerag.linking.relations import RelationRanker, shared_words
+from rulerag.linking.relations import SOMETHING, RelationRanker, shared_words
 from rulerag.ruleqa import QuestionParser, RuleQADataset, known_names
 from rulerag.rules import readable
 from rulerag.types import Fact, Query
@@ -163,11 +165,12 @@ class QuestionLinker:
     @cached_property
     def relations(self) -> RelationRanker:
         """Ranks the relations that are asked for."""
-        labels = self._labels["relations"]
-        texts = {
-            name: [labels.get(name, readable(name)), *self.phrases.get(name, ())]
-            for name in sorted(self._names[1])
-        }
+        texts = {}
+        for name in sorted(self._names[1]):
+            label = self._labels["relations"].get(name, readable(name))
+            # Both directions as the dataset asks them: likeness of whole questions tells more.
+            asked = [f"what does {SOMETHING} {label}?", f"what {label} {SOMETHING}?"]
+            texts[name] = [label, *asked, *self.phrases.get(name, ())]
         return RelationRanker(texts, self.encoder)
 
     def with_encoder(self, encoder: Encoder) -> QuestionLinker:
@@ -211,13 +214,15 @@ class QuestionLinker:
             for text, (mentions, times) in zip(texts, found, strict=True)
             for mention, _ in mentions
         ]
-        rows = iter(self.relations.probabilities(masked) if masked else [])
+        rows = iter(self.relations.scores(masked))
         for text, (mentions, times) in zip(texts, found, strict=True):
-            readings = [
-                reading
-                for mention, share in mentions
-                for reading in self._readings(text, mention, share, next(rows), times)
-            ]
+            readings = []
+            likely = np.array([next(rows) for _ in mentions])
+            # One scale for all mentions: a name that takes words of the relation leaves less of it.
+            for (mention, share), row in zip(
+                mentions, likely - likely.max(initial=-1e9), strict=True
+            ):
+                readings += self._readings(text, mention, share, np.exp(row).tolist(), times)
             yield self._whole(text, readings)
 
     def _whole(self, text: str, readings: list[Reading]) -> LinkedQuestion:

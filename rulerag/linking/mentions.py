@@ -19,18 +19,19 @@ WORD = re.compile(r"\w+")
 _ASIDE = re.compile(r"\s*\([^()]*\)\s*$")
 # A name of one word that is any of these is no name in a question.
 _COMMON_LIST = """
+answer case everyone everything going idea looking next wonder say somebody
 a an and any are as at be been by can could did do does during for from had has have he her
-him his how i in is it its kind me my name of on or please she since some someone something
+him his how i in is it its kind me my name of on one or please she since some someone something
 tell that the their them they thing things this to us was we were what when where which who
 whom whose why will with would you
 """
 _COMMON = frozenset(_COMMON_LIST.split())
-# Least likeness of a misspelt name, a percentage, and what each point below 100 costs.
-_LIKENESS, _SLIP_COST = 82.0, 1.6
+# What each slip takes off a name's score, a fraction; longer names may have two.
+_SLIP_COST, _SHORT, _LONG = 0.12, 3, 9
 # How much less a name counts that was shortened: "Citizen" for "Citizen (India)".
 _SHORTENED = 0.6
 _CAPITAL = 1.15
-_CLOSEST, _MOST_RUNS = 3, 24
+_CLOSEST, _MOST_RUNS = 3, 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,8 @@ class MentionFinder:
         """
         tokens = [(m.group().casefold(), m.start(), m.end()) for m in WORD.finditer(text)]
         found: dict[str, Mention] = {}
-        for mention in (*self._exact(text, tokens), *self._misspelt(text, tokens)):
+        exact = list(self._exact(text, tokens))
+        for mention in (*exact, *self._misspelt(text, tokens, every=not exact)):
             known = found.get(mention.entity)
             if known is None or mention.score > known.score:
                 found[mention.entity] = mention
@@ -145,39 +147,52 @@ class MentionFinder:
                         score = share * capital * self._weight(key)
                         yield Mention(entity, span, score, text[slice(*span)])
 
-    def _misspelt(self, text: str, tokens: Sequence[tuple[str, int, int]]) -> Iterator[Mention]:
-        runs = list(self._unknown_runs([word for word, *_ in tokens]))
+    def _misspelt(
+        self, text: str, tokens: Sequence[tuple[str, int, int]], *, every: bool
+    ) -> Iterator[Mention]:
+        runs = list(self._runs([word for word, *_ in tokens], every=every))
         if not runs:
             return
-        from rapidfuzz import fuzz, process
+        from rapidfuzz import process
+        from rapidfuzz.distance import OSA
 
         for start, end in runs[:_MOST_RUNS]:
             run = " ".join(word for word, *_ in tokens[start:end])
             span = tokens[start][1], tokens[end - 1][2]
-            # One slip in a short word is a larger part of it.
-            least = min(_LIKENESS, 100.0 * (1 - 1 / max(len(run), 2)) - 1)
-            for key, likeness, _ in process.extract(
-                run, self._keys, scorer=fuzz.ratio, score_cutoff=least, limit=_CLOSEST
+            most = 1 if len(run) < _LONG else 2
+            lengths = range(len(run) - most, len(run) + most + 1)
+            near = [key for length in lengths for key in self._by_length.get(length, ())]
+            for key, slips, _ in process.extract(
+                run, near, scorer=OSA.distance, score_cutoff=most, limit=_CLOSEST
             ):
-                score = self._weight(key) * (1 - _SLIP_COST * (1 - likeness / 100))
+                score = self._weight(key) * (1 - _SLIP_COST * slips)
                 for entity in self._entities[key]:
                     yield Mention(entity, span, score, key, exact=False)
+
+    @cached_property
+    def _by_length(self) -> dict[int, list[str]]:
+        groups: dict[int, list[str]] = {}
+        for key in self._entities:
+            groups.setdefault(len(key), []).append(key)
+        return groups
 
     @cached_property
     def _keys(self) -> list[str]:
         return list(self._entities)
 
-    def _unknown_runs(self, words: Sequence[str]) -> Iterator[tuple[int, int]]:
-        """Runs of words with one that nothing known has, shortest first."""
-        unknown = [place for place, word in enumerate(words) if word not in self._known]
+    def _runs(self, words: Sequence[str], *, every: bool) -> Iterator[tuple[int, int]]:
+        """Runs of words with one that nothing known has, or else all runs, shortest first."""
+        places = [
+            place
+            for place, word in enumerate(words)
+            if word not in self._known or (every and word not in _COMMON)
+        ]
         runs = {
             (start, end)
-            for place in unknown
-            for start in range(max(0, place - 4), place + 1)
-            for end in range(place + 1, min(place + 5, len(words)) + 1)
-            if words[start] not in _COMMON or start == place
-            if words[end - 1] not in _COMMON or end == place + 1
-            if end - start <= self._longest
+            for place in places
+            for start in range(max(0, place - 3), place + 1)
+            for end in range(place + 1, min(place + 4, len(words)) + 1)
+            if end - start <= self._longest and len(" ".join(words[start:end])) > _SHORT
         }
         yield from sorted(runs, key=lambda run: (run[1] - run[0], run))
 

@@ -22,9 +22,10 @@ Doubles = npt.NDArray[np.float64]
 
 # Chosen on validation questions (F_G): see benchmarks/linking.
 _NGRAMS = (2, 5)
-_SHARPNESS_LETTERS, _SHARPNESS_BOTH = 18.0, 22.0
-_MEANING = 0.5
-_SOMEONE = "something"
+_SHARPNESS_LETTERS, _SHARPNESS_BOTH = 15.0, 30.0
+_MEANING = 0.7
+SOMETHING = "something"
+"""What stands for the entity in texts about a relation."""
 # Words that every question has and that tell relations apart by chance alone.
 _ASKING_LIST = """
 what who whom which whose where when does did do tell me please name can could you know
@@ -61,20 +62,19 @@ class RelationRanker:
     def _flat(self) -> list[str]:
         return [text for one in self.texts for text in one]
 
-    def probabilities(self, questions: Sequence[str]) -> Doubles:
-        """How likely each relation is: an array of shape (questions, relations), rows sum to 1.
+    def scores(self, questions: Sequence[str]) -> Doubles:
+        """How well each relation fits, as log-likelihoods: shape (questions, relations).
 
         Args:
             questions: with a blank where the mention stood.
         """
-        if not self.names:
-            return np.zeros((len(questions), 0))
-        score, sharpness = self._by_letters(questions), _SHARPNESS_LETTERS
-        if self.encoder is not None:
-            score = (1 - _MEANING) * score + _MEANING * self._by_meaning(questions)
-            sharpness = _SHARPNESS_BOTH
-        score = np.exp(sharpness * (score - score.max(axis=1, keepdims=True)))
-        return np.asarray(score / score.sum(axis=1, keepdims=True))
+        if not self.names or not questions:
+            return np.zeros((len(questions), len(self.names)))
+        letters = self._by_letters(questions)
+        if self.encoder is None:
+            return _SHARPNESS_LETTERS * letters
+        meaning = self._by_meaning(questions)
+        return _SHARPNESS_BOTH * ((1 - _MEANING) * letters + _MEANING * meaning)
 
     def _by_letters(self, questions: Sequence[str]) -> Doubles:
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -91,7 +91,7 @@ class RelationRanker:
         assert self.encoder is not None  # noqa: S101
         if not hasattr(self, "_vectors"):
             self._vectors = _unit(self.encoder.encode(self._flat))
-        asked = [" ".join(text.replace("\0", _SOMEONE).split()) for text in questions]
+        asked = [" ".join(text.replace("\0", SOMETHING).split()) for text in questions]
         return self._best(_unit(self.encoder.encode(asked)) @ self._vectors.T)
 
     def _best(self, scores: npt.NDArray[np.floating]) -> Doubles:
@@ -100,7 +100,7 @@ class RelationRanker:
 
 
 def _plain(text: str) -> str:
-    return " ".join(words_of(text))
+    return " ".join(word for word in words_of(text) if word != SOMETHING)
 
 
 def _content(text: str) -> str:
