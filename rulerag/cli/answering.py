@@ -68,8 +68,7 @@ def answer(
     if out is not None:
         write_jsonl(out, (item.to_json() for item in answers))
     phrases = own_phrases(dataset or Path(target), opened)
-    if opened.understood is not None:
-        say(_understood(opened.understood, opened))
+    tell_understood(opened)
     for item in answers[:SHOWN]:
         say(_shown(item, phrases))
     tell_rest(len(answers), "answer", out)
@@ -159,6 +158,12 @@ def own_phrases(place: Path, opened: Opened) -> Phrases | None:
     folder = place if place.is_dir() else None
     phrases = Phrases.of_folder(folder, lambda name: labels.get(name, name))
     return phrases if phrases.own or opened.understood is not None else None
+
+
+def tell_understood(opened: Opened) -> None:
+    """Say what a question in one's own words was taken to mean; nothing of any other."""
+    if opened.understood is not None:
+        say(_understood(opened.understood, opened))
 
 
 def _understood(question: LinkedQuestion, opened: Opened) -> str:

@@ -32,7 +32,7 @@ give grant halt have hire hold host impose increase influence inspect investigat
 join kill know lead leave like live locate lodge love make marry mediate meet mobilize
 negotiate obstruct occupy offer own permit play pledge praise prevent produce promise
 propose protest provide publish rally receive recognize reduce refuse reject release relax
-rescind respond restrict retreat return run say seek seize sell send serve sever share show
+rescind respond restrict retreat return run say see seek seize sell send serve sever share show
 sign speak start study succeed sue support surrender take teach telephone threaten torture
 trade use veto violate visit vote wed win withdraw work write yield
 """
@@ -66,7 +66,7 @@ def derived_phrase(label: str) -> str:
         words = typed[1] + typed[2]  # "athlete plays in league"
     first, _, rest = words.partition(" ")
     last = words.rpartition(" ")[2]
-    if words.startswith(_BE) or _third_of(first) or first in _PAST:
+    if f"{words} ".startswith(_BE) or _third_of(first) or first in _PAST:
         return f"{{x}} {words} {{y}}"
     if first.strip(",") in _VERBS:
         verb = re.sub(r"^\w+", lambda match: _third(match.group()), words)

@@ -16,7 +16,7 @@ from rulerag.io import fingerprint_object
 from rulerag.kg import Calendar, query_text
 from rulerag.linking.dates import stated_times
 from rulerag.linking.direction import INVERSE, asks_for_subject, skeleton
-from rulerag.linking.mentions import Mention, MentionFinder, spellings
+from rulerag.linking.mentions import Mention, MentionFinder, spellings, words_of
 from rulerag.linking.relations import SOMETHING, RelationRanker, shared_words
 from rulerag.ruleqa import QuestionParser, RuleQADataset, known_names
 from rulerag.rules import readable
@@ -30,6 +30,8 @@ _SHARPNESS_MENTION = 3.0
 _MENTIONS = 6
 # The weight of a relation that the entity has no fact of, beside one that it has.
 _UNSEEN = 0.25
+# The probability that the subject is asked for where the entity stands after such a word.
+_DOES, _AFTER_DOES = frozenset({"does", "did", "do", "has", "is"}), 0.3
 # Below this much likelihood a reading is not named.
 _LEAST = 0.001
 
@@ -279,13 +281,17 @@ class QuestionLinker:
     def _inverse(self, text: str, mention: Mention, relation: str) -> float:
         """The probability that the subject of a relation is asked for."""
         label = self._labels["relations"].get(relation, relation)
-        parts = skeleton(text, mention.span, list(shared_words(text, label)))
+        # "hired by" is a relation in the passive: its subject is the object of hiring.
+        passive = words_of(label)[-1:] == ["by"]
+        spans = shared_words(text, label, but=("by",) if passive else ())
+        parts = skeleton(text, mention.span, list(spans))
         if parts is None:
             # Nothing of the relation's label to go by: after "does" or "did" stands a subject.
             before = text[: mention.span[0]].casefold().split()
-            return 0.3 if before and before[-1] in ("does", "did", "do", "has", "is") else 0.5
-        before, between, after, first = parts
-        return asks_for_subject(before, between, after, mention_first=first)
+            return _AFTER_DOES if before and before[-1] in _DOES else 0.5
+        before_both, between, after, first = parts
+        subject = asks_for_subject(before_both, between, after, mention_first=first)
+        return 1 - subject if passive else subject
 
     def _query(self, text: str, entity: str, relation: str, timestamp: int | None) -> Query:
         """A query in the words of the dataset's own queries."""

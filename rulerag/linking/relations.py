@@ -6,7 +6,7 @@ inflection and slips); with an encoder, by likeness of meaning as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -113,14 +113,15 @@ def _unit(vectors: npt.NDArray[np.float32]) -> Doubles:
     return np.asarray(vectors / np.where(norms == 0, 1, norms), dtype=np.float64)
 
 
-def shared_words(text: str, label: str) -> Iterator[tuple[int, int]]:
+def shared_words(text: str, label: str, *, but: Collection[str] = ()) -> Iterator[tuple[int, int]]:
     """Where words of a question stand that a relation's label has too, in any inflection.
 
     Args:
         text: the question.
         label: the relation in words.
+        but: words of the label that are left out.
     """
-    stems = {stem(word) for word in words_of(label)} - _ASKING
+    stems = {stem(word) for word in words_of(label) if word not in but} - _ASKING
     for match in WORD.finditer(text):
         if stem(match.group().casefold()) in stems:
             yield match.span()
