@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 # Chosen on validation questions (F_G): see benchmarks/linking.
 _SHARPNESS_MENTION = 3.0
 _MENTIONS = 6
+# A mention this much less likely than the best is not looked at: each costs an encoder a text.
+_LEAST_MENTION = 0.02
 # The weight of a relation that the entity has no fact of, beside one that it has.
 _UNSEEN = 0.25
 # The probability that the subject is asked for where the entity stands after such a word.
@@ -253,7 +255,11 @@ class QuestionLinker:
             for one in mentions
         ]
         total = sum(weights)
-        shares = [(one, weight / total) for one, weight in zip(mentions, weights, strict=True)]
+        shares = [
+            (one, weight / total)
+            for one, weight in zip(mentions, weights, strict=True)
+            if weight >= _LEAST_MENTION * max(weights)
+        ]
         low, high = mentions[0].span
         return shares, [one for one in times if one[1][1] <= low or one[1][0] >= high]
 
