@@ -1,4 +1,4 @@
-"""Commands about data: ``ruleqa build``, ``ruleqa check``, ``ruleqa table``, ``data fetch``."""
+"""Commands about data: ``ruleqa`` build, check, table and phrases, and ``data fetch``."""
 
 from __future__ import annotations
 
@@ -97,6 +97,24 @@ def table(
         write_text(home / "table.md", size_table(rows))
     for name in ("table.json", "table.md"):
         say(f"written to {home / name}")
+
+
+def phrases(folder: Annotated[Path, typer.Argument(help="a dataset folder")]) -> None:
+    """Write phrases.yaml into a dataset folder: how each relation is said, to be edited.
+
+    Templates that stand there already are kept; relations without one get a derived one.
+    """
+    from rulerag.io import write_text
+    from rulerag.kg import Phrases
+    from rulerag.kg.phrases import FILE
+    from rulerag.ruleqa import RuleQADataset, known_names
+
+    dataset = RuleQADataset.load(folder)
+    labels = dataset.labels["relations"]
+    said = Phrases.of_folder(folder, lambda name: labels.get(name, name))
+    _, relations = known_names(dataset)
+    write_text(folder / FILE, said.file_text(relations))
+    say(f"{len(relations)} relations in {folder / FILE}; {{x}} is the subject, {{y}} the object")
 
 
 def fetch(

@@ -276,6 +276,12 @@ def test_a_question_about_nobody_known_names_the_nearest(
 
 def test_templates_of_a_dataset_are_used(asked: Query, dated: Path, rulerag: Any) -> None:
     own = dated / "phrases.yaml"
+    assert not own.exists()
+    result = rulerag("ruleqa", "phrases", dated)
+    assert result.code == 0 and f"relations in {own}" in result.out
+    written = own.read_text()
+    assert f'"{asked.relation}": "' in written
+    assert rulerag("ruleqa", "phrases", dated).code == 0 and own.read_text() == written
     own.write_text(f'"{asked.relation}": "{{x}} sees much of {{y}}"\n')
     try:
         result = rulerag("answer", asked.text, "--dataset", dated, *SYMBOLIC)
