@@ -220,7 +220,7 @@ class QuestionLinker:
         ]
         rows = iter(self.relations.scores(masked))
         for text, (mentions, times) in zip(texts, found, strict=True):
-            readings = []
+            readings: list[Reading] = []
             likely = np.array([next(rows) for _ in mentions])
             # One scale for all mentions: a name that takes words of the relation leaves less of it.
             for (mention, share), row in zip(

@@ -31,7 +31,7 @@ _SLIP_COST, _SHORT, _LONG = 0.12, 3, 9
 # How much less a name counts that was shortened: "Citizen" for "Citizen (India)".
 _SHORTENED = 0.6
 _CAPITAL = 1.15
-_CLOSEST, _MOST_RUNS = 3, 40
+_CLOSEST, _MOST_RUNS = 3, 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,8 @@ class MentionFinder:
         """
         tokens = [(m.group().casefold(), m.start(), m.end()) for m in WORD.finditer(text)]
         found: dict[str, Mention] = {}
-        exact = list(self._exact(text, tokens))
-        for mention in (*exact, *self._misspelt(text, tokens, every=not exact)):
+        mentions = [*self._exact(text, tokens), *self._misspelt(text, tokens, every=False)]
+        for mention in mentions or self._misspelt(text, tokens, every=True):
             known = found.get(mention.entity)
             if known is None or mention.score > known.score:
                 found[mention.entity] = mention
@@ -190,8 +190,8 @@ class MentionFinder:
         runs = {
             (start, end)
             for place in places
-            for start in range(max(0, place - 3), place + 1)
-            for end in range(place + 1, min(place + 4, len(words)) + 1)
+            for start in range(max(0, place - 4), place + 1)
+            for end in range(place + 1, min(place + 8, len(words)) + 1)
             if end - start <= self._longest and len(" ".join(words[start:end])) > _SHORT
         }
         yield from sorted(runs, key=lambda run: (run[1] - run[0], run))
