@@ -104,17 +104,15 @@ def phrases(folder: Annotated[Path, typer.Argument(help="a dataset folder")]) ->
 
     Templates that stand there already are kept; relations without one get a derived one.
     """
-    from rulerag.io import write_text
     from rulerag.kg import Phrases
-    from rulerag.kg.phrases import FILE
     from rulerag.ruleqa import RuleQADataset, known_names
 
     dataset = RuleQADataset.load(folder)
     labels = dataset.labels["relations"]
     said = Phrases.of_folder(folder, lambda name: labels.get(name, name))
     _, relations = known_names(dataset)
-    write_text(folder / FILE, said.file_text(relations))
-    say(f"{len(relations)} relations in {folder / FILE}; {{x}} is the subject, {{y}} the object")
+    file = said.save(folder, relations)
+    say(f"{len(relations)} relations in {file}; {{x}} is the subject, {{y}} the object")
 
 
 def fetch(

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from rulerag.composition import read_values
 from rulerag.errors import DataFormatError
+from rulerag.io import write_text
 from rulerag.rules import Atom, Rule, readable
 
 FILE = "phrases.yaml"
@@ -163,3 +164,13 @@ class Phrases:
         """The YAML of the templates of some relations, to be edited."""
         lines = [f"{json.dumps(r)}: {json.dumps(self.template(r))}" for r in sorted(relations)]
         return "\n".join(["# {x} is the subject, {y} the object.", *lines, ""])
+
+    def save(self, folder: str | Path, relations: Iterable[str]) -> Path:
+        """Write the templates of some relations into a dataset folder; returns the file.
+
+        Raises:
+            OutputError: the file cannot be written.
+        """
+        file = Path(folder) / FILE
+        write_text(file, self.file_text(relations))
+        return file
