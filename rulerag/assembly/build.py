@@ -10,11 +10,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from rulerag.composition import FAMILIES, Config, Entry, find, names
 from rulerag.errors import ConfigError, did_you_mean
+from rulerag.linking import QuestionLinker
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.protocols import Generator, Retriever, RuleMiner, RuleSelector
 from rulerag.ruleqa import RuleQADataset
@@ -183,6 +185,10 @@ def _resources(dataset: RuleQADataset, options: Options) -> dict[str, Callable[[
     def words(kind: str) -> Callable[[str], str]:
         return lambda name: dataset.labels[kind].get(name, name)
 
+    @cache
+    def linker() -> QuestionLinker:
+        return QuestionLinker(dataset)
+
     step = int(dataset.calendar.get("step", 1) or 1)
     return {
         "documents": lambda: dataset.corpus,
@@ -191,6 +197,7 @@ def _resources(dataset: RuleQADataset, options: Options) -> dict[str, Callable[[
         "all_labels": lambda: dataset.labels,
         "names": lambda: {**dataset.labels["relations"], **dataset.labels["entities"]},
         "known": known,
+        "linker": linker,
         "rule_label": lambda: words("relations"),
         "entity_label": lambda: words("entities"),
         "time_step": lambda: step,
@@ -248,11 +255,23 @@ def _refuse_moved(config: Config) -> None:
         )
 
 
-def make_selector(config: Config, rules: RuleBank) -> RuleSelector | None:
-    """The selector of guiding rules; None when the configuration has no selector."""
+def make_selector(
+    config: Config, rules: RuleBank, dataset: RuleQADataset | None = None
+) -> RuleSelector | None:
+    """The selector of guiding rules; None when the configuration has no selector.
+
+    Args:
+        config: the whole configuration.
+        rules: the rule bank.
+        dataset: what is asked about, for selectors that read the words of a question.
+
+    Raises:
+        ConfigError: an unknown name or key, or a selector that needs a dataset and has none.
+    """
     if config.get("selector") is None:
         return None
-    builder = Builder({"bank": lambda: rules})
+    shared = {} if dataset is None else _resources(dataset, Options())
+    builder = Builder({**shared, "bank": lambda: rules})
     selector: RuleSelector = builder.make("selector", config.section("selector"))
     return selector
 
@@ -316,7 +335,7 @@ def make_pipeline(
     options = options or Options()
     _refuse_moved(config)
     config.check(TOP_KEYS, required=("retriever", "generator"))
-    selector = make_selector(config, dataset.rules)
+    selector = make_selector(config, dataset.rules, dataset)
     retriever = make_retriever(config, dataset, selector, options)
     return RuleRAGPipeline(
         retriever,

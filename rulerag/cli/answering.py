@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -26,10 +28,16 @@ from rulerag.cli.common import (
 from rulerag.cli.corpora import open_own
 from rulerag.errors import ConfigError
 from rulerag.io import write_jsonl
+from rulerag.kg import Calendar, Phrases
 from rulerag.kg.grounding import statement_lines
-from rulerag.ruleqa import RuleQADataset, parse_question
+from rulerag.linking import LinkedQuestion, QuestionLinker, Reading
+from rulerag.retrieval.dense.encoders import load_encoder
+from rulerag.ruleqa import RuleQADataset
 from rulerag.text import exact_match
 from rulerag.types import Answer, Query
+
+# Other readings of a question that are named.
+_OTHERS = 4
 
 TargetArgument = Annotated[
     str, typer.Argument(help="a dataset folder, an experiment file, or a question in quotes")
@@ -60,8 +68,10 @@ def answer(
     answers = opened.pipeline.answer(opened.queries)
     if out is not None:
         write_jsonl(out, (item.to_json() for item in answers))
+    phrases = own_phrases(dataset or Path(target), opened)
+    tell_understood(opened)
     for item in answers[:SHOWN]:
-        say(_shown(item))
+        say(_shown(item, phrases))
     if is_own(target, dataset, options) and options.generator is None:
         say(
             "no reader: texts are read by a language model, --generator smollm2-135m-instruct or "
@@ -118,15 +128,22 @@ def open_target(
                     key=key,
                     hint="leave out the question or this option",
                 )
+    encoder = options.encoder if dataset is not None else None
+    if encoder is not None and options.retriever != "dense":
+        options = replace(options, encoder=None)  # it links the question alone
     config = options.config(dataset or Path(target))
 
     def choose(opened: RuleQADataset) -> list[Query]:
-        if dataset is not None:
-            return [parse_question(target, opened)]
         return choose_queries(opened, config, ids=ids or (), limit=limit)
 
+    def link(opened: RuleQADataset) -> LinkedQuestion:
+        model = None if encoder is None else load_encoder(encoder)
+        (found,) = QuestionLinker(opened, encoder=model).link([target])
+        return found
+
     progress = show_progress(quiet) and dataset is None
-    return open_pipeline(config, choose, index=options.index, progress=progress, keep_union=False)
+    asked = choose if dataset is None else link
+    return open_pipeline(config, asked, index=options.index, progress=progress, keep_union=False)
 
 
 def is_own(target: str, dataset: Path | None, options: PipelineOptions) -> bool:
@@ -142,14 +159,73 @@ def _exists(target: str) -> bool:
         return False
 
 
-def _shown(item: Answer) -> str:
+def own_phrases(place: Path, opened: Opened) -> Phrases | None:
+    """How rules are said in words.
+
+    A question in one's own words is answered in words; else rules are shown in words where the
+    dataset folder has templates of its own, and in the paper's form where it has none.
+
+    Args:
+        place: the dataset folder, or an experiment file.
+        opened: what was opened.
+    """
+    labels = opened.dataset.labels["relations"]
+    folder = place if place.is_dir() else None
+    phrases = Phrases.of_folder(folder, lambda name: labels.get(name, name))
+    return phrases if phrases.own or opened.understood is not None else None
+
+
+def tell_understood(opened: Opened) -> None:
+    """Say what a question in one's own words was taken to mean; nothing of any other."""
+    if opened.understood is not None:
+        say(_understood(opened.understood, opened))
+
+
+def _understood(question: LinkedQuestion, opened: Opened) -> str:
+    """What a question was taken to mean, what else it could mean, and who is meant by a name."""
+    if not question.readings:
+        near = " or ".join(map(repr, question.nearest))
+        lines = ["nobody known is mentioned" + (f"; nearest names: {near}" if near else "")]
+        lines.append("plain retrieval was used, without rules")
+        return "\n".join(lines)
+    labels = opened.dataset.labels["relations"]
+    folder = Path(str(opened.config.get("dataset", {}).get("path", "")))
+    phrases = Phrases.of_folder(folder, lambda name: labels.get(name, name))
+    best, *others = question.readings
+    lines = [f"understood: {_said(best, phrases, opened)}"]
+    if best.mention is not None and not best.mention.exact:
+        start, end = best.mention.span
+        lines.append(f"  {question.text[start:end]!r} was read as {best.query.subject_words!r}")
+    choices = question.choices()
+    if choices:
+        names = ", ".join(f"{one.query.subject_words} ({one.query.subject})" for one in choices)
+        lines.append(f"  the name is that of several, name one of them in full: {names}")
+    told = [one for one in others if percent(one.probability) != "0.0"][:_OTHERS]
+    if told:
+        lines.append("  it could also mean:")
+        lines += [f"    {_said(one, phrases, opened)}" for one in told]
+    return "\n".join(lines)
+
+
+def _said(reading: Reading, phrases: Phrases, opened: Opened) -> str:
+    """A reading in words, with ``?`` for what is asked, its time and its probability."""
+    query, ends = reading.query, [reading.query.subject_words, "?"]
+    said = phrases.say(reading.relation, *(ends[::-1] if reading.asks_for_subject else ends))
+    time = ""
+    if query.timestamp is not None and opened.dataset.calendar:
+        time = f" ({Calendar(**opened.dataset.calendar).format(query.timestamp)})"
+    return f"{said}{time}  [{percent(reading.probability)} %]"
+
+
+def _shown(item: Answer, phrases: Phrases | None = None) -> str:
     """An answer, what is stated and what rules say of it, and its documents with their rules."""
     lines = [item.query.text, f"  answer: {item.text or '(none: nothing found leads to one)'}"]
     if item.query.answers:
         lines.append(f"  accepted: {', '.join(item.query.answers)}")
     found = dict.fromkeys(rule_id for scored in item.documents for rule_id in scored.rule_ids)
     names = {rule_id: f"R{number}" for number, rule_id in enumerate(found, start=1)}
-    texts = {rule.id: rule.text for rule in item.rules}
+    say_rule = operator.attrgetter("text") if phrases is None else phrases.rule
+    texts = {rule.id: say_rule(rule) for rule in item.rules}
     places = {scored.document.id: f"D{scored.rank}" for scored in item.documents}
     stated = statement_lines(item.stated, item.query, item.text, places, names)
     lines += [f"  {line}" for line in stated]

@@ -120,6 +120,11 @@ COMMANDS: dict[str, Command] = {
         "Sizes and ceilings of built datasets, beside the published sizes.",
         "rulerag ruleqa table runs/ruleqa-i runs/ruleqa-y",
     ),
+    "ruleqa phrases": Command(
+        "rulerag.cli.datasets:phrases",
+        "Write how each relation is said in words, to be edited.",
+        "rulerag ruleqa phrases runs/ruleqa-i",
+    ),
     "data fetch": Command(
         "rulerag.cli.datasets:fetch",
         "Download one data set, every file checked by its SHA-256.",

@@ -22,6 +22,7 @@ from rulerag.composition import Config
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
 from rulerag.io import STANDARD_OUTPUT, check_output
 from rulerag.kg import KnowledgeGraph
+from rulerag.linking import LinkedQuestion
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Query
@@ -209,6 +210,7 @@ class Opened:
         queries: the queries to ask of it.
         pipeline: the pipeline over it.
         load_seconds: what opening all of it took.
+        understood: what a question in one's own words was taken to mean; None for any other.
     """
 
     config: Config
@@ -216,6 +218,7 @@ class Opened:
     queries: list[Query]
     pipeline: RuleRAGPipeline
     load_seconds: float
+    understood: LinkedQuestion | None = None
 
 
 def is_experiment(place: str | Path) -> bool:
@@ -225,7 +228,7 @@ def is_experiment(place: str | Path) -> bool:
 
 def open_pipeline(
     config: Config,
-    choose: Callable[[RuleQADataset], list[Query]],
+    choose: Callable[[RuleQADataset], list[Query] | LinkedQuestion],
     *,
     index: Path | None = None,
     progress: bool = False,
@@ -235,17 +238,39 @@ def open_pipeline(
 
     Args:
         config: the configuration.
-        choose: gives the queries to ask; called before anything costly is built.
+        choose: gives the queries to ask, or what a question was taken to mean; called before
+            anything costly is built.
         index: a built index.
         progress: show progress bars.
         keep_union: as in :class:`~rulerag.RuleRAGPipeline`.
     """
     started = time.perf_counter()
     dataset = open_dataset(config)
-    queries = choose(dataset)
+    chosen = choose(dataset)
+    understood = None if isinstance(chosen, list) or chosen.exact else chosen
+    queries = chosen if isinstance(chosen, list) else [_query_of(chosen, dataset)]
+    if understood is not None:
+        config = _following(config, understood)
     options = Options(index=index, progress=progress, keep_union=keep_union)
     pipeline = make_pipeline(config, dataset, options)
-    return Opened(config, dataset, queries, pipeline, time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    return Opened(config, dataset, queries, pipeline, seconds, understood)
+
+
+def _query_of(question: LinkedQuestion, dataset: RuleQADataset) -> Query:
+    """The query of a question; its bare words where nobody known is mentioned."""
+    if question.readings:
+        return question.query()
+    return Query("question", question.text, prediction=dataset.prediction)
+
+
+def _following(config: Config, question: LinkedQuestion) -> Config:
+    """A configuration whose selector follows every relation that a question may ask for."""
+    values = config.to_dict()
+    selector = values.get("selector")
+    if not selector or not question.readings:
+        return config
+    return Config({**values, "selector": {"type": "linked", "selector": selector}})
 
 
 def choose_queries(

@@ -1,4 +1,4 @@
-"""Commands about data: ``inspect``, ``ruleqa build``, ``check`` and ``table``, ``data fetch``."""
+"""Commands about data: ``inspect``, ``ruleqa`` build, check, table, phrases, ``data fetch``."""
 
 from __future__ import annotations
 
@@ -109,6 +109,22 @@ def table(
         write_text(home / "table.md", size_table(rows))
     for name in ("table.json", "table.md"):
         say(f"written to {home / name}")
+
+
+def phrases(folder: Annotated[Path, typer.Argument(help="a dataset folder")]) -> None:
+    """Write phrases.yaml into a dataset folder: how each relation is said, to be edited.
+
+    Templates that stand there already are kept; relations without one get a derived one.
+    """
+    from rulerag.kg import Phrases
+    from rulerag.ruleqa import RuleQADataset, known_names
+
+    dataset = RuleQADataset.load(folder)
+    labels = dataset.labels["relations"]
+    said = Phrases.of_folder(folder, lambda name: labels.get(name, name))
+    _, relations = known_names(dataset)
+    file = said.save(folder, relations)
+    say(f"{len(relations)} relations in {file}; {{x}} is the subject, {{y}} the object")
 
 
 def fetch(

@@ -70,6 +70,7 @@ SHARED = frozenset(
         "labels",
         "all_labels",
         "known",
+        "linker",
         "rule_label",
         "entity_label",
         "time_step",

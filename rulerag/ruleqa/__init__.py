@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from rulerag.ruleqa.ceilings import CEILINGS
     from rulerag.ruleqa.check import check_leakage
     from rulerag.ruleqa.dataset import DatasetInfo, RuleQADataset
-    from rulerag.ruleqa.questions import graph_labels, parse_question, queries_from_facts
+    from rulerag.ruleqa.questions import (
+        QuestionParser,
+        graph_labels,
+        known_names,
+        parse_question,
+        queries_from_facts,
+    )
     from rulerag.ruleqa.settings import (
         BENCHMARKS,
         GRAPHS,

@@ -76,6 +76,43 @@ def parse_question(text: str, dataset: RuleQADataset) -> Query:
         UnknownNameError: no entity and relation of the dataset make up the question; suggests
             close names.
     """
+    entities, relations = _names(dataset)
+    query, rest = _read(text, dataset, entities, relations)
+    if query is None:
+        raise UnknownNameError(
+            f"no entity and relation of {dataset.name!r} make up {rest!r}",
+            hint=f"ask 'what does SUBJECT RELATION ?'; {_closest(rest, entities, relations)}",
+        )
+    return query
+
+
+class QuestionParser:
+    """:func:`parse_question` for many questions of one dataset.
+
+    Args:
+        dataset: what the questions are about.
+    """
+
+    def __init__(self, dataset: RuleQADataset) -> None:
+        self.dataset = dataset
+        self._names = _names(dataset)
+
+    def parse(self, text: str) -> Query | None:
+        """The query behind a question; None where it is not in the dataset's own form.
+
+        Raises:
+            DataFormatError: the date is none of this dataset.
+        """
+        return _read(text, self.dataset, *self._names)[0]
+
+
+def _read(
+    text: str,
+    dataset: RuleQADataset,
+    entities: Mapping[str, _Known],
+    relations: Mapping[str, _Known],
+) -> tuple[Query | None, str]:
+    """The query, and the words of the question that name entity and relation."""
     calendar = Calendar(**dataset.calendar) if dataset.calendar else None
     rest, timestamp = text.strip().rstrip("?. "), None
     stated = _TIME.match(rest)
@@ -89,16 +126,12 @@ def parse_question(text: str, dataset: RuleQADataset) -> Query:
         times = [t for t in (document.timestamp for document in dataset.corpus) if t is not None]
         timestamp = max(times, default=0) + calendar.step
     rest = _ASK.sub("", rest, count=1).strip()
-    entities, relations = _names(dataset)
     found = _split(rest, entities, relations)
     if found is None:
-        raise UnknownNameError(
-            f"no entity and relation of {dataset.name!r} make up {rest!r}",
-            hint=f"ask 'what does SUBJECT RELATION ?'; {_closest(rest, entities, relations)}",
-        )
+        return None, rest
     (subject, subject_label), (relation, relation_label) = found
     time = calendar.format(timestamp) if calendar and timestamp is not None else ""
-    return Query(
+    query = Query(
         "question",
         query_text(subject_label, relation_label, time),
         subject,
@@ -108,6 +141,7 @@ def parse_question(text: str, dataset: RuleQADataset) -> Query:
         relation_label=relation_label,
         prediction=dataset.prediction,
     )
+    return query, rest
 
 
 def _split(
@@ -146,14 +180,23 @@ def _suggest(words: str, known: Mapping[str, _Known]) -> str:
     return "did you mean " + " or ".join(repr(labels[name]) for name in close) + "?"
 
 
-def _names(dataset: RuleQADataset) -> tuple[dict[str, _Known], dict[str, _Known]]:
-    """Entities and relations by casefolded label and by casefolded raw name."""
+def known_names(dataset: RuleQADataset) -> tuple[set[str], set[str]]:
+    """The raw names of every entity and every relation that a dataset knows."""
     queries = [query for rows in dataset.queries.values() for query in rows]
     ends, used = map(set, _names_in(dataset.corpus))
     used |= set(dataset.rules.head_relations)
     return (
-        _by_words(ends | {query.subject for query in queries}, dataset.labels["entities"]),
-        _by_words(used | {query.relation for query in queries}, dataset.labels["relations"]),
+        ends | {query.subject for query in queries},
+        used | {query.relation for query in queries},
+    )
+
+
+def _names(dataset: RuleQADataset) -> tuple[dict[str, _Known], dict[str, _Known]]:
+    """Entities and relations by casefolded label and by casefolded raw name."""
+    entities, relations = known_names(dataset)
+    return (
+        _by_words(entities, dataset.labels["entities"]),
+        _by_words(relations, dataset.labels["relations"]),
     )
 
 

@@ -230,7 +230,6 @@ def test_what_has_no_answer_is_named(
         (("what ?", "--dataset", "nowhere"), "the dataset folder nowhere is not here"),
         (("what ?", "--dataset", "{dated}", "--limit", "3"), "key 'limit': chooses queries of a"),
         (("what ?", "--dataset", "{dated}", "--query", "q-000001"), "a question was asked"),
-        (("what does Nobody know ?", "--dataset", "{dated}"), "make up 'Nobody know'"),
         (("Time 2021-99-99 what ?", "--dataset", "{dated}"), "is no date of this graph"),
         (("{dated}", "--generator", "candidat"), "did you mean 'candidate'"),
         (("{dated}", "--generator", "nowhere.yml"), "nowhere.yml: no such file"),
@@ -246,6 +245,52 @@ def test_bad_input(
 ) -> None:
     filled = [argument.format(dated=dated, blocked=blocked) for argument in arguments]
     assert message in refused(command, *filled, "--quiet")
+
+
+@pytest.mark.parametrize("command", ["answer", "explain"])
+def test_a_question_in_ones_own_words_says_what_was_understood(
+    command: str, asked: Query, dated: Path, rulerag: Any
+) -> None:
+    plain = rulerag("answer", asked.text, "--dataset", dated, *SYMBOLIC)
+    time = asked.text.split()[1]
+    words = f"On {time}, who is it that {asked.subject_words} {asked.relation_words}?"
+    result = rulerag(command, words, "--dataset", dated, *SYMBOLIC)
+    assert (result.code, result.err) == (0, "")
+    understood, *rest = result.out.splitlines()
+    assert understood.startswith("understood: ") and asked.subject_words in understood
+    assert f"({time})" in understood and understood.endswith(" %]")
+    told = next(line for line in plain.out.splitlines() if line.startswith("  answer: "))
+    assert asked.text in result.out and told.removeprefix("  answer: ") in result.out
+    assert any("if " in line and ", then later " in line for line in rest)
+    assert "[Entity 1" not in result.out
+
+
+def test_a_question_about_nobody_known_names_the_nearest(
+    asked: Query, dated: Path, rulerag: Any
+) -> None:
+    result = rulerag("answer", "who knows Xqwzzt Vvvrrp?", "--dataset", dated, "--quiet")
+    assert result.code == 0
+    assert result.out.startswith("nobody known is mentioned; nearest names: '")
+    assert "plain retrieval was used, without rules" in result.out
+
+
+def test_templates_of_a_dataset_are_used(asked: Query, dated: Path, rulerag: Any) -> None:
+    own = dated / "phrases.yaml"
+    assert not own.exists()
+    result = rulerag("ruleqa", "phrases", dated)
+    assert result.code == 0 and f"relations in {own}" in result.out
+    written = own.read_text()
+    assert f'"{asked.relation}": "' in written
+    assert rulerag("ruleqa", "phrases", dated).code == 0 and own.read_text() == written
+    own.write_text(f'"{asked.relation}": "{{x}} sees much of {{y}}"\n')
+    try:
+        result = rulerag("answer", asked.text, "--dataset", dated, *SYMBOLIC)
+        assert re.search(r"then later X sees much of Y", result.out)
+        own.write_text(f'"{asked.relation}": "nobody"\n')
+        wrong = rulerag("answer", asked.text, "--dataset", dated, *SYMBOLIC)
+        assert wrong.code == 2 and "expected a sentence with {x} and {y}" in wrong.err
+    finally:
+        own.unlink()
 
 
 def test_another_reader_answers_and_is_explained(

@@ -14,6 +14,7 @@ from rulerag.assembly.presets import CONFIGS
 from rulerag.composition import FAMILIES, Config, find, names
 from rulerag.errors import ConfigError
 from rulerag.generation.huggingface import NANO_LLAMA
+from rulerag.linking import QuestionLinker
 from rulerag.ruleqa import RuleQADataset
 from rulerag.synthetic.world import World
 from tests.contracts import CONTRACTS, Ground
@@ -63,6 +64,9 @@ def builder(ground: Ground) -> Builder:
         "all_labels": lambda: {"entities": {}, "relations": {}},
         "names": dict,
         "known": dict,
+        "linker": lambda: QuestionLinker(
+            RuleQADataset(corpus=ground.corpus, queries={"test": ground.queries})
+        ),
         "rule_label": lambda: str,
         "entity_label": lambda: str,
         "time_step": lambda: 1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +17,9 @@ from rulerag.cli.answering import (
     DatasetOption,
     IdsOption,
     open_target,
+    own_phrases,
     tell_rest,
+    tell_understood,
 )
 from rulerag.cli.common import (
     SHOWN,
@@ -45,6 +47,7 @@ from rulerag.explanation.probing import (
 )
 from rulerag.explanation.report import AnswerExplanation, ExplainSettings, Progress, explain_answer
 from rulerag.io import write_jsonl, write_text
+from rulerag.kg import Phrases
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.protocols import Generator
 from rulerag.ruleqa import RuleQADataset
@@ -129,6 +132,7 @@ def explain(
         raise ConfigError(what, key="rerun-retrieval", hint="leave one of them out")
     opened = open_target(target, dataset, options, ids=query, limit=limit, quiet=quiet)
     place = dataset or Path(target)
+    phrases = own_phrases(place, opened)
     queries = opened.queries[:SHOWN] if limit is None and not query else opened.queries
     reader = opened.pipeline.generator
     asked = reader if ask.votes == 1 else VotingGenerator(reader, ask.votes)
@@ -149,8 +153,9 @@ def explain(
                 sys.stderr.write(f"\n{how_many}{_written(out, html)}\n")
             raise
     _write(place, opened, explanations, out, html)
+    tell_understood(opened)
     for explanation in explanations[:SHOWN]:
-        say(f"{explanation}\n")
+        say(f"{explanation if phrases is None else _in_words(explanation, explained, phrases)}\n")
     tell_rest(len(explanations), "explanation", out)
     faithful = mean_rule_faithfulness(zip(explained, explanations, strict=True))
     if faithful.compared:
@@ -161,6 +166,15 @@ def explain(
         say(f"these are the first {len(queries)} of {total} queries; --limit N explains more")
     if out is not None or html is not None:
         say(_written(out, html).removeprefix(", "))
+
+
+def _in_words(
+    explanation: AnswerExplanation, explained: Sequence[Answer], phrases: Phrases
+) -> AnswerExplanation:
+    """An explanation as the screen shows it, its rules in plain words; records keep theirs."""
+    said = {rule.id: phrases.rule(rule) for item in explained for rule in item.rules}
+    traces = (replace(one, text=said.get(one.id, one.text)) for one in explanation.rules)
+    return replace(explanation, rules=tuple(traces))
 
 
 def _write(
@@ -239,7 +253,7 @@ def _again(
             labels=whole.labels,
             info=whole.info,
         )
-        selector = make_selector(config, whole.rules)
+        selector = make_selector(config, whole.rules, whole)
         return RuleRAGPipeline(
             make_retriever(config, dataset, selector),
             generator,

@@ -25,7 +25,7 @@ from rulerag.protocols import Arrival, Generator
 from rulerag.text import normalize_answer
 from rulerag.types import Candidate, Completion, GenerationRequest, Query
 
-_UNREAD = ("id", "answers")  # of a query
+_UNREAD = ("id", "answers", "relations")  # of a query
 _KEY_DIGITS, _MOST_NAMED, _HELD = 40, 5, 4096
 # Where readers hold the readers that they are made of.
 _PARTS = ("generator", "reader", "model", "symbolic")

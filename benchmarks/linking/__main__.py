@@ -1,0 +1,103 @@
+"""What the linker understands of RuleQA questions in other words, and what is answered then.
+
+Three kinds of question: by wordings that its rules and settings were not chosen on; the same with
+one slip in the name; the same with words of the relation's label replaced by synonyms. Baseline:
+the longest entity and the longest relation whose labels stand in the question as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.linking.study import VARIANTS, answered, sample, study
+from rulerag.console import guarded
+from rulerag.io import write_json, write_text
+from rulerag.linking import QuestionLinker
+from rulerag.retrieval.dense.encoders import load_encoder
+from rulerag.ruleqa import RuleQADataset
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    encoder = load_encoder(arguments.encoder) if arguments.encoder else None
+    found: list[dict[str, Any]] = []
+    for folder in arguments.datasets:
+        dataset = RuleQADataset.load(folder)
+        one = study(
+            dataset,
+            split=arguments.split,
+            size=arguments.questions,
+            encoder=encoder,
+            held_out=arguments.wordings == "held-out",
+        )
+        if arguments.answers:
+            queries = sample(dataset, arguments.split, arguments.questions, 0)
+            linker = QuestionLinker(dataset, encoder=encoder)
+            one["exact_match"] = answered(dataset, str(folder), queries, linker, seed=0)
+        found.append(one)
+        sys.stdout.write(_table(found[-1:]) + "\n")
+        if arguments.out is not None:
+            settings = {
+                key: str(value)
+                for key, value in vars(arguments).items()
+                if key not in ("out", "datasets")
+            }
+            write_json(arguments.out / "linking.json", {"settings": settings, "benchmarks": found})
+            write_text(arguments.out / "linking.md", _table(found) + "\n")
+
+
+def _table(found: Sequence[dict[str, Any]]) -> str:
+    lines = [
+        "| benchmark | questions | linker | entity | relation | in first 3 | direction | all "
+        "| ms |",
+        "|---|---|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    for one in found:
+        for variant in VARIANTS:
+            for name, row in one["linking"][variant].items():
+                cells = [
+                    f"{100 * row[k]:.1f}" if k in row else ""
+                    for k in ("entity", "relation", "relation@3", "direction", "all")
+                ]
+                ms = f"{row['ms']:.0f}" if "ms" in row else ""
+                lines.append(
+                    f"| {one['dataset']} | {variant} | {name} | {' | '.join(cells)} | {ms} |"
+                )
+    answers = [one for one in found if "exact_match" in one]
+    if answers:
+        lines += [
+            "",
+            f"| benchmark | exact form | {' | '.join(VARIANTS)} |",
+            "|---|" + "--:|" * (1 + len(VARIANTS)),
+        ]
+        for one in answers:
+            row = one["exact_match"]
+            cells = [f"{100 * row[key]:.1f}" for key in ("exact form", *VARIANTS)]
+            lines.append(f"| {one['dataset']} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.linking",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="example: python -m benchmarks.linking runs/ruleqa-i --answers "
+        "--encoder all-minilm-l6-v2 --out benchmarks/results/linking",
+    )
+    parser.add_argument("datasets", nargs="+", type=Path, help="RuleQA folders")
+    parser.add_argument("--split", default="balanced", help="whose queries are reworded")
+    parser.add_argument("--wordings", choices=("seen", "held-out"), default="held-out")
+    parser.add_argument("--questions", type=int, default=200, help="queries of a benchmark")
+    parser.add_argument("--encoder", help="a folder or name; letters alone without one")
+    parser.add_argument("--answers", action="store_true", help="answer the questions too")
+    parser.add_argument("--out", type=Path, help="a folder for the figures, JSON and Markdown")
+    return guarded(lambda: _run(parser.parse_args(argv)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

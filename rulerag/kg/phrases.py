@@ -1,0 +1,176 @@
+"""Relations and rules in plain words: a template for each relation, derived or written by hand.
+
+A template holds ``{x}`` for the subject and ``{y}`` for the object: ``{x} works for {y}``. Without
+one, it is derived from the relation's label: labels that start with a verb are said as they are or
+in the third person ("Make a visit": ``{x} makes a visit: {y}``), others as a noun ("capital":
+``the capital of {x} is {y}``). Derived templates are plain, not always graceful; a YAML file of
+``relation: template`` puts better ones in their place.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from rulerag.composition import read_values
+from rulerag.errors import DataFormatError
+from rulerag.io import write_text
+from rulerag.rules import Atom, Rule, readable
+
+FILE = "phrases.yaml"
+"""The name of a dataset folder's own templates."""
+
+_VERB_LIST = """
+abduct accede accuse acquire aid allow announce appeal appoint apologize apply approve
+arrest ask assassinate assault assign attack attempt attend ban bear bring broadcast build
+buy call carry cede change cite claim complain concede conduct confiscate consider consult
+cooperate coerce create criticize decline defend defy demand demonstrate demobilize denounce
+deny deploy destroy detain direct discuss edit employ encourage end endorse engage ensure
+enter espouse establish estimate expel express fight file find fly follow forgive form found
+give grant halt have hire hold host impose increase influence inspect investigate invite
+join kill know lead leave like live locate lodge love make marry mediate meet mobilize
+negotiate obstruct occupy offer own permit play pledge praise prevent produce promise
+propose protest provide publish rally receive recognize reduce refuse reject release relax
+rescind respond restrict retreat return run say see seek seize sell send serve sever share show
+sign speak start study succeed sue support surrender take teach telephone threaten torture
+trade use veto violate visit vote wed win withdraw work write yield
+"""
+_VERBS = frozenset(_VERB_LIST.split())
+_PAST_LIST = """
+died graduated participated played worked lived moved belonged won
+"""
+_PAST = frozenset(_PAST_LIST.split())
+_BE = ("is ", "was ", "has ", "had ", "are ", "will ", "can ")
+_LINK_LIST = """
+of in at to by for from with on into against about over under as near between
+"""
+_LINKS = frozenset(_LINK_LIST.split())
+_CASES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_ASIDES = re.compile(r"\s*\([^()]*\)")
+_NAMES = "XYZWVU"
+
+
+def derived_phrase(label: str) -> str:
+    """The template of a relation without one of its own.
+
+    Args:
+        label: the relation in words, or its raw name.
+    """
+    words = _ASIDES.sub("", _CASES.sub(" ", readable(label))).strip(" <>") or label
+    words = " ".join(
+        word if word.isupper() else word[0].lower() + word[1:] for word in words.split()
+    )
+    typed = re.fullmatch(r"\w+ (\w+)((?: .+)?)", words)
+    if typed and (_third_of(typed[1]) or (typed[1].endswith("ed") and typed[2])):
+        words = typed[1] + typed[2]  # "athlete plays in league"
+    first, _, rest = words.partition(" ")
+    last = words.rpartition(" ")[2]
+    if f"{words} ".startswith(_BE) or _third_of(first) or first in _PAST:
+        return f"{{x}} {words} {{y}}"
+    if first.strip(",") in _VERBS:
+        verb = re.sub(r"^\w+", lambda match: _third(match.group()), words)
+        return f"{{x}} {verb} {{y}}" if not rest or last in _LINKS else f"{{x}} {verb}: {{y}}"
+    if first.endswith("ed"):  # "created" somebody, but "located in" is a state
+        linked = rest.partition(" ")[0] in _LINKS
+        return f"{{x}} is {words} {{y}}" if linked else f"{{x}} {words} {{y}}"
+    if last in _LINKS:
+        return f"{{x}} is {words} {{y}}"
+    return f"the {words} of {{x}} is {{y}}"
+
+
+def _third(verb: str) -> str:
+    """The third person of a verb: makes, carries, accuses."""
+    if verb == "have":
+        return "has"
+    if re.search(r"[^aeiou]y$", verb):
+        return verb[:-1] + "ies"
+    return verb + ("es" if verb.endswith(("s", "sh", "ch", "x", "z", "o")) else "s")
+
+
+def _third_of(word: str) -> bool:
+    """Whether a word is the third person of a known verb."""
+    return word != "has" and any(_third(verb) == word for verb in _VERBS if verb[0] == word[:1])
+
+
+class Phrases:
+    """Says atoms and rules in plain words.
+
+    Args:
+        own: templates by raw relation.
+        label: the words of a raw relation, from which the others are derived.
+
+    Raises:
+        DataFormatError: a template lacks ``{x}`` or ``{y}``; names the relation.
+    """
+
+    def __init__(
+        self, own: Mapping[str, str] | None = None, label: Callable[[str], str] = readable
+    ) -> None:
+        self.own = dict(own or {})
+        self.label = label
+        for relation, template in self.own.items():
+            if "{x}" not in str(template) or "{y}" not in str(template):
+                raise DataFormatError(
+                    f"expected a sentence with {{x}} and {{y}}, not {template!r}",
+                    key=relation,
+                    hint=f"for example {derived_phrase(label(relation))!r}",
+                )
+
+    @classmethod
+    def of_folder(
+        cls, folder: str | Path | None, label: Callable[[str], str] = readable
+    ) -> Phrases:
+        """Those of a dataset folder: its ``phrases.yaml`` where it has one.
+
+        Raises:
+            ConfigError: the file is no YAML. DataFormatError: a template is wrong.
+        """
+        file = Path(folder) / FILE if folder is not None else None
+        own = read_values(file) if file is not None and file.is_file() else {}
+        return cls({str(key): str(value) for key, value in own.items()}, label)
+
+    def template(self, relation: str) -> str:
+        """The sentence of a relation, with ``{x}`` and ``{y}``; ``^r`` is r from its object."""
+        if relation.startswith("^"):
+            said = self.template(relation[1:]).replace("{x}", "{z}")
+            return said.replace("{y}", "{x}").replace("{z}", "{y}")
+        return self.own.get(relation) or derived_phrase(self.label(relation))
+
+    def say(self, relation: str, subject: str, object_: str) -> str:
+        """A fact or a question in words; ``?`` stands for what is asked."""
+        # One pass: a name may hold braces.
+        ends = {"{x}": subject, "{y}": object_}
+        return re.sub(r"\{[xy]\}", lambda match: ends[match.group()], self.template(relation))
+
+    def rule(self, rule: Rule) -> str:
+        """A rule in words: ``if X visits Y, then X consults Y``."""
+        names: dict[str, str] = {}
+        for atom in (rule.head, *rule.body):
+            # The ends of an inverse are named as those of its relation.
+            for end in (atom.subject, atom.object)[:: -1 if atom.relation[:1] == "^" else 1]:
+                if end.startswith("?") and end not in names:
+                    names[end] = _NAMES[len(names)] if len(names) < len(_NAMES) else end
+
+        def words(atom: Atom) -> str:
+            ends = (names.get(end, end) for end in (atom.subject, atom.object))
+            return self.say(atom.relation, *ends)
+
+        body = " and ".join(map(words, rule.body))
+        return f"if {body}, {'then later' if rule.temporal else 'then'} {words(rule.head)}"
+
+    def file_text(self, relations: Iterable[str]) -> str:
+        """The YAML of the templates of some relations, to be edited."""
+        lines = [f"{json.dumps(r)}: {json.dumps(self.template(r))}" for r in sorted(relations)]
+        return "\n".join(["# {x} is the subject, {y} the object.", *lines, ""])
+
+    def save(self, folder: str | Path, relations: Iterable[str]) -> Path:
+        """Write the templates of some relations into a dataset folder; returns the file.
+
+        Raises:
+            OutputError: the file cannot be written.
+        """
+        file = Path(folder) / FILE
+        write_text(file, self.file_text(relations))
+        return file

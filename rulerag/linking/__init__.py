@@ -1,0 +1,18 @@
+"""Questions in one's own words: which entity, relation, direction and time a question is about.
+
+Read :mod:`~rulerag.linking.linker` first: it puts together who is mentioned
+(:mod:`~rulerag.linking.mentions`), what is asked of it (:mod:`~rulerag.linking.relations`), which
+end of the relation is asked for (:mod:`~rulerag.linking.direction`) and when
+(:mod:`~rulerag.linking.dates`). :mod:`~rulerag.linking.selector` guides retrieval by it.
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.linking.direction import INVERSE
+    from rulerag.linking.linker import LinkedQuestion, QuestionLinker, Reading
+    from rulerag.linking.selector import LinkedSelector
+else:
+    __getattr__ = front_door(__name__)

@@ -1,0 +1,355 @@
+"""From a question in one's own words to the queries that it may mean."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rulerag.errors import UnknownNameError
+from rulerag.io import fingerprint_object
+from rulerag.kg import Calendar, query_text
+from rulerag.linking.dates import stated_times
+from rulerag.linking.direction import INVERSE, asks_for_subject, skeleton
+from rulerag.linking.mentions import Mention, MentionFinder, spellings, words_of
+from rulerag.linking.relations import SOMETHING, RelationRanker, shared_words
+from rulerag.ruleqa import QuestionParser, RuleQADataset, known_names
+from rulerag.rules import readable
+from rulerag.types import Fact, Query
+
+if TYPE_CHECKING:
+    from rulerag.protocols import Encoder
+
+# Chosen on validation questions (F_G): see benchmarks/linking.
+_SHARPNESS_MENTION = 3.0
+_MENTIONS = 6
+# A mention this much less likely than the best is not looked at: each costs an encoder a text.
+_LEAST_MENTION = 0.02
+# The weight of a relation that the entity has no fact of, beside one that it has.
+_UNSEEN = 0.25
+# The probability that the subject is asked for where the entity stands after such a word.
+_DOES, _AFTER_DOES = frozenset({"does", "did", "do", "has", "is"}), 0.3
+# Below this much likelihood a reading is not named.
+_LEAST = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One thing that a question may mean.
+
+    Args:
+        query: the query, in the words of the dataset; its relation starts with
+            :data:`~rulerag.linking.direction.INVERSE` where the subject is asked for.
+        probability: of this reading; those of one question sum to at most 1.
+        mention: where the entity was found; None for a question in the dataset's own form.
+    """
+
+    query: Query
+    probability: float
+    mention: Mention | None = None
+
+    @property
+    def relation(self) -> str:
+        """The raw relation, whichever end is asked for."""
+        return self.query.relation.removeprefix(INVERSE)
+
+    @property
+    def asks_for_subject(self) -> bool:
+        """Whether the subject of the relation is asked for, the known entity being its object."""
+        return self.query.relation.startswith(INVERSE)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedQuestion:
+    """What a question was taken to mean.
+
+    Args:
+        text: the question.
+        readings: the most likely first; empty where nobody known is mentioned.
+        exact: whether it is in the dataset's own form, which has one meaning.
+        nearest: labels of entities that look most like its words, where nobody is mentioned.
+    """
+
+    text: str
+    readings: tuple[Reading, ...]
+    exact: bool = False
+    nearest: tuple[str, ...] = ()
+
+    def relations(self) -> dict[str, float]:
+        """The probability of each relation, most likely first; see :attr:`Query.relation`."""
+        found: dict[str, float] = {}
+        for reading in self.readings:
+            relation = reading.query.relation
+            found[relation] = found.get(relation, 0.0) + reading.probability
+        return dict(sorted(found.items(), key=lambda one: (-one[1], one[0])))
+
+    def query(self) -> Query:
+        """The query of the most likely reading, which carries the relations of all of them.
+
+        Raises:
+            UnknownNameError: nobody known is mentioned; suggests the nearest names.
+        """
+        if not self.readings:
+            hint = f"nearest: {', '.join(map(repr, self.nearest))}" if self.nearest else None
+            raise UnknownNameError(f"no known name stands in {self.text!r}", hint=hint)
+        best = self.readings[0].query
+        return best if self.exact else replace(best, relations=tuple(self.relations().items()))
+
+    def choices(self) -> list[Reading]:
+        """The best reading of each entity of one spelling, where the best is ambiguous."""
+        if self.exact or not self.readings:
+            return []
+        best = self.readings[0]
+        found: dict[str, Reading] = {}
+        for reading in self.readings:
+            if reading.mention and best.mention and reading.mention.span == best.mention.span:
+                found.setdefault(reading.query.subject, reading)
+        return list(found.values()) if len(found) > 1 else []
+
+
+class QuestionLinker:
+    """Finds subject, relation, direction and time of questions.
+
+    A question in the dataset's own form (``what does China Consult ?``) is exact. In any other,
+    mentions of entities are found first; then the rest of the question is compared with every
+    relation; then the order of the two says which end is asked for. The probabilities of the
+    three are multiplied, and weighed by what the facts hold of the entity.
+
+    Args:
+        dataset: whose entities, relations, facts and calendar questions are about.
+        phrases: more ways to say a relation, by raw name.
+        encoder: compares meanings of relations; letters alone when None.
+        max_readings: how many readings of a question are kept.
+    """
+
+    def __init__(
+        self,
+        dataset: RuleQADataset,
+        *,
+        phrases: Mapping[str, Sequence[str]] | None = None,
+        encoder: Encoder | None = None,
+        max_readings: int = 8,
+    ) -> None:
+        self.dataset = dataset
+        self.encoder = encoder
+        self.max_readings = max_readings
+        self.phrases = phrases or {}
+        self._labels = dataset.labels
+        self._calendar = Calendar(**dataset.calendar) if dataset.calendar else None
+
+    # Made when first needed: a question in the dataset's own form needs neither.
+
+    @cached_property
+    def _parser(self) -> QuestionParser:
+        return QuestionParser(self.dataset)
+
+    @cached_property
+    def _names(self) -> tuple[set[str], set[str]]:
+        return known_names(self.dataset)
+
+    @property
+    def entities(self) -> set[str]:
+        """The raw names that a question may mention."""
+        return self._names[0]
+
+    @cached_property
+    def mentions(self) -> MentionFinder:
+        """Finds the entities that are asked about."""
+        entities, relations = self._names
+        said = spellings(relations, self._labels["relations"]).values()
+        return MentionFinder(
+            spellings(entities, self._labels["entities"]), [word for one in said for word in one]
+        )
+
+    @cached_property
+    def relations(self) -> RelationRanker:
+        """Ranks the relations that are asked for."""
+        texts = {}
+        for name in sorted(self._names[1]):
+            label = self._labels["relations"].get(name, readable(name))
+            # Both directions as the dataset asks them: likeness of whole questions tells more.
+            asked = [f"what does {SOMETHING} {label}?", f"what {label} {SOMETHING}?"]
+            texts[name] = [label, *asked, *self.phrases.get(name, ())]
+        return RelationRanker(texts, self.encoder)
+
+    def with_encoder(self, encoder: Encoder) -> QuestionLinker:
+        """The same linker, comparing meanings as well."""
+        other = object.__new__(QuestionLinker)
+        other.__dict__.update(self.__dict__)
+        other.encoder = encoder
+        other.__dict__.pop("fingerprint", None)
+        other.__dict__["relations"] = self.relations.with_encoder(encoder)
+        return other
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names the dataset, the encoder, and every setting that changes what is understood."""
+        model = getattr(self.encoder, "fingerprint", None) if self.encoder is not None else None
+        known = [self.dataset.fingerprint, self.relations.texts, model, self.max_readings]
+        return fingerprint_object(["linker", *known])
+
+    def link(self, questions: Sequence[str]) -> list[LinkedQuestion]:
+        """What each question means, in order.
+
+        Args:
+            questions: in the dataset's own form or in one's own words.
+
+        Raises:
+            DataFormatError: a question that starts with "Time" states none of this dataset.
+        """
+        exact = [self._exact(text) for text in questions]
+        opened = [(n, text) for n, text in enumerate(questions) if exact[n] is None]
+        found = dict(zip((n for n, _ in opened), self._linked([t for _, t in opened]), strict=True))
+        return [found[n] if one is None else one for n, one in enumerate(exact)]
+
+    def _exact(self, text: str) -> LinkedQuestion | None:
+        query = self._parser.parse(text)
+        return None if query is None else LinkedQuestion(text, (Reading(query, 1.0),), exact=True)
+
+    def _linked(self, texts: Sequence[str]) -> Iterator[LinkedQuestion]:
+        found = [self._mentioned(text) for text in texts]
+        masked = [
+            _without(text, [mention.span, *_spans(times)])
+            for text, (mentions, times) in zip(texts, found, strict=True)
+            for mention, _ in mentions
+        ]
+        rows = iter(self.relations.scores(masked))
+        for text, (mentions, times) in zip(texts, found, strict=True):
+            readings: list[Reading] = []
+            likely = np.array([next(rows) for _ in mentions])
+            # One scale for all mentions: a name that takes words of the relation leaves less of it.
+            for (mention, share), row in zip(
+                mentions, likely - likely.max(initial=-1e9), strict=True
+            ):
+                readings += self._readings(text, mention, share, np.exp(row).tolist(), times)
+            yield self._whole(text, readings)
+
+    def _whole(self, text: str, readings: list[Reading]) -> LinkedQuestion:
+        if not readings:
+            labels = self._labels["entities"]
+            near = [labels.get(name, name) for name in self.mentions.nearest(text)]
+            return LinkedQuestion(text, (), nearest=tuple(near))
+        total = sum(one.probability for one in readings)
+        shares = [replace(one, probability=one.probability / total) for one in readings]
+        shares.sort(key=lambda one: (-one.probability, one.query.subject, one.query.relation))
+        kept = [one for one in shares[: self.max_readings] if one.probability >= _LEAST]
+        return LinkedQuestion(text, tuple(kept))
+
+    def _mentioned(
+        self, text: str
+    ) -> tuple[list[tuple[Mention, float]], list[tuple[int, tuple[int, int]]]]:
+        """The best mentions with their probabilities, and the times that the question states."""
+        mentions = self.mentions.find(text)[:_MENTIONS]
+        times = list(stated_times(text, self._calendar)) if self._calendar else []
+        if not mentions:
+            return [], times
+        best = mentions[0].score
+        weights = [
+            math.exp(_SHARPNESS_MENTION * (one.score - best))
+            * math.log(math.e + self._facts_of[one.entity])
+            for one in mentions
+        ]
+        total = sum(weights)
+        shares = [
+            (one, weight / total)
+            for one, weight in zip(mentions, weights, strict=True)
+            if weight >= _LEAST_MENTION * max(weights)
+        ]
+        low, high = mentions[0].span
+        return shares, [one for one in times if one[1][1] <= low or one[1][0] >= high]
+
+    def _readings(
+        self,
+        text: str,
+        mention: Mention,
+        share: float,
+        relations: Iterable[float],
+        times: Sequence[tuple[int, tuple[int, int]]],
+    ) -> Iterator[Reading]:
+        blanked = _without(text, _spans(times))
+        timestamp = times[0][0] if times else self._now
+        ranked = sorted(
+            zip(relations, self.relations.names, strict=True), key=lambda one: (-one[0], one[1])
+        )
+        for likely, relation in ranked[: self.max_readings]:
+            inverse = self._inverse(blanked, mention, relation)
+            for way, prefix in ((1 - inverse, ""), (inverse, INVERSE)):
+                known = (mention.entity, prefix + relation) in self._seen
+                probability = share * likely * way * (1.0 if known else _UNSEEN)
+                query = self._query(text, mention.entity, prefix + relation, timestamp)
+                yield Reading(query, probability, mention)
+
+    def _inverse(self, text: str, mention: Mention, relation: str) -> float:
+        """The probability that the subject of a relation is asked for."""
+        label = self._labels["relations"].get(relation, relation)
+        # "hired by" is a relation in the passive: its subject is the object of hiring.
+        passive = words_of(label)[-1:] == ["by"]
+        spans = shared_words(text, label, but=("by",) if passive else ())
+        parts = skeleton(text, mention.span, list(spans))
+        if parts is None:
+            # Nothing of the relation's label to go by: after "does" or "did" stands a subject.
+            before = text[: mention.span[0]].casefold().split()
+            return _AFTER_DOES if before and before[-1] in _DOES else 0.5
+        before_both, between, after, first = parts
+        subject = asks_for_subject(before_both, between, after, mention_first=first)
+        return 1 - subject if passive else subject
+
+    def _query(self, text: str, entity: str, relation: str, timestamp: int | None) -> Query:
+        """A query in the words of the dataset's own queries."""
+        inverse, bare = relation.startswith(INVERSE), relation.removeprefix(INVERSE)
+        subject = self._labels["entities"].get(entity, entity)
+        words = self._labels["relations"].get(bare, bare)
+        time = ""
+        if self._calendar and timestamp is not None:
+            time = self._calendar.format(timestamp)
+        asked = f"what {words} {subject} ?" if inverse else query_text(subject, words)
+        return Query(
+            "question",
+            f"Time {time} {asked}" if time else asked,
+            entity,
+            relation,
+            timestamp,
+            subject_label=subject,
+            relation_label=words,
+            prediction=self.dataset.prediction,
+        )
+
+    @cached_property
+    def _now(self) -> int | None:
+        """The time after the last document, which an undated question is about."""
+        if self._calendar is None:
+            return None
+        times = (document.timestamp for document in self.dataset.corpus)
+        return max((t for t in times if t is not None), default=0) + self._calendar.step
+
+    def _facts(self) -> Iterator[Fact]:
+        for document in self.dataset.corpus:
+            yield from document.facts
+
+    @cached_property
+    def _facts_of(self) -> Counter[str]:
+        """How many facts each entity has."""
+        return Counter(end for fact in self._facts() for end in (fact.subject, fact.object))
+
+    @cached_property
+    def _seen(self) -> frozenset[tuple[str, str]]:
+        """Every entity with every relation that it has a fact of, marked where it is the object."""
+        facts = set(self._facts())
+        own = {(fact.subject, fact.relation) for fact in facts}
+        return frozenset(own | {(fact.object, INVERSE + fact.relation) for fact in facts})
+
+
+def _spans(times: Sequence[tuple[int, tuple[int, int]]]) -> list[tuple[int, int]]:
+    return [span for _, span in times]
+
+
+def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """A text with the parts at some places blanked out; its length stays."""
+    for start, end in spans:
+        text = f"{text[:start]}\0{' ' * (end - start - 1)}{text[end:]}"
+    return text

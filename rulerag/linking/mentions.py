@@ -1,0 +1,207 @@
+"""Which entities a question mentions: names and aliases, whole words, one slip of the pen or two.
+
+Names are looked up as runs of words in a dictionary. A question has some twenty words and a name
+a dozen at most, so that is some two hundred look-ups however many names there are; an automaton
+over all names finds the same runs and has to be built first. Only runs with a word that no name
+and no relation has are compared with every name (rapidfuzz), for there a slip may be.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+WORD = re.compile(r"\w+")
+_ASIDE = re.compile(r"\s*\([^()]*\)\s*$")
+# A name of one word that is any of these is no name in a question.
+_COMMON_LIST = """
+answer case everyone everything going idea looking next wonder say somebody
+a an and any are as at be been by can could did do does during for from had has have he her
+him his how i in is it its kind me my name of on one or please she since some someone something
+tell that the their them they thing things this to us was we were what when where which who
+whom whose why will with would you
+"""
+_COMMON = frozenset(_COMMON_LIST.split())
+# What each slip takes off a name's score, a fraction; longer names may have two.
+_SLIP_COST, _SHORT, _LONG = 0.12, 3, 9
+# How much less a name counts that was shortened: "Citizen" for "Citizen (India)".
+_SHORTENED = 0.6
+_CAPITAL = 1.15
+_CLOSEST, _MOST_RUNS = 3, 80
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A name in a question, and the entity that it may stand for.
+
+    Args:
+        entity: the raw name.
+        span: where it stands in the question, in characters.
+        score: how much of the question it explains; larger is better, comparable in one question.
+        name: the words of the entity that were found; another spelling where it was a slip.
+        exact: whether it is spelt as the entity is.
+    """
+
+    entity: str
+    span: tuple[int, int]
+    score: float
+    name: str
+    exact: bool = True
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text as names are compared: case folded, without marks."""
+    return [word.casefold() for word in WORD.findall(text)]
+
+
+class MentionFinder:
+    """Finds the entities that a question mentions.
+
+    Args:
+        names: for each raw name, its label and aliases.
+        other_words: words that questions are made of, such as those of relations: a run of words
+            with none but known words is not taken for a misspelt name.
+    """
+
+    def __init__(
+        self, names: Mapping[str, Sequence[str]], other_words: Collection[str] = ()
+    ) -> None:
+        self._entities: dict[str, list[str]] = {}
+        self._shortened: dict[str, list[str]] = {}
+        frequency: Counter[str] = Counter()
+        for entity, spellings in names.items():
+            for spelling in spellings:
+                key = words_of(spelling)
+                frequency.update(set(key))
+                self._add(self._entities, key, entity)
+                short = words_of(_ASIDE.sub("", spelling))
+                if short != key:
+                    self._add(self._shortened, short, entity)
+        self._frequency = frequency
+        self._total = max(len(names), 1)
+        self._known = set(frequency) | {w for one in other_words for w in words_of(one)} | _COMMON
+        keys = (*self._entities, *self._shortened)
+        self._longest = max((key.count(" ") + 1 for key in keys), default=0)
+
+    @staticmethod
+    def _add(index: dict[str, list[str]], words: Sequence[str], entity: str) -> None:
+        if words and not (len(words) == 1 and words[0] in _COMMON):
+            known = index.setdefault(" ".join(words), [])
+            if entity not in known:
+                known.append(entity)
+
+    def find(self, text: str) -> list[Mention]:
+        """The mentions of a question, best first; several entities may share one name.
+
+        Args:
+            text: the question.
+        """
+        tokens = [(m.group().casefold(), m.start(), m.end()) for m in WORD.finditer(text)]
+        found: dict[str, Mention] = {}
+        mentions = [*self._exact(text, tokens), *self._misspelt(text, tokens, every=False)]
+        for mention in mentions or self._misspelt(text, tokens, every=True):
+            known = found.get(mention.entity)
+            if known is None or mention.score > known.score:
+                found[mention.entity] = mention
+        return sorted(found.values(), key=lambda one: (-one.score, one.entity))
+
+    def nearest(self, text: str, limit: int = 3) -> list[str]:
+        """Names that look most like some run of a question's words, whatever the likeness.
+
+        Args:
+            text: the question.
+            limit: how many.
+        """
+        from rapidfuzz import fuzz, process
+
+        words = [word for word in words_of(text) if word not in _COMMON]
+        unknown = [word for word in words if word not in self._known] or words
+        found: dict[str, float] = {}
+        for run in {" ".join(unknown), *unknown}:
+            for key, score, _ in process.extract(run, self._keys, scorer=fuzz.ratio, limit=limit):
+                found[key] = max(score, found.get(key, 0.0))
+        best = sorted(found, key=lambda key: (-found[key], key))
+        return list(dict.fromkeys(self._entities[key][0] for key in best))[:limit]
+
+    def _weight(self, key: str) -> float:
+        """How much of a question a name explains: rare words count more than common ones."""
+        return sum(
+            0.2
+            if word in _COMMON
+            else 1.0 + math.log((self._total + 1) / (self._frequency[word] + 1)) / 4
+            for word in key.split()
+        )
+
+    def _exact(self, text: str, tokens: Sequence[tuple[str, int, int]]) -> Iterator[Mention]:
+        for start in range(len(tokens)):
+            for end in range(start + 1, min(start + self._longest, len(tokens)) + 1):
+                key = " ".join(word for word, *_ in tokens[start:end])
+                span = tokens[start][1], tokens[end - 1][2]
+                capital = _CAPITAL if start and text[span[0]].isupper() else 1.0
+                for index, share in ((self._entities, 1.0), (self._shortened, _SHORTENED)):
+                    for entity in index.get(key, ()):
+                        score = share * capital * self._weight(key)
+                        yield Mention(entity, span, score, text[slice(*span)])
+
+    def _misspelt(
+        self, text: str, tokens: Sequence[tuple[str, int, int]], *, every: bool
+    ) -> Iterator[Mention]:
+        runs = list(self._runs([word for word, *_ in tokens], every=every))
+        if not runs:
+            return
+        from rapidfuzz import process
+        from rapidfuzz.distance import OSA
+
+        for start, end in runs[:_MOST_RUNS]:
+            run = " ".join(word for word, *_ in tokens[start:end])
+            span = tokens[start][1], tokens[end - 1][2]
+            most = 1 if len(run) < _LONG else 2
+            lengths = range(len(run) - most, len(run) + most + 1)
+            near = [key for length in lengths for key in self._by_length.get(length, ())]
+            for key, slips, _ in process.extract(
+                run, near, scorer=OSA.distance, score_cutoff=most, limit=_CLOSEST
+            ):
+                score = self._weight(key) * (1 - _SLIP_COST * slips)
+                for entity in self._entities[key]:
+                    yield Mention(entity, span, score, key, exact=False)
+
+    @cached_property
+    def _by_length(self) -> dict[int, list[str]]:
+        groups: dict[int, list[str]] = {}
+        for key in self._entities:
+            groups.setdefault(len(key), []).append(key)
+        return groups
+
+    @cached_property
+    def _keys(self) -> list[str]:
+        return list(self._entities)
+
+    def _runs(self, words: Sequence[str], *, every: bool) -> Iterator[tuple[int, int]]:
+        """Runs of words with one that nothing known has, or else all runs, shortest first."""
+        places = [
+            place
+            for place, word in enumerate(words)
+            if word not in self._known or (every and word not in _COMMON)
+        ]
+        runs = {
+            (start, end)
+            for place in places
+            for start in range(max(0, place - 4), place + 1)
+            for end in range(place + 1, min(place + 8, len(words)) + 1)
+            if end - start <= self._longest and len(" ".join(words[start:end])) > _SHORT
+        }
+        yield from sorted(runs, key=lambda run: (run[1] - run[0], run))
+
+
+def spellings(names: Iterable[str], labels: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """The label and the raw name of each entity, the label first.
+
+    Args:
+        names: raw names.
+        labels: the words of those that have any.
+    """
+    return {name: tuple(dict.fromkeys((labels.get(name, name), name))) for name in sorted(names)}

@@ -1,0 +1,135 @@
+"""Which relation a question asks for: the question without its mention against relations in words.
+
+Without models, by the letters that they share (tf-idf of character n-grams, which forgives
+inflection and slips); with an encoder, by likeness of meaning as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from rulerag.linking.mentions import WORD, words_of
+
+if TYPE_CHECKING:
+    from rulerag.protocols import Encoder
+
+Doubles = npt.NDArray[np.float64]
+
+# Chosen on validation questions (F_G): see benchmarks/linking.
+_NGRAMS = (2, 5)
+_SHARPNESS_LETTERS, _SHARPNESS_BOTH = 15.0, 30.0
+_MEANING = 0.7
+SOMETHING = "something"
+"""What stands for the entity in texts about a relation."""
+# Words that every question has and that tell relations apart by chance alone.
+_ASKING_LIST = """
+what who whom which whose where when does did do tell me please name can could you know
+about i want to find out give list show
+"""
+_ASKING = frozenset(_ASKING_LIST.split())
+
+
+class RelationRanker:
+    """Ranks the relations of a graph for a question.
+
+    Args:
+        texts: for each raw relation, how it is said: its label, phrases, example questions whose
+            entity is left out.
+        encoder: compares meanings too; letters alone when None.
+
+    Attributes:
+        names: the raw relations, in the order of the columns of :meth:`probabilities`.
+        texts: how each is said, without repeats.
+    """
+
+    def __init__(self, texts: Mapping[str, Sequence[str]], encoder: Encoder | None = None) -> None:
+        self.names = list(texts)
+        self.encoder = encoder
+        self.texts = [list(dict.fromkeys(texts[name])) for name in self.names]
+        flat = [len(one) for one in self.texts]
+        self._starts = np.cumsum([0, *flat[:-1]]) if flat else np.zeros(0, dtype=int)
+
+    def with_encoder(self, encoder: Encoder) -> RelationRanker:
+        """The same relations, compared by meaning as well."""
+        return RelationRanker(dict(zip(self.names, self.texts, strict=True)), encoder)
+
+    @cached_property
+    def _flat(self) -> list[str]:
+        return [text for one in self.texts for text in one]
+
+    def scores(self, questions: Sequence[str]) -> Doubles:
+        """How well each relation fits, as log-likelihoods: shape (questions, relations).
+
+        Args:
+            questions: with a blank where the mention stood.
+        """
+        if not self.names or not questions:
+            return np.zeros((len(questions), len(self.names)))
+        letters = self._by_letters(questions)
+        if self.encoder is None:
+            return _SHARPNESS_LETTERS * letters
+        meaning = self._by_meaning(questions)
+        return _SHARPNESS_BOTH * ((1 - _MEANING) * letters + _MEANING * meaning)
+
+    def _by_letters(self, questions: Sequence[str]) -> Doubles:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        if not hasattr(self, "_letters"):
+            self._letters = TfidfVectorizer(
+                analyzer="char_wb", ngram_range=_NGRAMS, sublinear_tf=True
+            )
+            self._matrix = self._letters.fit_transform(map(_plain, self._flat))
+        asked = self._letters.transform([_plain(_content(text)) for text in questions])
+        return self._best((asked @ self._matrix.T).toarray())
+
+    def _by_meaning(self, questions: Sequence[str]) -> Doubles:
+        assert self.encoder is not None  # noqa: S101
+        if not hasattr(self, "_vectors"):
+            self._vectors = _unit(self.encoder.encode(self._flat))
+        asked = [" ".join(text.replace("\0", SOMETHING).split()) for text in questions]
+        return self._best(_unit(self.encoder.encode(asked)) @ self._vectors.T)
+
+    def _best(self, scores: npt.NDArray[np.floating]) -> Doubles:
+        """The best of each relation's texts: (questions, texts) → (questions, relations)."""
+        return np.maximum.reduceat(np.asarray(scores, dtype=np.float64), self._starts, axis=1)
+
+
+def _plain(text: str) -> str:
+    return " ".join(word for word in words_of(text) if word != SOMETHING)
+
+
+def _content(text: str) -> str:
+    kept = [word for word in words_of(text.replace("\0", " ")) if word not in _ASKING]
+    return " ".join(kept) or text
+
+
+def _unit(vectors: npt.NDArray[np.float32]) -> Doubles:
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(norms == 0, 1, norms), dtype=np.float64)
+
+
+def shared_words(text: str, label: str, *, but: Collection[str] = ()) -> Iterator[tuple[int, int]]:
+    """Where words of a question stand that a relation's label has too, in any inflection.
+
+    Args:
+        text: the question.
+        label: the relation in words.
+        but: words of the label that are left out.
+    """
+    stems = {stem(word) for word in words_of(label) if word not in but} - _ASKING
+    for match in WORD.finditer(text):
+        if stem(match.group().casefold()) in stems:
+            yield match.span()
+
+
+def stem(word: str) -> str:
+    """A word without its most usual endings, for comparing words alone."""
+    for ending in ("ing", "ied", "ies", "ed", "es", "s", "e", "y"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word

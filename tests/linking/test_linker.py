@@ -1,0 +1,117 @@
+"""What questions in one's own words are taken to mean."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rulerag.errors import DataFormatError, UnknownNameError
+from rulerag.linking import INVERSE, QuestionLinker
+from rulerag.ruleqa import RuleQADataset, parse_question
+
+
+@pytest.mark.parametrize(
+    ("text", "entity", "relation"),
+    [
+        ("Who does Anna Meyer work for?", "Anna_Meyer", "works_for"),
+        ("tell me the firm that anna meyer was working for", "Anna_Meyer", "works_for"),
+        ("Who works for Borsig?", "Borsig", "^works_for"),
+        ("By whom was Dora Lenz hired?", "Dora_Lenz", "hired_by"),
+        ("Who hired Dora Lenz?", "Dora_Lenz", "hired_by"),
+        ("Who was hired by Siemens?", "Siemens", "^hired_by"),
+        ("Where does Carl Otto live?", "Carl_Otto", "lives_in"),
+        ("Who does Ana Meyer work for?", "Anna_Meyer", "works_for"),
+        ("Who does Anna Meyre work for?", "Anna_Meyer", "works_for"),
+        ("What is Borsig located in?", "Borsig", "is_located_in"),
+        ("Who protests against Borsigg?", "Borsig", "^protests_against"),
+    ],
+)
+def test_questions_in_ones_own_words(
+    linker: QuestionLinker, text: str, entity: str, relation: str
+) -> None:
+    (found,) = linker.link([text])
+    best = found.readings[0].query
+    assert not found.exact and (best.subject, best.relation) == (entity, relation)
+    assert found.query().relations[0][0] == relation
+    assert sum(one.probability for one in found.readings) <= 1 + 1e-9
+    shares = [one.probability for one in found.readings]
+    assert shares == sorted(shares, reverse=True) and len(shares) <= linker.max_readings
+
+
+def test_the_exact_form_is_what_it_was(linker: QuestionLinker, people: RuleQADataset) -> None:
+    texts = ["Time 2020-01-03 what does Anna Meyer works for ?", "what does Anna Meyer works for ?"]
+    for text, found in zip(texts, linker.link(texts), strict=True):
+        assert found.exact and found.query() == parse_question(text, people)
+        assert found.relations() == {"works_for": 1.0} and not found.query().relations
+
+
+@pytest.mark.parametrize(
+    ("when", "time"),
+    [
+        ("on 2020-01-04", 3),
+        ("on 4 January 2020", 3),
+        ("on January 4th, 2020", 3),
+        ("on 04.01.2020", 3),
+        ("", 4),
+        ("in 20202", 4),
+    ],
+)
+def test_the_time_of_a_question(linker: QuestionLinker, when: str, time: int) -> None:
+    (found,) = linker.link([f"Who did Anna Meyer work for {when}?"])
+    assert found.query().timestamp == time
+    assert found.query().relation == "works_for"
+
+
+def test_a_date_that_is_none_is_refused_as_before(linker: QuestionLinker) -> None:
+    with pytest.raises(DataFormatError, match="no date of this graph"):
+        linker.link(["Time yesterday what does Anna Meyer works for ?"])
+
+
+def test_an_ambiguous_name_gives_choices(linker: QuestionLinker) -> None:
+    (found,) = linker.link(["What does the citizen protest against?"])
+    assert {one.query.subject for one in found.choices()} == {"Citizen_(India)", "Citizen_(Peru)"}
+    (found,) = linker.link(["What does the citizen (Peru) protest against?"])
+    assert found.readings[0].query.subject == "Citizen_(Peru)" and found.choices() == []
+
+
+@pytest.mark.parametrize("text", ["Who hired Zxqwv?", "", "?!", "何ですか", "\x00\x00", "who"])
+def test_nobody_known(linker: QuestionLinker, text: str) -> None:
+    (found,) = linker.link([text])
+    assert found.readings == () and not found.exact
+    with pytest.raises(UnknownNameError, match="no known name"):
+        found.query()
+
+
+def test_the_nearest_names_are_named(linker: QuestionLinker) -> None:
+    (found,) = linker.link(["Who works at Boorsigggg?"])
+    assert found.nearest[0] == "Borsig" and len(set(found.nearest)) == len(found.nearest)
+
+
+def test_a_batch_is_its_questions_one_by_one(linker: QuestionLinker) -> None:
+    texts = ["Who works for Borsig?", "Who hired Zxqwv?", "what does Anna Meyer works for ?"]
+    assert linker.link(texts) == [linker.link([text])[0] for text in texts]
+    assert linker.link([]) == []
+
+
+class _Synonyms:
+    """Vectors by which "employer" is near to working for somebody."""
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        near = ("employer", "works for")
+        return np.array([[1.0, float(any(w in t for w in near)) * 9] for t in texts], np.float32)
+
+
+def test_an_encoder_compares_meanings(linker: QuestionLinker) -> None:
+    text = ["What is the employer of Anna Meyer?"]
+    (found,) = linker.with_encoder(_Synonyms()).link(text)
+    assert found.readings[0].relation == "works_for"
+    assert linker.link(text) != [found] and linker.encoder is None
+
+
+@pytest.mark.parametrize(
+    ("text", "subject"),
+    [("Who works for Borsig?", True), ("Borsig works for whom?", False)],
+)
+def test_the_asked_end_is_told(linker: QuestionLinker, text: str, subject: bool) -> None:
+    best = linker.link([text])[0].readings[0]
+    assert best.asks_for_subject is best.query.relation.startswith(INVERSE) is subject
