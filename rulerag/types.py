@@ -184,6 +184,22 @@ class GroundedAtom(NamedTuple):
     atom: int
 
 
+class Support(NamedTuple):
+    """What speaks for a candidate answer.
+
+    Args:
+        scorer: which scorer says so.
+        why: the reason in words: ``like Joan Baez, who has genre folk too``.
+        facts: the facts behind it; the first names the candidate.
+        document_ids: the documents that state them, in the order of the facts.
+    """
+
+    scorer: str
+    why: str
+    facts: tuple[Fact, ...] = ()
+    document_ids: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """One possible answer with its score and the documents that support it (by id).

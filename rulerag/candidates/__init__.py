@@ -1,0 +1,14 @@
+"""Candidate scorers: the likely answers of queries, each with the facts that speak for it.
+
+``facts`` is what they see of a corpus and ``base`` what they share; ``counts``, ``analogy``,
+``walks`` and ``rules`` score.
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.candidates.facts import CorpusFacts
+else:
+    __getattr__ = front_door(__name__)
