@@ -53,6 +53,7 @@ class Analogy(FactScorer):
     power: float
     prior: float
     decay: float
+    time_step: int
     best: bool
 
     def __init__(
@@ -179,11 +180,7 @@ class Analogy(FactScorer):
 
     def _fresh(self, rows: Longs, time: int) -> Floats:
         """How much facts count by their age."""
-        if not self.facts.is_dated:
-            return np.ones(len(rows), np.float32)
-        age = self.facts.now(time) - self.facts.times[rows]
-        faded: Floats = np.exp(-self.decay * age / self.time_step).astype(np.float32)
-        return faded
+        return self.facts.fresh(rows, time, self.decay / self.time_step)
 
     def _features(self, time: int) -> _Features:
         """What is known of every entity before a time."""

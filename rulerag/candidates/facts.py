@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from rulerag.arrays import Bools, Doubles, Longs
+from rulerag.arrays import Bools, Doubles, Floats, Longs
 from rulerag.errors import EmptyDataError
 from rulerag.io import fingerprint_object
 from rulerag.kg import FactTable, KnowledgeGraph
@@ -109,6 +109,15 @@ class CorpusFacts:
     def remembered(self) -> dict[tuple[object, ...], dict[int, object]]:
         """What scorers made of these facts, by what it is and by time, for others like them."""
         return {}
+
+    def fresh(self, rows: Longs, time: int, decay: float) -> Floats:
+        """How much some facts count at a time, ``exp(-decay * age)``; 1 for undated ones."""
+        if not self.is_dated:
+            return np.ones(len(rows), np.float32)
+        age = self.now(time) - self.times[rows]
+        # So that the oldest of a long past still count a little, and stay apart from nothing.
+        faded: Floats = np.maximum(np.exp(-decay * age), 1e-6).astype(np.float32)
+        return faded
 
     def rows(self, relation: int, time: int = NO_TIME) -> Longs:
         """The rows of a relation's facts from before a time, in the order of the corpus."""

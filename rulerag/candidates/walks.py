@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from rulerag.arrays import Doubles, Floats, Longs
+from rulerag.arrays import Doubles, Longs
 from rulerag.candidates.base import FactScorer
 from rulerag.candidates.facts import NO_TIME, CorpusFacts
 from rulerag.composition import check_range, register
@@ -19,16 +19,17 @@ _KEPT = 4
 class Walks(FactScorer):
     """Objects of the relation by how likely a random walk from the subject ends at them.
 
-    A walk goes along facts in either direction, each fact of an entity with equal probability, a
-    given number of steps. The prior of the relation breaks no tie here: what no walk reaches is no
-    candidate.
+    A walk goes along facts in either direction, each fact of an entity with equal probability
+    (dated ones fade with age), a given number of steps. What no walk reaches is no candidate.
 
     Args:
         facts: the facts.
         steps: the length of the walks, 1 to 3.
+        decay: fading of dated facts per time step, as in ``exp(-decay * age)``.
+        time_step: the distance of two neighbouring times in timestamps.
 
     Raises:
-        ConfigError: another length.
+        ConfigError: another length, or a negative decay.
 
     References:
         Lao and Cohen 2010 (path-constrained random walks), here without constraint.
@@ -37,9 +38,20 @@ class Walks(FactScorer):
     kind = "walks"
     steps: int
 
-    def __init__(self, facts: CorpusFacts, *, steps: int = 2) -> None:
+    decay: float
+    time_step: int
+
+    def __init__(
+        self, facts: CorpusFacts, *, steps: int = 2, decay: float = 0.01, time_step: int = 1
+    ) -> None:
         check_range("steps", steps, 1, _LONGEST)
-        super().__init__(facts, steps=steps)
+        check_range("decay", decay, 0)
+        super().__init__(facts, steps=steps, decay=decay, time_step=time_step)
+
+    @property
+    def title(self) -> str:
+        """What the scorer is called where it explains itself."""
+        return f"{self.kind}-{self.steps}"
 
     def scored(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
         """See :meth:`FactScorer.scored`."""
@@ -99,17 +111,19 @@ class Walks(FactScorer):
 
     def _step(self, time: int) -> sparse.csr_matrix:
         """The probabilities of single steps before a time, shape (entities, entities)."""
-        known = self.facts.remembered.setdefault(("walks",), {})
+        known = self.facts.remembered.setdefault(("walks", self.decay), {})
         if time not in known:
             if len(known) >= _KEPT:
                 known.clear()
             table = self.facts.table
-            rows = slice(None) if time == NO_TIME else np.flatnonzero(self.facts.times < time)
+            rows = np.arange(len(table))
+            if time != NO_TIME:
+                rows = np.flatnonzero(self.facts.times < time)
             subject, object_ = table.subject[rows], table.object[rows]
             ends = np.concatenate([subject, object_]), np.concatenate([object_, subject])
             size = len(self.names)
-            ones: Floats = np.ones(len(ends[0]), np.float32)
-            step = sparse.csr_matrix((ones, ends), shape=(size, size))
+            weight = np.tile(self.facts.fresh(rows, time, self.decay / self.time_step), 2)
+            step = sparse.csr_matrix((weight, ends), shape=(size, size))
             step.sum_duplicates()
             step.data /= np.repeat(np.asarray(step.sum(axis=1)).ravel(), np.diff(step.indptr))
             known[time] = step
