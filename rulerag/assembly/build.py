@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,9 @@ class Builder:
             return [self.make(family.removesuffix("*"), part) for part in parts]
         if section.get(name) is not None:
             return self.make(family, section.section(name))
-        shared = {"selector": self.selector, "retriever": self.retriever}.get(name)
+        scorer = getattr(self.retriever, "scorer", None)  # of the run's retriever
+        parts = {"selector": self.selector, "retriever": self.retriever, "scorer": scorer}
+        shared = parts.get(name)
         if shared is not None:
             return shared
         if name == "selector":
@@ -180,12 +183,19 @@ def _resources(dataset: RuleQADataset, options: Options) -> dict[str, Callable[[
 
         return answers_by_relation(dataset.corpus)
 
+    @cache
+    def facts() -> Any:
+        from rulerag.candidates import CorpusFacts
+
+        return CorpusFacts(dataset.corpus, dataset.labels)
+
     def words(kind: str) -> Callable[[str], str]:
         return lambda name: dataset.labels[kind].get(name, name)
 
     step = int(dataset.calendar.get("step", 1) or 1)
     return {
         "documents": lambda: dataset.corpus,
+        "facts": facts,
         "bank": lambda: dataset.rules,
         "labels": lambda: dataset.labels["entities"],
         "all_labels": lambda: dataset.labels,

@@ -91,11 +91,11 @@ class Analogy(FactScorer):
     def support(self, relation: int, time: int, subject: int, entity: int) -> tuple[Support, ...]:
         """The likest subjects that have the candidate, and what they share with the asked one."""
         table = self.facts.table
-        rows = self.facts.rows(relation, time)
-        rows = rows[table.object[rows] == entity]
+        rows, every = self.last(self._like_rows, relation, time, subject)
+        fits = table.object[rows] == entity
+        rows, like = rows[fits], every[fits]
         if not len(rows):
             return ()
-        like = self._likeness(time, np.array([subject]), table.subject[rows].astype(np.int64))[0]
         reasons: list[Support] = []
         told: set[int] = set()
         for place in np.lexsort((-self.facts.times[rows], -like)).tolist():
@@ -119,13 +119,22 @@ class Analogy(FactScorer):
                 break
         return tuple(reasons)
 
+    def _like_rows(self, relation: int, time: int, subject: int) -> tuple[Longs, Floats]:
+        """The relation's facts, and how alike the subject and that of each are."""
+        rows = self.facts.rows(relation, time)
+        voters, _ = self._votes(relation, time)
+        like = self._likeness(time, np.array([subject]), voters)[0]
+        return rows, like[np.searchsorted(voters, self.facts.table.subject[rows])]
+
     def _shared(self, time: int, one: int, other: int) -> tuple[list[int], str]:
         """Facts of another entity that describe the first one too, and the descriptions in words."""
         features = self._features(time)
-        weights = features.matrix[one].multiply(features.matrix[other]).tocsr()
-        order = np.argsort(-weights.data, kind="stable")[:_SHARED]
+        mine, its = features.of(one), features.of(other)
+        both, at, there = np.intersect1d(mine[0], its[0], return_indices=True)
+        order = np.argsort(-mine[1][at] * its[1][there], kind="stable")[:_SHARED]
         rows, words = [], []
-        for number in weights.indices[order].tolist():
+        around = self.facts.around(other)
+        for number in both[order].tolist():
             code = int(features.codes[number])
             relation, end = divmod(code, len(self.facts.names))
             is_object, relation = divmod(relation, len(self.facts.table.relations))
@@ -133,16 +142,15 @@ class Analogy(FactScorer):
             words.append(
                 f"{tie or self.facts.relation(relation)} {self.facts.entity(end)}"
             )
-            mine = self.facts.around(other)
-            at, far = self.facts.table.subject, self.facts.table.object
-            at, far = (far, at) if is_object else (at, far)
+            near, far = self.facts.table.subject, self.facts.table.object
+            near, far = (far, near) if is_object else (near, far)
             fits = (
-                (self.facts.table.relation[mine] == relation)
-                & (far[mine] == end)
-                & (at[mine] == other)
-                & (self.facts.times[mine] < time)
+                (self.facts.table.relation[around] == relation)
+                & (far[around] == end)
+                & (near[around] == other)
+                & (self.facts.times[around] < time)
             )
-            rows += mine[fits][-1:].tolist()
+            rows += around[fits][-1:].tolist()
         return rows, " and ".join(words)
 
     def _likeness(self, time: int, subject: Longs, voters: Longs) -> Floats:
@@ -222,6 +230,11 @@ class _Features(NamedTuple):
 
     matrix: sparse.csr_matrix
     codes: Longs
+
+    def of(self, entity: int) -> tuple[Longs, Floats]:
+        """The features of an entity and their weights."""
+        part = slice(self.matrix.indptr[entity], self.matrix.indptr[entity + 1])
+        return self.matrix.indices[part], self.matrix.data[part]
 
 
 def _strongest_entries(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from rulerag.candidates.facts import CorpusFacts
 from rulerag.io import fingerprint_object
 from rulerag.protocols import ScoredCandidates
 from rulerag.types import Query, Support
+
+T = TypeVar("T")
 
 # Questions of one relation that are scored at once.
 _BATCH = 256
@@ -110,6 +112,18 @@ class FactScorer(ABC):
     ) -> tuple[Support, ...]:
         """What speaks for a candidate, the strongest first."""
 
+    def last(self, what: Callable[..., T], *question: int) -> T:
+        """What was made of the last question, which is asked of one candidate after the other."""
+        known = self._last.get(what.__name__)
+        if known is None or known[0] != question:
+            known = self._last[what.__name__] = question, what(*question)
+        found: T = known[1]
+        return found
+
+    @cached_property
+    def _last(self) -> dict[str, tuple[tuple[int, ...], Any]]:
+        return {}
+
     def supported(self, why: str, rows: Sequence[int]) -> Support:
         """A reason with its facts and the documents that state them."""
         facts = tuple(self.facts.fact(row) for row in rows)
@@ -121,6 +135,8 @@ class FactScorer(ABC):
         subject, relation, time = self.facts.coded(queries)
         order = np.lexsort((subject, time, relation))
         order = order[relation[order] >= 0]
+        if not len(order):
+            return
         keys = np.stack([relation[order], time[order]], axis=1)
         starts = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]).any(axis=1)][: len(order)])
         for start, end in zip(starts, [*starts[1:], len(order)], strict=True):

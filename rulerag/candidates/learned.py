@@ -11,9 +11,10 @@ import numpy as np
 
 from rulerag.arrays import Bools, Doubles, Longs
 from rulerag.candidates.facts import CorpusFacts
-from rulerag.composition import check_range, register
+from rulerag.composition import check_choice, check_range, register
 from rulerag.errors import ConfigError, EmptyDataError
 from rulerag.io import fingerprint_object
+from rulerag.kg import query_text
 from rulerag.protocols import CandidateScorer, ScoredCandidates
 from rulerag.types import Query, Support
 
@@ -23,8 +24,8 @@ _LOG = logging.getLogger(__name__)
 _HIDDEN = 0.05
 # The quadratic penalty on weights of standardised features, per question.
 _PENALTY = 1e-3
-# Reasons that an explanation gives.
-_REASONS = 3
+# Reasons that are given; further ones cost time for every document of every question.
+_REASONS = 1
 
 
 @runtime_checkable
@@ -74,6 +75,8 @@ class LearnedScorer:
         scorers: those that are joined, over the same facts.
         questions: how many questions are learned from, at most.
         depth: how many candidates of each scorer are looked at.
+        hide: of an undated fact hide the ``fact`` alone, or every fact of its ``pair`` of
+            entities, which is right where questions ask for pairs that nothing links yet.
         seed: decides which facts are hidden.
 
     Raises:
@@ -88,8 +91,10 @@ class LearnedScorer:
         *,
         questions: int = 3000,
         depth: int = 60,
+        hide: str = "fact",
         seed: int = 0,
     ) -> None:
+        check_choice("hide", hide, ("fact", "pair"))
         if not scorers:
             raise ConfigError("no scorers to join", key="scorers", hint="[{type: analogy}]")
         check_range("questions", questions, 1)
@@ -105,6 +110,7 @@ class LearnedScorer:
         self.scorers = tuple(scorers)
         self.questions = questions
         self.depth = depth
+        self.hide = hide
         self.seed = seed
 
     @property
@@ -116,13 +122,17 @@ class LearnedScorer:
     def fingerprint(self) -> str:
         """Names the scorers and every setting that changes scores."""
         parts = [scorer.fingerprint for scorer in self.scorers]
-        return fingerprint_object(["learned", self.questions, self.depth, self.seed, *parts])
+        return fingerprint_object(["learned", *self._settings.values(), *parts])
 
     def over(self, facts: CorpusFacts) -> LearnedScorer:
         """The same scorer over other facts."""
         parts = [scorer.over(facts) for scorer in self.scorers if isinstance(scorer, Movable)]
-        settings: dict[str, Any] = {"questions": self.questions, "depth": self.depth}
-        return LearnedScorer(facts, parts, **settings, seed=self.seed)
+        return LearnedScorer(facts, parts, **self._settings)
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        names = ("questions", "depth", "hide", "seed")
+        return {name: getattr(self, name) for name in names}
 
     def score(self, queries: Sequence[Query]) -> list[ScoredCandidates]:
         """Return, for each query, its candidates with their probabilities, best first."""
@@ -157,27 +167,43 @@ class LearnedScorer:
         known = self.facts.select(~hidden)
         if not len(known):
             return self._plain()
-        gold: dict[tuple[str, str], set[int]] = {}
+        gold: dict[tuple[str, str, int | None], set[int]] = {}
         table = self.facts.table
         rows = np.flatnonzero(hidden)
-        chosen = np.random.default_rng(self.seed).permutation(rows)[: self.questions]
         for row in rows.tolist():
-            fact = table.fact(row)
-            gold.setdefault((fact.subject, fact.relation), set()).add(int(table.object[row]))
-        asked = dict.fromkeys(table.fact(row)[:2] for row in chosen.tolist())
-        queries = [
-            Query(f"hidden-{number}", f"{relation} {subject}", subject, relation, prediction=True)
-            for number, (subject, relation) in enumerate(asked)
-        ]
+            subject, relation, _, time = table.fact(row)
+            gold.setdefault((subject, relation, time), set()).add(int(table.object[row]))
+        chosen = np.random.default_rng(self.seed).permutation(rows)[: self.questions]
+        queries = self._queries(chosen)
         movable = [scorer for scorer in self.scorers if isinstance(scorer, Movable)]
         found = _score_all(movable, queries, known)
         examples: list[tuple[Doubles, Bools]] = []
         for number, query in enumerate(queries):
             entity, values = self._joined([None if one is None else one[number] for one in found])
-            right = np.isin(entity, list(gold[query.subject, query.relation]))
+            right = np.isin(entity, list(gold[query.subject, query.relation, query.timestamp]))
             if right.any() and not right.all():
                 examples.append((values, right))
         return _fit(examples) if examples else self._plain()
+
+    def _queries(self, rows: Longs) -> list[Query]:
+        """The questions for the objects of facts, each once."""
+        facts, table = self.facts, self.facts.table
+        queries: dict[tuple[str, str, int | None], Query] = {}
+        for row in rows.tolist():
+            fact = table.fact(row)
+            subject = facts.entity(int(table.subject[row]))
+            relation = facts.relation(int(table.relation[row]))
+            queries[fact.subject, fact.relation, fact.timestamp] = Query(
+                f"hidden-{row}",
+                query_text(subject, relation),
+                fact.subject,
+                fact.relation,
+                fact.timestamp,
+                subject_label=subject,
+                relation_label=relation,
+                prediction=True,
+            )
+        return list(queries.values())
 
     def _plain(self) -> Learned:
         """Every scorer counts alike: where there is nothing to learn from."""
@@ -210,9 +236,12 @@ class LearnedScorer:
             return hidden | True
         hidden[np.random.default_rng(self.seed).permutation(len(facts))[:count]] = True
         # A fact that is stated twice is not hidden while the other stands.
-        table = facts.table
-        size = len(facts.names)
-        code = (table.relation.astype(np.int64) * size + table.subject) * size + table.object
+        table, size = facts.table, len(facts.names)
+        one, other = table.subject.astype(np.int64), table.object.astype(np.int64)
+        if self.hide == "pair":
+            code = np.minimum(one, other) * size + np.maximum(one, other)
+        else:
+            code = (table.relation.astype(np.int64) * size + one) * size + other
         same: Bools = np.isin(code, code[hidden])
         return same
 

@@ -18,12 +18,14 @@ from rulerag.rules import Rule, RuleBank
 from rulerag.types import Support
 
 if TYPE_CHECKING:
+    from rulerag.kg.grounding.joins import GroundingTable
     from rulerag.mining.inference import Candidates
     from rulerag.mining.inference.learned import LearnedTemporalInference
 
 _AGGREGATES = ("noisy-or", "max", "learned")
 # Rules of a relation, the most confident first, that an explanation looks through; and names.
 _TRIED, _NAMED = 64, 3
+_MAX_ROWS = 20_000
 # The latest facts that learned weights come from.
 _LEARNED_FROM = 20_000
 
@@ -96,11 +98,10 @@ class Rules(FactScorer):
 
     def support(self, relation: int, time: int, subject: int, entity: int) -> tuple[Support, ...]:
         """The most confident rules that lead to the candidate, each with a grounding."""
-        rules, plans = self._plans(relation)
         if subject < 0:
             return ()
-        before = self.facts.now(time) if self.facts.is_dated else None
-        found = plans.ground(self.facts.names[subject], before)
+        rules, _ = self._plans(relation)
+        found = self.last(self._grounded, relation, time, subject)
         fits = np.flatnonzero(found.answer == entity)
         if found.latest is not None:  # of one rule the latest grounding is told
             fits = fits[np.argsort(-found.latest[fits], kind="stable")]
@@ -114,11 +115,15 @@ class Rules(FactScorer):
             reasons.append(self.supported(rules[int(found.rule[number])].text, rows))
         return tuple(reasons)
 
+    def _grounded(self, relation: int, time: int, subject: int) -> GroundingTable:
+        before = self.facts.now(time) if self.facts.is_dated else None
+        return self._plans(relation)[1].ground(self.facts.names[subject], before)
+
     def _plans(self, relation: int) -> tuple[list[Rule], RulePlans]:
         if relation not in self._planned:
             rules = self.bank.for_head(self.facts.table.relations.names[relation])
             best = sorted(rules, key=lambda rule: -rule.ranking_confidence)[:_TRIED]
-            self._planned[relation] = best, RulePlans(best, self._index)
+            self._planned[relation] = best, RulePlans(best, self._index, max_rows=_MAX_ROWS)
         return self._planned[relation]
 
     @cached_property

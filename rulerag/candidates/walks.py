@@ -87,19 +87,32 @@ class Walks(FactScorer):
         if subject < 0:
             return []
         step = self._step(time)
-        ahead = [sparse.csr_matrix(([1.0], ([0], [subject])), shape=(1, len(self.names)))]
-        for _ in range(self.steps):
-            ahead.append(ahead[-1] @ step)
+        ahead = self.last(self._ahead, time, subject)
         way: list[int] = []
         here = entity
         for number in range(self.steps - 1, -1, -1):
-            back = step[:, [here]].T.multiply(ahead[number]).tocsr()
-            if not back.nnz:
+            # Facts lead both ways: those that lead to an entity are those that lead from it.
+            part = slice(step.indptr[here], step.indptr[here + 1])
+            near = step.indices[part]
+            # From one of them a step leads here by its weight there over all that it has.
+            back = ahead[number][near] * step.data[part] / self._total(time)[near]
+            if not len(near) or not back.max() > 0:
                 return []
-            before = int(back.indices[np.argmax(back.data)])
+            before = int(near[np.argmax(back)])
             way.append(self._between(time, before, here))
             here = before
         return way[::-1]
+
+    def _ahead(self, time: int, subject: int) -> list[Doubles]:
+        """The probabilities of where walks of each length are, arrays of shape (entities,)."""
+        row = self._step(time)[[subject]]
+        start = np.zeros(len(self.names))
+        start[subject] = 1
+        ahead = [start]
+        for _ in range(self.steps - 1):
+            ahead.append(np.asarray(row.todense(), dtype=np.float64).ravel())
+            row = row @ self._step(time) if len(ahead) < self.steps else row
+        return ahead
 
     def _between(self, time: int, one: int, other: int) -> int:
         """The latest fact that joins two entities."""
@@ -110,7 +123,13 @@ class Walks(FactScorer):
         return int(rows[np.argmax(self.facts.times[rows])])
 
     def _step(self, time: int) -> sparse.csr_matrix:
-        """The probabilities of single steps before a time, shape (entities, entities)."""
+        return self._steps(time)[0]
+
+    def _total(self, time: int) -> Doubles:
+        return self._steps(time)[1]
+
+    def _steps(self, time: int) -> tuple[sparse.csr_matrix, Doubles]:
+        """Probabilities of steps before a time, (entities, entities), and what they are out of."""
         known = self.facts.remembered.setdefault(("walks", self.decay), {})
         if time not in known:
             if len(known) >= _KEPT:
@@ -125,7 +144,8 @@ class Walks(FactScorer):
             weight = np.tile(self.facts.fresh(rows, time, self.decay / self.time_step), 2)
             step = sparse.csr_matrix((weight, ends), shape=(size, size))
             step.sum_duplicates()
-            step.data /= np.repeat(np.asarray(step.sum(axis=1)).ravel(), np.diff(step.indptr))
-            known[time] = step
-        found: sparse.csr_matrix = known[time]
+            total = np.asarray(step.sum(axis=1)).ravel()
+            step.data /= np.repeat(total, np.diff(step.indptr))
+            known[time] = step, total
+        found: tuple[sparse.csr_matrix, Doubles] = known[time]
         return found

@@ -53,7 +53,7 @@ C = TypeVar("C", bound=Callable[..., Any])
 FAMILIES: Mapping[str, str] = {
     "miner": "",
     "selector": "head",
-    "scorer": "learned",
+    "scorer": "",
     "evidence": "grounded",
     "retriever": "",
     "merge": "",
