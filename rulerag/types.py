@@ -319,7 +319,11 @@ class Answer:
                         {"rule": h.rule_id, "rank": h.rank, "score": h.score, "atom": h.atom}
                         for h in scored.found_by
                     ],
-                    **({"support": [one.to_json() for one in scored.support]} if scored.support else {}),
+                    **(
+                        {"support": [one.to_json() for one in scored.support]}
+                        if scored.support
+                        else {}
+                    ),
                 }
                 for scored in self.documents
             ],

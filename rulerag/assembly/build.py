@@ -119,8 +119,8 @@ class Builder:
         if section.get(name) is not None:
             return self.make(family, section.section(name))
         scorer = getattr(self.retriever, "scorer", None)  # of the run's retriever
-        parts = {"selector": self.selector, "retriever": self.retriever, "scorer": scorer}
-        shared = parts.get(name)
+        run = {"selector": self.selector, "retriever": self.retriever, "scorer": scorer}
+        shared = run.get(name)
         if shared is not None:
             return shared
         if name == "selector":

@@ -1,7 +1,8 @@
 """Candidate scorers: the likely answers of queries, each with the facts that speak for it.
 
-``facts`` is what they see of a corpus and ``base`` what they share; ``counts``, ``analogy``,
-``walks`` and ``rules`` score.
+``facts`` is what they see of a corpus and ``base`` what they share. ``counts``, ``analogy``,
+``walks``, ``rules`` and ``retrieved`` score, ``learned`` joins them, ``retriever`` gives the places
+of a list to candidates, and ``reader`` answers with the best one that the documents show.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Candidates by analogy: subjects that share what is known of the asked one vote with their objects."""
+"""Candidates by analogy: subjects that are like the asked one vote with their objects."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Analogy(FactScorer):
         return rows, like[np.searchsorted(voters, self.facts.table.subject[rows])]
 
     def _shared(self, time: int, one: int, other: int) -> tuple[list[int], str]:
-        """Facts of another entity that describe the first one too, and the descriptions in words."""
+        """Facts of another entity that describe the first one too, and these in words."""
         features = self._features(time)
         mine, its = features.of(one), features.of(other)
         both, at, there = np.intersect1d(mine[0], its[0], return_indices=True)
@@ -139,9 +139,7 @@ class Analogy(FactScorer):
             relation, end = divmod(code, len(self.facts.names))
             is_object, relation = divmod(relation, len(self.facts.table.relations))
             tie = f"is {self.facts.relation(relation)} of" if is_object else ""
-            words.append(
-                f"{tie or self.facts.relation(relation)} {self.facts.entity(end)}"
-            )
+            words.append(f"{tie or self.facts.relation(relation)} {self.facts.entity(end)}")
             near, far = self.facts.table.subject, self.facts.table.object
             near, far = (far, near) if is_object else (near, far)
             fits = (

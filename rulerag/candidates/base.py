@@ -1,4 +1,4 @@
-"""What every scorer over the facts of a corpus shares: questions in groups, ties, what is stated."""
+"""What every scorer over facts shares: questions in groups, ties, what is stated."""
 
 from __future__ import annotations
 
@@ -107,9 +107,7 @@ class FactScorer(ABC):
         """
 
     @abstractmethod
-    def support(
-        self, relation: int, time: int, subject: int, entity: int
-    ) -> tuple[Support, ...]:
+    def support(self, relation: int, time: int, subject: int, entity: int) -> tuple[Support, ...]:
         """What speaks for a candidate, the strongest first."""
 
     def last(self, what: Callable[..., T], *question: int) -> T:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -106,7 +107,7 @@ class CorpusFacts:
         return int(self.times.max(initial=0)) + 1 if time == NO_TIME else time
 
     @cached_property
-    def remembered(self) -> dict[tuple[object, ...], dict[int, object]]:
+    def remembered(self) -> dict[tuple[object, ...], dict[int, Any]]:
         """What scorers made of these facts, by what it is and by time, for others like them."""
         return {}
 

@@ -18,7 +18,7 @@ class RememberedScorer:
     """
 
     def __init__(self, scorer: CandidateScorer) -> None:
-        self.scorer = scorer.scorer if isinstance(scorer, RememberedScorer) else scorer
+        self.scorer: CandidateScorer = scorer
         self._known: dict[tuple[object, ...], ScoredCandidates] = {}
 
     @property
@@ -34,8 +34,9 @@ class RememberedScorer:
     def score(self, queries: Sequence[Query]) -> list[ScoredCandidates]:
         """Return, for each query, its candidates, best first."""
         keys = [_key(query) for query in queries]
-        missing = {key: query for key, query in zip(keys, queries, strict=True)}
-        missing = {key: query for key, query in missing.items() if key not in self._known}
+        missing = {
+            key: query for key, query in zip(keys, queries, strict=True) if key not in self._known
+        }
         scored = self.scorer.score(list(missing.values())) if missing else []
         fresh = dict(zip(missing, scored, strict=True))
         found = [fresh[key] if key in fresh else self._known[key] for key in keys]

@@ -78,7 +78,9 @@ class ScoredRetriever:
                 score = float(candidates.score[place])
                 by_text = text[document.id].found_by if document.id in text else ()
                 hits = by_text or (RuleHit(None, place + 1, score),)
-                chosen[document.id] = ScoredDocument(document, score, len(chosen) + 1, hits, support)
+                chosen[document.id] = ScoredDocument(
+                    document, score, len(chosen) + 1, hits, support
+                )
         least = min((one.score for one in chosen.values()), default=0.0)
         for one in listed:
             if one.document.id not in chosen:

@@ -54,9 +54,7 @@ class Rules(FactScorer):
     bank: RuleBank
     aggregate: str
 
-    def __init__(
-        self, facts: CorpusFacts, bank: RuleBank, *, aggregate: str = "noisy-or"
-    ) -> None:
+    def __init__(self, facts: CorpusFacts, bank: RuleBank, *, aggregate: str = "noisy-or") -> None:
         check_choice("aggregate", aggregate, _AGGREGATES)
         wrong = "max" if facts.is_dated else "learned"
         if aggregate == wrong:
