@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
+    from rulerag.candidates.analogy import Analogy
     from rulerag.candidates.facts import CorpusFacts
+    from rulerag.candidates.learned import LearnedScorer
 else:
     __getattr__ = front_door(__name__)

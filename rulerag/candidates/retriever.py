@@ -71,7 +71,9 @@ class ScoredRetriever:
     ) -> list[ScoredDocument]:
         text = {one.document.id: one for one in listed}
         chosen: dict[str, ScoredDocument] = {}
-        for place, name in enumerate(candidates.entities[:top_k]):
+        for place, name in enumerate(candidates.entities):
+            if len(chosen) == top_k:
+                break
             support = candidates.support(place)
             document = self._document(query, name, support, listed)
             if document is not None and document.id not in chosen:
