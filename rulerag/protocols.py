@@ -6,21 +6,24 @@ of one.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Generator as PythonGenerator
-from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from rulerag.rules import Rule, RuleBank
-from rulerag.types import Completion, GenerationRequest, Query, ScoredDocument
+from rulerag.types import Completion, GenerationRequest, Query, ScoredDocument, Support
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from rulerag.arrays import Doubles, Longs
     from rulerag.kg import FactTable
 
 __all__ = [
     "Arrival",
+    "CandidateScorer",
     "Encoder",
     "Generator",
     "Guides",
@@ -28,6 +31,7 @@ __all__ = [
     "RuleMiner",
     "RuleSelector",
     "SamplingGenerator",
+    "ScoredCandidates",
     "StreamingGenerator",
     "WritingGenerator",
 ]
@@ -75,6 +79,54 @@ class Retriever(Protocol):
 
     def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
         """Return, for each query, at most ``top_k`` documents, best first, ranks from 1."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredCandidates:
+    """The candidate answers of one query, best first.
+
+    Args:
+        names: the names of all entities by id, the same for every query of a scorer.
+        entity: int64 array of shape (m,), the ids of the candidates.
+        score: float64 array of shape (m,), above 0, descending.
+        explain: says what speaks for a candidate, by its id; made when it is needed.
+    """
+
+    names: Sequence[str]
+    entity: Longs
+    score: Doubles
+    explain: Callable[[int], tuple[Support, ...]]
+
+    def __len__(self) -> int:
+        return len(self.entity)
+
+    @property
+    def entities(self) -> list[str]:
+        """The names of the candidates."""
+        return [self.names[entity] for entity in self.entity.tolist()]
+
+    def support(self, place: int) -> tuple[Support, ...]:
+        """What speaks for the candidate at a place (from 0), the strongest first."""
+        return self.explain(int(self.entity[place]))
+
+
+@runtime_checkable
+class CandidateScorer(Protocol):
+    """Finds the likely answers of queries, each with the facts that speak for it."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the facts and every setting that changes scores."""
+        ...
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of all entities by id."""
+        ...
+
+    def score(self, queries: Sequence[Query]) -> list[ScoredCandidates]:
+        """Return, for each query, its candidates, best first; there may be none."""
         ...
 
 

@@ -157,14 +157,39 @@ class RuleHit:
     atom: int | None = None
 
 
+class Support(NamedTuple):
+    """What speaks for a candidate answer.
+
+    Args:
+        scorer: which scorer says so.
+        why: the reason in words: ``like Joan Baez, who has genre folk too``.
+        facts: the facts behind it; the first names the candidate.
+        document_ids: the documents that state them, in the order of the facts.
+    """
+
+    scorer: str
+    why: str
+    facts: tuple[Fact, ...] = ()
+    document_ids: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """An object of ``answers.jsonl``."""
+        documents = list(self.document_ids)
+        return {"scorer": self.scorer, "why": self.why, "documents": documents}
+
+
 @dataclass(frozen=True, slots=True)
 class ScoredDocument:
-    """A retrieved document with its final rank (from 1) and every search that found it."""
+    """A retrieved document with its final rank (from 1) and every search that found it.
+
+    ``support`` says which candidate scorers wanted it and why, the strongest first.
+    """
 
     document: Document
     score: float
     rank: int
     found_by: tuple[RuleHit, ...] = ()
+    support: tuple[Support, ...] = ()
 
     @property
     def rule_ids(self) -> tuple[str, ...]:
@@ -299,6 +324,11 @@ class Answer:
                         {"rule": h.rule_id, "rank": h.rank, "score": h.score, "atom": h.atom}
                         for h in scored.found_by
                     ],
+                    **(
+                        {"support": [one.to_json() for one in scored.support]}
+                        if scored.support
+                        else {}
+                    ),
                 }
                 for scored in self.documents
             ],

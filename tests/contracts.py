@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rulerag import (
@@ -29,8 +30,10 @@ from rulerag import (
     World,
     queries_from_facts,
 )
+from rulerag.candidates import CorpusFacts
 from rulerag.errors import ConfigError
 from rulerag.explanation.probing import ProbeEngine
+from rulerag.protocols import ScoredCandidates
 
 Make = Callable[[], Any]
 
@@ -45,6 +48,11 @@ class Ground:
     def corpus(self) -> list[Document]:
         """A document for each training fact."""
         return list(Verbalizer(self.world.graph).corpus(self.world.graph.train))
+
+    @cached_property
+    def facts(self) -> CorpusFacts:
+        """What its documents state."""
+        return CorpusFacts(self.corpus)
 
     @cached_property
     def bank(self) -> RuleBank:
@@ -126,6 +134,29 @@ def retriever(make: Make, ground: Ground) -> None:
         made.retrieve(ground.queries, 0)
 
 
+def scorer(make: Make, ground: Ground) -> None:
+    """One list a query, of entities of the graph, descending; each is explained by its facts."""
+    made = make()
+    scored: list[ScoredCandidates] = made.score(ground.queries)
+    assert len(scored) == len(ground.queries) and any(len(one) for one in scored)
+    documents = {document.id: document for document in ground.corpus}
+    for one in scored:
+        assert set(one.entities) <= set(made.names) and len(set(one.entities)) == len(one)
+        assert (one.score > 0).all() and (np.diff(one.score) <= 0).all()
+        for reason in one.support(0) if len(one) else ():
+            assert reason.scorer and reason.why
+            told = [fact for name in reason.document_ids for fact in documents[name].facts]
+            assert reason.facts and set(reason.facts) <= set(told)
+            assert any(one.entities[0] in (fact.subject, fact.object) for fact in reason.facts)
+    again = make()
+    assert again.fingerprint == made.fingerprint and made.fingerprint
+    assert [one.entities for one in again.score(ground.queries)] == [o.entities for o in scored]
+    backwards = made.score(ground.queries[::-1])
+    assert [one.entities for one in backwards][::-1] == [one.entities for one in scored]
+    assert made.score([]) == []
+    assert made.over(ground.facts).score([]) == []
+
+
 def ids(found: Sequence[Sequence[ScoredDocument]]) -> list[list[str]]:
     """What was found, by name."""
     return [[scored.document.id for scored in listed] for listed in found]
@@ -190,6 +221,7 @@ CONTRACTS: Mapping[str, Callable[[Make, Ground], None]] = {
     "selector": selector,
     "evidence": evidence,
     "retriever": retriever,
+    "scorer": scorer,
     "merge": retriever,  # of a guided retriever that merges so
     "generator": generator,
     "prompt": prompt,

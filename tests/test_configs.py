@@ -25,13 +25,14 @@ METHODS = list(parse_file(CONFIGS / "methods.yaml"))
 # <retriever>[-guided][-ssft|-rgft][-learned]; a control names its own part in place of guided, and
 # learned stands for learned merging.
 NAME = re.compile(
-    r"(?P<retriever>[a-z0-9]+)(?:-(?P<part>guided|pooled|paper))?(?:-(?P<training>ssft|rgft))?"
+    r"(?P<retriever>[a-z0-9]+)(?:-(?P<part>guided|pooled|paper|scored))?(?:-(?P<training>ssft|rgft))?"
     r"(?P<learned>-learned)?"
 )
 # What the second half of a name stands for.
 READERS = {
     "symbolic": "symbolic",
     "candidate": "candidate",
+    "candidate-scorer": "candidate-scorer",
     "llama": "huggingface",
     "hybrid": "hybrid",
     "ve": "verify-and-edit",
@@ -95,7 +96,9 @@ def test_every_retriever_builds_and_answers(
 def test_every_generator_builds_and_answers(
     generator: str, tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers_one(f"bm25__{generator}", "ruleqa-i", tiny, monkeypatch)
+    # What scores the candidates of a list is the scorer of its retriever.
+    retriever = "bm25-scored" if generator == "candidate-scorer" else "bm25"
+    answers_one(f"{retriever}__{generator}", "ruleqa-i", tiny, monkeypatch)
 
 
 def answers_one(name: str, published: str, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +132,7 @@ def test_a_method_is_called_what_it_holds(name: str, published: str) -> None:
     assert parts, "name it <retriever>[-guided][-ssft|-rgft][-learned]"
     section = config["retriever"]
     assert innermost(section)["type"] == parts["retriever"]
-    reader, _, kind = generator.partition("-")
+    reader, _, kind = (generator, "", "") if generator in READERS else generator.partition("-")
     assert config["generator.type"] == READERS[reader]
     inside = config.section("generator")
     adapter = (
@@ -143,7 +146,9 @@ def test_a_method_is_called_what_it_holds(name: str, published: str) -> None:
         shows = config.read("reader_rules", str, "selected") != "none"
         assert (shows and config.get("selector") is not None) == (kind in ("guided", "rgft"))
     wrapper = "guided" if parts["part"] == "paper" else parts["part"]  # its searches are guided
-    assert (section["type"] if section["type"] in ("guided", "pooled") else None) == wrapper
+    assert (
+        section["type"] if section["type"] in ("guided", "pooled", "scored") else None
+    ) == wrapper
     if wrapper:
         weights = section.get("weights")
         plain = finding.removesuffix("-learned")

@@ -119,7 +119,9 @@ class Builder:
             return [self.make(family.removesuffix("*"), part) for part in parts]
         if section.get(name) is not None:
             return self.make(family, section.section(name))
-        shared = {"selector": self.selector, "retriever": self.retriever}.get(name)
+        scorer = getattr(self.retriever, "scorer", None)  # of the run's retriever
+        run = {"selector": self.selector, "retriever": self.retriever, "scorer": scorer}
+        shared = run.get(name)
         if shared is not None:
             return shared
         if name == "selector":
@@ -182,6 +184,12 @@ def _resources(dataset: RuleQADataset, options: Options) -> dict[str, Callable[[
 
         return answers_by_relation(dataset.corpus)
 
+    @cache
+    def facts() -> Any:
+        from rulerag.candidates import CorpusFacts
+
+        return CorpusFacts(dataset.corpus, dataset.labels)
+
     def words(kind: str) -> Callable[[str], str]:
         return lambda name: dataset.labels[kind].get(name, name)
 
@@ -192,6 +200,7 @@ def _resources(dataset: RuleQADataset, options: Options) -> dict[str, Callable[[
     step = int(dataset.calendar.get("step", 1) or 1)
     return {
         "documents": lambda: dataset.corpus,
+        "facts": facts,
         "bank": lambda: dataset.rules,
         "labels": lambda: dataset.labels["entities"],
         "all_labels": lambda: dataset.labels,

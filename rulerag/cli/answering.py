@@ -243,6 +243,7 @@ def _shown(item: Answer, phrases: Phrases | None = None) -> str:
         lines.append(
             f"  {mark} {place:4}{scored.document.text}" + (f"  [{rules}]" if rules else "")
         )
+        lines += [f"         {one.scorer}: {one.why}" for one in scored.support[:1]]
     return "\n".join(lines) + "\n"
 
 

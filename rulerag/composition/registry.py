@@ -53,6 +53,7 @@ C = TypeVar("C", bound=Callable[..., Any])
 FAMILIES: Mapping[str, str] = {
     "miner": "",
     "selector": "head",
+    "scorer": "",
     "evidence": "grounded",
     "retriever": "",
     "merge": "",
@@ -66,6 +67,7 @@ FAMILIES: Mapping[str, str] = {
 SHARED = frozenset(
     {
         "documents",
+        "facts",
         "bank",
         "labels",
         "all_labels",

@@ -22,13 +22,17 @@ from tests.endpoints import Server
 
 ALL = [(family, name) for family in FAMILIES for name in names(family)]
 WEIGHTS = str(CONFIGS / "merging" / "ruleqa-i" / "bm25-guided.json")
-SYMBOLIC, BM25 = {"type": "symbolic"}, {"type": "bm25"}
+SYMBOLIC, BM25, ANALOGY = {"type": "symbolic"}, {"type": "bm25"}, {"type": "analogy"}
 MODEL = {"type": "huggingface", "model": NANO_LLAMA, "max_new_tokens": 4}
 THOUGHT = {"reader": {**MODEL, "template": "plain"}, "retriever": BM25, "samples": 2}
 NEEDS: Mapping[tuple[str, str], dict[str, Any]] = {
     ("retriever", "guided"): {"retriever": BM25},
     ("retriever", "pooled"): {"retriever": BM25},
     ("retriever", "time_aware"): {"retriever": BM25},
+    ("retriever", "scored"): {"retriever": BM25, "scorer": ANALOGY},
+    ("scorer", "learned"): {"scorers": [ANALOGY, {"type": "walks"}]},
+    ("scorer", "retrieved"): {"retriever": BM25},
+    ("generator", "candidate-scorer"): {"scorer": ANALOGY},
     ("retriever", "fused"): {"retrievers": [BM25, SYMBOLIC]},
     ("merge", "learned"): {"weights": WEIGHTS},
     ("miner", "tlogic"): {"lengths": [1]},
@@ -59,6 +63,7 @@ def builder(ground: Ground) -> Builder:
     """What makes components over a small world."""
     shared = {
         "documents": lambda: ground.corpus,
+        "facts": lambda: ground.facts,
         "bank": lambda: ground.bank,
         "labels": dict,
         "all_labels": lambda: {"entities": {}, "relations": {}},

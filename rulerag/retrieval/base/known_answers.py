@@ -45,7 +45,8 @@ def known_answers_first(
         known = ranked[found_at].found_by if found_at < len(ranked) else ()
         plain = any(h.rule_id is None for h in known)
         found_by = known if plain else (hit, *known)
-        listed.append(ScoredDocument(corpus.documents[row], score, number + 1, found_by))
+        support = ranked[found_at].support if found_at < len(ranked) else ()
+        listed.append(ScoredDocument(corpus.documents[row], score, number + 1, found_by, support))
     taken = {found_at for found_at, _ in first}
     rest = [scored for number, scored in enumerate(ranked) if number not in taken]
     return listed + [replace(s, rank=rank) for rank, s in enumerate(rest, start=len(listed) + 1)]

@@ -1,0 +1,17 @@
+"""Candidate scorers: the likely answers of queries, each with the facts that speak for it.
+
+``facts`` is what they see of a corpus and ``base`` what they share. ``counts``, ``analogy``,
+``walks``, ``rules`` and ``retrieved`` score, ``learned`` joins them, ``retriever`` gives the places
+of a list to candidates, and ``reader`` answers with the best one that the documents show.
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.candidates.analogy import Analogy
+    from rulerag.candidates.facts import CorpusFacts
+    from rulerag.candidates.learned import LearnedScorer
+else:
+    __getattr__ = front_door(__name__)

@@ -1,0 +1,258 @@
+"""Candidates by analogy: subjects that are like the asked one vote with their objects."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from rulerag.arrays import Doubles, Floats, Longs
+from rulerag.candidates.base import FactScorer
+from rulerag.candidates.facts import NO_TIME, CorpusFacts
+from rulerag.composition import check_range, register
+from rulerag.types import Support
+
+# Analogues and shared features that an explanation names.
+_ANALOGUES, _SHARED = 3, 3
+# How many times of questions have their features kept.
+_KEPT = 4
+
+
+@register("scorer", "analogy")
+class Analogy(FactScorer):
+    """Subjects like the asked one vote with their objects of the relation.
+
+    An entity is described by its facts: the relation, which end of it the entity is, and what
+    stands at the other end. A description weighs the logarithm of one over the fraction of
+    entities that have it (inverse document frequency), and two entities are as alike as the cosine
+    of their descriptions. Every subject of the relation gives its objects the power of that
+    likeness; the votes are divided by their sum, and a little of the relation's prior is added, so
+    that there is an order where nothing is alike. On dated facts both descriptions and votes fade
+    with age, and the past of the subject itself votes too.
+
+    Args:
+        facts: the facts.
+        power: how much the likest subjects count beyond others; at least 0.
+        prior: how much of the relation's prior is added to votes that sum to 1.
+        decay: fading of dated facts per time step, as in ``exp(-decay * age)``.
+        time_step: the distance of two neighbouring times in timestamps.
+        best: score a candidate by the likest subject that votes for it, not by all.
+
+    Raises:
+        ConfigError: a setting is out of range.
+
+    References:
+        Memory-based collaborative filtering: Breese, Heckerman and Kadie 1998 (Empirical Analysis
+        of Predictive Algorithms for Collaborative Filtering, section 2.1), with its inverse user
+        frequency and case amplification (the power).
+    """
+
+    kind = "analogy"
+    power: float
+    prior: float
+    decay: float
+    time_step: int
+    best: bool
+
+    def __init__(
+        self,
+        facts: CorpusFacts,
+        *,
+        power: float = 2.0,
+        prior: float = 0.05,
+        decay: float = 0.01,
+        time_step: int = 1,
+        best: bool = False,
+    ) -> None:
+        for key, value in (("power", power), ("prior", prior), ("decay", decay)):
+            check_range(key, value, 0)
+        settings: dict[str, Any] = {"power": power, "prior": prior, "decay": decay}
+        super().__init__(facts, **settings, time_step=time_step, best=best)
+
+    @property
+    def title(self) -> str:
+        """What the scorer is called where it explains itself."""
+        return f"{self.kind}-best" if self.best else f"{self.kind}-{self.power:g}"
+
+    def scored(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
+        """See :meth:`FactScorer.scored`."""
+        answers, counts = self.facts.answers(relation, time)
+        voters, votes = self._votes(relation, time)
+        like = self._likeness(time, subject, voters)
+        if self.best:
+            return answers, _strongest(like, votes)
+        shared = (votes.T @ (like**self.power).T).T
+        total = shared.sum(axis=1, keepdims=True)
+        prior = counts / max(1.0, counts.sum())
+        return answers, shared / np.where(total > 0, total, 1.0) + self.prior * prior
+
+    def support(self, relation: int, time: int, subject: int, entity: int) -> tuple[Support, ...]:
+        """The likest subjects that have the candidate, and what they share with the asked one."""
+        table = self.facts.table
+        rows, every = self.last(self._like_rows, relation, time, subject)
+        fits = table.object[rows] == entity
+        rows, like = rows[fits], every[fits]
+        if not len(rows):
+            return ()
+        reasons: list[Support] = []
+        told: set[int] = set()
+        for place in np.lexsort((-self.facts.times[rows], -like)).tolist():
+            other = int(table.subject[rows[place]])
+            if other in told:
+                continue
+            told.add(other)
+            named = f"{self.facts.relation(relation)} {self.facts.entity(entity)}"
+            if like[place] <= 0:
+                if not reasons:  # the prior alone speaks for it
+                    why = f"{self.facts.entity(other)} {named}, as others do"
+                    reasons.append(self.supported(why, [int(rows[place])]))
+                break
+            if other == subject:
+                reasons.append(self.supported(f"{named} before", [int(rows[place])]))
+            else:
+                shared, words = self._shared(time, subject, other)
+                why = f"{self.facts.entity(other)}, like the subject, has {words}: {named}"
+                reasons.append(self.supported(why, [int(rows[place]), *shared]))
+            if len(reasons) == _ANALOGUES:
+                break
+        return tuple(reasons)
+
+    def _like_rows(self, relation: int, time: int, subject: int) -> tuple[Longs, Floats]:
+        """The relation's facts, and how alike the subject and that of each are."""
+        rows = self.facts.rows(relation, time)
+        voters, _ = self._votes(relation, time)
+        like = self._likeness(time, np.array([subject]), voters)[0]
+        return rows, like[np.searchsorted(voters, self.facts.table.subject[rows])]
+
+    def _shared(self, time: int, one: int, other: int) -> tuple[list[int], str]:
+        """Facts of another entity that describe the first one too, and these in words."""
+        features = self._features(time)
+        mine, its = features.of(one), features.of(other)
+        both, at, there = np.intersect1d(mine[0], its[0], return_indices=True)
+        order = np.argsort(-mine[1][at] * its[1][there], kind="stable")[:_SHARED]
+        rows, words = [], []
+        around = self.facts.around(other)
+        for number in both[order].tolist():
+            code = int(features.codes[number])
+            relation, end = divmod(code, len(self.facts.names))
+            is_object, relation = divmod(relation, len(self.facts.table.relations))
+            tie = f"is {self.facts.relation(relation)} of" if is_object else ""
+            words.append(f"{tie or self.facts.relation(relation)} {self.facts.entity(end)}")
+            near, far = self.facts.table.subject, self.facts.table.object
+            near, far = (far, near) if is_object else (near, far)
+            fits = (
+                (self.facts.table.relation[around] == relation)
+                & (far[around] == end)
+                & (near[around] == other)
+                & (self.facts.times[around] < time)
+            )
+            rows += around[fits][-1:].tolist()
+        return rows, " and ".join(words)
+
+    def _likeness(self, time: int, subject: Longs, voters: Longs) -> Floats:
+        """Cosines of subjects and voters, shape (b, v); 0 for unknown subjects."""
+        matrix = self._features(time).matrix
+        known = np.maximum(subject, 0)
+        like: Floats = (matrix[known] @ matrix[voters].T).toarray()
+        like[subject < 0] = 0
+        if not self.facts.is_dated:
+            like[subject[:, None] == voters[None, :]] = 0
+        return like
+
+    def _votes(self, relation: int, time: int) -> tuple[Longs, sparse.csr_matrix]:
+        """The subjects of a relation, shape (v,), and their weights for its answers, (v, m)."""
+        key = relation, time
+        if key not in self._voting:
+            table = self.facts.table
+            rows = self.facts.rows(relation, time)
+            answers, _ = self.facts.answers(relation, time)
+            column = np.zeros(len(self.names), np.int64)
+            column[answers] = np.arange(len(answers))
+            voters, line = np.unique(table.subject[rows], return_inverse=True)
+            shape = len(voters), len(answers)
+            votes = _strongest_entries(
+                line, column[table.object[rows]], self._fresh(rows, time), shape
+            )
+            if len(self._voting) > 512:
+                self._voting.clear()
+            self._voting[key] = voters.astype(np.int64), votes
+        return self._voting[key]
+
+    @cached_property
+    def _voting(self) -> dict[tuple[int, int], tuple[Longs, sparse.csr_matrix]]:
+        return {}
+
+    def _fresh(self, rows: Longs, time: int) -> Floats:
+        """How much facts count by their age."""
+        return self.facts.fresh(rows, time, self.decay / self.time_step)
+
+    def _features(self, time: int) -> _Features:
+        """What is known of every entity before a time."""
+        known = self.facts.remembered.setdefault(("analogy", self.decay), {})
+        if time not in known:
+            if len(known) >= _KEPT:
+                known.clear()
+            known[time] = self._described(time)
+        found: _Features = known[time]
+        return found
+
+    def _described(self, time: int) -> _Features:
+        facts, table = self.facts, self.facts.table
+        rows = np.arange(len(facts)) if time == NO_TIME else np.flatnonzero(facts.times < time)
+        size, relations = len(facts.names), len(table.relations)
+        subject, object_ = table.subject[rows].astype(np.int64), table.object[rows].astype(np.int64)
+        relation = table.relation[rows].astype(np.int64)
+        entity = np.concatenate([subject, object_])
+        code = np.concatenate([relation * size + object_, (relation + relations) * size + subject])
+        codes, column = np.unique(code, return_inverse=True)
+        fresh = np.tile(self._fresh(rows, time), 2)
+        matrix = _strongest_entries(entity, column, fresh, (size, len(codes)))
+        holders = np.bincount(matrix.indices, minlength=len(codes))
+        rare = np.log(size / np.maximum(holders, 1)).astype(np.float32)
+        matrix.data *= rare[matrix.indices]
+        squares = np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel()
+        length = np.sqrt(np.where(squares > 0, squares, 1.0)).astype(np.float32)
+        matrix.data /= np.repeat(length, np.diff(matrix.indptr))
+        return _Features(matrix, codes)
+
+
+class _Features(NamedTuple):
+    """Descriptions of entities.
+
+    Args:
+        matrix: rows of length 1, shape (entities, features).
+        codes: of each feature ``(relation + is object * R) * E + other end``.
+    """
+
+    matrix: sparse.csr_matrix
+    codes: Longs
+
+    def of(self, entity: int) -> tuple[Longs, Floats]:
+        """The features of an entity and their weights."""
+        part = slice(self.matrix.indptr[entity], self.matrix.indptr[entity + 1])
+        return self.matrix.indices[part], self.matrix.data[part]
+
+
+def _strongest_entries(
+    row: Longs, column: Longs, value: Floats, shape: tuple[int, int]
+) -> sparse.csr_matrix:
+    """A sparse matrix in which of equal places the greatest value stands."""
+    key = row.astype(np.int64) * max(1, shape[1]) + column
+    order = np.lexsort((-value, key))
+    first = order[np.r_[True, key[order][1:] != key[order][:-1]][: len(order)]]
+    return sparse.csr_matrix(
+        (value[first], (row[first], column[first])), shape=shape, dtype=np.float32
+    )
+
+
+def _strongest(like: Floats, votes: sparse.csr_matrix) -> Doubles:
+    """For each line of likeness and each answer, the greatest weighted likeness of its voters."""
+    columns = votes.tocsc()
+    filled = np.flatnonzero(np.diff(columns.indptr))
+    weighted = like[:, columns.indices] * columns.data
+    best = np.zeros((len(like), votes.shape[1]))
+    if len(filled):
+        best[:, filled] = np.maximum.reduceat(weighted, columns.indptr[:-1][filled], axis=1)
+    return best

@@ -1,0 +1,179 @@
+"""What every scorer over facts shares: questions in groups, ties, what is stated."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, Self, TypeVar
+
+import numpy as np
+
+from rulerag.arrays import Doubles, Longs
+from rulerag.candidates.facts import CorpusFacts
+from rulerag.io import fingerprint_object
+from rulerag.protocols import ScoredCandidates
+from rulerag.types import Query, Support
+
+T = TypeVar("T")
+
+# Questions of one relation that are scored at once.
+_BATCH = 256
+
+
+class FactScorer(ABC):
+    """Scores the candidate answers of questions from the facts of a corpus.
+
+    Candidates are ordered by score; of equal ones, the entity that is more often an object of the
+    relation comes first, then the first in the order of names. Of a prediction on undated facts,
+    what the facts state already is no candidate (the filtered setting of link prediction, Bordes
+    et al. 2013), and the subject is one only where the relation has loops. Facts from the
+    question's time or later do not count.
+
+    Args:
+        facts: the facts.
+        settings: every setting that changes scores, by its name.
+    """
+
+    def __init__(self, facts: CorpusFacts, **settings: Any) -> None:
+        self.facts = facts
+        self._settings = settings
+        for name, value in settings.items():
+            setattr(self, name, value)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of entities by id."""
+        return self.facts.names
+
+    @property
+    def title(self) -> str:
+        """What the scorer is called where it explains itself."""
+        told = "-".join(str(value) for value in self._settings.values() if value is not None)
+        return f"{self.kind}-{told}" if told else self.kind
+
+    kind = "facts"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names the facts and every setting that changes scores."""
+        return fingerprint_object([self.kind, self.facts.fingerprint, self._settings])
+
+    def over(self, facts: CorpusFacts) -> Self:
+        """The same scorer over other facts."""
+        return type(self)(facts, **self._settings)
+
+    def score(self, queries: Sequence[Query]) -> list[ScoredCandidates]:
+        """Return, for each query, its candidates, best first; none for an unknown relation."""
+        nothing = np.zeros(0, np.int64), np.zeros(0)
+        found: list[ScoredCandidates] = [
+            ScoredCandidates(self.names, *nothing, _no_support) for _ in queries
+        ]
+        for relation, time, places, subject in self._groups(queries):
+            entity, score = self.scored(relation, time, subject)
+            order = self._tie_order(relation, time, entity)
+            entity, score = entity[order], score[:, order]
+            loops = self._has_loops(relation)
+            for line, place in enumerate(places.tolist()):
+                values = np.asarray(score[line], dtype=np.float64)
+                if not loops:
+                    values[entity == subject[line]] = 0
+                if queries[place].prediction and not self.facts.is_dated:
+                    stated = self.facts.table.object[
+                        self.facts.stated(int(subject[line]), relation)
+                    ]
+                    values[np.isin(entity, stated)] = 0
+                able = np.flatnonzero(values > 0)
+                best = able[np.argsort(-values[able], kind="stable")]
+                found[place] = ScoredCandidates(
+                    self.names,
+                    entity[best],
+                    values[best],
+                    _Explained(self, relation, time, int(subject[line])),
+                )
+        return found
+
+    @abstractmethod
+    def scored(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
+        """Scores of the candidates of questions of one relation and time.
+
+        Args:
+            relation: its id.
+            time: facts before it count; see :meth:`CorpusFacts.coded`.
+            subject: the subjects, shape (b,), -1 for unknown ones.
+
+        Returns:
+            Distinct entities, shape (m,), and scores of shape (b, m); 0 for no candidate.
+        """
+
+    @abstractmethod
+    def support(self, relation: int, time: int, subject: int, entity: int) -> tuple[Support, ...]:
+        """What speaks for a candidate, the strongest first."""
+
+    def last(self, what: Callable[..., T], *question: int) -> T:
+        """What was made of the last question, which is asked of one candidate after the other."""
+        known = self._last.get(what.__name__)
+        if known is None or known[0] != question:
+            known = self._last[what.__name__] = question, what(*question)
+        found: T = known[1]
+        return found
+
+    @cached_property
+    def _last(self) -> dict[str, tuple[tuple[int, ...], Any]]:
+        return {}
+
+    def supported(self, why: str, rows: Sequence[int]) -> Support:
+        """A reason with its facts and the documents that state them."""
+        facts = tuple(self.facts.fact(row) for row in rows)
+        documents = dict.fromkeys(self.facts.document(row).id for row in rows)
+        return Support(self.title, why, facts, tuple(documents))
+
+    def _groups(self, queries: Sequence[Query]) -> Iterator[tuple[int, int, Longs, Longs]]:
+        """Relation, time, places and subjects of questions that are scored at once."""
+        subject, relation, time = self.facts.coded(queries)
+        order = np.lexsort((subject, time, relation))
+        order = order[relation[order] >= 0]
+        if not len(order):
+            return
+        keys = np.stack([relation[order], time[order]], axis=1)
+        starts = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]).any(axis=1)][: len(order)])
+        for start, end in zip(starts, [*starts[1:], len(order)], strict=True):
+            for cut in range(start, end, _BATCH):
+                places = order[cut : min(cut + _BATCH, end)]
+                yield int(relation[places[0]]), int(time[places[0]]), places, subject[places]
+
+    def _tie_order(self, relation: int, time: int, entity: Longs) -> Longs:
+        answers, counts = self.facts.answers(relation, time)
+        if len(entity) == len(answers) and (entity is answers or (entity == answers).all()):
+            return np.arange(len(entity))
+        often = np.zeros(len(self.names))
+        often[answers] = counts
+        return np.lexsort((self.facts.name_rank[entity], -often[entity]))
+
+    def _has_loops(self, relation: int) -> bool:
+        known = self._loops.get(relation)
+        if known is None:
+            rows = self.facts.rows(relation)
+            table = self.facts.table
+            known = self._loops[relation] = bool((table.subject[rows] == table.object[rows]).any())
+        return known
+
+    @cached_property
+    def _loops(self) -> dict[int, bool]:
+        return {}
+
+
+class _Explained:
+    """What speaks for the candidates of one question."""
+
+    def __init__(self, scorer: FactScorer, relation: int, time: int, subject: int) -> None:
+        self._question = relation, time, subject
+        self._scorer = scorer
+
+    def __call__(self, entity: int) -> tuple[Support, ...]:
+        return self._scorer.support(*self._question, entity)
+
+
+def _no_support(entity: int) -> tuple[Support, ...]:
+    del entity
+    return ()

@@ -1,0 +1,209 @@
+"""The facts of a corpus as candidate scorers see them, each with the document that states it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from rulerag.arrays import Bools, Doubles, Floats, Longs
+from rulerag.errors import EmptyDataError
+from rulerag.io import fingerprint_object
+from rulerag.kg import FactTable, KnowledgeGraph
+from rulerag.rules import readable
+from rulerag.types import Document, Fact, Query
+
+Words = Callable[[str], str]
+NO_TIME = np.iinfo(np.int32).max
+"""Stands for a time after all facts."""
+
+
+class CorpusFacts:
+    """What the documents of a corpus state, coded as columns.
+
+    Args:
+        documents: the corpus; those without facts state nothing.
+        labels: readable names, under ``entities`` and ``relations``; names in readable form where
+            one is missing.
+
+    Raises:
+        EmptyDataError: no document states a fact.
+        DataFormatError: some facts are dated and others are not.
+    """
+
+    def __init__(
+        self,
+        documents: Sequence[Document],
+        labels: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
+        facts = [fact for document in documents for fact in document.facts]
+        if not facts:
+            raise EmptyDataError(
+                "no document states a fact, so no candidate can be scored",
+                hint="use documents with metadata.facts (rulerag extract makes such a corpus)",
+            )
+        self.documents = documents
+        self.labels = labels or {}
+        self.table: FactTable = KnowledgeGraph.from_facts(facts, name="corpus").train
+        sizes = [len(document.facts) for document in documents]
+        self.owner: Longs = np.repeat(np.arange(len(documents)), sizes)
+
+    def select(self, rows: Longs | Bools) -> CorpusFacts:
+        """Some of the facts, over the same names and documents."""
+        made = CorpusFacts.__new__(CorpusFacts)
+        made.documents, made.labels = self.documents, self.labels
+        made.table, made.owner = self.table.select(rows), self.owner[rows]
+        return made
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names the facts and the documents that state them."""
+        return fingerprint_object([self.table.fingerprint, self.owner.tolist()])
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of entities by id."""
+        return self.table.entities.names
+
+    @property
+    def is_dated(self) -> bool:
+        """Whether the facts have times."""
+        return self.table.is_temporal
+
+    @cached_property
+    def times(self) -> Longs:
+        """The time of each fact; 0 for undated ones."""
+        found = self.table.timestamp
+        return np.zeros(len(self), np.int64) if found is None else found.astype(np.int64)
+
+    def coded(self, queries: Sequence[Query]) -> tuple[Longs, Longs, Longs]:
+        """Subject, relation and time of queries, arrays of shape (q,).
+
+        Unknown names are -1. A time that no fact reaches is :data:`NO_TIME`, and so is that of an
+        undated query: every fact is before it.
+        """
+        entities, relations = self.table.entities, self.table.relations
+        last = int(self.times.max(initial=-1))
+        rows = [
+            (
+                entities.id(query.subject) if query.subject in entities else -1,
+                relations.id(query.relation) if query.relation in relations else -1,
+                NO_TIME
+                if not self.is_dated or query.timestamp is None or query.timestamp > last
+                else query.timestamp,
+            )
+            for query in queries
+        ]
+        subject, relation, time = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+        return subject, relation, time
+
+    def now(self, time: int) -> int:
+        """A time as coded by :meth:`coded`, as a time of the calendar."""
+        return int(self.times.max(initial=0)) + 1 if time == NO_TIME else time
+
+    @cached_property
+    def remembered(self) -> dict[tuple[object, ...], dict[int, Any]]:
+        """What scorers made of these facts, by what it is and by time, for others like them."""
+        return {}
+
+    def fresh(self, rows: Longs, time: int, decay: float) -> Floats:
+        """How much some facts count at a time, ``exp(-decay * age)``; 1 for undated ones."""
+        if not self.is_dated:
+            return np.ones(len(rows), np.float32)
+        age = self.now(time) - self.times[rows]
+        # So that the oldest of a long past still count a little, and stay apart from nothing.
+        faded: Floats = np.maximum(np.exp(-decay * age), 1e-6).astype(np.float32)
+        return faded
+
+    def rows(self, relation: int, time: int = NO_TIME) -> Longs:
+        """The rows of a relation's facts from before a time, in the order of the corpus."""
+        bounds, order = self._by_relation
+        found = order[bounds[relation] : bounds[relation + 1]] if relation >= 0 else order[:0]
+        return found if time == NO_TIME else found[self.times[found] < time]
+
+    def stated(self, subject: int, relation: int) -> Longs:
+        """The rows of a subject and a relation, in the order of the corpus."""
+        found = self.rows(relation)
+        subjects = self._subjects_of(relation)
+        start, end = np.searchsorted(subjects[0], [subject, subject + 1])
+        return found[subjects[1][start:end]]
+
+    def around(self, entity: int) -> Longs:
+        """The rows of an entity's facts, as subject or as object, each once."""
+        bounds, order = self._by_end
+        return np.unique(order[bounds[entity] : bounds[entity + 1]] % len(self))
+
+    def answers(self, relation: int, time: int = NO_TIME) -> tuple[Longs, Doubles]:
+        """The objects of a relation and how often each is one, in the order that breaks ties.
+
+        More frequent ones come first, then the first in the order of names.
+        """
+        key = relation, time
+        if key not in self._answers:
+            objects = self.table.object[self.rows(relation, time)].astype(np.int64)
+            found, counts = np.unique(objects, return_counts=True)
+            order = np.lexsort((self.name_rank[found], -counts))
+            if len(self._answers) > 4096:
+                self._answers.clear()
+            self._answers[key] = found[order], counts[order].astype(np.float64)
+        return self._answers[key]
+
+    @cached_property
+    def _answers(self) -> dict[tuple[int, int], tuple[Longs, Doubles]]:
+        return {}
+
+    @cached_property
+    def name_rank(self) -> Longs:
+        """The place of each entity in the order of names."""
+        rank = np.empty(len(self.names), np.int64)
+        rank[sorted(range(len(self.names)), key=self.names.__getitem__)] = np.arange(len(rank))
+        return rank
+
+    def fact(self, row: int) -> Fact:
+        """The fact of a row, by raw names."""
+        return self.table.fact(row)
+
+    def document(self, row: int) -> Document:
+        """The document that states the fact of a row."""
+        return self.documents[int(self.owner[row])]
+
+    def entity(self, entity: int) -> str:
+        """An entity in words."""
+        name = self.names[entity]
+        return self.labels.get("entities", {}).get(name) or readable(name)
+
+    def relation(self, relation: int) -> str:
+        """A relation in words."""
+        name = self.table.relations.names[relation]
+        return self.labels.get("relations", {}).get(name) or readable(name)
+
+    @cached_property
+    def _by_relation(self) -> tuple[Longs, Longs]:
+        order = np.argsort(self.table.relation, kind="stable")
+        sizes = np.bincount(self.table.relation, minlength=len(self.table.relations))
+        return np.concatenate([[0], np.cumsum(sizes)]), order
+
+    @cached_property
+    def _by_end(self) -> tuple[Longs, Longs]:
+        ends = np.concatenate([self.table.subject, self.table.object])
+        order = np.argsort(ends, kind="stable")
+        sizes = np.bincount(ends, minlength=len(self.names))
+        return np.concatenate([[0], np.cumsum(sizes)]), order
+
+    def _subjects_of(self, relation: int) -> tuple[Longs, Longs]:
+        """The subjects of a relation's facts in ascending order, and their places."""
+        known = self._subjects.get(relation)
+        if known is None:
+            subjects = self.table.subject[self.rows(relation)].astype(np.int64)
+            order = np.argsort(subjects, kind="stable")
+            known = self._subjects[relation] = subjects[order], order
+        return known
+
+    @cached_property
+    def _subjects(self) -> dict[int, tuple[Longs, Longs]]:
+        return {}

@@ -1,0 +1,370 @@
+"""Joining scorers: how much each counts is learned from facts of the corpus that are hidden."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from rulerag.arrays import Bools, Doubles, Longs
+from rulerag.candidates.facts import CorpusFacts
+from rulerag.composition import check_choice, check_range, register
+from rulerag.errors import ConfigError, EmptyDataError
+from rulerag.io import fingerprint_object
+from rulerag.kg import query_text
+from rulerag.protocols import CandidateScorer, ScoredCandidates
+from rulerag.types import Query, Support
+
+_LOG = logging.getLogger(__name__)
+
+# Facts that are hidden: this fraction of the corpus at most.
+_HIDDEN = 0.05
+# The quadratic penalty on weights of standardised features, per question.
+_PENALTY = 1e-3
+# Reasons that are given; further ones cost time for every document of every question.
+_REASONS = 1
+
+
+@runtime_checkable
+class Movable(Protocol):
+    """A scorer that can be made again over other facts, which learning needs."""
+
+    def over(self, facts: CorpusFacts) -> CandidateScorer:
+        """The same scorer over other facts."""
+        ...
+
+
+class Learned(NamedTuple):
+    """What was learned.
+
+    Args:
+        floor: shape (s,), of each scorer the score that stands for none.
+        mean: shape (2 s,), of the features.
+        spread: shape (2 s,), their standard deviation.
+        weight: shape (2 s,), of the standardised features.
+        questions: how many questions it was learned from.
+        loss: the mean negative log-likelihood of the answers, in nats.
+    """
+
+    floor: Doubles
+    mean: Doubles
+    spread: Doubles
+    weight: Doubles
+    questions: int
+    loss: float
+
+
+@register("scorer", "learned")
+class LearnedScorer:
+    """Joins scorers: the probability of a candidate, of those that any scorer names.
+
+    Each scorer gives two features, the logarithm of its score and whether it names the candidate
+    at all. Their weights are those of a conditional logit (McFadden 1974), learned on questions
+    that are made from the corpus's own facts: of undated facts a sample, of dated ones the latest.
+    The scorers see the corpus without these facts. What rules were mined from is not hidden from
+    them, so they are trusted somewhat too much.
+
+    A scorer that fails is named in a warning and left out; the others answer. Of equal candidates,
+    the one that the first scorer puts first comes first, then the one of the second, and so on.
+
+    Args:
+        facts: the facts.
+        scorers: those that are joined, over the same facts.
+        questions: how many questions are learned from, at most.
+        depth: how many candidates of each scorer are looked at.
+        hide: of an undated fact hide the ``fact`` alone, or every fact of its ``pair`` of
+            entities, which is right where questions ask for pairs that nothing links yet.
+        seed: decides which facts are hidden.
+
+    Raises:
+        ConfigError: no scorer, a number below 1, or a scorer over other names or that cannot be
+            made over other facts.
+    """
+
+    def __init__(
+        self,
+        facts: CorpusFacts,
+        scorers: Sequence[CandidateScorer],
+        *,
+        questions: int = 3000,
+        depth: int = 60,
+        hide: str = "fact",
+        seed: int = 0,
+    ) -> None:
+        check_choice("hide", hide, ("fact", "pair"))
+        if not scorers:
+            raise ConfigError("no scorers to join", key="scorers", hint="[{type: analogy}]")
+        check_range("questions", questions, 1)
+        check_range("depth", depth, 1)
+        for scorer in scorers:
+            if list(scorer.names) != list(facts.names) or not isinstance(scorer, Movable):
+                raise ConfigError(
+                    f"{_called(scorer)} is not over the facts of the corpus, or has no method over",
+                    key="scorers",
+                    hint="a scorer takes the facts that it is given, see rulerag.candidates.base",
+                )
+        self.facts = facts
+        self.scorers = tuple(scorers)
+        self.questions = questions
+        self.depth = depth
+        self.hide = hide
+        self.seed = seed
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of entities by id."""
+        return self.facts.names
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names the scorers and every setting that changes scores."""
+        parts = [scorer.fingerprint for scorer in self.scorers]
+        return fingerprint_object(["learned", *self._settings.values(), *parts])
+
+    def over(self, facts: CorpusFacts) -> LearnedScorer:
+        """The same scorer over other facts."""
+        parts = [scorer.over(facts) for scorer in self.scorers if isinstance(scorer, Movable)]
+        return LearnedScorer(facts, parts, **self._settings)
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        names = ("questions", "depth", "hide", "seed")
+        return {name: getattr(self, name) for name in names}
+
+    def score(self, queries: Sequence[Query]) -> list[ScoredCandidates]:
+        """Return, for each query, its candidates with their probabilities, best first."""
+        learned = self.learned
+        found = _score_all(self.scorers, queries)
+        scored = []
+        for number in range(len(queries)):
+            lists = [None if one is None else one[number] for one in found]
+            entity, values = self._joined(lists)
+            features = _features(values, learned.floor)
+            features = (features - learned.mean) / learned.spread
+            failed = np.array([one is None for one in lists])
+            features[:, np.r_[failed, failed]] = 0
+            parts = features * learned.weight
+            total = parts.sum(axis=1)
+            order = np.argsort(-total, kind="stable")
+            odds = np.exp(total[order] - total.max(initial=-np.inf))
+            probability = np.maximum(odds / odds.sum() if len(odds) else odds, 1e-12)
+            size = len(self.scorers)
+            reasons = _Reasons(lists, entity, parts[:, :size] + parts[:, size:])
+            scored.append(ScoredCandidates(self.names, entity[order], probability, reasons))
+        return scored
+
+    @cached_property
+    def learned(self) -> Learned:
+        """The weights; learned when first needed.
+
+        Raises:
+            EmptyDataError: no hidden fact is among the candidates of its question.
+        """
+        hidden = self._hidden_facts()
+        known = self.facts.select(~hidden)
+        if not len(known):
+            return self._plain()
+        gold: dict[tuple[str, str, int | None], set[int]] = {}
+        table = self.facts.table
+        rows = np.flatnonzero(hidden)
+        for row in rows.tolist():
+            subject, relation, _, time = table.fact(row)
+            gold.setdefault((subject, relation, time), set()).add(int(table.object[row]))
+        chosen = np.random.default_rng(self.seed).permutation(rows)[: self.questions]
+        queries = self._queries(chosen)
+        movable = [scorer for scorer in self.scorers if isinstance(scorer, Movable)]
+        found = _score_all(movable, queries, known)
+        examples: list[tuple[Doubles, Bools]] = []
+        for number, query in enumerate(queries):
+            entity, values = self._joined([None if one is None else one[number] for one in found])
+            right = np.isin(entity, list(gold[query.subject, query.relation, query.timestamp]))
+            if right.any() and not right.all():
+                examples.append((values, right))
+        return _fit(examples) if examples else self._plain()
+
+    def _queries(self, rows: Longs) -> list[Query]:
+        """The questions for the objects of facts, each once."""
+        facts, table = self.facts, self.facts.table
+        queries: dict[tuple[str, str, int | None], Query] = {}
+        for row in rows.tolist():
+            fact = table.fact(row)
+            subject = facts.entity(int(table.subject[row]))
+            relation = facts.relation(int(table.relation[row]))
+            queries[fact.subject, fact.relation, fact.timestamp] = Query(
+                f"hidden-{row}",
+                query_text(subject, relation),
+                fact.subject,
+                fact.relation,
+                fact.timestamp,
+                subject_label=subject,
+                relation_label=relation,
+                prediction=True,
+            )
+        return list(queries.values())
+
+    def _plain(self) -> Learned:
+        """Every scorer counts alike: where there is nothing to learn from."""
+        size = len(self.scorers)
+        ones = np.ones(2 * size)
+        weight = np.r_[np.ones(size), np.zeros(size)]
+        return Learned(np.full(size, 1e-6), 0 * ones, ones, weight, 0, float("nan"))
+
+    def weights(self) -> Mapping[str, float]:
+        """What was learned, by scorer: the weights of its score and of its naming a candidate."""
+        size = len(self.scorers)
+        told: dict[str, float] = {}
+        for number, scorer in enumerate(self.scorers):
+            told[_called(scorer)] = round(float(self.learned.weight[number]), 3)
+            told[f"{_called(scorer)} named"] = round(float(self.learned.weight[size + number]), 3)
+        return told
+
+    def _hidden_facts(self) -> Bools:
+        """Which facts are hidden, shape (n,)."""
+        facts = self.facts
+        count = min(int(len(facts) * _HIDDEN), max(self.questions, 1))
+        hidden = np.zeros(len(facts), bool)
+        if facts.is_dated:
+            if len(np.unique(facts.times)) < 2:
+                return hidden | True
+            cut = np.quantile(facts.times, 1 - _HIDDEN)
+            latest = facts.times >= cut
+            return latest if not latest.all() else facts.times == facts.times.max()
+        if not count:
+            return hidden | True
+        hidden[np.random.default_rng(self.seed).permutation(len(facts))[:count]] = True
+        # A fact that is stated twice is not hidden while the other stands.
+        table, size = facts.table, len(facts.names)
+        one, other = table.subject.astype(np.int64), table.object.astype(np.int64)
+        if self.hide == "pair":
+            code = np.minimum(one, other) * size + np.maximum(one, other)
+        else:
+            code = (table.relation.astype(np.int64) * size + one) * size + other
+        same: Bools = np.isin(code, code[hidden])
+        return same
+
+    def _joined(self, lists: Sequence[ScoredCandidates | None]) -> tuple[Longs, Doubles]:
+        """Candidates of several scorers, shape (m,), and their scores, (m, s); 0 for none.
+
+        In the order in which the scorers name them, the first one's first.
+        """
+        named = [one.entity[: self.depth] for one in lists if one is not None]
+        together = np.concatenate([np.zeros(0, np.int64), *named])
+        entity, first = np.unique(together, return_index=True)
+        entity = entity[np.argsort(first)]
+        values = np.zeros((len(entity), len(lists)))
+        for column, one in enumerate(lists):
+            if one is None or not len(one):
+                continue
+            order = np.argsort(one.entity)
+            ids = one.entity[order]
+            at = np.minimum(np.searchsorted(ids, entity), len(ids) - 1)
+            values[:, column] = np.where(ids[at] == entity, one.score[order][at], 0.0)
+        return entity, values
+
+
+class _Reasons:
+    """What the scorers say for the candidates of one question, those that count most first."""
+
+    def __init__(
+        self, lists: Sequence[ScoredCandidates | None], entity: Longs, counts: Doubles
+    ) -> None:
+        self._lists, self._counts = lists, counts
+        self._place = {int(one): place for place, one in enumerate(entity.tolist())}
+
+    def __call__(self, entity: int) -> tuple[Support, ...]:
+        counts = self._counts[self._place[entity]]
+        reasons: list[Support] = []
+        for number in np.argsort(-counts, kind="stable").tolist():
+            one = self._lists[number]
+            told = one.explain(entity) if one is not None and entity in one.entity else ()
+            reasons += [one for one in told if one.facts not in [r.facts for r in reasons]][:1]
+            if len(reasons) == _REASONS:
+                break
+        return tuple(reasons)
+
+
+def _called(scorer: CandidateScorer) -> str:
+    return str(getattr(scorer, "title", type(scorer).__name__))
+
+
+def _score_all(
+    scorers: Sequence[CandidateScorer], queries: Sequence[Query], facts: CorpusFacts | None = None
+) -> list[list[ScoredCandidates] | None]:
+    """What each scorer finds, over other facts where there are some; None for one that fails.
+
+    Raises:
+        Exception: that of the last scorer, where every one fails.
+    """
+    found: list[list[ScoredCandidates] | None] = []
+    last: Exception | None = None
+    for scorer in scorers:
+        try:
+            one = scorer
+            if facts is not None and isinstance(scorer, Movable):
+                one = scorer.over(facts)
+            found.append(one.score(queries))
+        except Exception as error:  # noqa: BLE001  (one that fails shall not stop the others)
+            last = error
+            told = f"{type(error).__name__}: {error}"
+            _LOG.warning("the scorer %s fails and is left out: %s", _called(scorer), told)
+            found.append(None)
+    if last is not None and all(one is None for one in found):
+        raise last
+    return found
+
+
+def _features(values: Doubles, floor: Doubles) -> Doubles:
+    """Features of candidates, shape (m, 2 s), from scores of shape (m, s)."""
+    return np.hstack([np.log(np.maximum(values, floor)), (values > 0).astype(np.float64)])
+
+
+def _fit(examples: Sequence[tuple[Doubles, Bools]]) -> Learned:
+    """The weights that make the answers of questions likeliest.
+
+    Args:
+        examples: of each question the scores of its candidates, shape (m, s), and which are right.
+
+    Raises:
+        EmptyDataError: there is no question.
+    """
+    from scipy.optimize import minimize
+
+    if not examples:
+        raise EmptyDataError("no question to learn from")
+    values = np.concatenate([one for one, _ in examples])
+    right = np.concatenate([one for _, one in examples])
+    named = values > 0
+    # Half of the least that a scorer says, but for outliers, stands for nothing.
+    floor = np.array(
+        [
+            np.quantile(column[there], 0.02) / 2 if there.any() else 1e-6
+            for column, there in zip(values.T, named.T, strict=True)
+        ]
+    )
+    features = _features(values, floor)
+    mean, spread = features.mean(axis=0), features.std(axis=0)
+    spread[spread < 1e-9] = 1.0
+    features = (features - mean) / spread
+    sizes = np.array([len(one) for one, _ in examples])
+    starts = np.cumsum(sizes) - sizes
+    question = np.repeat(np.arange(len(sizes)), sizes)
+
+    def shares(score: Doubles, of: Doubles) -> tuple[Doubles, Doubles]:
+        """Logarithms of sums of odds by question, and the fraction of each candidate."""
+        most = np.maximum.reduceat(np.where(of > 0, score, -np.inf), starts)
+        odds = np.exp(np.minimum(score - most[question], 0)) * of
+        total = np.add.reduceat(odds, starts)
+        return most + np.log(total), odds / total[question]
+
+    def loss(weight: Doubles) -> tuple[float, Doubles]:
+        score = features @ weight
+        every, among = shares(score, np.ones(len(score)))
+        best, wanted = shares(score, right.astype(np.float64))
+        slope = features.T @ (among - wanted) / len(sizes) + 2 * _PENALTY * weight
+        return float((every - best).mean() + _PENALTY * (weight**2).sum()), slope
+
+    found = minimize(loss, np.zeros(features.shape[1]), jac=True, method="L-BFGS-B")
+    return Learned(floor, mean, spread, found.x, len(sizes), float(found.fun))

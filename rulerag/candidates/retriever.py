@@ -1,0 +1,115 @@
+"""The places of a list go to candidate answers; each brings a document that names it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from rulerag.candidates.memory import RememberedScorer
+from rulerag.composition import register
+from rulerag.io import fingerprint_object
+from rulerag.kg.grounding import Statements
+from rulerag.protocols import CandidateScorer, Retriever, ScoredCandidates
+from rulerag.retrieval.base import check_top_k, known_answers_first
+from rulerag.types import Document, Query, RuleHit, ScoredDocument, Support
+
+
+@register("retriever", "scored")
+class ScoredRetriever:
+    """Gives the places to the candidates of a scorer, best first, one document each.
+
+    A candidate gets the first document of the wrapped retriever's list that names it beside the
+    asked relation; where there is none, the first document of the facts that speak for it. Each
+    document says what wanted it (:attr:`~rulerag.types.ScoredDocument.support`). Places that are
+    left, and questions without candidates, get the wrapped retriever's documents in their order.
+    What the corpus states of a question comes first, unless it is a prediction.
+
+    Args:
+        documents: the corpus.
+        retriever: of text, for example.
+        scorer: finds candidates.
+    """
+
+    def __init__(
+        self, documents: Sequence[Document], retriever: Retriever, scorer: CandidateScorer
+    ) -> None:
+        self.documents = documents
+        self.retriever = retriever
+        self.scorer = RememberedScorer(scorer)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names the wrapped retriever and the scorer."""
+        parts = [self.retriever.fingerprint, self.scorer.fingerprint]
+        return fingerprint_object(["scored", *parts])
+
+    @cached_property
+    def statements(self) -> Statements:
+        """What the corpus states."""
+        return Statements(self.documents)
+
+    def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
+        """Return, for each query, at most ``top_k`` documents, one for each of its candidates.
+
+        Raises:
+            ConfigError: ``top_k`` is below 1.
+        """
+        check_top_k(top_k)
+        found = self.retriever.retrieve(queries, top_k)
+        scored = self.scorer.score(queries)
+        return [
+            self._listed(query, candidates, listed, top_k)
+            for query, candidates, listed in zip(queries, scored, found, strict=True)
+        ]
+
+    def _listed(
+        self,
+        query: Query,
+        candidates: ScoredCandidates,
+        listed: Sequence[ScoredDocument],
+        top_k: int,
+    ) -> list[ScoredDocument]:
+        text = {one.document.id: one for one in listed}
+        chosen: dict[str, ScoredDocument] = {}
+        for place, name in enumerate(candidates.entities):
+            if len(chosen) == top_k:
+                break
+            support = candidates.support(place)
+            document = self._document(query, name, support, listed)
+            if document is not None and document.id not in chosen:
+                score = float(candidates.score[place])
+                by_text = text[document.id].found_by if document.id in text else ()
+                hits = by_text or (RuleHit(None, place + 1, score),)
+                chosen[document.id] = ScoredDocument(
+                    document, score, len(chosen) + 1, hits, support
+                )
+        least = min((one.score for one in chosen.values()), default=0.0)
+        for one in listed:
+            if one.document.id not in chosen:
+                # Behind every candidate, whatever the unit of the wrapped scores.
+                score = least - one.rank
+                chosen[one.document.id] = ScoredDocument(
+                    one.document, score, len(chosen) + 1, one.found_by
+                )
+        return known_answers_first(query, list(chosen.values()), self.statements)[:top_k]
+
+    def _document(
+        self,
+        query: Query,
+        name: str,
+        support: Sequence[Support],
+        listed: Sequence[ScoredDocument],
+    ) -> Document | None:
+        for one in listed:
+            if any(f.relation == query.relation and f.object == name for f in one.document.facts):
+                return one.document
+        for reason in support:
+            for identifier in reason.document_ids:
+                document = self._by_id[identifier]
+                if any(name in (fact.subject, fact.object) for fact in document.facts):
+                    return document
+        return None
+
+    @cached_property
+    def _by_id(self) -> dict[str, Document]:
+        return {document.id: document for document in self.documents}

@@ -1,0 +1,154 @@
+"""Candidates by the rules of a bank, executed on the facts of a corpus."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rulerag.arrays import Doubles, Longs
+from rulerag.candidates.base import FactScorer
+from rulerag.candidates.facts import CorpusFacts
+from rulerag.composition import check_choice, register
+from rulerag.errors import ConfigError
+from rulerag.kg.grounding import RulePlans, TableIndex
+from rulerag.mining.inference import StaticInference, TemporalInference
+from rulerag.rules import Rule, RuleBank
+from rulerag.types import Support
+
+if TYPE_CHECKING:
+    from rulerag.kg.grounding.joins import GroundingTable
+    from rulerag.mining.inference import Candidates
+    from rulerag.mining.inference.learned import LearnedTemporalInference
+
+_AGGREGATES = ("noisy-or", "max", "learned")
+# Rules of a relation, the most confident first, that an explanation looks through; and names.
+_TRIED, _NAMED = 64, 3
+_MAX_ROWS = 20_000
+# The latest facts that learned weights come from.
+_LEARNED_FROM = 20_000
+
+
+@register("scorer", "rules")
+class Rules(FactScorer):
+    """What the rules of a bank lead to, as link prediction applies them.
+
+    Static facts are completed by :class:`~rulerag.mining.inference.StaticInference`, dated ones
+    forecast by :class:`~rulerag.mining.inference.TemporalInference`, or with learned weights by
+    :class:`~rulerag.mining.inference.learned.LearnedTemporalInference`, which learns from the
+    latest facts of the corpus when it is first used.
+
+    Args:
+        facts: the facts.
+        bank: the rules.
+        aggregate: how rules are joined: ``noisy-or``; ``max``, by the most confident one (static
+            facts alone); ``learned`` (dated facts alone).
+
+    Raises:
+        ConfigError: another way to join rules, or one that does not go with the facts.
+        MiningError: dated rules and undated facts, or undated rules and dated facts.
+    """
+
+    kind = "rules"
+    bank: RuleBank
+    aggregate: str
+
+    def __init__(self, facts: CorpusFacts, bank: RuleBank, *, aggregate: str = "noisy-or") -> None:
+        check_choice("aggregate", aggregate, _AGGREGATES)
+        wrong = "max" if facts.is_dated else "learned"
+        if aggregate == wrong:
+            kind = "dated" if facts.is_dated else "undated"
+            raise ConfigError(
+                f"{aggregate!r} does not go with {kind} facts",
+                key="aggregate",
+                hint=" or ".join(name for name in _AGGREGATES if name != wrong),
+            )
+        super().__init__(facts, aggregate=aggregate)
+        self.bank = bank
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names the facts, the rules and every setting that changes scores."""
+        from rulerag.io import fingerprint_object
+
+        return fingerprint_object([self.title, self.facts.fingerprint, self.bank.fingerprint])
+
+    def over(self, facts: CorpusFacts) -> Rules:
+        """The same scorer over other facts."""
+        return type(self)(facts, self.bank, aggregate=self.aggregate)
+
+    def scored(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
+        """See :meth:`FactScorer.scored`."""
+        known = np.flatnonzero(subject >= 0)
+        asked = np.full(len(known), relation, np.int64)
+        columns: tuple[Longs, ...] = subject[known], asked
+        if self.facts.is_dated:
+            columns = *columns, np.full(len(known), self.facts.now(time), np.int64)
+        found: Candidates = self._inference.candidates(*columns)
+        each = [found.of(number) for number in range(len(known))]
+        entity = np.unique(np.concatenate([np.zeros(0, np.int64), *(one for one, _ in each)]))
+        entity = entity.astype(np.int64)
+        score = np.zeros((len(subject), len(entity)))
+        for line, (candidates, values) in zip(known.tolist(), each, strict=True):
+            score[line, np.searchsorted(entity, candidates)] = values
+        return entity, score
+
+    def support(self, relation: int, time: int, subject: int, entity: int) -> tuple[Support, ...]:
+        """The most confident rules that lead to the candidate, each with a grounding."""
+        if subject < 0:
+            return ()
+        rules, _ = self._plans(relation)
+        found = self.last(self._grounded, relation, time, subject)
+        fits = np.flatnonzero(found.answer == entity)
+        if found.latest is not None:  # of one rule the latest grounding is told
+            fits = fits[np.argsort(-found.latest[fits], kind="stable")]
+        _, first = np.unique(found.rule[fits], return_index=True)
+        reasons = []
+        for number in fits[first][:_NAMED].tolist():
+            rows = [row for row in found.rows[number].tolist() if row >= 0]
+            # The fact that names the candidate comes first.
+            ends = self.facts.table.subject, self.facts.table.object
+            rows.sort(key=lambda row: entity not in (ends[0][row], ends[1][row]))
+            reasons.append(self.supported(rules[int(found.rule[number])].text, rows))
+        return tuple(reasons)
+
+    def _grounded(self, relation: int, time: int, subject: int) -> GroundingTable:
+        before = self.facts.now(time) if self.facts.is_dated else None
+        return self._plans(relation)[1].ground(self.facts.names[subject], before)
+
+    def _plans(self, relation: int) -> tuple[list[Rule], RulePlans]:
+        if relation not in self._planned:
+            rules = self.bank.for_head(self.facts.table.relations.names[relation])
+            best = sorted(rules, key=lambda rule: -rule.ranking_confidence)[:_TRIED]
+            self._planned[relation] = best, RulePlans(best, self._index, max_rows=_MAX_ROWS)
+        return self._planned[relation]
+
+    @cached_property
+    def _planned(self) -> dict[int, tuple[list[Rule], RulePlans]]:
+        return {}
+
+    @cached_property
+    def _index(self) -> TableIndex:
+        return TableIndex(self.facts.table)
+
+    @cached_property
+    def _inference(self) -> Any:
+        table = self.facts.table
+        known = set(table.relations.names)
+        bank = [
+            rule
+            for rule in self.bank
+            if rule.head.relation in known and all(atom.relation in known for atom in rule.body)
+        ]
+        if not self.facts.is_dated:
+            return StaticInference(bank, [table], aggregate=self.aggregate)
+        if self.aggregate == "learned":
+            return self._learned(bank)
+        return TemporalInference(bank, [table])
+
+    def _learned(self, bank: list[Rule]) -> LearnedTemporalInference:
+        from rulerag.mining.inference.learned import LearnedTemporalInference
+
+        learned = LearnedTemporalInference(bank, [self.facts.table], max_queries=_LEARNED_FROM)
+        return learned.fit([self.facts.table])

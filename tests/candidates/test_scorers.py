@@ -1,0 +1,149 @@
+"""Each scorer on graphs small enough to count by hand, and what none of them may stumble over."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from rulerag import Document, Query, RuleBank
+from rulerag.candidates import CorpusFacts
+from rulerag.candidates.analogy import Analogy
+from rulerag.candidates.base import FactScorer
+from rulerag.candidates.counts import MostFrequent, MostRecent, RelationPrior
+from rulerag.candidates.rules import Rules
+from rulerag.candidates.walks import Walks
+from rulerag.errors import ConfigError, EmptyDataError
+from rulerag.rules import Atom, Rule, RuleQuality
+from rulerag.types import Fact
+
+SONGS = [
+    ("dylan", "genre", "folk"),
+    ("baez", "genre", "folk"),
+    ("baez", "label", "vanguard"),
+    ("davis", "genre", "jazz"),
+    ("davis", "label", "columbia"),
+    ("coltrane", "genre", "jazz"),
+    ("coltrane", "label", "columbia"),
+]
+
+
+def facts_of(rows: Sequence[tuple[str, ...] | tuple[str, str, str, int]]) -> CorpusFacts:
+    facts = [Fact(*row) for row in rows]
+    return CorpusFacts([Document(f"d{n}", " ".join(f[:3]), (f,)) for n, f in enumerate(facts)])
+
+
+def ask(subject: str, relation: str, time: int | None = None, *, prediction: bool = True) -> Query:
+    return Query("q", f"{relation} of {subject}?", subject, relation, time, prediction=prediction)
+
+
+def scorers(facts: CorpusFacts) -> list[FactScorer]:
+    rule = Rule(
+        Atom("label", "?x", "?y"),
+        (Atom("label", "?z", "?y"), Atom("genre", "?x", "?z")),
+        quality=RuleQuality(confidence=0.5, pca_confidence=0.5),
+    )
+    bank = RuleBank([] if facts.is_dated else [rule])
+    every: list[FactScorer] = [MostRecent(facts), MostFrequent(facts), RelationPrior(facts)]
+    every += [Analogy(facts), Analogy(facts, best=True), Walks(facts), Walks(facts, steps=3)]
+    return [*every, Rules(facts, bank)]
+
+
+def test_an_analogue_votes_with_its_object_and_says_what_is_shared() -> None:
+    scored = Analogy(facts_of(SONGS), prior=0.05).score([ask("dylan", "label")])[0]
+    # Of three labels that are stated, two are columbia: the prior alone would put it first.
+    assert scored.entities == ["vanguard", "columbia"]
+    assert scored.score.tolist() == pytest.approx([1 + 0.05 / 3, 0.05 * 2 / 3])
+    (reason,) = scored.support(0)
+    assert reason.why == "baez, like the subject, has genre folk: label vanguard"
+    assert reason.facts == (Fact("baez", "label", "vanguard"), Fact("baez", "genre", "folk"))
+    assert reason.document_ids == ("d2", "d1")
+    (reason,) = scored.support(1)  # nobody who has it is like the subject
+    assert reason.why == "davis label columbia, as others do"
+
+
+def test_a_walk_goes_the_way_that_it_says() -> None:
+    scored = Walks(facts_of(SONGS), steps=3).score([ask("dylan", "label")])[0]
+    # dylan - folk, then dylan or baez by one half, from baez folk or vanguard by one half.
+    assert scored.entities == ["vanguard"] and scored.score.tolist() == pytest.approx([0.25])
+    (reason,) = scored.support(0)
+    assert reason.why == "connected: dylan genre folk; baez genre folk; baez label vanguard"
+    assert reason.document_ids == ("d2", "d1", "d0")
+
+
+def test_a_rule_is_named_with_the_documents_of_its_facts() -> None:
+    rows = [("a", "born", "x"), ("x", "in", "c"), ("b", "lives", "c")]
+    body = (Atom("born", "?x", "?z"), Atom("in", "?z", "?y"))
+    quality = RuleQuality(confidence=0.7, pca_confidence=0.7, standard_confidence=0.7)
+    rule = Rule(Atom("lives", "?x", "?y"), body, quality=quality, text="born in")
+    scored = Rules(facts_of(rows), RuleBank([rule])).score([ask("a", "lives")])[0]
+    assert scored.entities == ["c"] and scored.score.tolist() == pytest.approx([0.7])
+    (reason,) = scored.support(0)
+    assert (reason.why, reason.document_ids) == ("born in", ("d1", "d0"))
+
+
+def test_counts_follow_the_time_of_the_question() -> None:
+    rows = [("a", "r", "x", 1), ("a", "r", "x", 2), ("a", "r", "y", 3), ("b", "r", "z", 3)]
+    facts = facts_of(rows)
+    late, early = ask("a", "r", 4), ask("a", "r", 3)
+    assert [one.entities for one in MostRecent(facts).score([late, early])] == [["y", "x"], ["x"]]
+    assert MostFrequent(facts).score([late])[0].entities == ["x", "y"]
+    prior = RelationPrior(facts).score([late, early])
+    assert [one.entities for one in prior] == [["x", "y", "z"], ["x"]]
+    assert MostRecent(facts).score([late])[0].support(0)[0].document_ids == ("d2",)
+
+
+def test_a_faded_past_counts_less() -> None:
+    rows = [("a", "r", "x", 0), ("a", "r", "y", 10), ("b", "r", "y", 10)]
+    scored = Analogy(facts_of(rows), decay=0.1, prior=0, power=1).score([ask("a", "r", 11)])[0]
+    assert scored.entities == ["y", "x"]
+    # The subject alone votes where nobody is like it as b is, who shares y.
+    alone = Analogy(facts_of(rows[:2]), decay=0.1, prior=0).score([ask("a", "r", 11)])[0]
+    ratio = alone.score[0] / alone.score[1]
+    assert alone.entities == ["y", "x"] and ratio == pytest.approx(math.exp(1.0), rel=1e-5)
+
+
+def test_what_is_stated_answers_a_question_and_no_prediction() -> None:
+    facts = facts_of([*SONGS, ("dylan", "label", "columbia")])
+    for scorer in (Analogy(facts), RelationPrior(facts)):
+        assert scorer.score([ask("dylan", "label")])[0].entities == ["vanguard"]
+        asked = ask("dylan", "label", prediction=False)
+        assert "columbia" in scorer.score([asked])[0].entities
+
+
+def test_equal_scores_are_ordered_by_frequency_and_then_by_name() -> None:
+    rows = [("a", "r", "z"), ("b", "r", "y"), ("c", "r", "x"), ("d", "r", "x"), ("e", "s", "e2")]
+    scored = Analogy(facts_of(rows), prior=1).score([ask("e", "r")])[0]
+    assert scored.entities == ["x", "y", "z"]
+    assert scored.score[1] == scored.score[2]
+
+
+@pytest.mark.parametrize("place", range(8))
+def test_what_is_unknown_or_alone_is_no_error(place: int) -> None:
+    scorer = scorers(facts_of(SONGS))[place]
+    unknown = [ask("nobody", "label"), ask("dylan", "no such relation"), ask("", "")]
+    nobody, *nothing = scorer.score(unknown)
+    assert [len(one) for one in nothing] == [0, 0]
+    if isinstance(scorer, Analogy | RelationPrior) and scorer.title != "analogy-best":
+        assert nobody.entities == ["columbia", "vanguard"]  # the prior alone
+        assert nobody.support(0)[0].facts[0] == Fact("davis", "label", "columbia")
+    else:
+        assert not len(nobody)
+    one_fact = scorers(facts_of([("a", "r", "b"), ("c", "s", "d")]))[place]
+    assert one_fact.score([ask("a", "r")])[0].entities == []  # it is stated
+    one_entity = scorers(facts_of([("a", "r", "a")]))[place]
+    assert one_entity.score([ask("a", "r")])[0].entities == []
+    assert one_entity.score([ask("b", "r")])[0].entities in ([], ["a"])
+
+
+def test_a_wrong_setting_or_an_empty_corpus_is_an_error_by_name() -> None:
+    facts = facts_of(SONGS)
+    with pytest.raises(ConfigError, match="power"):
+        Analogy(facts, power=-1)
+    with pytest.raises(ConfigError, match="steps"):
+        Walks(facts, steps=4)
+    with pytest.raises(ConfigError, match="'learned' does not go with undated facts"):
+        Rules(facts, RuleBank([]), aggregate="learned")
+    with pytest.raises(EmptyDataError, match="no document states a fact"):
+        CorpusFacts([Document("d", "words alone")])
