@@ -106,6 +106,7 @@ main(sys.argv[2:])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="this system limits no file sizes")
 def test_no_space_left_while_a_model_is_saved(models: Path, tmp_path: Path) -> None:
     """Files that may not grow over 100 kB, in a process of its own, for 386 kB of weights."""

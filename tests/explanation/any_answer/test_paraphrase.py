@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import random
 import zlib
 from collections.abc import Sequence
+from typing import Any
 
-import rulerag
-from rulerag.text import normalize_answer
+from benchmarks.models.rewording import asked, sources_found
 
 FORMS = (
     "The {r} of {s} is {a}.", "{a} is the {r} of {s}, according to {n} sources.", "It is {a}.",
@@ -18,56 +17,22 @@ FORMS = (
     "I believe that {a} is the {r} of {s}.", "{s}'s {r}: {a}.", "The {r} in question is {a}.",
     "{n} documents agree: {a}.", "One reads that {a} holds the post.", "{a}, the {r} of {s}.",
 )  # fmt: skip
-PEOPLE = ("Ann Meyer", "Bo Li", "Carla Souza", "Dmitri Orlov", "Eve O'Hara", "Fatou Diallo")
-PLACES = ("Oslo", "Graz", "Quito", "Perth")
-FILLER = ("The weather was mild.", "A new bridge was opened.", "The museum has 300 pictures.")
-
-
-def world(seed: int) -> tuple[str, list[str], set[int], str, str, str]:
-    """A question, documents of which one or two state the answer, and the words of it."""
-    rng = random.Random(seed)
-    post, (place, other), (right, wrong) = (
-        rng.choice(["mayor", "director"]),
-        rng.sample(PLACES, 2),
-        rng.sample(PEOPLE, 2),
-    )
-    texts = [f"{right} is the {post} of {place}."] * rng.choice([1, 1, 2])
-    documents = [*texts, f"{wrong} is the {post} of {other}.", *FILLER, f"{place} is a city."]
-    order = rng.sample(range(len(documents)), len(documents))
-    true = {n for n, old in enumerate(order) if old < len(texts)}
-    shuffled = [documents[old] for old in order]
-    return f"Who is the {post} of {place}?", shuffled, true, right, post, place
-
-
-def f1(found: set[int], true: set[int]) -> float:
-    return 2 * len(found & true) / (len(found) + len(true)) if found or true else 1.0
 
 
 def test_claims_find_the_true_sources_of_a_system_that_rewords() -> None:
-    by_claims, by_words = [], []
+    rows = []
     for seed in range(30):
-        question, documents, true, right, post, place = world(seed)
+        one = asked(seed)
 
-        def answer(
-            _: str, kept: Sequence[str], parts: tuple[str, ...] = (right, post, place)
-        ) -> str:
-            name, role, where = parts
-            count = sum(text.startswith(name) for text in kept)
+        def answer(_: str, kept: Sequence[str], one: Any = one) -> str:
+            count = sum(text.startswith(one.person) for text in kept)
             if not count:
                 return "I could not find that in the documents."
             form = FORMS[zlib.crc32("|".join(kept).encode()) % len(FORMS)]
-            return form.format(a=name, r=role, s=where, n=count)
+            return form.format(a=one.person, r=one.post, s=one.place, n=count)
 
-        why = rulerag.explain(answer, question, documents)
-        assert len(why.claims) == 1 and why.explained.complete
-        by_claims.append(f1(set(why.claims[0].sources), true))
-        exact = normalize_answer(why.text)
-        same = rulerag.explain(
-            answer,
-            question,
-            documents,
-            predicate=lambda text, exact=exact: normalize_answer(text) == exact,
-        )
-        by_words.append(f1(set(same.claims[0].sources), true))
-    assert sum(by_claims) / 30 >= 0.95, by_claims
-    assert sum(by_words) / 30 < 0.6, "equal words take every document for a source"
+        rows.append(sources_found(answer, one))
+    assert all(row["names_the_person"] for row in rows)
+    assert sum(row["f1_claims"] for row in rows) / 30 >= 0.95, rows
+    assert sum(row["f1_removal"] for row in rows) / 30 >= 0.95, rows
+    assert sum(row["f1_words"] for row in rows) / 30 < 0.6, "equal words take all for sources"

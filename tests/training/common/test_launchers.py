@@ -81,6 +81,7 @@ def kill_one(run: subprocess.Popen[str], begun: Callable[[], bool], errors: Path
     assert run.returncode, "the launcher says that a process failed"
 
 
+@pytest.mark.slow
 def test_torchrun_trains_what_one_process_does_with_the_doubled_batch(
     short: Callable[..., GeneratorSettings], tmp_path: Path
 ) -> None:

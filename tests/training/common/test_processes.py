@@ -31,8 +31,8 @@ class Killed(Exception):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"rank": 0},
-        {"gradient_checkpointing": True},
+        pytest.param({"rank": 0}, marks=pytest.mark.slow),
+        pytest.param({"gradient_checkpointing": True}, marks=pytest.mark.slow),
         {"samples": 11, "epochs": 3},  # eight examples a step, then three: a process has none
     ],
     ids=str,

@@ -99,7 +99,11 @@ def test_fp16_without_a_gpu_is_refused_before_any_work(make: Make, tmp_path: Pat
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("changes", [{"rank": 8}, {"rank": 0, "learning_rate": 1e-3}], ids=str)
+@pytest.mark.parametrize(
+    "changes",
+    [{"rank": 8}, pytest.param({"rank": 0, "learning_rate": 1e-3}, marks=pytest.mark.slow)],
+    ids=str,
+)
 def test_bf16_on_the_cpu_follows_fp32_and_trains_float32(
     changes: dict[str, object], short: Make, tmp_path: Path
 ) -> None:
