@@ -112,7 +112,7 @@ def table(
 
 
 def phrases(folder: Annotated[Path, typer.Argument(help="a dataset folder")]) -> None:
-    """Write phrases.yaml into a dataset folder: how each relation is said, to be edited.
+    """Write how each relation is said in words, to be edited.
 
     Templates that stand there already are kept; relations without one get a derived one.
     """

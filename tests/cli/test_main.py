@@ -41,7 +41,7 @@ CONTRACT = {
     "studio",
 }
 GROUPS = {
-    "ruleqa": {"build", "check", "table"},
+    "ruleqa": {"build", "check", "phrases", "table"},
     "data": {"fetch"},
     "models": {"list", "fetch", "info", "save", "tune-prompt"},
 }
