@@ -64,7 +64,7 @@ def test_prompts_are_those_of_the_models_chat_template(
 ) -> None:
     from training.generator.model import open_reader, tokenized
 
-    made = make(base=smollm, tokenizer=smollm, max_length=1500)
+    made = make(base=smollm, tokenizer=smollm, max_length=1500, template="rule-guided")
     reader = open_reader(made)
     (row, *_) = tokenized(reader, make_instructions(made, world_dataset).examples[:1], 1500)
     text = reader.tokenizer.decode(row["input_ids"])
