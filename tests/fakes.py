@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Sequence
 
+from rulerag.generation.prompts import PromptTemplate, SelfExplanationTemplate
 from rulerag.rules import Atom, Rule
 from rulerag.types import (
     Answer,
@@ -139,3 +140,20 @@ def planted_answer(
         document = Document(f"d{number}", words)
         documents.append(ScoredDocument(document, 10.0 - number, number, hits))
     return Answer(Query("q1", "where ?"), Completion(text), tuple(documents), tuple(rules))
+
+
+class SelfExplainer:
+    """A generator whose template reads what it writes; a subclass says what that is."""
+
+    sampling = ""
+    template: PromptTemplate = SelfExplanationTemplate()
+
+    @property
+    def fingerprint(self) -> str:
+        return self.template.fingerprint
+
+    def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
+        return [Completion(self.template.parse(self._written(one), one)) for one in requests]
+
+    def _written(self, request: GenerationRequest) -> str:
+        raise NotImplementedError

@@ -28,28 +28,20 @@ from rulerag.types import (
     Query,
     ScoredDocument,
 )
+from tests.fakes import SelfExplainer
 
 BY: dict[str, Any] = {"explainer": "regions"}
 TEXTS = ("The moon is far away.", "Rome is the capital of Italy.", "Paris lies on the Seine.")
 
 
-class Reader:
+class Reader(SelfExplainer):
     """Answers Rome where Rome and capital stand in the text; explains itself by its template."""
-
-    sampling = ""
 
     def __init__(
         self, template: PromptTemplate, keywords: str = "Rome, is the capital, Lyon"
     ) -> None:
         self.template, self.keywords = template, keywords
         self.asked: list[str] = []
-
-    @property
-    def fingerprint(self) -> str:
-        return self.template.fingerprint
-
-    def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
-        return [Completion(self.template.parse(self._written(one), one)) for one in requests]
 
     def _written(self, request: GenerationRequest) -> str:
         text = " ".join(document.text for document in request.documents)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,7 +15,6 @@ from rulerag.errors import ConfigError, ExplanationError, RuleRAGError
 from rulerag.explanation.any_answer import Why
 from rulerag.explanation.any_answer.why import PICTURES
 from rulerag.explanation.report import AnswerExplanation, explain_answer, regions_page
-from rulerag.generation.prompts import SelfExplanationTemplate
 from rulerag.types import (
     Answer,
     Completion,
@@ -24,6 +23,7 @@ from rulerag.types import (
     Query,
     ScoredDocument,
 )
+from tests.fakes import SelfExplainer
 
 EVIL = '<script>alert(1)</script> & "x" <img src=x onerror=y> \x07\x1b[31m </svg></style>'
 
@@ -53,21 +53,11 @@ CASES: Mapping[str, tuple[str, list[str]]] = {
 }
 
 
-class Reader:
+class Reader(SelfExplainer):
     """Gives the answer of a case where its first document is there, at least its first word."""
-
-    sampling = ""
-    template = SelfExplanationTemplate()
 
     def __init__(self, said: str, first: str) -> None:
         self.said, self.word = said, first.split()[0] if first.split() else first
-
-    @property
-    def fingerprint(self) -> str:
-        return self.template.fingerprint
-
-    def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
-        return [Completion(self.template.parse(self._written(one), one)) for one in requests]
 
     def _written(self, request: GenerationRequest) -> str:
         holds = any(self.word in document.text for document in request.documents)
