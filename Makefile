@@ -7,7 +7,7 @@ ARGS ?=
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo studio test test-all check bench clean
+.PHONY: help setup demo studio test test-all check bench docs clean
 # One target at a time: they share the virtual environment.
 .NOTPARALLEL:
 
@@ -41,6 +41,10 @@ bench: ## speed benchmarks, each as a ratio against its baseline
 	@scripts/setup all
 	.venv/bin/python -m benchmarks.speed all
 
+docs: ## the documentation as a site in site/, with the API and the command line
+	@scripts/setup all
+	.venv/bin/python scripts/build_site.py
+
 clean: ## remove outputs and caches (delete .venv yourself to set up anew)
-	rm -rf demo-out build dist .benchmarks .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf demo-out build dist site .benchmarks .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

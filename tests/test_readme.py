@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+
+from rulerag.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -27,6 +30,28 @@ def test_the_python_examples_print_what_the_readme_shows(
     exec(compile(code, "README.md", "exec"), {})
     printed = capsys.readouterr().out
     assert SECONDS.sub("", printed).strip() == SECONDS.sub("", shown).strip()
+
+
+def test_the_commands_work_for_someone_who_has_only_the_clone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    block = README.partition("## On the command line\n\n```sh\n")[2].partition("```")[0]
+    lines = block.replace("make demo ", "rulerag demo --out demo-out ").splitlines()
+    ran = 0
+    for line in lines:
+        name, *words = shlex.split(line, comments=True)
+        if words[:2] == ["data", "fetch"]:  # what follows is about what it downloads
+            break
+        assert name == "rulerag"
+        if "dense" in words:
+            pytest.importorskip("sentence_transformers")
+        with pytest.raises(SystemExit) as stop:
+            main(words)
+        assert not stop.value.code, f"{line}\n{capsys.readouterr().err}"
+        ran += 1
+    assert ran == 11
+    assert "visits" in (tmp_path / "rules.jsonl").read_text(encoding="utf-8")
 
 
 def test_the_tables_are_the_committed_results() -> None:

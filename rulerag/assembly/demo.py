@@ -182,6 +182,7 @@ def _run_world(
         f"  mined {check.mined} rules in {check.seconds:.2f} s; planted {check.planted}: precision "
         f"{check.precision:.2f}, recall {check.recall:.2f}, confidence off by {check.max_error:.3f}"
     )
+    world.save(folder / world.kind / "world")  # a graph that other commands can be tried on
     dataset = world_dataset(world, bank)
     dataset.save(folder / world.kind / "dataset")
     pipelines, results = {}, []

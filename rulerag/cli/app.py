@@ -52,12 +52,12 @@ COMMANDS: dict[str, Command] = {
     "mine": Command(
         "rulerag.cli.graphs:mine",
         "Mine a rule bank from a graph.",
-        "rulerag mine ../shared/data/icews14 --out rules.jsonl",
+        "rulerag mine demo-out/temporal/world --out rules.jsonl",
     ),
     "rules": Command(
         "rulerag.cli.graphs:rules",
         "Look into a rule bank, join it with others, make it smaller.",
-        'rulerag rules rules.jsonl --head "Consult" --top 5',
+        "rulerag rules rules.jsonl --head visits --top 5",
     ),
     "index": Command(
         "rulerag.cli.corpora:index",
@@ -88,7 +88,7 @@ COMMANDS: dict[str, Command] = {
     "link-prediction": Command(
         "rulerag.cli.link_prediction:link_prediction",
         "Filtered MRR and Hits@1, 3 and 10 of a rule bank, both directions of every test fact.",
-        "rulerag link-prediction ../shared/data/icews14_forecasting --miner tlogic --out links",
+        "rulerag link-prediction demo-out/temporal/world --miner tlogic --out links",
     ),
     "learn-merging": Command(
         "rulerag.cli.running:learn_merging",
@@ -108,7 +108,7 @@ COMMANDS: dict[str, Command] = {
     "ruleqa build": Command(
         "rulerag.cli.datasets:build",
         "Make questions, corpus, rules and judgements from a knowledge graph.",
-        "rulerag ruleqa build --kg ../shared/data/nations --out runs/nations",
+        "rulerag ruleqa build --kg facts.csv --out dataset",
     ),
     "ruleqa check": Command(
         "rulerag.cli.datasets:check",

@@ -30,8 +30,8 @@ class RuleQASettings(Settings):
             by body size plus 5, AnyBURL's); all above the thresholds when None.
         corpus: whose facts are the documents of D: ``train``, or ``train+valid`` (dated facts
             only: D then reaches to the first test fact, and holds what F_R and F_G ask about).
-        hold_out: training facts, drawn by seed, that join the validation facts before anything
-            else is done, for a graph with too few of these to train on.
+        hold_out: training facts, the latest of dated ones, else drawn by seed, that join the
+            validation facts before anything else is done, for a graph with too few to train on.
         pairs_per_query: query-document pairs of one F_R query, the latest; all when None.
         balance_from: which test queries the balanced set is drawn from: ``guided``, those with a
             guiding rule, or ``supported``, those with an oracle document.

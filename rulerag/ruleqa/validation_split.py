@@ -117,18 +117,24 @@ def validation_graph(graph: KnowledgeGraph, *, seed: int = 0) -> KnowledgeGraph:
 
 
 def with_held_out(graph: KnowledgeGraph, number: int, *, seed: int = 0) -> KnowledgeGraph:
-    """The graph with some training facts moved, by seed, behind its validation facts.
+    """The graph with some training facts moved to its validation facts.
+
+    Of dated facts the latest move, all of a time step together, since documents may not be later
+    than the questions; of undated ones any.
 
     Args:
         graph: a graph with the splits train, valid and test.
-        number: how many facts move; 0 gives the graph itself.
-        seed: decides which.
+        number: how many facts move, of dated ones at least; 0 gives the graph itself.
+        seed: decides which of undated facts.
     """
     if number == 0:
         return graph
     train = graph.train
     held = np.zeros(len(train), dtype=bool)
-    held[np.random.default_rng([seed, 1]).permutation(len(train))[:number]] = True
+    if train.timestamp is not None:
+        held = train.timestamp >= np.sort(train.timestamp)[-number]
+    else:
+        held[np.random.default_rng([seed, 1]).permutation(len(train))[:number]] = True
     valid = joined((graph.valid, train.select(held)), "valid")
     splits = {"train": train.select(~held, "train"), "valid": valid, "test": graph.test}
     return _with_splits(graph, splits, graph.name)

@@ -216,7 +216,8 @@ def _unsaid_prefixes(model: SentenceTransformer, recipe: Recipe) -> tuple[str, s
 def _open(
     checkpoint: Checkpoint, recipe: Recipe, device: str | None, dtype: str
 ) -> SentenceTransformer:
-    import sentence_transformers
+    with quiet_transformers():
+        import sentence_transformers
     import torch
 
     kind = getattr(torch, _TORCH_NAMES[dtype])
