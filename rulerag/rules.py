@@ -19,6 +19,10 @@ def readable(name: str) -> str:
     return name.replace("_", " ").strip()
 
 
+HOP = " / "
+"""Between the relations of a path, as of a question over several hops."""
+
+
 @dataclass(frozen=True, slots=True)
 class Atom:
     """One atom of a rule, ``relation(subject, object)``; variables start with ``?``."""
@@ -119,6 +123,11 @@ class Rule:
             if value is not None:
                 return value
         return 0.0
+
+    @property
+    def is_path(self) -> bool:
+        """Whether it says what a path of relations leads to, which is never where it started."""
+        return HOP in self.head.relation
 
     @property
     def is_inverse(self) -> bool:

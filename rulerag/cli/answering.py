@@ -138,7 +138,8 @@ def open_target(
 
     def link(opened: RuleQADataset) -> LinkedQuestion:
         model = None if encoder is None else load_encoder(encoder)
-        (found,) = QuestionLinker(opened, encoder=model).link([target])
+        place = str(config.get("dataset", {}).get("path", "")) or None
+        (found,) = QuestionLinker.of_folder(place, opened, encoder=model).link([target])
         return found
 
     progress = show_progress(quiet) and dataset is None

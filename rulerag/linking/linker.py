@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,8 +17,10 @@ from rulerag.io import fingerprint_object
 from rulerag.kg import Calendar, query_text
 from rulerag.linking.dates import stated_times
 from rulerag.linking.direction import INVERSE, asks_for_subject, skeleton
+from rulerag.linking.examples import FILE, LinkedExample, hops, read_examples
 from rulerag.linking.mentions import Mention, MentionFinder, spellings, words_of
-from rulerag.linking.relations import SOMETHING, RelationRanker, shared_words
+from rulerag.linking.relations import SOMETHING, LearnedRanker, RelationRanker, shared_words
+from rulerag.linking.roles import Roles
 from rulerag.ruleqa import QuestionParser, RuleQADataset, known_names
 from rulerag.rules import readable
 from rulerag.types import Fact, Query
@@ -123,6 +126,8 @@ class QuestionLinker:
     Args:
         dataset: whose entities, relations, facts and calendar questions are about.
         phrases: more ways to say a relation, by raw name.
+        examples: questions with their meaning, of paths of relations too; what they ask is then
+            learned, and what has no example is known by its label.
         encoder: compares meanings of relations; letters alone when None.
         max_readings: how many readings of a question are kept.
     """
@@ -132,6 +137,7 @@ class QuestionLinker:
         dataset: RuleQADataset,
         *,
         phrases: Mapping[str, Sequence[str]] | None = None,
+        examples: Sequence[LinkedExample] = (),
         encoder: Encoder | None = None,
         max_readings: int = 8,
     ) -> None:
@@ -139,8 +145,28 @@ class QuestionLinker:
         self.encoder = encoder
         self.max_readings = max_readings
         self.phrases = phrases or {}
+        self.examples = tuple(examples)
         self._labels = dataset.labels
         self._calendar = Calendar(**dataset.calendar) if dataset.calendar else None
+
+    @classmethod
+    def of_folder(
+        cls, folder: str | Path | None, dataset: RuleQADataset, *, encoder: Encoder | None = None
+    ) -> QuestionLinker:
+        """A linker with the examples of a dataset folder, where it has any.
+
+        Args:
+            folder: where :data:`~rulerag.linking.examples.FILE` may stand.
+            dataset: what questions are about.
+            encoder: as in the constructor.
+
+        Raises:
+            DataFormatError: an example is wrong; names file, line and key.
+        """
+        file = Path(folder) / FILE if folder is not None else None
+        if file is None or not file.is_file():
+            return cls(dataset, encoder=encoder)
+        return cls(dataset, encoder=encoder, examples=read_examples(file, known_names(dataset)[1]))
 
     # Made when first needed: a question in the dataset's own form needs neither.
 
@@ -167,15 +193,23 @@ class QuestionLinker:
         )
 
     @cached_property
-    def relations(self) -> RelationRanker:
-        """Ranks the relations that are asked for."""
-        texts = {}
+    def relations(self) -> RelationRanker | LearnedRanker:
+        """Ranks the relations that are asked for; by examples, each direction and path apart."""
+        texts: dict[str, list[str]] = {}
         for name in sorted(self._names[1]):
             label = self._labels["relations"].get(name, readable(name))
             # Both directions as the dataset asks them: likeness of whole questions tells more.
-            asked = [f"what does {SOMETHING} {label}?", f"what {label} {SOMETHING}?"]
-            texts[name] = [label, *asked, *self.phrases.get(name, ())]
-        return RelationRanker(texts, self.encoder)
+            object_, subject = f"what does {SOMETHING} {label}?", f"what {label} {SOMETHING}?"
+            if self.examples:
+                texts[name], texts[INVERSE + name] = (
+                    [object_, *self.phrases.get(name, ())],
+                    [subject],
+                )
+            else:
+                texts[name] = [label, object_, subject, *self.phrases.get(name, ())]
+        for example in self.examples:
+            texts.setdefault(example.relation, []).append(example.masked)
+        return (LearnedRanker if self.examples else RelationRanker)(texts, self.encoder)
 
     def with_encoder(self, encoder: Encoder) -> QuestionLinker:
         """The same linker, comparing meanings as well."""
@@ -183,7 +217,7 @@ class QuestionLinker:
         other.__dict__.update(self.__dict__)
         other.encoder = encoder
         other.__dict__.pop("fingerprint", None)
-        other.__dict__["relations"] = self.relations.with_encoder(encoder)
+        other.__dict__.pop("relations", None)
         return other
 
     @cached_property
@@ -273,16 +307,19 @@ class QuestionLinker:
     ) -> Iterator[Reading]:
         blanked = _without(text, _spans(times))
         timestamp = times[0][0] if times else self._now
-        ranked = sorted(
-            zip(relations, self.relations.names, strict=True), key=lambda one: (-one[0], one[1])
-        )
-        for likely, relation in ranked[: self.max_readings]:
-            inverse = self._inverse(blanked, mention, relation)
-            for way, prefix in ((1 - inverse, ""), (inverse, INVERSE)):
-                known = (mention.entity, prefix + relation) in self._seen
-                probability = share * likely * way * (1.0 if known else _UNSEEN)
-                query = self._query(text, mention.entity, prefix + relation, timestamp)
-                yield Reading(query, probability, mention)
+        fits, rest = self._roles.fits(mention.entity)
+        weighed = []
+        for likely, relation in zip(relations, self.relations.names, strict=True):
+            for asked in (relation,) if self.examples else (relation, INVERSE + relation):
+                fit = fits.get(hops(asked)[0], rest)
+                weight = 1.0 if fit == 1 else _UNSEEN * max(fit, rest)
+                weighed.append((share * likely * weight, asked))
+        weighed.sort(key=lambda one: (-one[0], one[1]))
+        for weight, asked in weighed[: 2 * self.max_readings]:
+            if not self.examples:
+                inverse = self._inverse(blanked, mention, asked.removeprefix(INVERSE))
+                weight *= inverse if asked.startswith(INVERSE) else 1 - inverse
+            yield Reading(self._query(text, mention.entity, asked, timestamp), weight, mention)
 
     def _inverse(self, text: str, mention: Mention, relation: str) -> float:
         """The probability that the subject of a relation is asked for."""
@@ -301,13 +338,16 @@ class QuestionLinker:
 
     def _query(self, text: str, entity: str, relation: str, timestamp: int | None) -> Query:
         """A query in the words of the dataset's own queries."""
-        inverse, bare = relation.startswith(INVERSE), relation.removeprefix(INVERSE)
+        inverse = relation.startswith(INVERSE)
         subject = self._labels["entities"].get(entity, entity)
-        words = self._labels["relations"].get(bare, bare)
+        labels = self._labels["relations"]
+        said = [labels.get(hop, hop) for hop in (h.removeprefix(INVERSE) for h in hops(relation))]
+        words = " ".join(said)
         time = ""
         if self._calendar and timestamp is not None:
             time = self._calendar.format(timestamp)
         asked = f"what {words} {subject} ?" if inverse else query_text(subject, words)
+        asked = text if len(said) > 1 else asked
         return Query(
             "question",
             f"Time {time} {asked}" if time else asked,
@@ -337,11 +377,8 @@ class QuestionLinker:
         return Counter(end for fact in self._facts() for end in (fact.subject, fact.object))
 
     @cached_property
-    def _seen(self) -> frozenset[tuple[str, str]]:
-        """Every entity with every relation that it has a fact of, marked where it is the object."""
-        facts = set(self._facts())
-        own = {(fact.subject, fact.relation) for fact in facts}
-        return frozenset(own | {(fact.object, INVERSE + fact.relation) for fact in facts})
+    def _roles(self) -> Roles:
+        return Roles(self._facts())
 
 
 def _spans(times: Sequence[tuple[int, tuple[int, int]]]) -> list[tuple[int, int]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,8 @@ Doubles = npt.NDArray[np.float64]
 _NGRAMS = (2, 5)
 _SHARPNESS_LETTERS, _SHARPNESS_BOTH = 15.0, 30.0
 _MEANING = 0.7
+_STRENGTH = 30.0
+_LIKENESS = 1.0
 SOMETHING = "something"
 """What stands for the entity in texts about a relation."""
 # Words that every question has and that tell relations apart by chance alone.
@@ -97,6 +99,72 @@ class RelationRanker:
     def _best(self, scores: npt.NDArray[np.floating]) -> Doubles:
         """The best of each relation's texts: (questions, texts) → (questions, relations)."""
         return np.maximum.reduceat(np.asarray(scores, dtype=np.float64), self._starts, axis=1)
+
+
+class LearnedRanker:
+    """Ranks what may be asked by examples: relations, their inverses and paths of them.
+
+    A logistic regression over the letters of the question, and its meaning where there is an
+    encoder. What has no example of its own is known by its texts, as :class:`RelationRanker` has
+    them.
+
+    Args:
+        texts: for each thing that may be asked, questions and words for it.
+        encoder: compares meanings too; letters and words alone when None.
+
+    Attributes:
+        names: what may be asked, in the order of the columns of :meth:`scores`.
+    """
+
+    def __init__(self, texts: Mapping[str, Sequence[str]], encoder: Encoder | None = None) -> None:
+        self.names = sorted(texts)
+        self.encoder = encoder
+        self.texts = [list(texts[name]) for name in self.names]
+
+    @cached_property
+    def _likeness(self) -> RelationRanker:
+        """The nearest text of each; what has few examples is known by it."""
+        return RelationRanker(dict(zip(self.names, self.texts, strict=True)), self.encoder)
+
+    @cached_property
+    def _model(self) -> tuple[Any, Any]:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import FeatureUnion
+
+        letters = TfidfVectorizer(analyzer="char_wb", ngram_range=_NGRAMS, sublinear_tf=True)
+        words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"\w+")
+        seen = FeatureUnion([("letters", letters), ("words", words)])
+        flat = [text for one in self.texts for text in one]
+        labels = [name for name, one in zip(self.names, self.texts, strict=True) for _ in one]
+        seen.fit([_blanked(text) for text in flat])
+        model = LogisticRegression(C=_STRENGTH, max_iter=300)
+        return seen, model.fit(self._features(seen, flat), labels)
+
+    def _features(self, seen: Any, texts: Sequence[str]) -> Any:
+        from scipy.sparse import csr_array, hstack
+
+        said = [_blanked(text) for text in texts]
+        letters = seen.transform(said)
+        if self.encoder is None:
+            return letters
+        return hstack([letters, csr_array(_unit(self.encoder.encode(said)))]).tocsr()
+
+    def scores(self, questions: Sequence[str]) -> Doubles:
+        """Log-probabilities: shape (questions, names).
+
+        Args:
+            questions: with a blank where the mention stood.
+        """
+        if not questions:
+            return np.zeros((0, len(self.names)))
+        seen, model = self._model
+        found = np.asarray(model.predict_log_proba(self._features(seen, questions)), np.float64)
+        return found + _LIKENESS * self._likeness.scores(questions)
+
+
+def _blanked(text: str) -> str:
+    return " ".join(text.replace("\0", f" {SOMETHING} ").casefold().split())
 
 
 def _plain(text: str) -> str:
