@@ -366,6 +366,7 @@ def with_settings(settings: type) -> Callable[[Callable[..., None]], Callable[..
 
     def decorate(work: Callable[..., None]) -> Callable[..., None]:
         about = str(getdoc(settings)).partition("Args:\n")[2].replace("``", "")
+        about = about.partition("\n\n")[0]  # what is raised is of no use here
         work.__doc__ = f"{getdoc(work)}\n\n\b\nSettings (KEY=VALUE):\n{about}"
         return work
 
