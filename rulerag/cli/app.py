@@ -130,6 +130,11 @@ COMMANDS: dict[str, Command] = {
         "Download one data set, every file checked by its SHA-256.",
         "rulerag data fetch icews14 --out data",
     ),
+    "data sparql": Command(
+        "rulerag.cli.datasets:sparql",
+        "Copy the triples of a SPARQL endpoint into a file, which all commands read as a graph.",
+        "rulerag data sparql http://localhost:3030/films/query --out films.nt",
+    ),
     "models list": Command(
         "rulerag.cli.models:list_models",
         "Models that go by a name here: size, licence, and whether they are in place.",
@@ -165,7 +170,7 @@ COMMANDS: dict[str, Command] = {
 
 _GROUPS = {
     "ruleqa": "Datasets of questions from knowledge graphs.",
-    "data": "Public knowledge graphs.",
+    "data": "Graphs from elsewhere: public ones, and SPARQL endpoints.",
     "models": "Pretrained encoders and language models.",
 }
 

@@ -159,6 +159,25 @@ def fetch(
     say(f"{out / name}: {what}, every SHA-256 is right")
 
 
+def sparql(
+    endpoint: Annotated[str, typer.Argument(help="the address that takes queries")],
+    out: Annotated[Path, typer.Option(help="the file of N-Triples to write, NAME.nt")],
+    where: Annotated[
+        str, typer.Option(help="the graph pattern whose ?s ?p ?o are taken")
+    ] = "?s ?p ?o",
+    page: Annotated[int, typer.Option(min=1, help="triples asked for at a time")] = 10_000,
+    quiet: QuietOption = False,
+) -> None:
+    """Copy the triples of a SPARQL endpoint into a file, which all commands read as a graph.
+
+    The same command goes on where an interrupted one stopped.
+    """
+    from rulerag.data import fetch_sparql
+
+    count = fetch_sparql(endpoint, out, where=where, page=page, progress=show_progress(quiet))
+    say(f"{out}: {count:,} triples\nNext: rulerag inspect {out}")
+
+
 # --- inspect ----
 
 

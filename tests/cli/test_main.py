@@ -42,7 +42,7 @@ CONTRACT = {
 }
 GROUPS = {
     "ruleqa": {"build", "check", "phrases", "table"},
-    "data": {"fetch"},
+    "data": {"fetch", "sparql"},
     "models": {"list", "fetch", "info", "save", "tune-prompt"},
 }
 
