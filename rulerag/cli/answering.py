@@ -36,6 +36,8 @@ from rulerag.ruleqa import RuleQADataset
 from rulerag.text import exact_match
 from rulerag.types import Answer, Query
 
+# Generators that read facts, and say nothing of texts without any.
+_FACTS_ALONE = ("symbolic", "candidate")
 # Other readings of a question that are named.
 _OTHERS = 4
 
@@ -72,7 +74,10 @@ def answer(
     tell_understood(opened)
     for item in answers[:SHOWN]:
         say(_shown(item, phrases))
-    if is_own(target, dataset, options) and options.generator is None:
+    prose = any(item.documents for item in answers) and not any(
+        scored.document.facts for item in answers for scored in item.documents
+    )
+    if prose and options.generator in (None, *_FACTS_ALONE) and not any(a.text for a in answers):
         say(
             "no reader: texts are read by a language model, --generator smollm2-135m-instruct or "
             "another of `rulerag models list`"

@@ -20,12 +20,12 @@ import typer
 from rulerag.assembly import Options, experiment, fragments, make_pipeline, open_dataset, preset
 from rulerag.composition import Config
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
-from rulerag.io import STANDARD_OUTPUT, check_output
+from rulerag.io import STANDARD_OUTPUT, check_output, read_records
 from rulerag.kg import KnowledgeGraph
-from rulerag.linking import LinkedQuestion
+from rulerag.linking import LinkedQuestion, link_mentions, spellings
 from rulerag.pipeline import RuleRAGPipeline
-from rulerag.ruleqa import RuleQADataset
-from rulerag.types import Query
+from rulerag.ruleqa import RuleQADataset, known_names
+from rulerag.types import Document, Query
 
 IndexOption = Annotated[
     Path | None,
@@ -38,6 +38,8 @@ EncoderOption = Annotated[
 LimitOption = Annotated[int | None, typer.Option(help="only the first N queries")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="no progress bars")]
 
+CORPUS = "corpus.jsonl"
+"""The documents, in a dataset and in an index of texts of one's own."""
 SHOWN = 5
 """Answers or explanations printed one by one; the rest goes to files alone."""
 
@@ -251,10 +253,30 @@ def open_pipeline(
     queries = chosen if isinstance(chosen, list) else [_query_of(chosen, dataset)]
     if understood is not None:
         config = _following(config, understood)
+    if index is not None and (index / CORPUS).is_file() and not (index / "queries.jsonl").is_file():
+        dataset = _over_texts(dataset, read_records(index / CORPUS, Document.from_json))
     options = Options(index=index, progress=progress, keep_union=keep_union)
     pipeline = make_pipeline(config, dataset, options)
     seconds = time.perf_counter() - started
     return Opened(config, dataset, queries, pipeline, seconds, understood)
+
+
+def _over_texts(dataset: RuleQADataset, documents: list[Document]) -> RuleQADataset:
+    """A dataset whose rules lead through texts of one's own: they take its corpus's place.
+
+    Texts that say of no entity whom they mention are compared with the dataset's names.
+    """
+    names, _ = known_names(dataset)
+    known = spellings(names, dataset.labels["entities"])
+    return RuleQADataset(
+        corpus=link_mentions(documents, known),
+        queries=dataset.queries,
+        rules=dataset.rules,
+        query_sets=dataset.query_sets,
+        labels=dataset.labels,
+        info=dataset.info,
+        prediction=dataset.prediction,
+    )
 
 
 def _query_of(question: LinkedQuestion, dataset: RuleQADataset) -> Query:
