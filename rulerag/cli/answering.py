@@ -240,6 +240,10 @@ def _shown(item: Answer, phrases: Phrases | None = None) -> str:
         lines += [f"    {name:4}{texts.get(rule_id, rule_id)}" for rule_id, name in names.items()]
     best = item.completion.candidates[0] if item.completion.candidates else None
     support = set(best.document_ids) if best else set()
+    led = [rule for rule in item.rules if best is not None and rule.id in best.rule_ids]
+    if phrases is not None and led:
+        because = phrases.because(led[0], item.query.subject_words, item.text)
+        lines.insert(2, f"  {because}")
     if item.documents:
         lines.append("  documents (* leads to the answer):")
     for scored in item.documents:

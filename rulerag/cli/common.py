@@ -268,7 +268,7 @@ def _over_texts(dataset: RuleQADataset, documents: list[Document]) -> RuleQAData
     """
     names, _ = known_names(dataset)
     known = spellings(names, dataset.labels["entities"])
-    return RuleQADataset(
+    over = RuleQADataset(
         corpus=link_mentions(documents, known),
         queries=dataset.queries,
         rules=dataset.rules,
@@ -277,6 +277,8 @@ def _over_texts(dataset: RuleQADataset, documents: list[Document]) -> RuleQAData
         info=dataset.info,
         prediction=dataset.prediction,
     )
+    over.templates = dataset.templates
+    return over
 
 
 def _query_of(question: LinkedQuestion, dataset: RuleQADataset) -> Query:

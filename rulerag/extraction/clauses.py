@@ -110,6 +110,8 @@ class _Part:
 def verb_stem(word: str) -> str:
     """A word without inflection, as far as its letters tell: bought, buys and buy are one."""
     word = word.casefold().replace("\u2019", "'")
+    if len(word) == 4 and word.endswith("ed") and not word.endswith("eed"):
+        word = word[:-1]  # sued, used: too short for the stems of longer words
     short = stem(_FORMS.get(word, word))
     return short[:-1] if len(short) > 3 and short[-1] == short[-2] else short
 
@@ -150,7 +152,8 @@ def clauses_of(
         key = key if set(key) - _NO_VERB - {"be"} else ()
         start = places[number - 1] + 1 if number else 0
         around = [parts[start:first], parts[first + 1 : second], parts[second + 1 : after]]
-        date = _trailing_date(parts, last, after) or leading
+        # Behind it, else between its names, else before everything.
+        date = _date(parts[last + 1 : after]) or _date(parts[first:second]) or leading
         same = any(part.kind == "same" for part in parts[last + 1 : after]) or (
             leading is None and any(p.kind == "same" for p in parts[: places[0]])
         )
@@ -289,12 +292,8 @@ def _is_denied(parts: list[_Part], first: int, second: int, words: Sequence[str]
 
 
 def _leading_date(parts: list[_Part], places: Sequence[int]) -> _Part | None:
-    if not places:
-        return None
-    found = [part for part in parts[: places[0]] if part.kind == "date"]
-    return found[0] if found else None
+    return _date(parts[: places[0]]) if places else None
 
 
-def _trailing_date(parts: list[_Part], last: int, after: int) -> _Part | None:
-    found = [part for part in parts[last + 1 : after] if part.kind == "date"]
-    return found[0] if found else None
+def _date(parts: Sequence[_Part]) -> _Part | None:
+    return next((part for part in parts if part.kind == "date"), None)

@@ -35,8 +35,8 @@ _PRONOUN, _ELIDED, _DAY_BEFORE = 0.85, 0.95, 0.95
 _UNDATED = 0.2
 # The confidence from which a triple says what kinds its ends are of.
 _SURE = 0.5
-# What a model's choice counts.
-_MODEL = 0.8
+# What a model's choice counts, and how many examples of the same words it sees.
+_MODEL, _ASKED = 0.8, 3
 # How many sentences back a pronoun may point.
 _BACK = 3
 
@@ -189,29 +189,36 @@ class TripleExtractor:
         return found
 
     def _ask(self, model: ModelExtractor, pages: Sequence[_Page], kinds: EntityKinds) -> None:
-        """Ask a model what the words mean that are like no pattern, once for each."""
-        phrases = Phrases(label=lambda name: self._labels.get(name, name))
-        asked: dict[tuple[str, ...], Asked] = {}
+        """Ask a model what the words mean that are like no pattern, by a few examples of each."""
+        asked: list[tuple[tuple[str, ...], Asked]] = []
+        often: Counter[tuple[str, ...]] = Counter()
         for page in pages:
-            for clause in page.clauses:
-                if clause.subject is None or not clause.words or clause.words in asked:
-                    continue
-                if self.patterns.meanings(clause.words, clause.said):
-                    continue
-                x, y = clause.subject.entity, clause.object.entity
-                choices = {}
-                for relation in self._labels:
-                    for name, (a, b) in ((relation, (x, y)), (INVERSE + relation, (y, x))):
-                        if kinds.fits(a, relation, "subject") * kinds.fits(b, relation, "object"):
-                            choices[name] = phrases.say(relation, a, b)
-                sentence = page.document.text[slice(*clause.sentence)]
-                asked[clause.words] = Asked(page.document.id, sentence, x, y, choices)
-        for words, shares in zip(asked, model.choose(list(asked.values())), strict=True):
-            ranked = sorted(shares.items(), key=lambda one: -one[1])
+            for clause in map(self._known, page.clauses):
+                new = clause.subject is not None and clause.words and often[clause.words] < _ASKED
+                if new and not self.patterns.meanings(clause.words, clause.said):
+                    often[clause.words] += 1
+                    asked.append((clause.words, self._asked(page.document, clause, kinds)))
+        shares: dict[tuple[str, ...], Counter[str]] = {}
+        chosen = model.choose([one for _, one in asked])
+        for (words, _), found in zip(asked, chosen, strict=True):
+            shares.setdefault(words, Counter()).update(found)
+        for words, counts in shares.items():
             self._chosen[words] = [
-                Meaning(relation, _MODEL * share, f"model: {' '.join(words)}")
-                for relation, share in ranked
+                Meaning(relation, _MODEL * share / often[words], f"model: {' '.join(words)}")
+                for relation, share in counts.most_common()
             ]
+
+    def _asked(self, document: Document, clause: Clause, kinds: EntityKinds) -> Asked:
+        """What is asked of a clause: which relation of such ends its sentence states."""
+        phrases = Phrases(label=lambda name: self._labels.get(name, name))
+        x, y = clause.subject.entity if clause.subject else "", clause.object.entity
+        choices = {}
+        for relation in self._labels:
+            # General patterns have found subject and object; the words name the subject first.
+            if kinds.fits(x, relation, "subject") * kinds.fits(y, relation, "object"):
+                words = self.patterns.wording(relation)
+                choices[relation] = f"{x} {words} {y}" if words else phrases.say(relation, x, y)
+        return Asked(document.id, document.text[slice(*clause.sentence)], x, y, choices)
 
     def _pages(self, documents: Sequence[Document]) -> list[_Page]:
         reader = NameReader((one.text for one in documents), self.names)
@@ -314,11 +321,11 @@ class TripleExtractor:
         if best is None:
             passed_over["the words mean no known relation of such entities"] += 1
             return None
-        if best[0] < self.settings.min_confidence:
-            passed_over[f"the confidence is below {self.settings.min_confidence:g}"] += 1
-            return None
         if self.dated and time is None:
             passed_over["no date is stated"] += 1
+            return None
+        if best[0] < self.settings.min_confidence:
+            passed_over[f"the confidence is below {self.settings.min_confidence:g}"] += 1
             return None
         fact = best[1] if self.dated else best[1]._replace(timestamp=None)
         spans = page.document.id, clause.sentence, clause.span

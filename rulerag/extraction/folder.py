@@ -130,12 +130,14 @@ def _document(triple: Triple, text: str, alone: set[tuple[str, tuple[int, int]]]
     whole = (triple.document_id, triple.sentence) in alone
     start, end = triple.sentence if whole else triple.span
     said = " ".join(text[start:end].split())
-    if triple.fact.subject.casefold() not in said.casefold():
+    ends = (triple.fact.subject, triple.fact.object)
+    missing = next((end for end in ends if end.casefold() not in said.casefold()), None)
+    if missing is not None:
         first = triple.subject_words
         place = said.find(first) if first else -1
         if first and place >= 0:
-            said = f"{said[:place]}[{triple.fact.subject}]{said[place + len(first) :]}"
+            said = f"{said[:place]}[{missing}]{said[place + len(first) :]}"
         else:
-            said = f"[{triple.fact.subject}] {said}"
+            said = f"[{missing}] {said}"
     name = f"{triple.document_id}@{triple.span[0]}-{triple.span[1]}"
     return Document(name, said, (triple.fact,), triple.document_id)

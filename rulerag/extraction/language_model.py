@@ -57,15 +57,11 @@ class ModelExtractor:
     """
 
     PROMPT: Mapping[str, Any] = {
-        "template": {
-            "type": "plain",
-            "rules": False,
-            "target": "text",
-        },
+        "template": {"type": "plain", "rules": False, "target": "text"},
+        "chat": False,
         "dtype": "fast",
-        "max_new_tokens": 64,
     }
-    """What the configuration of a generator needs beside the model's name."""
+    """What the configuration of a local model needs beside its name: statements follow as text."""
 
     def __init__(self, generator: Generator, *, cache: str | Path | None = None) -> None:
         self.generator = generator

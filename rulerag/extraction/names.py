@@ -86,9 +86,13 @@ class NameReader:
         taken = [(one.start, one.end) for one in found] + list(blank)
         starts = {start for start, _ in sentence_spans(text)}
         for match in _RUN.finditer(text):
-            start, end = self._trimmed(text, match.span(), starts)
-            if start < end and not any(start < b and a < end for a, b in taken):
-                found.append(Named(start, end, " ".join(text[start:end].split())))
+            for span in _free(match.span(), taken):
+                words = text[slice(*span)].split()
+                if span != match.span() and not _JOINS & {words[0], words[-1]}:
+                    continue  # "Acme Works" where "Acme" is known: who that is, is not
+                start, end = self._trimmed(text, span, starts)
+                if start < end:
+                    found.append(Named(start, end, " ".join(text[start:end].split())))
         return self._in_full(sorted(found))
 
     def _trimmed(self, text: str, span: tuple[int, int], starts: set[int]) -> tuple[int, int]:
@@ -99,6 +103,9 @@ class NameReader:
             if match is None:
                 return end, end
             word = match.group().casefold()
+            if match.group() in _JOINS:
+                start = match.end() + 1
+                continue
             common = self._small[word] > self._large[word] or word in _FUNCTION
             last = not text[match.end() : end].strip()
             # An article within a name: "The Silent Harbour".
@@ -109,6 +116,11 @@ class NameReader:
             start = match.end()
             while start < end and text[start].isspace():
                 start += 1
+        # "Anna Meyer of" before a known name: what joins the two belongs to neither.
+        while start < end and (words := text[start:end].rsplit(None, 1))[-1] in _JOINS:
+            end = start + (len(words[0]) if len(words) > 1 else 0)
+        while start < end and text[end - 1].isspace():
+            end -= 1
         return start, end
 
     def _in_full(self, found: list[Named]) -> list[Named]:
@@ -119,9 +131,22 @@ class NameReader:
             if len(words) > 1:
                 for short in (words[0], words[-1]):
                     longer.setdefault(short, set()).add(one.entity)
-        return [
-            one._replace(entity=min(longer[one.entity]))
-            if " " not in one.entity and len(longer.get(one.entity, ())) == 1
-            else one
-            for one in found
-        ]
+        named = {one.entity for one in found}
+
+        def full(name: str) -> str:
+            if f"The {name}" in named:
+                return f"The {name}"
+            known = longer.get(name, set())
+            return min(known) if " " not in name and len(known) == 1 else name
+
+        return [one._replace(entity=full(one.entity)) for one in found]
+
+
+def _free(span: tuple[int, int], taken: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The parts of a span that nothing has taken."""
+    free, (start, end) = [], span
+    for a, b in sorted(taken):
+        if a < end and start < b:
+            free.append((start, a))
+            start = max(start, b)
+    return [one for one in (*free, (start, end)) if one[0] < one[1]]

@@ -119,6 +119,16 @@ class PatternBook:
         self._vectors: np.ndarray | None = None
         self._known: dict[str, list[tuple[float, tuple[str, ...]]]] = {}
 
+    def wording(self, relation: str) -> str | None:
+        """The words that say a relation most often, subject first; None where none do.
+
+        Args:
+            relation: a raw name.
+        """
+        said = ((counts[relation], bare(self.words[key])) for key, counts in self.counts.items())
+        best = max(said, key=lambda one: (one[0], one[1]), default=(0.0, ""))
+        return best[1] if best[0] else None
+
     def knows(self, key: tuple[str, ...]) -> bool:
         """Whether stems are a pattern."""
         return key in self.counts

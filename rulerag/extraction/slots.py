@@ -14,6 +14,8 @@ Slot = tuple[str, str]
 # Two slots hold one kind where they share this fraction of the smaller one's entities, and two.
 _SHARED, _LEAST = 0.1, 2
 _UNKNOWN = 0.8
+# Of a kind with fewer entities too little is known to say who is none of it.
+_ENOUGH = 5
 
 
 class EntityKinds:
@@ -39,6 +41,10 @@ class EntityKinds:
             least = min(len(slots[one]), len(slots[other]))
             if shared >= _LEAST and shared >= _SHARED * least:
                 self._kind[self._root(one)] = self._root(other)
+        members: dict[Slot, set[str]] = {}
+        for slot, names in slots.items():
+            members.setdefault(self._root(slot), set()).update(names)
+        self._size = {root: len(names) for root, names in members.items()}
         self._kinds: dict[str, set[Slot]] = {}
         for slot, names in slots.items():
             for name in names:
@@ -60,4 +66,6 @@ class EntityKinds:
         slot = (relation, place)
         if slot not in self._kind or entity not in self._kinds:
             return _UNKNOWN
-        return 1.0 if self._root(slot) in self._kinds[entity] else 0.0
+        if self._root(slot) in self._kinds[entity]:
+            return 1.0
+        return 0.0 if self._size[self._root(slot)] >= _ENOUGH else _UNKNOWN

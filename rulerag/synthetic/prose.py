@@ -25,10 +25,10 @@ from rulerag.types import Document, Fact
 CONSTRUCTIONS = ("active", "turned", "went on", "aside")
 """``X joined Y``; ``Y was joined by X`` or ``it was Y that X joined``; ``X went on to join Y``;
 ``X, as expected, joined Y``."""
-UNFORESEEN = ("what", "one who", "relative", "record")
-"""``what X did was to join Y``; ``the one who joined Y was X``; ``Y, which X joined, made the
-news``; ``X is on record as the one who joined Y``: beside the twenty, to see what a reader makes
-of sentences that nobody had in mind when it was written."""
+UNFORESEEN = ("among", "none other", "found time", "decision")
+"""``among those who joined Y was X``; ``none other than X joined Y``; ``X found the time to join
+Y``; ``the decision of X to join Y took effect``: beside the twenty, to see what a reader makes of
+sentences that nobody had in mind when it was written."""
 PARTS = ("seen", "new constructions", "new words", "unforeseen")
 """Which wordings texts are written in: three of the four constructions of four phrases; the fourth
 one of each; all four of the fifth phrase, whose words are in no text of the other parts; or the
@@ -127,7 +127,12 @@ def wordings_of(relation: str, part: str, seed: int = 0) -> list[Wording]:
 
 
 def write_prose(
-    facts: Sequence[Fact], calendar: Calendar, *, part: str = "seen", seed: int = 0
+    facts: Sequence[Fact],
+    calendar: Calendar,
+    *,
+    part: str = "seen",
+    seed: int = 0,
+    split: int = 0,
 ) -> list[ProsePage]:
     """Facts of a dated world as paragraphs, each about one subject.
 
@@ -135,7 +140,8 @@ def write_prose(
         facts: dated facts whose relations are those of dated worlds.
         calendar: of their times, in days.
         part: the wordings, one of :data:`PARTS`.
-        seed: decides every draw; the split of the wordings has seed 0 whatever it is.
+        seed: decides every draw.
+        split: decides which wordings belong to which part.
 
     Raises:
         ConfigError: a relation has no wordings, or facts are undated.
@@ -143,7 +149,9 @@ def write_prose(
     for fact in facts:
         if fact.relation not in phrases() or fact.timestamp is None:
             raise ConfigError(f"no wording for {fact}", hint="facts of a dated world alone")
-    writer = _Writer(calendar, part, np.random.default_rng([seed, 17]), facts)
+    relations = {fact.relation for fact in facts}
+    wordings = {one: wordings_of(one, part, split) for one in sorted(relations)}
+    writer = _Writer(calendar, wordings, np.random.default_rng([seed, 17]), facts)
     return [writer.page(n, group) for n, group in enumerate(_groups(facts, writer.rng), start=1)]
 
 
@@ -167,9 +175,13 @@ class _Writer:
     """Writes paragraphs; every draw is from one generator of random numbers."""
 
     def __init__(
-        self, calendar: Calendar, part: str, rng: np.random.Generator, facts: Sequence[Fact]
+        self,
+        calendar: Calendar,
+        wordings: Mapping[str, Sequence[Wording]],
+        rng: np.random.Generator,
+        facts: Sequence[Fact],
     ) -> None:
-        self.calendar, self.part, self.rng = calendar, part, rng
+        self.calendar, self.wordings, self.rng = calendar, wordings, rng
         self.kinds = _kinds()
         self.entities = sorted({end for f in facts for end in (f.subject, f.object)})
         self.facts = facts
@@ -201,7 +213,7 @@ class _Writer:
         self, facts: Sequence[Fact], wordings: Sequence[Wording], first: bool, last: int | None
     ) -> str:
         subject = facts[0].subject
-        fixed = ("turned", "one who", "what", "relative")
+        fixed = ("turned", "among", "none other", "decision")
         by_name = first or wordings[0].construction in fixed or self.rng.random() < 0.4
         named = subject if by_name else self._pronoun(facts[0])
         said, dates = [], []
@@ -217,17 +229,17 @@ class _Writer:
         return sentence[0].upper() + sentence[1:]
 
     def _wording(self, fact: Fact) -> Wording:
-        known = wordings_of(fact.relation, self.part)
+        known = self.wordings[fact.relation]
         return known[int(self.rng.integers(len(known)))]
 
     def _clause(self, fact: Fact, wording: Wording, subject: str) -> str:
         past, base, *participle = phrases()[fact.relation][wording.phrase]
         if wording.construction in UNFORESEEN:
             return {
-                "what": f"what {subject} did was to {base} {fact.object}",
-                "one who": f"the one who {past} {fact.object} was {subject}",
-                "relative": f"{fact.object}, which {subject} {past}, made the news",
-                "record": f"{subject} is on record as the one who {past} {fact.object}",
+                "among": f"among those who {past} {fact.object} was {subject}",
+                "none other": f"none other than {subject} {past} {fact.object}",
+                "found time": f"{subject} found the time to {base} {fact.object}",
+                "decision": f"the decision of {subject} to {base} {fact.object} took effect",
             }[wording.construction]
         if wording.construction == "turned":
             if participle:
