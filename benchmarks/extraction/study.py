@@ -16,9 +16,6 @@ from rulerag.protocols import Encoder
 from rulerag.synthetic import PARTS, World, write_prose
 from rulerag.types import Fact
 
-# As the demo mines worlds.
-_LEAST = {"lengths": (1,), "min_support": 20, "min_confidence": 0.3}
-
 
 def seeds_of(facts: Sequence[Fact], size: int, seed: int) -> list[Fact]:
     """Some facts of every relation.
@@ -127,5 +124,10 @@ def rules_found(world: World, facts: Sequence[Fact]) -> dict[str, Any]:
     if not facts:
         return {"planted": 0, "mined": 0, "precision": 0.0, "recall": 0.0}
     graph = KnowledgeGraph.from_facts(dict.fromkeys(facts), calendar=world.graph.calendar)
-    check = vars(check_mining(world, TLogicMiner(**_LEAST).mine(graph.train)))
+    check = vars(check_mining(world, _miner().mine(graph.train)))
     return {key: check[key] for key in ("planted", "mined", "precision", "recall", "max_error")}
+
+
+def _miner() -> TLogicMiner:
+    """As the demo mines worlds."""
+    return TLogicMiner(lengths=(1,), min_support=20, min_confidence=0.3)

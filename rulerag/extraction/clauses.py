@@ -52,8 +52,8 @@ underbid did do done do struck strike shot shoot
 """
 _FORMS = dict(zip(*[iter(_FORMS_LIST.split())] * 2, strict=True))
 _LINKING = frozenset({"and", "then"})
-_JOINING = frozenset({"and", "but", "who", "which"})
-_PLAIN = ("word", "date")
+_JOINING = frozenset({"and", "but"})
+_PLAIN = ("word", "date", "pronoun")
 _NO_VERB_LIST = """
 about above across against along amid among and around at before behind below beneath besid between
 beyond but by down during for from in insid into like near next of off on onto or out over past per

@@ -106,7 +106,7 @@ class TripleExtractor:
         self.settings = settings or ExtractionSettings()
         book = patterns or PatternBook()
         self.patterns = book if encoder is None else book.with_encoder(encoder)
-        relations = dict.fromkeys(fact.relation for fact in facts)
+        relations = dict.fromkeys([*(fact.relation for fact in facts), *book.relations])
         self._chosen: dict[tuple[str, ...], list[Meaning]] = {}
         self._labels = {name: (labels or {}).get(name, name) for name in relations}
 

@@ -62,8 +62,8 @@ class PatternBook:
         counts: Mapping[tuple[str, ...], Mapping[str, float]] | None = None,
         words: Mapping[tuple[str, ...], str] | None = None,
     ) -> None:
-        self.counts: dict[tuple[str, ...], Counter[str]] = {
-            key: Counter(one) for key, one in (counts or {}).items()
+        self.counts: dict[tuple[str, ...], dict[str, float]] = {
+            key: dict(one) for key, one in (counts or {}).items()
         }
         self.words = dict(words or {})
         self._encoder: Encoder | None = None
@@ -71,6 +71,16 @@ class PatternBook:
 
     def __len__(self) -> int:
         return len(self.counts)
+
+    def _add(self, key: tuple[str, ...], relation: str, weight: float) -> None:
+        counts = self.counts.setdefault(key, {})
+        counts[relation] = counts.get(relation, 0.0) + weight
+
+    @property
+    def relations(self) -> list[str]:
+        """The relations that patterns mean."""
+        found = (one.removeprefix(INVERSE) for counts in self.counts.values() for one in counts)
+        return list(dict.fromkeys(found))
 
     def with_encoder(self, encoder: Encoder) -> PatternBook:
         """The same patterns, compared with others by meaning as well."""
@@ -86,7 +96,7 @@ class PatternBook:
                 how much that counts.
         """
         for key, said, relation, weight in found:
-            self.counts.setdefault(key, Counter())[relation] += weight
+            self._add(key, relation, weight)
             self.words.setdefault(key, said)
         self._prepare()
 
@@ -104,7 +114,7 @@ class PatternBook:
             middle = label if start else rest.partition("{y}")[0].strip(" :")
             key = trigger(middle.split())
             if key and relation not in self.counts.get(key, ()):
-                self.counts.setdefault(key, Counter())[relation] += 1
+                self._add(key, relation, 1.0)
                 self.words.setdefault(key, middle)
         self._prepare()
 
@@ -125,7 +135,10 @@ class PatternBook:
         Args:
             relation: a raw name.
         """
-        said = ((counts[relation], bare(self.words[key])) for key, counts in self.counts.items())
+        said = (
+            (counts.get(relation, 0.0), bare(self.words[key]))
+            for key, counts in self.counts.items()
+        )
         best = max(said, key=lambda one: (one[0], one[1]), default=(0.0, ""))
         return best[1] if best[0] else None
 
@@ -241,7 +254,7 @@ class PatternBook:
                 )
             for said, count in rows.items():
                 key = trigger(str(said).split())
-                book.counts.setdefault(key, Counter())[str(relation)] += float(count)
+                book._add(key, str(relation), float(count))
                 book.words.setdefault(key, str(said))
         book._prepare()
         return book

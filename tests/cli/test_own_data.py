@@ -175,3 +175,64 @@ def test_rules_of_a_dataset_lead_through_texts(rulerag: Any, tmp_path: Path) -> 
     assert found.code == 0, found.err
     assert "D1  Last week f3 hires young p7.  [R1" in found.out
     assert "no reader: texts are read by a language model" in found.out
+
+
+# --- extraction ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stories(tmp_path: Path) -> Path:
+    """Texts that state 60 facts, and a table with some of them."""
+    folder = tmp_path / "stories"
+    folder.mkdir()
+    lines, known = [], ["from,relation,to,date"]
+    for n in range(30):
+        who, firm, day = (
+            f"Ann{n}a Bo{n}a",
+            f"Firm{n % 5}x Works",
+            f"{1 + n % 28:02}.0{1 + n // 28}.2021",
+        )
+        lines.append(f"On {day}, {who} was hired by {firm}. They signed with it later.")
+        lines.append(f"{who} started work at {firm} on {day.replace('.2021', '.2022')}.")
+        if n < 6:
+            known.append(f"{firm},hires,{who},{day}")
+            known.append(f"{who},works for,{firm},{day.replace('.2021', '.2022')}")
+    (folder / "news.txt").write_text("\n\n".join(lines))
+    (tmp_path / "seeds.csv").write_text("\n".join(known))
+    return folder
+
+
+def test_facts_of_texts_become_a_graph_and_a_dataset(
+    stories: Path, rulerag: Any, tmp_path: Path
+) -> None:
+    graph, seeds = tmp_path / "graph", tmp_path / "seeds.csv"
+    found = rulerag("extract", stories, "--seeds", seeds, "--out", graph)
+    assert found.code == 0, found.err
+    assert found.out.startswith("60 facts of 2 relations in 60 documents")
+    evidence = [json.loads(line) for line in (graph / "evidence.jsonl").read_text().splitlines()]
+    one = evidence[0]
+    assert one["fact"] == ["Firm0x Works", "hires", "Ann0a Bo0a", "2021-01-01"]
+    assert one["document"] == "news.txt#1"
+    assert one["text"] == "On 01.01.2021, Ann0a Bo0a was hired by Firm0x Works."
+    assert "60" in rulerag("inspect", graph).out
+    mined = rulerag("mine", graph, "--out", tmp_path / "rules.jsonl", "--min-confidence", 0.5)
+    assert mined.code == 0 and "rules for 1 of 2 relations" in mined.out
+    built = rulerag("ruleqa", "build", "--kg", graph, "--out", tmp_path / "dataset")
+    assert built.code == 0, built.err
+    asked = rulerag(
+        "answer", "Who does Ann29a Bo29a work for?", "--dataset", tmp_path / "dataset", "--top-k", 2
+    )
+    assert "On 02.02.2021, Ann29a Bo29a was hired by Firm4x Works." in asked.out
+    again = rulerag("extract", stories, "--patterns", graph / "patterns.yaml", "--out", graph)
+    assert again.out.startswith("60 facts of 2 relations")
+
+
+def test_extraction_without_facts_or_with_nothing_to_find(
+    stories: Path, rulerag: Any, refused: Refused, tmp_path: Path
+) -> None:
+    open_ = rulerag("extract", stories, "--out", tmp_path / "open")
+    assert "started work at: Ann0a Bo0a started work at Firm0x Works" in open_.out
+    (tmp_path / "dull.txt").write_text("It rained.\n")
+    dull = ("extract", tmp_path / "dull.txt", "--out", tmp_path / "none")
+    assert "no triple was found (no sentence names two entities)" in refused(*dull)
+    assert "is not from 0 to 1" in refused(*dull, "--min-confidence", 3)
