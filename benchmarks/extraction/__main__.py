@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ def _run(arguments: argparse.Namespace) -> None:
     if arguments.out is not None:
         settings = {key: str(value) for key, value in vars(arguments).items() if key != "out"}
         write_json(arguments.out / "extraction.json", {"settings": settings, "worlds": found})
-        write_text(arguments.out / "extraction.md", _table(found) + "\n")
+        write_text(arguments.out / "extraction.md", f"{_means(found)}\n\n{_table(found)}\n")
 
 
 def _model(name: str) -> ModelExtractor:
@@ -51,6 +51,29 @@ def _model(name: str) -> ModelExtractor:
     values["generator"].update(ModelExtractor.PROMPT)
     empty = RuleQADataset(corpus=(), queries={})
     return ModelExtractor(make_generator(Config(values), empty, Options()))
+
+
+def _means(found: Sequence[dict[str, Any]]) -> str:
+    """The means over worlds; of a model that was asked in some of them, over those."""
+    lines = [
+        "| wordings | by | precision | recall | F1 | rules: precision | recall |",
+        "|---|---|--:|--:|--:|--:|--:|",
+    ]
+    for part in found[0]["parts"]:
+        for name in found[0]["parts"][part]:
+            rows = [one["parts"][part][name] for one in found if name in one["parts"][part]]
+            if name == "facts":
+                continue
+            cells = [_mean(row[key] for row in rows) for key in ("precision", "recall", "f1")]
+            rules = [row["rules"] for row in rows if "rules" in row]
+            cells += [_mean(one[k] for one in rules) for k in ("precision", "recall")]
+            lines.append(f"| {part} | {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _mean(values: Iterable[float]) -> str:
+    shown = list(values)
+    return f"{100 * sum(shown) / len(shown):.1f}" if shown else ""
 
 
 def _table(found: Sequence[dict[str, Any]]) -> str:

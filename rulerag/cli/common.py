@@ -20,6 +20,7 @@ import typer
 from rulerag.assembly import Options, experiment, fragments, make_pipeline, open_dataset, preset
 from rulerag.composition import Config
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
+from rulerag.generation.huggingface import NANO_LLAMA
 from rulerag.io import STANDARD_OUTPUT, check_output, read_records
 from rulerag.kg import KnowledgeGraph
 from rulerag.linking import LinkedQuestion, link_mentions, spellings
@@ -254,11 +255,22 @@ def open_pipeline(
     if understood is not None:
         config = _following(config, understood)
     if index is not None and (index / CORPUS).is_file() and not (index / "queries.jsonl").is_file():
+        refuse_prose(config.section("generator").get("model"))
         dataset = _over_texts(dataset, read_records(index / CORPUS, Document.from_json))
     options = Options(index=index, progress=progress, keep_union=keep_union)
     pipeline = make_pipeline(config, dataset, options)
     seconds = time.perf_counter() - started
     return Opened(config, dataset, queries, pipeline, seconds, understood)
+
+
+def refuse_prose(generator: object) -> None:
+    """Raise a ConfigError for a generator that cannot read texts without facts."""
+    if str(generator) == NANO_LLAMA:
+        raise ConfigError(
+            f"{NANO_LLAMA} reads statements of facts, not prose",
+            key="generator",
+            hint="name a language model, such as smollm2-135m-instruct (`rulerag models list`)",
+        )
 
 
 def _over_texts(dataset: RuleQADataset, documents: list[Document]) -> RuleQADataset:

@@ -24,12 +24,12 @@ from rulerag.cli.common import (
     choose_queries,
     open_pipeline,
     percent,
+    refuse_prose,
     say,
     show_progress,
 )
 from rulerag.composition import Config, retriever_name
 from rulerag.errors import ConfigError, OutputError
-from rulerag.generation.huggingface import NANO_LLAMA
 from rulerag.io import check_folder, read_json, read_records, write_jsonl
 from rulerag.kg import KnowledgeGraph
 from rulerag.linking import link_mentions
@@ -198,12 +198,7 @@ def open_own(question: str, options: PipelineOptions) -> Opened:
             key="rules",
             hint="leave it out, or ask a dataset of a graph: `rulerag ruleqa build`",
         )
-    if str(options.generator) == NANO_LLAMA:
-        raise ConfigError(
-            f"{NANO_LLAMA} reads statements of facts, not prose",
-            key="generator",
-            hint="name a language model, such as smollm2-135m-instruct (`rulerag models list`)",
-        )
+    refuse_prose(options.generator)
     kind = str(read_json(folder / "manifest.json").get("kind"))
     chosen = replace(options, retriever=options.retriever or kind, rules="none")
     config = chosen.config(folder, rules="none")

@@ -160,7 +160,9 @@ def test_a_graph_says_whom_texts_mention(
     ]
 
 
-def test_rules_of_a_dataset_lead_through_texts(rulerag: Any, tmp_path: Path) -> None:
+def test_rules_of_a_dataset_lead_through_texts(
+    rulerag: Any, refused: Refused, tmp_path: Path
+) -> None:
     """What a graph knows guides the search of texts: first who hired him, then where that is."""
     facts = [
         f"f{n % 4},hires,p{n}\np{n},works for,f{n % 4}\nf{n % 4},lies in,c{n % 4}\n"
@@ -175,6 +177,8 @@ def test_rules_of_a_dataset_lead_through_texts(rulerag: Any, tmp_path: Path) -> 
     assert found.code == 0, found.err
     assert "D1  Last week f3 hires young p7.  [R1" in found.out
     assert "no reader: texts are read by a language model" in found.out
+    nano = ("--dataset", tmp_path / "dataset", "--generator", "rulerag-nano-llama")
+    assert "reads statements of facts, not prose" in refused(*asked, *nano)
 
 
 # --- extraction ----------------------------------------------------------------------------------
