@@ -13,6 +13,7 @@ from rulerag.assembly import Options, make_generator, preset
 from rulerag.cli.common import GraphFiles, QuietOption, by_flags, say
 from rulerag.cli.corpora import TextOptions, graph_names, read_documents
 from rulerag.composition import Config
+from rulerag.errors import ConfigError
 from rulerag.extraction import (
     ExtractionSettings,
     ModelExtractor,
@@ -27,6 +28,7 @@ from rulerag.retrieval.dense.encoders import load_encoder
 from rulerag.ruleqa import RuleQADataset
 
 _SHOWN = 8
+_NO_MODELS = ("symbolic", "candidate")
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,12 @@ def _relation_labels(graph: KnowledgeGraph) -> dict[str, str]:
 
 def _model(name: str, out: Path) -> ModelExtractor:
     """A language model that answers in its own words, with what it said kept beside the graph."""
+    if name in _NO_MODELS:
+        raise ConfigError(
+            f"{name!r} reads facts, and is no language model",
+            key="generator",
+            hint="name one of `rulerag models list`, a folder, or a YAML file with an endpoint",
+        )
     values = preset(out, generator=name).to_dict()
     if values["generator"].keys() == {"type", "model"}:
         values["generator"].update(ModelExtractor.PROMPT)

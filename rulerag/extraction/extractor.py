@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from rulerag.errors import ConfigError, EmptyDataError
 from rulerag.extraction.clauses import Clause, clauses_of
@@ -84,6 +83,9 @@ class TripleExtractor:
         labels: words of relations, where they differ from their names; they are patterns too.
         encoder: compares words with patterns by meaning, where no word is shared.
         settings: what is taken for a triple.
+
+    Attributes:
+        dated: whether triples have times: as the known facts, or else as most clauses.
     """
 
     def __init__(
@@ -102,6 +104,7 @@ class TripleExtractor:
         for fact in facts:
             for end in (fact.subject, fact.object):
                 self.names.setdefault(end, (end,))
+        self.dated = any(fact.timestamp is not None for fact in self.facts)
         self.calendar = calendar or _DAYS
         self.settings = settings or ExtractionSettings()
         book = patterns or PatternBook()
@@ -109,11 +112,6 @@ class TripleExtractor:
         relations = dict.fromkeys([*(fact.relation for fact in facts), *book.relations])
         self._chosen: dict[tuple[str, ...], list[Meaning]] = {}
         self._labels = {name: (labels or {}).get(name, name) for name in relations}
-
-    @cached_property
-    def dated(self) -> bool:
-        """Whether facts have times: those that are known, or all where none is known."""
-        return any(f.timestamp is not None for f in self.facts) if self.facts else True
 
     def learn(self, documents: Iterable[Document]) -> PatternBook:
         """Learn from documents what words mean, by the known facts.
@@ -173,6 +171,9 @@ class TripleExtractor:
         pages = self._pages(listed)
         if learn:
             self._learn(pages)
+        if not self.facts:
+            times = [c.time is not None or c.same_day for p in pages for c in p.clauses if c.words]
+            self.dated = 2 * sum(times) > len(times)
         said = list(_as_said(pages))
         kinds = EntityKinds([*self.facts, *said])
         self._chosen = {}

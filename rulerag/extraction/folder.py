@@ -55,7 +55,8 @@ def write_graph(
         why = "; ".join(f"{count:,} × {one}" for one, count in found.passed_over.most_common())
         raise EmptyDataError(
             f"no triple was found ({why or 'no sentence names two entities'})",
-            hint="give facts that the texts state (--seeds), or a lower --min-confidence",
+            hint="give facts that the texts state (--seeds), or a lower --min-confidence; only "
+            "English clauses of two names are read",
         )
     home = prepare_folder(folder)
     (home / FACTS).unlink(missing_ok=True)

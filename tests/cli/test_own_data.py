@@ -240,3 +240,9 @@ def test_extraction_without_facts_or_with_nothing_to_find(
     dull = ("extract", tmp_path / "dull.txt", "--out", tmp_path / "none")
     assert "no triple was found (no sentence names two entities)" in refused(*dull)
     assert "is not from 0 to 1" in refused(*dull, "--min-confidence", 3)
+    assert "is no language model" in refused(*dull, "--generator", "symbolic")
+    (tmp_path / "undated.txt").write_text("Anna Meyer works for Acme. Ben Koch left Acme.")
+    rulerag("extract", tmp_path / "undated.txt", "--out", tmp_path / "undated")
+    assert (tmp_path / "undated" / "train.csv").read_text() == (
+        "subject,relation,object\nAnna Meyer,works for,Acme\nBen Koch,left,Acme\n"
+    )
