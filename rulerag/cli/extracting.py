@@ -19,6 +19,7 @@ from rulerag.extraction import (
     ModelExtractor,
     PatternBook,
     TripleExtractor,
+    looks_english,
     write_graph,
 )
 from rulerag.io import check_folder
@@ -74,6 +75,8 @@ def extract(
     book = None if how.patterns is None else PatternBook.load(how.patterns)
     encoder = None if how.encoder is None else load_encoder(how.encoder)
     documents = read_documents(corpus, TextOptions())
+    if not looks_english(document.text for document in documents):
+        say("the texts do not look English, and only English clauses are read: expect little")
     with output_folder(out):
         extractor = TripleExtractor(
             [] if graph is None else list(graph.train),

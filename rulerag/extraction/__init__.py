@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rulerag.extraction.extractor import ExtractionSettings, TripleExtractor
     from rulerag.extraction.folder import read_evidence, write_graph
     from rulerag.extraction.language_model import ModelExtractor
+    from rulerag.extraction.names import looks_english
     from rulerag.extraction.patterns import PatternBook
     from rulerag.extraction.records import Extraction, Triple
 else:

@@ -33,6 +33,21 @@ _FUNCTION = frozenset(_FUNCTION_LIST.split())
 _JOINS = frozenset(["of", "the", "de", "von", "van", "der", "du", "la", "al", "and"])
 
 
+# Of the small words of English prose some two in five are function words.
+_LEAST_ENGLISH, _FEW = 0.2, 30
+
+
+def looks_english(texts: Iterable[str]) -> bool:
+    """Whether texts look English, by their function words; so do texts of a few words.
+
+    Args:
+        texts: of documents.
+    """
+    small = [word for text in texts for word in _WORD.findall(text) if word.islower()]
+    common = sum(word in _FUNCTION for word in small)
+    return len(small) < _FEW or common >= _LEAST_ENGLISH * len(small)
+
+
 class Named(NamedTuple):
     """A name in a text.
 

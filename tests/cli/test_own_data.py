@@ -240,6 +240,10 @@ def test_extraction_without_facts_or_with_nothing_to_find(
     dull = ("extract", tmp_path / "dull.txt", "--out", tmp_path / "none")
     assert "no triple was found (no sentence names two entities)" in refused(*dull)
     assert "is not from 0 to 1" in refused(*dull, "--min-confidence", 3)
+    german = "Die Firma stellte im Mai zwei neue Leute ein und verlor kurz darauf drei andere. "
+    (tmp_path / "german.txt").write_text(german * 4 + "Anna Meyer verließ Acme.", encoding="utf-8")
+    said = rulerag("extract", tmp_path / "german.txt", "--out", tmp_path / "german")
+    assert said.out.startswith("the texts do not look English")
     assert "is no language model" in refused(*dull, "--generator", "symbolic")
     (tmp_path / "undated.txt").write_text("Anna Meyer works for Acme. Ben Koch left Acme.")
     rulerag("extract", tmp_path / "undated.txt", "--out", tmp_path / "undated")
