@@ -205,6 +205,15 @@ class RuleQADataset:
             raise EmptyDataError(f"the query set {name!r} of {self.name!r} holds no query")
         return list(rows)
 
+    @cached_property
+    def shown_rules(self) -> RuleBank:
+        """The rules as they are shown: said by the folder's own templates, where it has some."""
+        if not self.templates:
+            return self.rules
+        labels = self.labels["relations"]
+        phrases = Phrases(self.templates, lambda name: labels.get(name, name))
+        return RuleBank(replace(rule, text=phrases.rule(rule)) for rule in self.rules)
+
     def qrels(self, split: str = _TEST) -> Qrels:
         """Judgements of a split: query id → document id → grade; empty where none are known."""
         return self._qrels.get(split, {})
