@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         GenerationRequest,
         Query,
         ScoredDocument,
+        entities_of,
     )
 
 __version__ = "0.1.0"
@@ -93,6 +94,7 @@ __all__ = [
     "Why",
     "World",
     "banzhaf_values",
+    "entities_of",
     "estimate",
     "explain",
     "explain_answer",

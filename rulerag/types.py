@@ -28,12 +28,15 @@ class Document:
         text: what retrievers index and readers see.
         facts: the facts stated; empty for text of unknown content.
         title: an optional title (BEIR).
+        entities: the raw names of what a text mentions, where that is known without facts: given
+            as metadata, or linked (:func:`rulerag.linking.link_mentions`).
     """
 
     id: str
     text: str
     facts: tuple[Fact, ...] = ()
     title: str = ""
+    entities: tuple[str, ...] = ()
 
     @property
     def timestamp(self) -> int | None:
@@ -42,13 +45,11 @@ class Document:
         return max(times) if times else None
 
     def to_json(self) -> dict[str, Any]:
-        """A BEIR corpus row; the facts stand in ``metadata``."""
-        return {
-            "_id": self.id,
-            "title": self.title,
-            "text": self.text,
-            "metadata": {"facts": [list(fact) for fact in self.facts]},
-        }
+        """A BEIR corpus row; the facts stand in ``metadata``, and so do entities beside them."""
+        metadata: dict[str, Any] = {"facts": [list(fact) for fact in self.facts]}
+        if self.entities:
+            metadata["entities"] = list(self.entities)
+        return {"_id": self.id, "title": self.title, "text": self.text, "metadata": metadata}
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Document:
@@ -58,8 +59,23 @@ class Document:
             DataFormatError: a key is missing or has the wrong type.
         """
         identifier, text = _text(row, "_id"), _text(row, "text")
-        facts = _list(_metadata(row), "facts")
-        return cls(identifier, text, tuple(_fact(f) for f in facts), str(row.get("title") or ""))
+        metadata = _metadata(row)
+        facts = tuple(_fact(f) for f in _list(metadata, "facts"))
+        entities = tuple(str(name) for name in _list(metadata, "entities"))
+        return cls(identifier, text, facts, str(row.get("title") or ""), entities)
+
+
+def entities_of(document: Document) -> tuple[str, ...]:
+    """The raw names of the entities that a document speaks of, each once.
+
+    Those at the ends of its facts come first, in their order, then those that it is known to
+    mention; none where neither is known.
+
+    Args:
+        document: a document of any corpus.
+    """
+    ends = (end for fact in document.facts for end in (fact.subject, fact.object))
+    return tuple(dict.fromkeys((*ends, *document.entities)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -284,8 +284,10 @@ def test_the_core_is_light_and_every_dependency_is_imported() -> None:
         for file in (ROOT / folder).rglob("*.py")
     )
     modules = {
+        "beautifulsoup4": "bs4",
         "faiss-cpu": "faiss",
         "google-re2": "re2",
+        "markdown-it-py": "markdown_it",
         "scikit-learn": "sklearn",
         "llama-index-core": "llama_index",
     }

@@ -17,7 +17,8 @@ BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.
 
 
 def test_the_page_prints_what_stands_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("networkx")
+    for package in ("networkx", "bs4", "pypdf"):
+        pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
     said = io.StringIO()
     compared = 0
@@ -36,7 +37,7 @@ def test_the_page_prints_what_stands_there(tmp_path: Path, monkeypatch: pytest.M
                 with pytest.raises(SystemExit) as stop:
                     main(arguments)
                 assert not stop.value.code, line
-    assert compared == 6
+    assert compared == 9
     assert {kind for kind, _ in BLOCKS} == {"python", "sh", "text"}
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from rulerag.assembly import PromptTuning, make_pipeline, preset, tune_prompt
 from rulerag.composition import Config
 from rulerag.evaluation import AnswerMatcher, bootstrap_interval, holm, paired_randomization_test
-from rulerag.generation.huggingface import HuggingFaceGenerator, entities_of
+from rulerag.generation.huggingface import HuggingFaceGenerator, entities_in
 from rulerag.io import prepare_folder, read_json, read_jsonl, write_json, write_jsonl, write_text
 from rulerag.ruleqa import RuleQADataset
 from rulerag.text import exact_match
@@ -130,7 +130,7 @@ def _untrained(
     """Add what is answered without training to ``texts``; how the prompts were chosen."""
     requests = [one.request() for one in answered]
     texts["symbolic"] = [one.text for one in answered]
-    texts["first"] = [next(iter(entities_of(one, labels)), "") for one in requests]
+    texts["first"] = [next(iter(entities_in(one, labels)), "") for one in requests]
     plain = HuggingFaceGenerator(
         model, template="rule-guided", dtype="fast", max_new_tokens=_TOKENS, labels=labels
     )

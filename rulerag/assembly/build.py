@@ -16,9 +16,11 @@ from typing import Any
 
 from rulerag.composition import FAMILIES, Config, Entry, find, names
 from rulerag.errors import ConfigError, did_you_mean
+from rulerag.kg import Phrases
 from rulerag.linking import QuestionLinker
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.protocols import Generator, Retriever, RuleMiner, RuleSelector
+from rulerag.retrieval.guided import WordedSelector
 from rulerag.ruleqa import RuleQADataset
 from rulerag.rules import RuleBank
 
@@ -272,17 +274,22 @@ def make_selector(
     Args:
         config: the whole configuration.
         rules: the rule bank.
-        dataset: what is asked about, for selectors that read the words of a question.
+        dataset: what is asked about, for selectors that read the words of a question; where it
+            has templates of its own (``phrases.yaml``), rules are said by them.
 
     Raises:
         ConfigError: an unknown name or key, or a selector that needs a dataset and has none.
+        DataFormatError: a template lacks ``{x}`` or ``{y}``.
     """
     if config.get("selector") is None:
         return None
     shared = {} if dataset is None else _resources(dataset, Options())
     builder = Builder({**shared, "bank": lambda: rules})
     selector: RuleSelector = builder.make("selector", config.section("selector"))
-    return selector
+    if dataset is None or not dataset.templates:
+        return selector
+    labels = dataset.labels["relations"]
+    return WordedSelector(selector, Phrases(dataset.templates, lambda r: labels.get(r, r)))
 
 
 def make_generator(

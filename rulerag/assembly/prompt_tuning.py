@@ -207,7 +207,7 @@ def _tried(
     labels: Mapping[str, str],
 ) -> Trial:
     """One prompt on every request, its answers read in each way."""
-    from rulerag.generation.huggingface import HuggingFaceGenerator, entities_of, first_named
+    from rulerag.generation.huggingface import HuggingFaceGenerator, entities_in, first_named
 
     made = HuggingFaceGenerator(
         generator.model,
@@ -225,7 +225,7 @@ def _tried(
     pairs = list(zip(wrote, requests, strict=True))
     free = [made.template.parse(text, request) for text, request in pairs]
     named = [
-        first_named(text, entities_of(request, labels)) or answer
+        first_named(text, entities_in(request, labels)) or answer
         for (text, request), answer in zip(pairs, free, strict=True)
     ]
     scored = made.generate(requests)
@@ -260,9 +260,9 @@ def _measured(queries: Sequence[Query], texts: Sequence[str]) -> tuple[float, fl
 
 
 def _first(request: GenerationRequest, labels: Mapping[str, str]) -> str:
-    from rulerag.generation.huggingface import entities_of
+    from rulerag.generation.huggingface import entities_in
 
-    return next(iter(entities_of(request, labels)), "")
+    return next(iter(entities_in(request, labels)), "")
 
 
 def _threshold(scores: Sequence[float], holds: Sequence[bool]) -> tuple[float | None, float]:

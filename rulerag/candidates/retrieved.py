@@ -25,13 +25,13 @@ class _Named(NamedTuple):
         entity: the candidate's id.
         often: how often the relation has it as an object.
         found: the document.
-        row: its first fact.
+        row: its first fact; None for a text without facts, which mentions the candidate.
     """
 
     entity: int
     often: float
     found: ScoredDocument
-    row: int
+    row: int | None
 
 
 @register("scorer", "retrieved")
@@ -41,10 +41,11 @@ class Retrieved:
     A document names the entity in it, other than the query's subject, that is most often an object
     of the asked relation; of equal ones the first. A document at rank p (from 1) gives its
     candidate ``1 / p``. Documents whose facts are not among those at hand are passed over, and so
-    is what is stated already of a prediction on undated facts.
+    is what is stated already of a prediction on undated facts. A text without facts names what it
+    mentions (:attr:`rulerag.Document.entities`) and the asked relation has as an object elsewhere.
 
     Args:
-        facts: the facts; documents that state none of them name nothing.
+        facts: the facts that candidates are known from.
         retriever: over the documents of the same corpus.
         depth: documents of a query.
 
@@ -110,7 +111,7 @@ class Retrieved:
                 Support(
                     self.title,
                     f"found by the question at rank {one.found.rank}",
-                    (self.facts.fact(one.row),),
+                    () if one.row is None else (self.facts.fact(one.row),),
                     (one.found.document.id,),
                 )
                 for one in documents
@@ -130,6 +131,15 @@ class Retrieved:
                 count = often.get(entity, 0.0)
                 if entity not in skipped and (best is None or count > best.often):
                     best = _Named(entity, count, scored, row)
+        if scored.document.facts:
+            return best
+        known = self.facts.table.entities
+        for name in scored.document.entities:
+            entity = known.id(name) if name in known else -1
+            count = often.get(entity, 0.0)
+            # Of what a text mentions, only what the relation is known to have can be an answer.
+            if count and entity not in skipped and (best is None or count > best.often):
+                best = _Named(entity, count, scored, None)
         return best
 
     @cached_property

@@ -11,7 +11,7 @@ from rulerag.io import fingerprint_object
 from rulerag.kg.grounding import Statements
 from rulerag.protocols import CandidateScorer, Retriever, ScoredCandidates
 from rulerag.retrieval.base import check_top_k, known_answers_first
-from rulerag.types import Document, Query, RuleHit, ScoredDocument, Support
+from rulerag.types import Document, Query, RuleHit, ScoredDocument, Support, entities_of
 
 
 @register("retriever", "scored")
@@ -19,10 +19,11 @@ class ScoredRetriever:
     """Gives the places to the candidates of a scorer, best first, one document each.
 
     A candidate gets the first document of the wrapped retriever's list that names it beside the
-    asked relation; where there is none, the first document of the facts that speak for it. Each
-    document says what wanted it (:attr:`~rulerag.types.ScoredDocument.support`). Places that are
-    left, and questions without candidates, get the wrapped retriever's documents in their order.
-    What the corpus states of a question comes first, unless it is a prediction.
+    asked relation, or is a text without facts that mentions it; where there is none, the first
+    document of the facts that speak for it. Each document says what wanted it
+    (:attr:`~rulerag.types.ScoredDocument.support`). Places that are left, and questions without
+    candidates, get the wrapped retriever's documents in their order. What the corpus states of a
+    question comes first, unless it is a prediction.
 
     Args:
         documents: the corpus.
@@ -101,12 +102,15 @@ class ScoredRetriever:
         listed: Sequence[ScoredDocument],
     ) -> Document | None:
         for one in listed:
-            if any(f.relation == query.relation and f.object == name for f in one.document.facts):
+            facts = one.document.facts
+            if any(f.relation == query.relation and f.object == name for f in facts):
+                return one.document
+            if not facts and name in one.document.entities:
                 return one.document
         for reason in support:
             for identifier in reason.document_ids:
                 document = self._by_id[identifier]
-                if any(name in (fact.subject, fact.object) for fact in document.facts):
+                if name in entities_of(document):
                     return document
         return None
 

@@ -36,6 +36,8 @@ from rulerag.ruleqa import RuleQADataset
 from rulerag.text import exact_match
 from rulerag.types import Answer, Query
 
+# Generators that read facts, and say nothing of texts without any.
+_FACTS_ALONE = ("symbolic", "candidate")
 # Other readings of a question that are named.
 _OTHERS = 4
 
@@ -72,7 +74,10 @@ def answer(
     tell_understood(opened)
     for item in answers[:SHOWN]:
         say(_shown(item, phrases))
-    if is_own(target, dataset, options) and options.generator is None:
+    prose = any(item.documents for item in answers) and not any(
+        scored.document.facts for item in answers for scored in item.documents
+    )
+    if prose and options.generator in (None, *_FACTS_ALONE) and not any(a.text for a in answers):
         say(
             "no reader: texts are read by a language model, --generator smollm2-135m-instruct or "
             "another of `rulerag models list`"
@@ -235,6 +240,10 @@ def _shown(item: Answer, phrases: Phrases | None = None) -> str:
         lines += [f"    {name:4}{texts.get(rule_id, rule_id)}" for rule_id, name in names.items()]
     best = item.completion.candidates[0] if item.completion.candidates else None
     support = set(best.document_ids) if best else set()
+    led = [rule for rule in item.rules if best is not None and rule.id in best.rule_ids]
+    if phrases is not None and led:
+        because = phrases.because(led[0], item.query.subject_words, item.text)
+        lines.insert(2, f"  {because}")
     if item.documents:
         lines.append("  documents (* leads to the answer):")
     for scored in item.documents:

@@ -64,6 +64,11 @@ COMMANDS: dict[str, Command] = {
         "Build an index that `--index` opens; of texts of your own, it keeps the texts too.",
         "rulerag index runs/ruleqa-i --retriever lucene --out index",
     ),
+    "extract": Command(
+        "rulerag.cli.extracting:extract",
+        "Find facts in texts: a graph folder that every other command reads, with its sentences.",
+        "rulerag extract notes --seeds facts.csv --out graph",
+    ),
     "retrieve": Command(
         "rulerag.cli.corpora:retrieve",
         "Run retrieval for the queries of a dataset.",

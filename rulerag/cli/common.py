@@ -20,12 +20,13 @@ import typer
 from rulerag.assembly import Options, experiment, fragments, make_pipeline, open_dataset, preset
 from rulerag.composition import Config
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
-from rulerag.io import STANDARD_OUTPUT, check_output
+from rulerag.generation.huggingface import NANO_LLAMA
+from rulerag.io import STANDARD_OUTPUT, check_output, read_records
 from rulerag.kg import KnowledgeGraph
-from rulerag.linking import LinkedQuestion
+from rulerag.linking import LinkedQuestion, link_mentions, spellings
 from rulerag.pipeline import RuleRAGPipeline
-from rulerag.ruleqa import RuleQADataset
-from rulerag.types import Query
+from rulerag.ruleqa import RuleQADataset, known_names
+from rulerag.types import Document, Query
 
 IndexOption = Annotated[
     Path | None,
@@ -38,6 +39,8 @@ EncoderOption = Annotated[
 LimitOption = Annotated[int | None, typer.Option(help="only the first N queries")]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="no progress bars")]
 
+CORPUS = "corpus.jsonl"
+"""The documents, in a dataset and in an index of texts of one's own."""
 SHOWN = 5
 """Answers or explanations printed one by one; the rest goes to files alone."""
 
@@ -251,10 +254,43 @@ def open_pipeline(
     queries = chosen if isinstance(chosen, list) else [_query_of(chosen, dataset)]
     if understood is not None:
         config = _following(config, understood)
+    if index is not None and (index / CORPUS).is_file() and not (index / "queries.jsonl").is_file():
+        refuse_prose(config.section("generator").get("model"))
+        dataset = _over_texts(dataset, read_records(index / CORPUS, Document.from_json))
     options = Options(index=index, progress=progress, keep_union=keep_union)
     pipeline = make_pipeline(config, dataset, options)
     seconds = time.perf_counter() - started
     return Opened(config, dataset, queries, pipeline, seconds, understood)
+
+
+def refuse_prose(generator: object) -> None:
+    """Raise a ConfigError for a generator that cannot read texts without facts."""
+    if str(generator) == NANO_LLAMA:
+        raise ConfigError(
+            f"{NANO_LLAMA} reads statements of facts, not prose",
+            key="generator",
+            hint="name a language model, such as smollm2-135m-instruct (`rulerag models list`)",
+        )
+
+
+def _over_texts(dataset: RuleQADataset, documents: list[Document]) -> RuleQADataset:
+    """A dataset whose rules lead through texts of one's own: they take its corpus's place.
+
+    Texts that say of no entity whom they mention are compared with the dataset's names.
+    """
+    names, _ = known_names(dataset)
+    known = spellings(names, dataset.labels["entities"])
+    over = RuleQADataset(
+        corpus=link_mentions(documents, known),
+        queries=dataset.queries,
+        rules=dataset.rules,
+        query_sets=dataset.query_sets,
+        labels=dataset.labels,
+        info=dataset.info,
+        prediction=dataset.prediction,
+    )
+    over.templates = dataset.templates
+    return over
 
 
 def _query_of(question: LinkedQuestion, dataset: RuleQADataset) -> Query:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +12,7 @@ import typer
 
 from rulerag.assembly import Options, make_pipeline
 from rulerag.cli.common import (
+    CORPUS,
     EncoderOption,
     LimitOption,
     Opened,
@@ -26,22 +24,46 @@ from rulerag.cli.common import (
     choose_queries,
     open_pipeline,
     percent,
+    refuse_prose,
     say,
     show_progress,
 )
 from rulerag.composition import Config, retriever_name
-from rulerag.errors import ConfigError, DataError, EmptyDataError, OutputError
-from rulerag.generation.huggingface import NANO_LLAMA
-from rulerag.io import check_folder, read_json, read_records, read_text, write_jsonl
+from rulerag.errors import ConfigError, OutputError
+from rulerag.io import check_folder, read_json, read_records, write_jsonl
+from rulerag.kg import KnowledgeGraph
+from rulerag.linking import link_mentions
 from rulerag.ruleqa import DatasetInfo, RuleQADataset
-from rulerag.types import Document, Query, ScoredDocument
+from rulerag.texts import ChunkSettings, read_texts
+from rulerag.types import Document, Query, ScoredDocument, entities_of
 
 
+@dataclass(frozen=True)
+class TextOptions:
+    """How texts become documents."""
+
+    words: Annotated[
+        int, typer.Option(help="of texts: a longer paragraph is cut into chunks of so many words")
+    ] = 200
+    overlap: Annotated[int, typer.Option(help="of texts: words that chunks have in common")] = 40
+    kg: Annotated[
+        Path | None,
+        typer.Option(help="a graph whose entities are looked for in documents without facts"),
+    ] = None
+
+    @property
+    def chunks(self) -> ChunkSettings:
+        """How long documents may be."""
+        return ChunkSettings(self.words, self.overlap)
+
+
+@by_flags()
 def index(
+    *,
     corpus: Annotated[
         Path,
         typer.Argument(
-            help="a dataset folder, a .jsonl file of documents, a text file or a folder of these"
+            help="a dataset folder, or a file or folder of texts: Markdown, HTML, PDF, text, .jsonl"
         ),
     ],
     out: Annotated[Path, typer.Option(help="the index folder to write")],
@@ -60,6 +82,7 @@ def index(
     dimensions: Annotated[
         int | None, typer.Option(help="of a dense index: numbers kept of each vector")
     ] = None,
+    how: TextOptions,
     quiet: QuietOption = False,
 ) -> None:
     """Build an index that `--index` opens; of texts of your own, it keeps the texts too."""
@@ -85,7 +108,7 @@ def index(
         raise OutputError("is a file", path=out, hint="name a new or empty folder")
     check_folder(out)
     own = not (corpus / "manifest.json").is_file()
-    documents = _documents(corpus)
+    documents = read_documents(corpus, how)
     started = time.perf_counter()
     _BUILDERS[retriever](documents, out, progress=show_progress(quiet), **options)
     seconds = time.perf_counter() - started
@@ -112,63 +135,39 @@ def _dense(documents: list[Document], out: Path, **options: Any) -> None:
     open_dense(documents, **options).save(out)
 
 
-CORPUS = "corpus.jsonl"
-"""The documents, in a dataset and in an index of texts of one's own."""
-
 _PROSE = {"template": "open", "dtype": "fast", "max_new_tokens": 64}
-_TEXTS = (".txt", ".md", ".rst")
 _BUILDERS: dict[str, Callable[..., None]] = {"bm25": _bm25, "lucene": _lucene, "dense": _dense}
 
 
-def _documents(corpus: Path) -> list[Document]:
-    """The documents of a dataset, of a file of records, or the paragraphs of texts."""
-    if not corpus.exists():
-        raise DataError(
-            "no such corpus", path=corpus, hint="give a dataset folder, a file or a folder of texts"
-        )
-    file = corpus / CORPUS if corpus.is_dir() else corpus
-    if file.is_file() and ".jsonl" in file.suffixes:
-        numbers = count(1)
-        return read_records(file, lambda row: Document.from_json(_numbered(row, next(numbers))))
-    files = sorted(corpus.rglob("*")) if corpus.is_dir() else [corpus]
-    texts = [file for file in files if file.suffix.lower() in _TEXTS]
-    if not texts:
-        raise EmptyDataError(
-            "no document is there",
-            path=corpus,
-            hint=f"texts end in {', '.join(_TEXTS)}; save PDF and HTML as text first",
-        )
-    others = Counter(file.suffix or "no ending" for file in files if file.is_file())
-    others.subtract(file.suffix for file in texts)
-    if left := ", ".join(f"{number} {ending}" for ending, number in others.items() if number):
-        say(f"not read, as texts end in {', '.join(_TEXTS)}: {left}")
-    documents = [
-        document
-        for file in texts
-        for document in _paragraphs(file, file.relative_to(corpus) if corpus.is_dir() else None)
-    ]
-    if not documents:
-        raise EmptyDataError("holds no text", path=corpus, hint="every text file is empty")
-    return documents
+def read_documents(corpus: Path, how: TextOptions) -> list[Document]:
+    """The documents of a dataset, of a file of records, or the paragraphs of texts.
+
+    Says what was not read, and how many texts mention somebody of the graph.
+    """
+    own = corpus / CORPUS if corpus.is_dir() else corpus
+    if corpus.is_dir() and own.is_file():
+        documents = read_records(own, Document.from_json)
+    else:
+        read = read_texts(corpus, how.chunks)
+        documents = read.documents
+        for line in read.notes():
+            say(line)
+    if how.kg is None:
+        return documents
+    graph = KnowledgeGraph.load(how.kg)
+    linked = link_mentions(documents, graph_names(graph))
+    known = sum(bool(entities_of(document)) for document in linked)
+    say(f"{known:,} of {len(linked):,} documents mention somebody of {graph.name!r}")
+    return linked
 
 
-def _numbered(row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
-    """A record with an id, as records of one's own often have none."""
-    return row if "_id" in row else {**row, "_id": f"d{number:06d}"}
-
-
-def _paragraphs(file: Path, place: Path | None) -> Iterator[Document]:
-    """The paragraphs of a file; a heading goes with the paragraph below it."""
-    name = str(place or file.name)
-    heading = ""
-    blocks = re.split(r"\n\s*\n", read_text(file).removeprefix("\ufeff").replace("\r\n", "\n"))
-    for number, block in enumerate(filter(None, map(str.strip, blocks)), start=1):
-        if block.startswith("#") and "\n" not in block:
-            heading = block.lstrip("# ")
-            continue
-        text = " ".join(block.split())
-        title = f"{name}: {heading}" if heading else name
-        yield Document(f"{'_'.join(name.split())}#{number}", text, title=title)
+def graph_names(graph: KnowledgeGraph) -> dict[str, tuple[str, ...]]:
+    """The label, the raw name and the aliases of each entity of a graph."""
+    entities = graph.entities
+    return {
+        name: tuple(dict.fromkeys((label, name, *entities.aliases.get(name, ()))))
+        for name, label in zip(entities.names, entities.labels, strict=True)
+    }
 
 
 def open_own(question: str, options: PipelineOptions) -> Opened:
@@ -199,12 +198,7 @@ def open_own(question: str, options: PipelineOptions) -> Opened:
             key="rules",
             hint="leave it out, or ask a dataset of a graph: `rulerag ruleqa build`",
         )
-    if str(options.generator) == NANO_LLAMA:
-        raise ConfigError(
-            f"{NANO_LLAMA} reads statements of facts, not prose",
-            key="generator",
-            hint="name a language model, such as smollm2-135m-instruct (`rulerag models list`)",
-        )
+    refuse_prose(options.generator)
     kind = str(read_json(folder / "manifest.json").get("kind"))
     chosen = replace(options, retriever=options.retriever or kind, rules="none")
     config = chosen.config(folder, rules="none")

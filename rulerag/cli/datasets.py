@@ -49,6 +49,7 @@ def build(
     A graph without splits gets some, and thresholds are chosen that leave some rules; the dataset
     states both.
     """
+    from rulerag.extraction import read_evidence
     from rulerag.ruleqa import build as build_dataset
     from rulerag.ruleqa import card_files
 
@@ -58,9 +59,11 @@ def build(
     command += [f"--{key} {shlex.quote(value)}" for key, value in files.stated.items()]
     command += [f"--variant {variant}"] * (variant != "test") + (changes or [])
     with output_folder(out):  # before anything costly is done
+        graph = files.load(kg)
         dataset = build_dataset(
             name,
-            files.load(kg),
+            graph,
+            sources=read_evidence(kg, graph.calendar) or (),
             seed=seed,
             changes=given,
             variant=variant,

@@ -10,7 +10,14 @@ from rulerag.composition import register
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
 from rulerag.kg.grounding import Statements
-from rulerag.types import Candidate, Completion, Document, GenerationRequest, GroundedAtom
+from rulerag.types import (
+    Candidate,
+    Completion,
+    Document,
+    GenerationRequest,
+    GroundedAtom,
+    entities_of,
+)
 
 Counts = Mapping[str, Mapping[str, int]]
 
@@ -33,7 +40,8 @@ class CandidateReader:
     document at rank p (from 1) gives its candidate ``1 / p ** rank_discount``; the candidate with
     most wins, of equal ones the one that comes first. This is how
     :class:`~rulerag.retrieval.guided.merging.LearnedMerger` sees documents, whose lists it reads
-    best. It abstains, with an empty answer, where no document names another entity.
+    best. Of a text without facts, a candidate is what it mentions and the relation is known to
+    have as an object. It abstains, with an empty answer, where no document names another entity.
 
     What documents state of the question (:class:`~rulerag.kg.grounding.Statements`) comes before
     all other candidates, whatever they weigh; it has no such precedence in a prediction.
@@ -113,7 +121,9 @@ class CandidateReader:
 
 
 def _candidate(document: Document, subject: str, counts: Mapping[str, int]) -> str | None:
-    names = dict.fromkeys(
-        name for fact in document.facts for name in (fact.subject, fact.object) if name != subject
-    )
+    names = [name for name in entities_of(document) if name != subject]
+    if not document.facts:
+        # Nothing says what is stated of those that a text mentions: only what the relation is
+        # known to have as an object can be an answer.
+        names = [name for name in names if counts.get(name)]
     return max(names, key=lambda name: counts.get(name, 0), default=None)

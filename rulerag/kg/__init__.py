@@ -11,7 +11,7 @@ from rulerag.lazy import front_door
 if TYPE_CHECKING:
     from rulerag.kg.calendar import Calendar
     from rulerag.kg.graph import FactTable, KnowledgeGraph
-    from rulerag.kg.phrases import Phrases
+    from rulerag.kg.phrases import Phrases, derived_phrase
     from rulerag.kg.verbalization import Verbalizer, query_text
     from rulerag.kg.vocabulary import Vocabulary
 else:

@@ -50,6 +50,8 @@ _LINKS = frozenset(_LINK_LIST.split())
 _CASES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ASIDES = re.compile(r"\s*\([^()]*\)")
 _NAMES = "XYZWVU"
+# How often a rule holds, by the least confidence of each word.
+_OFTEN = ((0.9, "nearly always"), (0.5, "usually"), (0.2, "often"), (0.0, "sometimes"))
 
 
 def derived_phrase(label: str) -> str:
@@ -146,19 +148,39 @@ class Phrases:
 
     def rule(self, rule: Rule) -> str:
         """A rule in words: ``if X visits Y, then X consults Y``."""
-        names: dict[str, str] = {}
+        body, head = self._parts(rule, {})
+        return f"if {body}, {'then later' if rule.temporal else 'then'} {head}"
+
+    def because(self, rule: Rule, subject: str, answer: str) -> str:
+        """Why a rule leads to an answer: ``because Bonn invites Ann, and then usually …``.
+
+        How often is said by the rule's confidence.
+
+        Args:
+            rule: the rule.
+            subject: what the head's subject stands for, in words.
+            answer: what its object stands for.
+        """
+        known = {rule.head.subject: subject, rule.head.object: answer}
+        body, head = self._parts(rule, {k: v for k, v in known.items() if k.startswith("?")})
+        often = next(word for least, word in _OFTEN if rule.ranking_confidence >= least)
+        return f"because {body}, and then {often} {head}"
+
+    def _parts(self, rule: Rule, known: Mapping[str, str]) -> tuple[str, str]:
+        """Body and head in words; variables that are not known get letters."""
+        names: dict[str, str] = dict(known)
+        letters = iter(_NAMES if not known else _NAMES[2:])
         for atom in (rule.head, *rule.body):
             # The ends of an inverse are named as those of its relation.
             for end in (atom.subject, atom.object)[:: -1 if atom.relation[:1] == "^" else 1]:
                 if end.startswith("?") and end not in names:
-                    names[end] = _NAMES[len(names)] if len(names) < len(_NAMES) else end
+                    names[end] = next(letters, end)
 
         def words(atom: Atom) -> str:
             ends = (names.get(end, end) for end in (atom.subject, atom.object))
             return self.say(atom.relation, *ends)
 
-        body = " and ".join(map(words, rule.body))
-        return f"if {body}, {'then later' if rule.temporal else 'then'} {words(rule.head)}"
+        return " and ".join(map(words, rule.body)), words(rule.head)
 
     def file_text(self, relations: Iterable[str]) -> str:
         """The YAML of the templates of some relations, to be edited."""

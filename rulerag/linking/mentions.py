@@ -75,10 +75,13 @@ class MentionFinder:
         self._spellings = names
         self._entities: dict[str, list[str]] = {}
         self._shortened: dict[str, list[str]] = {}
+        self._uncapitalised: set[str] = set()
         frequency: Counter[str] = Counter()
         for entity, spellings in names.items():
             for spelling in spellings:
                 key = words_of(spelling)
+                if len(key) == 1 and spelling.islower():
+                    self._uncapitalised.add(key[0])
                 frequency.update(set(key))
                 self._add(self._entities, key, entity)
                 short = words_of(_ASIDE.sub("", spelling))
@@ -111,6 +114,44 @@ class MentionFinder:
             if known is None or mention.score > known.score:
                 found[mention.entity] = mention
         return sorted(found.values(), key=lambda one: (-one.score, one.entity))
+
+    def spans(self, text: str) -> list[tuple[int, int, tuple[str, ...]]]:
+        """The names in a text, from left to right, without overlap; of two the longer counts.
+
+        Only whole spellings count, without slips, and a name of one word that is written with a
+        capital needs it here too: "May" is no month's "may".
+
+        Args:
+            text: of any length.
+
+        Returns:
+            For each its start and end, in characters, and the entities that have the name.
+        """
+        tokens = list(WORD.finditer(text))
+        words = [token.group().casefold() for token in tokens]
+        found = []
+        place = 0
+        while place < len(words):
+            longest = self._starts.get(words[place], 0)
+            for end in range(min(place + longest, len(words)), place, -1):
+                entities = self._entities.get(" ".join(words[place:end]))
+                start = tokens[place].start()
+                lower = end == place + 1 and text[start].islower()
+                if entities and not (lower and words[place] not in self._uncapitalised):
+                    found.append((start, tokens[end - 1].end(), tuple(entities)))
+                    place = end - 1
+                    break
+            place += 1
+        return found
+
+    @cached_property
+    def _starts(self) -> dict[str, int]:
+        """The first word of every name, and the most words of a name that begins so."""
+        longest: dict[str, int] = {}
+        for key in self._entities:
+            first, size = key.partition(" ")[0], key.count(" ") + 1
+            longest[first] = max(size, longest.get(first, 0))
+        return longest
 
     def nearest(self, text: str, limit: int = 3) -> list[str]:
         """Names that look most like some run of a question's words, whatever the likeness.

@@ -30,7 +30,7 @@ from rulerag.ruleqa.settings import (
 )
 from rulerag.ruleqa.validation_split import joined, validation_graph, with_held_out, with_splits
 from rulerag.rules import Rule, RuleBank
-from rulerag.types import Query
+from rulerag.types import Document, Query
 
 
 def build(
@@ -41,6 +41,7 @@ def build(
     settings: RuleQASettings | None = None,
     changes: Mapping[str, Any] | None = None,
     variant: str = "test",
+    sources: Sequence[Document] = (),
     progress: bool = False,
 ) -> RuleQADataset:
     """Build one benchmark, or a dataset from a graph of one's own, and prove that it does not leak.
@@ -58,6 +59,8 @@ def build(
         settings: the open choices; the benchmark's own, or what suits the graph, when None.
         changes: single settings that differ from these.
         variant: one of :data:`VARIANTS`.
+        sources: documents that state one fact each, in place of the sentences that are made of
+            facts: the words of the texts that a graph was extracted from.
         progress: show progress bars.
 
     Raises:
@@ -86,7 +89,8 @@ def build(
     facts = graph.train
     if settings.corpus == "train+valid":
         facts = joined((facts, graph.valid), "train")
-    corpus = words.corpus(facts)
+    said = {document.facts[0]: document for document in sources}
+    corpus = [said.get(one.facts[0], one) for one in words.corpus(facts)]
     random = np.random.default_rng(seed)
     halves = fine_tuning_halves(train, rules, full, random)
     oracle = Oracle(graph, facts, corpus, rules, settings.oracle_rules, progress=progress)

@@ -46,6 +46,7 @@ from rulerag.io import (
     to_json,
     write_json,
 )
+from rulerag.kg import Phrases
 from rulerag.output_folder import output_folder
 from rulerag.rules import RuleBank
 from rulerag.types import Document, Query
@@ -119,6 +120,8 @@ class RuleQADataset:
         given = labels or {}
         self.labels = {kind: dict(given.get(kind, {})) for kind in ("entities", "relations")}
         self.queries = {split: list(self._asking(rows)) for split, rows in queries.items()}
+        # How relations are said in rules, by raw name; those of the folder, no part of the content.
+        self.templates: dict[str, str] = {}
         self.name, self.seed = info.name, info.seed
         self.calendar = dict(info.calendar or {})
         self.settings = dict(info.settings or {})
@@ -201,6 +204,15 @@ class RuleQADataset:
         if not rows:
             raise EmptyDataError(f"the query set {name!r} of {self.name!r} holds no query")
         return list(rows)
+
+    @cached_property
+    def shown_rules(self) -> RuleBank:
+        """The rules as they are shown: said by the folder's own templates, where it has some."""
+        if not self.templates:
+            return self.rules
+        labels = self.labels["relations"]
+        phrases = Phrases(self.templates, lambda name: labels.get(name, name))
+        return RuleBank(replace(rule, text=phrases.rule(rule)) for rule in self.rules)
 
     def qrels(self, split: str = _TEST) -> Qrels:
         """Judgements of a split: query id → document id → grade; empty where none are known."""
@@ -357,6 +369,7 @@ class RuleQADataset:
             ),
             prediction=_asks_predictions(manifest) if prediction is None else prediction,
         )
+        dataset.templates = Phrases.of_folder(home).own
         # The files were hashed above; hashing the records would cost seconds.
         dataset.__dict__["fingerprint"] = _dataset_fingerprint(digests, dataset.calendar)
         if known:

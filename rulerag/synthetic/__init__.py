@@ -10,6 +10,7 @@ from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
     from rulerag.synthetic.names import ENTITY_KINDS, NameMaker
+    from rulerag.synthetic.prose import PARTS, ProsePage, write_prose
     from rulerag.synthetic.world import World
 else:
     __getattr__ = front_door(__name__)

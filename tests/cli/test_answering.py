@@ -286,6 +286,7 @@ def test_templates_of_a_dataset_are_used(asked: Query, dated: Path, rulerag: Any
     try:
         result = rulerag("answer", asked.text, "--dataset", dated, *SYMBOLIC)
         assert re.search(r"then later X sees much of Y", result.out)
+        assert re.search(rf"  because .* {asked.subject} sees much of ", result.out)
         own.write_text(f'"{asked.relation}": "nobody"\n')
         wrong = rulerag("answer", asked.text, "--dataset", dated, *SYMBOLIC)
         assert wrong.code == 2 and "expected a sentence with {x} and {y}" in wrong.err

@@ -34,6 +34,7 @@ CONTRACT = {
     "retrieve",
     "answer",
     "explain",
+    "extract",
     "evaluate",
     "learn-merging",
     "link-prediction",

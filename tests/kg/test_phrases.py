@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import yaml
 from rulerag.errors import DataFormatError
 from rulerag.kg import Phrases
 from rulerag.kg.phrases import FILE, derived_phrase
-from rulerag.rules import Atom, Rule
+from rulerag.rules import Atom, Rule, RuleQuality
 
 VISIT = Rule(Atom("Consult", "?x", "?y"), (Atom("Make_a_visit", "?y", "?x"),), temporal=True)
 
@@ -64,3 +65,14 @@ def test_a_file_that_is_written_is_read_again(tmp_path: Path) -> None:
 def test_a_template_without_both_ends_is_refused(wrong: str) -> None:
     with pytest.raises(DataFormatError, match=r"Consult.*expected a sentence"):
         Phrases({"Consult": wrong})
+
+
+def test_why_a_rule_leads_to_an_answer() -> None:
+    own = Phrases({"Make_a_visit": "{x} visits {y}"})
+    sure = replace(VISIT, quality=RuleQuality(confidence=0.93))
+    said = own.because(sure, "Iran", "Oman")
+    assert said == "because Oman visits Iran, and then nearly always Iran consults Oman"
+    body = (Atom("has", "?x", "?a"), Atom("Consult", "?a", "?y"))
+    chain = Rule(Atom("Consult", "?x", "?y"), body, quality=RuleQuality(confidence=0.3))
+    said = own.because(chain, "Iran", "{x}")
+    assert said == "because Iran has Z and Z consults {x}, and then often Iran consults {x}"

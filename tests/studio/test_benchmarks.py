@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,17 @@ def test_the_bank_is_searched_and_a_rule_has_examples(bench: Studio) -> None:
     with pytest.raises(ConfigError, match="no mined rules"):
         bench.search_rules("finance")
     bench.close()
+
+
+def test_rules_are_shown_by_the_templates_of_the_folder(tmp_path: Path, folder: Path) -> None:
+    own = tmp_path / "world"
+    shutil.copytree(folder, own)
+    (own / "phrases.yaml").write_text("has_lived_in: '{x} knows every street of {y}'\n")
+    opened = Studio(tmp_path / "data", benchmarks=[own]).system("world").benchmark
+    rules = opened.search("knows every street")
+    assert rules and all(rule.text.endswith("then X knows every street of Y") for rule in rules)
+    asked = next(q for q in opened.dataset.query_set("full") if q.relation == "has_lived_in")
+    assert {rule.text for rule in opened.rules(asked)} <= {rule.text for rule in rules}
 
 
 def test_a_run_is_read_by_failure_class(tmp_path: Path) -> None:

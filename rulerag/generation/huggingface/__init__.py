@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
-    from rulerag.generation.huggingface.constrained import entities_of, first_named
+    from rulerag.generation.huggingface.constrained import entities_in, first_named
     from rulerag.generation.huggingface.generator import HuggingFaceGenerator
     from rulerag.generation.huggingface.load import (
         NANO_LLAMA,

@@ -9,7 +9,7 @@ a citation of the entity at one of its ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rulerag.generation.huggingface.decoding import Tokens
-    from rulerag.types import GenerationRequest
+    from rulerag.types import Document, GenerationRequest
 
 Answers = Literal["free", "named", "trie", "scored"]
 """How an answer is made:
@@ -41,19 +41,23 @@ Endings = Sequence[tuple[str, str]]
 """Answers, and the words by which each is given."""
 
 
-def entities_of(request: GenerationRequest, labels: Mapping[str, str]) -> list[str]:
-    """The readable names of the entities in the documents' facts, but for the question's subject.
+def entities_in(request: GenerationRequest, labels: Mapping[str, str]) -> list[str]:
+    """The readable names of what the documents speak of, but for the question's subject.
 
-    In the order of the documents, objects before subjects.
+    In the order of the documents; of facts, objects before subjects, then what else is mentioned.
     """
     names = dict.fromkeys(
         name
         for document in request.documents
-        for fact in document.facts
-        for name in (fact.object, fact.subject)
+        for name in (*_ends(document), *document.entities)
         if name != request.query.subject
     )
     return list(dict.fromkeys(labels.get(name) or readable(name) for name in names))
+
+
+def _ends(document: Document) -> Iterator[str]:
+    for fact in document.facts:
+        yield from (fact.object, fact.subject)
 
 
 def endings_of(
@@ -69,7 +73,7 @@ def endings_of(
         labels: readable names of entities and relations.
     """
     if template.target != "citation":
-        return [(name, template.completion(name)) for name in entities_of(request, labels)]
+        return [(name, template.completion(name)) for name in entities_in(request, labels)]
     subject, endings = request.query.subject, dict[str, str]()
     facts = [fact for document in request.documents for fact in document.facts]
     words = {name: labels.get(name) or readable(name) for fact in facts for name in fact[:3]}

@@ -21,7 +21,7 @@ from rulerag.generation.huggingface.constrained import (
     Answers,
     Endings,
     endings_of,
-    entities_of,
+    entities_in,
     first_named,
     held_to,
     likeliest,
@@ -285,7 +285,7 @@ class HuggingFaceGenerator:
         most = len(whole.encode()) * (1 if whole.isascii() else _LIGATURE) + _AROUND
         if self.max_input_tokens is not None and most > self.max_input_tokens:
             text = self.encode([request])[0][0].text
-        held: Any = {"free": lambda: (), "named": lambda: entities_of(request, self.labels)}.get(
+        held: Any = {"free": lambda: (), "named": lambda: entities_in(request, self.labels)}.get(
             self.settings.answers, lambda: endings_of(request, self.template, self.labels)
         )
         return [text, *self.template.read_by(request), *held()]
@@ -484,7 +484,7 @@ class HuggingFaceGenerator:
         text = self._text(decoded)
         answer = self.template.parse(text, request)
         if self.settings.answers == "named":
-            answer = first_named(text, entities_of(request, self.labels)) or answer
+            answer = first_named(text, entities_in(request, self.labels)) or answer
         return Completion(answer, decoded.log_probability)
 
     def _text(self, decoded: Decoded) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rulerag.retrieval.guided.provenance import grounds
     from rulerag.retrieval.guided.query_text import append_rule, substitute_body
     from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
-    from rulerag.retrieval.guided.selection import HeadRelationSelector
+    from rulerag.retrieval.guided.selection import HeadRelationSelector, WordedSelector
     from rulerag.retrieval.guided.settings import GuidedSettings
 else:
     __getattr__ = front_door(__name__)

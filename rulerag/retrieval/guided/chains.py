@@ -15,6 +15,7 @@ from typing import NamedTuple
 from rulerag.kg.grounding import body_order
 from rulerag.retrieval.guided.provenance import Bound, far_ends
 from rulerag.rules import Atom, Rule
+from rulerag.text import contains_answer
 from rulerag.types import Document, Query
 
 
@@ -118,11 +119,17 @@ class RulePath:
     def far_ends(self, step: PathStep, document: Document, known: Bound | None = None) -> list[str]:
         """The entities at the other end of a step's atom, in the facts that ground it.
 
+        Of a text without facts, whatever else it mentions may be there, where it mentions the
+        entity of the step.
+
         Args:
             step: the step.
             document: its facts are looked at.
             known: :meth:`known` of the step, for many documents.
         """
+        if not document.facts:
+            named = document.entities
+            return [name for name in named if name != step.entity] if step.entity in named else []
         atom = self.rule.body[step.atom]
         return far_ends(atom, document.facts, self._other(step), known or self.known(step))
 
@@ -142,6 +149,21 @@ class RulePath:
         atoms = [self.rule.body[number] for number in self._order[: step.hop]]
         ends = {end for atom in atoms for end in (atom.subject, atom.object)}
         return ends | {self.rule.head.subject}
+
+
+def mentions(document: Document, entity: str, words: str) -> bool:
+    """Whether a text without facts mentions an entity, as far as its words tell.
+
+    Args:
+        document: with linked entities, or with its text alone.
+        entity: a raw name.
+        words: its label.
+    """
+    if document.facts:
+        return False
+    if entity in document.entities:
+        return True
+    return contains_answer(f"{document.title} {document.text}", [words])
 
 
 def _renamed(text: str, subject: str, entity: str) -> str:

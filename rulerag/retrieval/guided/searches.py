@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -10,13 +11,15 @@ import numpy as np
 from rulerag.arrays import Doubles, Longs
 from rulerag.kg.grounding import Statements
 from rulerag.retrieval.base import RowSearcher
-from rulerag.retrieval.guided.chains import PathStep, RulePath
+from rulerag.retrieval.guided.chains import PathStep, RulePath, mentions
 from rulerag.retrieval.guided.merging import RuleSearch
 from rulerag.retrieval.guided.provenance import Bound, may_answer
 from rulerag.retrieval.guided.query_text import Composition
 from rulerag.retrieval.guided.settings import GuidedSettings
 from rulerag.rules import Rule
 from rulerag.types import Query
+
+_log = logging.getLogger(__name__)
 
 # How many documents of a hop are looked at for entities to follow.
 _LOOK = 20
@@ -184,9 +187,10 @@ class RuleSearcher:
 
         What a first hop finds is kept as that of any rule. A later one is about an entity that may
         be of no use, and its best documents may be about something else: they are kept where they
-        ground the step's atom.
+        ground the step's atom, or are texts without facts that mention the entity.
         """
         documents, bound = self.searcher.documents, path.known(step)
+        words = self.composition.entity_label(step.entity)
         keep = [False] * len(rows)
         best: list[tuple[int, list[str]]] = []
         for rank, row in enumerate(rows.tolist()):
@@ -197,11 +201,23 @@ class RuleSearcher:
                 continue
             if step.hop or len(best) < _LOOK:
                 ends = path.far_ends(step, document, bound)
-                if step.hop and not ends:
+                if step.hop and not ends and not mentions(document, step.entity, words):
                     continue
                 if len(best) < _LOOK:
                     best.append((rank, ends))
             keep[rank] = True
+        lost = sum(
+            row >= 0 and not (kept or documents[row].facts)
+            for row, kept in zip(rows.tolist(), keep, strict=True)
+        )
+        if lost:
+            _log.info(
+                "%s: %d texts of hop %d are left out, for they do not mention %s",
+                one.query.id,
+                lost,
+                step.hop + 1,
+                words,
+            )
         rows, scores = _only(rows, scores, keep)
         top = max(float(scores.max(initial=0.0)), 1e-12)
         path.bind(step, [(ends, min(max(float(scores[n]), 0.0) / top, 1.0)) for n, ends in best])

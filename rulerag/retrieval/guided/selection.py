@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from rulerag.composition import check_choice, check_range, register
 from rulerag.io import fingerprint_object
+from rulerag.kg import Phrases
+from rulerag.protocols import RuleSelector
 from rulerag.rules import Rule, RuleBank
 from rulerag.types import Query
 
@@ -80,3 +83,35 @@ class HeadRelationSelector:
             rules.sort(key=RANKINGS[self.rank_by], reverse=True)
             self._chosen[relation] = rules[: self.max_rules]
         return self._chosen[relation]
+
+
+class WordedSelector:
+    """Gives the rules of another selector with texts in plain words.
+
+    Query∘rule, prompts, explanations and the studio show the text of a rule: they say it by the
+    templates of a dataset's own, where it has some. Ids, counts and order stay.
+
+    Args:
+        selector: chooses the rules.
+        phrases: says them.
+    """
+
+    def __init__(self, selector: RuleSelector, phrases: Phrases) -> None:
+        self.selector = selector
+        self.phrases = phrases
+
+    def __repr__(self) -> str:
+        return f"WordedSelector({self.selector!r})"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names the rules and the templates of one's own."""
+        wrapped = getattr(self.selector, "fingerprint", repr(self.selector))
+        return fingerprint_object(["worded", wrapped, self.phrases.own])
+
+    def select(self, queries: Sequence[Query]) -> list[list[Rule]]:
+        """Return, for each query, its guiding rules, best first; a list may be empty."""
+        return [[self._said(rule) for rule in rules] for rules in self.selector.select(queries)]
+
+    def _said(self, rule: Rule) -> Rule:
+        return replace(rule, text=self.phrases.rule(rule))

@@ -103,7 +103,7 @@ class Benchmark:
     def search(self, words: str, most: int = 50) -> list[Rule]:
         """Rules of the bank that hold every word, the most confident first."""
         wanted = words.casefold().split()
-        held = (r for r in self.dataset.rules if all(w in r.text.casefold() for w in wanted))
+        held = (r for r in self.dataset.shown_rules if all(w in r.text.casefold() for w in wanted))
         return sorted(held, key=lambda rule: -rule.ranking_confidence)[:most]
 
     def examples_of(self, rule_id: str, most: int = 5) -> RuleExamples:
@@ -112,7 +112,7 @@ class Benchmark:
         Raises:
             ConfigError: the bank holds no such rule.
         """
-        rule = next((one for one in self.dataset.rules if one.id == rule_id), None)
+        rule = next((one for one in self.dataset.shown_rules if one.id == rule_id), None)
         if rule is None:
             raise ConfigError(f"no rule {rule_id!r}", key="rule", hint="search the bank")
         stated = self._stated.get(rule.head.relation, {})

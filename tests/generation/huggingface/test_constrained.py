@@ -12,7 +12,7 @@ import pytest
 
 from rulerag.errors import ConfigError
 from rulerag.generation.huggingface import HuggingFaceGenerator
-from rulerag.generation.huggingface.constrained import endings_of, entities_of, first_named
+from rulerag.generation.huggingface.constrained import endings_of, entities_in, first_named
 from rulerag.generation.prompts import PromptTemplate
 from rulerag.types import Document, Fact, GenerationRequest, Query
 from tests.models.gguf import tiny_llama
@@ -44,9 +44,9 @@ def made(folder: Path, answers: str, **changes: Any) -> HuggingFaceGenerator:
     )
 
 
-def test_the_entities_of_the_documents() -> None:
-    assert entities_of(REQUEST, LABELS) == ENTITIES
-    assert entities_of(BARE, LABELS) == []
+def test_the_entities_in_the_documents() -> None:
+    assert entities_in(REQUEST, LABELS) == ENTITIES
+    assert entities_in(BARE, LABELS) == []
 
 
 @pytest.mark.parametrize(

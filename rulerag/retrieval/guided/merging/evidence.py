@@ -18,7 +18,7 @@ from rulerag.composition import register
 from rulerag.io import StoredRecords
 from rulerag.retrieval.guided.merging.groups import GroupMerger, HitEvidence
 from rulerag.retrieval.guided.merging.hits import RuleSearch, SearchHits
-from rulerag.types import Document, Query
+from rulerag.types import Document, Query, entities_of
 
 
 @register("merge", "evidence")
@@ -61,6 +61,4 @@ def _groups_of(documents: Sequence[Document]) -> Longs:
 
 def _about(document: Document) -> object:
     """The entities that a document speaks of; a document of unknown content is its own kind."""
-    if not document.facts:
-        return document.id
-    return frozenset(end for fact in document.facts for end in (fact.subject, fact.object))
+    return frozenset(entities_of(document)) or document.id

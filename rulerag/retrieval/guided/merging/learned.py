@@ -21,7 +21,7 @@ from rulerag.errors import ConfigError
 from rulerag.io import read_json, write_json
 from rulerag.retrieval.guided.merging.groups import GroupMerger, HitEvidence
 from rulerag.retrieval.guided.merging.hits import RuleSearch, SearchHits
-from rulerag.types import Document, Query
+from rulerag.types import Document, Query, entities_of
 
 FEATURES = {
     "confidence": "log of the search's weight, the rule's confidence",
@@ -132,7 +132,7 @@ class LearnedMerger(GroupMerger):
             facts = document.facts
             coded = [self._entities[end] for fact in facts for end in (fact.subject, fact.object)]
             of_facts = [self._relations[fact.relation] for fact in facts]
-            ends.append(list(dict.fromkeys(coded)))
+            ends.append([self._entities[name] for name in entities_of(document)])
             relations.append(list(dict.fromkeys(of_facts)))
             stated.extend(zip(of_facts, coded[1::2], strict=True))
         times = [document.timestamp for document in documents]

@@ -1,0 +1,1 @@
+"""How well facts, and rules among them, are found again in worlds written out as prose."""

@@ -1,0 +1,127 @@
+"""The command ``extract``: from texts to a graph folder with the words behind every fact."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rulerag.assembly import Options, make_generator, preset
+from rulerag.cli.common import GraphFiles, QuietOption, by_flags, say
+from rulerag.cli.corpora import TextOptions, graph_names, read_documents
+from rulerag.composition import Config
+from rulerag.errors import ConfigError
+from rulerag.extraction import (
+    ExtractionSettings,
+    ModelExtractor,
+    PatternBook,
+    TripleExtractor,
+    looks_english,
+    write_graph,
+)
+from rulerag.io import check_folder
+from rulerag.kg import KnowledgeGraph
+from rulerag.output_folder import output_folder
+from rulerag.retrieval.dense.encoders import load_encoder
+from rulerag.ruleqa import RuleQADataset
+
+_SHOWN = 8
+_NO_MODELS = ("symbolic", "candidate")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What triples are found by, and which."""
+
+    seeds: Annotated[
+        Path | None,
+        typer.Option(
+            help="a graph, some of whose facts the texts state: what words mean is learned"
+        ),
+    ] = None
+    patterns: Annotated[
+        Path | None, typer.Option(help="patterns.yaml of an earlier extraction, maybe edited")
+    ] = None
+    encoder: Annotated[
+        str | None, typer.Option(help="compares unknown words with known ones by their meaning")
+    ] = None
+    generator: Annotated[
+        str | None, typer.Option(help="a language model that is asked what patterns leave open")
+    ] = None
+    min_confidence: Annotated[float, typer.Option(help="least confidence of a triple")] = 0.3
+    open_relations: Annotated[
+        bool,
+        typer.Option("--open", help="words that mean no known relation become one of their own"),
+    ] = False
+
+
+@by_flags()
+def extract(
+    *,
+    corpus: Annotated[Path, typer.Argument(help="a file or a folder of texts, as for `index`")],
+    out: Annotated[Path, typer.Option(help="the graph folder to write")],
+    how: Finding,
+    files: GraphFiles,
+    quiet: QuietOption = False,
+) -> None:
+    """Find facts in texts: a graph folder that every other command reads, with its sentences."""
+    settings = ExtractionSettings(how.min_confidence, how.open_relations)
+    check_folder(out)
+    started = time.perf_counter()
+    graph = None if how.seeds is None else files.load(how.seeds)
+    book = None if how.patterns is None else PatternBook.load(how.patterns)
+    encoder = None if how.encoder is None else load_encoder(how.encoder)
+    documents = read_documents(corpus, TextOptions())
+    if not looks_english(document.text for document in documents):
+        say("the texts do not look English, and only English clauses are read: expect little")
+    with output_folder(out):
+        extractor = TripleExtractor(
+            [] if graph is None else list(graph.train),
+            names=None if graph is None else graph_names(graph),
+            calendar=None if graph is None else graph.calendar,
+            patterns=book,
+            labels=None if graph is None else _relation_labels(graph),
+            encoder=encoder,
+            settings=settings,
+        )
+        model = None if how.generator is None else _model(how.generator, out)
+        found = extractor.extract(documents, model=model)
+        about = {"settings": {**vars(settings), "model": how.generator, "encoder": how.encoder}}
+        report = write_graph(out, found, extractor.calendar, extractor.patterns, about)
+    seconds = time.perf_counter() - started
+    say(
+        f"{report['facts']:,} facts of {len(report['relations'])} relations in "
+        f"{report['documents']:,} documents, {seconds:.1f} s → {out}"
+    )
+    for relation, count in list(report["relations"].items())[:_SHOWN]:
+        one = next(t for t in found.triples if t.fact.relation == relation)
+        text = found.documents[one.document_id].text
+        say(f"  {count:>6,}  {relation}: {text[slice(*one.sentence)]}")
+    for why, count in report["passed_over"].items():
+        say(f"  passed over: {count:,} × {why}")
+    if found.faults:
+        say(f"  not read of what the model wrote: {len(found.faults):,}, first {found.faults[0]}")
+    say(f"Next: rulerag mine {out} --out rules.jsonl")
+    say(f"      rulerag ruleqa build --kg {out} --out dataset")
+
+
+def _relation_labels(graph: KnowledgeGraph) -> dict[str, str]:
+    return dict(zip(graph.relations.names, graph.relations.labels, strict=True))
+
+
+def _model(name: str, out: Path) -> ModelExtractor:
+    """A language model that answers in its own words, with what it said kept beside the graph."""
+    if name in _NO_MODELS:
+        raise ConfigError(
+            f"{name!r} reads facts, and is no language model",
+            key="generator",
+            hint="name one of `rulerag models list`, a folder, or a YAML file with an endpoint",
+        )
+    values = preset(out, generator=name).to_dict()
+    if values["generator"].keys() == {"type", "model"}:
+        values["generator"].update(ModelExtractor.PROMPT)
+    generator = make_generator(Config(values), RuleQADataset(corpus=(), queries={}), Options())
+    return ModelExtractor(generator, cache=out / "answers.jsonl")

@@ -1,0 +1,23 @@
+"""From texts to triples: who does what to whom and when, with the words that say so.
+
+Read :mod:`~rulerag.extraction.extractor` first. A text is taken apart into names
+(:mod:`~rulerag.extraction.names`) and clauses of subject, words and object
+(:mod:`~rulerag.extraction.clauses`); which relation the words mean is learned from a few known
+facts (:mod:`~rulerag.extraction.patterns`), and may be asked of a language model
+(:mod:`~rulerag.extraction.language_model`). :mod:`~rulerag.extraction.folder` writes what was found
+as a graph folder.
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.extraction.extractor import ExtractionSettings, TripleExtractor
+    from rulerag.extraction.folder import read_evidence, write_graph
+    from rulerag.extraction.language_model import ModelExtractor
+    from rulerag.extraction.names import looks_english
+    from rulerag.extraction.patterns import PatternBook
+    from rulerag.extraction.records import Extraction, Triple
+else:
+    __getattr__ = front_door(__name__)

@@ -1,0 +1,299 @@
+"""Clauses of subject, words and object, by the order of names in a sentence (English).
+
+General patterns, the same for all relations: an active clause has its subject before its verb, a
+passive one behind "by", a cleft one ("it was Y that X joined") behind "that"; "X did A and did B"
+has one subject; words in commas behind a name are an aside. What did not happen ("did not",
+"never", "would") is no clause. A pronoun may be the subject; who it is, is found later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from rulerag.extraction.names import Named
+from rulerag.extraction.records import Span
+from rulerag.linking import stem
+
+_TOKEN = re.compile(r"[\w'\u2019-]+|[;:,()]")
+_PRONOUNS = frozenset(["he", "she", "it", "they"])
+_BE = frozenset(["is", "was", "are", "were", "be", "been", "being"])
+_DENIED_LIST = """
+not never nobody neither nor without would could should might may can cannot will refused failed
+declined didn't wasn't hasn't doesn't isn't almost nearly hardly rumoured rumored planned hoped
+wanted expected
+"""
+_DENIED = frozenset(_DENIED_LIST.split())
+_BEFORE_LIST = """
+has have had also then later soon again finally first once just even already now next afterwards
+since eventually meanwhile reportedly officially
+"""
+_BEFORE = frozenset(_BEFORE_LIST.split())
+# Verbs that only introduce another one: "went on to join", "decided to join".
+_INTRODUCE = re.compile(
+    r"^(?:went on|goes on|decided|chose|began|started|managed|continued|proceeded|agreed) to (?=\w)"
+)
+_SAME = re.compile(
+    r"\b(?:on )?(?:that|the) same (?:day|date|year)\b|\bon that day\b", re.IGNORECASE
+)
+_FORMS_LIST = """
+took take taken take sent send bought buy brought bring made make went go gone go sold sell gave
+give given give ran run paid pay sought seek became become came come spoke speak spoken speak
+wrote write written write met meet got get sat sit had have left leave bore bear borne bear drank
+drink spent spend told tell found find held hold led lead built build grew grow grown grow knew
+know known know chose choose chosen choose rose rise won win lost lose fought fight taught teach
+thought think caught catch kept keep felt feel stood stand wore wear drew draw drawn draw drove
+drive driven drive flew fly began begin begun begin sang sing saw see seen see shown show ate eat
+fell fall fallen fall broke break broken break beat beat beaten beat parted part underbade
+underbid did do done do struck strike shot shoot
+"""
+_FORMS = dict(zip(*[iter(_FORMS_LIST.split())] * 2, strict=True))
+_LINKING = frozenset({"and", "then"})
+_JOINING = frozenset({"and", "but"})
+_PLAIN = ("word", "date", "pronoun")
+_NO_VERB_LIST = """
+about above across against along amid among and around at before behind below beneath besid between
+beyond but by down during for from in insid into like near next of off on onto or out over past per
+plus than that the through to toward towards under until up upon via with within who which as
+"""
+_NO_VERB = frozenset(_NO_VERB_LIST.split())
+_ARTICLES = frozenset(["a", "an", "the", "his", "her", "its", "their", "some"])
+
+
+class Clause(NamedTuple):
+    """Two names and the words that join them.
+
+    Args:
+        subject: the name, or None for a pronoun.
+        object: the other name.
+        words: what joins them, as stems, in order; without articles and auxiliary verbs. Empty
+            where no general pattern fits.
+        said: the same as it is written.
+        span: of the clause with its date, in characters of the document.
+        sentence: the span of its sentence.
+        time: the timestamp that it states; None for none.
+        subject_words: the subject as it is written; empty where the clause leaves it out.
+        same_day: whether it says that its time is that of what came before.
+        names: the two names in the order of the text; None for a pronoun.
+        around: the stems before the first name, between the two and behind the second, for words
+            that are known and stand where no general pattern has them.
+    """
+
+    subject: Named | None
+    object: Named
+    words: tuple[str, ...]
+    said: str
+    span: Span
+    sentence: Span
+    time: int | None
+    subject_words: str
+    same_day: bool = False
+    names: tuple[Named | None, Named | None] = (None, None)
+    around: tuple[tuple[str, ...], ...] = ((), (), ())
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One element of a sentence: a word, a name, a date, a pronoun or a mark."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+    name: Named | None = None
+    time: int | None = None
+
+
+def verb_stem(word: str) -> str:
+    """A word without inflection, as far as its letters tell: bought, buys and buy are one."""
+    word = word.casefold().replace("\u2019", "'")
+    if len(word) == 4 and word.endswith("ed") and not word.endswith("eed"):
+        word = word[:-1]  # sued, used: too short for the stems of longer words
+    short = stem(_FORMS.get(word, word))
+    return short[:-1] if len(short) > 3 and short[-1] == short[-2] else short
+
+
+def clauses_of(
+    text: str,
+    sentence: Span,
+    names: Sequence[Named],
+    dates: Sequence[tuple[int, Span]],
+) -> Iterator[Clause]:
+    """The clauses of a sentence.
+
+    Args:
+        text: of the document.
+        sentence: the span of the sentence.
+        names: of the whole document.
+        dates: timestamps of the whole document and where they stand.
+    """
+    parts = _without_asides(_parts(text, sentence, names, dates))
+    places = [n for n, part in enumerate(parts) if part.kind in ("name", "pronoun")]
+    leading = _leading_date(parts, places)
+    subject: _Part | None = None
+    skip: set[int] = set()
+    for number, (first, second) in enumerate(pairwise(places)):
+        if number in skip or parts[second].name is None:
+            # An object pronoun says nothing; a pronoun behind "and" or ";" is a subject.
+            subject = None if parts[second].kind == "pronoun" else subject
+            continue
+        after = places[number + 2] if number + 2 < len(places) else len(parts)
+        found = _between(parts, first, second, after, subject)
+        agent, patient, words, last = found or (parts[first], parts[second], [], second)
+        if found is not None:
+            # Behind a passive clause the subject is the one that something was done to.
+            subject = parts[first] if patient is parts[first] and last == second else agent
+        if patient.name is None or _is_denied(parts, first, second, words):
+            continue
+        key = trigger(words)
+        key = key if set(key) - _NO_VERB - {"be"} else ()
+        start = places[number - 1] + 1 if number else 0
+        around = [parts[start:first], parts[first + 1 : second], parts[second + 1 : after]]
+        # Behind it, else between its names, else before everything.
+        date = _date(parts[last + 1 : after]) or _date(parts[first:second]) or leading
+        same = any(part.kind == "same" for part in parts[last + 1 : after]) or (
+            leading is None and any(p.kind == "same" for p in parts[: places[0]])
+        )
+        elided = agent is not parts[first] and agent is not parts[second]
+        verb = next(
+            (p for p in parts[first + 1 : second] if p.kind == "word" and p.text not in _LINKING),
+            parts[second],
+        )
+        inside = [verb if elided else parts[first], parts[last], parts[second]]
+        ends = [one.end for one in inside] + ([date.end] if date and date is not leading else [])
+        starts = [one.start for one in inside]
+        yield Clause(
+            agent.name,
+            patient.name,
+            key,
+            " ".join(words),
+            (min(starts), max(ends)),
+            sentence,
+            None if date is None else date.time,
+            "" if elided else agent.text,
+            same and date is None,
+            (parts[first].name, parts[second].name),
+            tuple(trigger([p.text for p in one if p.kind == "word"]) for one in around),
+        )
+
+
+def trigger(words: Sequence[str]) -> tuple[str, ...]:
+    """Words that join two names as the stems that tell relations apart."""
+    kept = [w for w in bare(" ".join(words)).split() if w.casefold() not in _ARTICLES]
+    return tuple(
+        "be" if word.casefold() in _BE else verb_stem(word)
+        for word in kept
+        if not (word.endswith("ly") and len(word) > 5)
+    )
+
+
+def bare(said: str) -> str:
+    """Words without auxiliary verbs and those that only introduce: "went on to join" is "join"."""
+    line = " ".join(word for word in said.split() if word.casefold() not in _BEFORE)
+    return _INTRODUCE.sub("", line)
+
+
+def _parts(
+    text: str, sentence: Span, names: Sequence[Named], dates: Sequence[tuple[int, Span]]
+) -> list[_Part]:
+    start, end = sentence
+    same = [_Part("same", m.group(), *m.span()) for m in _SAME.finditer(text, start, end)]
+    taken = [_Part("date", text[a:b], a, b, time=t) for t, (a, b) in dates if start <= a < end]
+    taken += [
+        one for one in same if not any(a.start < one.end and one.start < a.end for a in taken)
+    ]
+    for one in names:
+        if start <= one.start < end:
+            taken.append(_Part("name", text[one.start : one.end], one.start, one.end, one))
+    taken.sort(key=lambda part: part.start)
+    parts: list[_Part] = []
+    place = start
+    for part in [*taken, None]:
+        until = end if part is None else part.start
+        for match in _TOKEN.finditer(text, place, until):
+            word = match.group()
+            kind = "word" if word[0].isalnum() or word[0] in "'\u2019-" else "mark"
+            if word.casefold() in _PRONOUNS:
+                kind = "pronoun"
+            parts.append(_Part(kind, word, *match.span()))
+        if part is not None:
+            parts.append(part)
+            place = part.end
+    # "It was Acme that …": this "it" is nobody.
+    for n, part in enumerate(parts[:-2]):
+        follows = parts[n + 1].text.casefold() in _BE and parts[n + 2].kind == "name"
+        if part.kind == "pronoun" and part.text.casefold() == "it" and follows:
+            parts[n] = _Part("word", part.text, part.start, part.end)
+    return parts
+
+
+def _without_asides(parts: list[_Part]) -> list[_Part]:
+    """Without words in commas or brackets right behind a name, which say something else."""
+    kept: list[_Part] = []
+    place = 0
+    while place < len(parts):
+        part = parts[place]
+        before = kept[-1].kind if kept else ""
+        if part.text in (",", "(") and before in ("name", "pronoun"):
+            closing = "," if part.text == "," else ")"
+            end = next((n for n in range(place + 1, len(parts)) if parts[n].text == closing), None)
+            inside = parts[place + 1 : end] if end is not None else []
+            plain = inside and len(inside) <= 8 and all(p.kind in _PLAIN for p in inside)
+            if plain and inside[0].text.casefold() not in _JOINING:
+                place = (end or 0) + 1
+                continue
+        kept.append(part)
+        place += 1
+    return kept
+
+
+def _between(
+    parts: list[_Part], first: int, second: int, after: int, subject: _Part | None
+) -> tuple[_Part, _Part, list[str], int] | None:
+    """Agent, patient and words of two neighbouring names, and the last part that is used."""
+    middle = parts[first + 1 : second]
+    words = [one.text for one in middle if one.kind == "word"]
+    low = [word.casefold() for word in words]
+    before = [one.text.casefold() for one in parts[max(0, first - 2) : first]]
+    if before == ["it", "was"] and low in (["that"], ["who"], ["whom"]):
+        tail = second
+        while tail + 1 < after and parts[tail + 1].kind == "word":
+            tail += 1
+        said = [one.text for one in parts[second + 1 : tail + 1]]
+        return parts[second], parts[first], said, tail
+    marks = {one.text for one in middle if one.kind == "mark"}
+    if marks & {";", ":"} or low[:1] in (["while"], ["whereas"], ["but"]):
+        return None
+    if low[:1] in (["and"], ["then"]) or ("," in marks and low[:1] != ["who"]):
+        rest = words[1:] if low[:1] in (["and"], ["then"]) else words
+        rest = rest[1:] if [w.casefold() for w in rest[:1]] in (["and"], ["then"]) else rest
+        if not rest or subject is None or parts[second].name is None:
+            return None
+        return subject, parts[second], rest, second
+    if low[:1] in (["who"], ["which"]):
+        words, low = words[1:], low[1:]
+    if low[-1:] == ["by"] and set(low) & _BE:
+        kept = [word for word in words[:-1] if word.casefold() not in _BE]
+        return parts[second], parts[first], kept, second
+    return parts[first], parts[second], words, second
+
+
+def _is_denied(parts: list[_Part], first: int, second: int, words: Sequence[str]) -> bool:
+    """Whether the sentence says that it did not happen, or only might."""
+    said = {word.casefold() for word in words}
+    said |= {one.text.casefold() for one in parts[first:second] if one.kind == "word"}
+    near = {one.text.casefold() for one in parts[:first] if one.kind == "word"}
+    return bool(
+        said & _DENIED or near & {"nobody", "neither", "rumours", "rumors", "if", "whether"}
+    )
+
+
+def _leading_date(parts: list[_Part], places: Sequence[int]) -> _Part | None:
+    return _date(parts[: places[0]]) if places else None
+
+
+def _date(parts: Sequence[_Part]) -> _Part | None:
+    return next((part for part in parts if part.kind == "date"), None)

@@ -1,0 +1,365 @@
+"""Finds triples in documents: by patterns learned from a few known facts, and general ones.
+
+1. *Names and dates* of every document (:mod:`~rulerag.extraction.names`).
+2. *Clauses* of every sentence (:mod:`~rulerag.extraction.clauses`).
+3. *Learning*: what the clauses that join the ends of known facts say
+   (:mod:`~rulerag.extraction.patterns`).
+4. *Reading*: each clause becomes a triple of the relation that its words mean. Which entities can
+   be subject and object of a relation is known from the facts so far; it tells apart what words
+   leave open, and whom a pronoun stands for. A second reading knows more entities than the first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rulerag.errors import ConfigError, EmptyDataError
+from rulerag.extraction.clauses import Clause, clauses_of
+from rulerag.extraction.language_model import Asked, ModelExtractor
+from rulerag.extraction.names import NameReader
+from rulerag.extraction.patterns import INVERSE, Meaning, PatternBook
+from rulerag.extraction.records import Extraction, Span, Triple
+from rulerag.extraction.slots import EntityKinds
+from rulerag.kg import Calendar, Phrases
+from rulerag.linking import stated_times
+from rulerag.protocols import Encoder
+from rulerag.text import sentence_spans
+from rulerag.types import Document, Fact
+
+_DAYS = Calendar("day", "1970-01-01")
+_PRONOUN, _ELIDED, _DAY_BEFORE = 0.85, 0.95, 0.95
+# What a clause without a date counts as a sign of what a dated fact says.
+_UNDATED = 0.2
+# The confidence from which a triple says what kinds its ends are of.
+_SURE = 0.5
+# What a model's choice counts, and how many examples of the same words it sees.
+_MODEL, _ASKED = 0.8, 3
+# How many sentences back a pronoun may point.
+_BACK = 3
+
+
+@dataclass(frozen=True)
+class ExtractionSettings:
+    """What is taken for a triple.
+
+    Args:
+        min_confidence: the least confidence of a triple, a fraction.
+        open_relations: whether clauses whose words mean no known relation become triples of a
+            relation called by these words; always so where no relation is known.
+
+    Raises:
+        ConfigError: the confidence is out of range.
+    """
+
+    min_confidence: float = 0.3
+    open_relations: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.min_confidence <= 1:
+            raise ConfigError(
+                f"{self.min_confidence} is not from 0 to 1", key="min_confidence", hint="0.3"
+            )
+
+
+@dataclass(frozen=True)
+class _Page:
+    """A document and its clauses, with all names of each sentence before it."""
+
+    document: Document
+    clauses: tuple[Clause, ...]
+    names: Mapping[Span, tuple[str, ...]]
+
+
+class TripleExtractor:
+    """Finds triples in documents.
+
+    Args:
+        facts: known facts, the seeds: what learned patterns mean; none for open relations alone.
+        names: the spellings of known entities, by raw name; others are found by their capitals.
+        calendar: of the facts' times; days from 1970 on where there are no facts.
+        patterns: those of an earlier corpus, added to.
+        labels: words of relations, where they differ from their names; they are patterns too.
+        encoder: compares words with patterns by meaning, where no word is shared.
+        settings: what is taken for a triple.
+
+    Attributes:
+        dated: whether triples have times: as the known facts, or else as most clauses.
+    """
+
+    def __init__(
+        self,
+        facts: Sequence[Fact] = (),
+        *,
+        names: Mapping[str, Sequence[str]] | None = None,
+        calendar: Calendar | None = None,
+        patterns: PatternBook | None = None,
+        labels: Mapping[str, str] | None = None,
+        encoder: Encoder | None = None,
+        settings: ExtractionSettings | None = None,
+    ) -> None:
+        self.facts = tuple(facts)
+        self.names = dict(names or {})
+        for fact in facts:
+            for end in (fact.subject, fact.object):
+                self.names.setdefault(end, (end,))
+        self.dated = any(fact.timestamp is not None for fact in self.facts)
+        self.calendar = calendar or _DAYS
+        self.settings = settings or ExtractionSettings()
+        book = patterns or PatternBook()
+        self.patterns = book if encoder is None else book.with_encoder(encoder)
+        relations = dict.fromkeys([*(fact.relation for fact in facts), *book.relations])
+        self._chosen: dict[tuple[str, ...], list[Meaning]] = {}
+        self._labels = {name: (labels or {}).get(name, name) for name in relations}
+
+    def learn(self, documents: Iterable[Document]) -> PatternBook:
+        """Learn from documents what words mean, by the known facts.
+
+        Args:
+            documents: some of which state known facts.
+        """
+        self._learn(self._pages(list(documents)))
+        return self.patterns
+
+    def _learn(self, pages: Sequence[_Page]) -> None:
+        """Two passes: pronouns are understood by what the first one learned."""
+        known: dict[tuple[str, str], list[Fact]] = {}
+        for fact in self.facts:
+            known.setdefault((fact.subject, fact.object), []).append(fact)
+        for page in pages:
+            self.patterns.learn(self._meant(page, known))
+        self.patterns.add_labels(self._labels, self._labels)
+
+    def _meant(
+        self, page: _Page, known: Mapping[tuple[str, str], Sequence[Fact]]
+    ) -> Iterator[tuple[tuple[str, ...], str, str, float]]:
+        last: int | None = None
+        for clause in page.clauses:
+            time = last if clause.same_day else clause.time
+            last = time if time is not None else last
+            if clause.subject is None or not clause.words:
+                continue
+            a, b = clause.subject.entity, clause.object.entity
+            for pair, prefix in (((a, b), ""), ((b, a), INVERSE)):
+                for fact in known.get(pair, ()):
+                    if fact.timestamp in (None, time):
+                        yield clause.words, clause.said, prefix + fact.relation, 1.0
+                    elif time is None:
+                        yield clause.words, clause.said, prefix + fact.relation, _UNDATED
+
+    def extract(
+        self,
+        documents: Iterable[Document],
+        *,
+        learn: bool = True,
+        model: ModelExtractor | None = None,
+    ) -> Extraction:
+        """The triples of documents.
+
+        Args:
+            documents: their ids are unique.
+            learn: whether to learn from these documents first.
+            model: says what words mean that are like none that are known.
+
+        Raises:
+            EmptyDataError: there is no document.
+        """
+        listed = list(documents)
+        if not listed:
+            raise EmptyDataError("there is no document", hint="give at least one")
+        pages = self._pages(listed)
+        if learn:
+            self._learn(pages)
+        if not self.facts:
+            times = [c.time is not None or c.same_day for p in pages for c in p.clauses if c.words]
+            self.dated = 2 * sum(times) > len(times)
+        said = list(_as_said(pages))
+        kinds = EntityKinds([*self.facts, *said])
+        self._chosen = {}
+        for pronouns in (False, True):
+            if pronouns and model is not None:
+                self._ask(model, pages, kinds)
+            found = Extraction(documents={one.id: one for one in listed})
+            for page in pages:
+                self._read(page, kinds, found, pronouns=pronouns)
+            # What was read by likeness alone may be wrong, and would vouch for itself.
+            sure = (one.fact for one in found.triples if one.confidence >= _SURE)
+            kinds = EntityKinds([*self.facts, *said, *sure])
+        found.faults = model.faults if model is not None else []
+        return found
+
+    def _ask(self, model: ModelExtractor, pages: Sequence[_Page], kinds: EntityKinds) -> None:
+        """Ask a model what the words mean that are like no pattern, by a few examples of each."""
+        asked: list[tuple[tuple[str, ...], Asked]] = []
+        often: Counter[tuple[str, ...]] = Counter()
+        for page in pages:
+            for clause in map(self._known, page.clauses):
+                new = clause.subject is not None and clause.words and often[clause.words] < _ASKED
+                if new and not self.patterns.meanings(clause.words, clause.said):
+                    often[clause.words] += 1
+                    asked.append((clause.words, self._asked(page.document, clause, kinds)))
+        shares: dict[tuple[str, ...], Counter[str]] = {}
+        chosen = model.choose([one for _, one in asked])
+        for (words, _), found in zip(asked, chosen, strict=True):
+            shares.setdefault(words, Counter()).update(found)
+        for words, counts in shares.items():
+            self._chosen[words] = [
+                Meaning(relation, _MODEL * share / often[words], f"model: {' '.join(words)}")
+                for relation, share in counts.most_common()
+            ]
+
+    def _asked(self, document: Document, clause: Clause, kinds: EntityKinds) -> Asked:
+        """What is asked of a clause: which relation of such ends its sentence states."""
+        phrases = Phrases(label=lambda name: self._labels.get(name, name))
+        x, y = clause.subject.entity if clause.subject else "", clause.object.entity
+        choices = {}
+        for relation in self._labels:
+            # General patterns have found subject and object; the words name the subject first.
+            if kinds.fits(x, relation, "subject") * kinds.fits(y, relation, "object"):
+                words = self.patterns.wording(relation)
+                choices[relation] = f"{x} {words} {y}" if words else phrases.say(relation, x, y)
+        return Asked(document.id, document.text[slice(*clause.sentence)], x, y, choices)
+
+    def _pages(self, documents: Sequence[Document]) -> list[_Page]:
+        reader = NameReader((one.text for one in documents), self.names)
+        return [self._page(reader, one) for one in documents]
+
+    def _page(self, reader: NameReader, document: Document) -> _Page:
+        text = document.text
+        # A question's date may begin with a comma or a blank; that of a sentence begins with it.
+        dates = [
+            (t, (b - len(text[a:b].lstrip(" ,(\n")), b))
+            for t, (a, b) in stated_times(text, self.calendar)
+        ]
+        names = reader.read(text, [span for _, span in dates])
+        sentences = sentence_spans(text)
+        clauses = [c for one in sentences for c in clauses_of(text, one, names, dates)]
+        within = {
+            (a, b): tuple(one.entity for one in names if a <= one.start < b) for a, b in sentences
+        }
+        return _Page(document, tuple(clauses), within)
+
+    def _read(self, page: _Page, kinds: EntityKinds, found: Extraction, *, pronouns: bool) -> None:
+        last: int | None = None
+        agents: list[str] = []
+        for clause in page.clauses:
+            time = last if clause.same_day else clause.time
+            last = time if time is not None else last
+            if clause.subject is None and not pronouns:
+                continue
+            triple = self._triple(page, self._known(clause), time, kinds, agents, found.passed_over)
+            if triple is not None:
+                found.triples.append(triple)
+                agents.append(triple.fact.subject)
+            elif clause.subject is not None:
+                agents.append(clause.subject.entity)
+
+    def _known(self, clause: Clause) -> Clause:
+        """A clause by general patterns, or else one whose known words stand beside its object.
+
+        "The one who joined Acme was Ann", "Acme, which Ann joined, grew": the words stand right
+        before their object, or right behind their subject.
+        """
+        if clause.words and self.patterns.knows(clause.words):
+            return clause
+        first, second = clause.names
+        before, between, behind = clause.around
+        for words, at_end, agent, patient in (
+            (between, True, first, second),
+            (before, True, second, first),
+            (behind, False, second, first),
+        ):
+            key = self.patterns.inside(words, at_end=at_end)
+            if key is None or patient is None or (words is before and "be" not in between):
+                continue
+            said = clause.subject_words if agent is clause.subject else ""
+            named = agent is None or agent is not clause.subject
+            text = said or ("" if not named or agent is None else agent.entity)
+            return clause._replace(
+                subject=agent, object=patient, words=key, said=" ".join(key), subject_words=text
+            )
+        return clause
+
+    def _triple(
+        self,
+        page: _Page,
+        clause: Clause,
+        time: int | None,
+        kinds: EntityKinds,
+        agents: Sequence[str],
+        passed_over: Counter[str],
+    ) -> Triple | None:
+        """The likeliest triple of a clause; None, with its reason counted, where there is none."""
+        sure = _ELIDED if clause.subject is not None and not clause.subject_words else 1.0
+        sure *= _DAY_BEFORE if clause.same_day else 1.0
+        best: tuple[float, Fact, str] | None = None
+        if not clause.words:
+            return None
+        meanings = self.patterns.meanings(clause.words, clause.said)
+        meanings = meanings or self._chosen.get(clause.words, [])
+        for meaning in meanings:
+            relation = meaning.relation.removeprefix(INVERSE)
+            inverse = meaning.relation != relation
+            place = "object" if inverse else "subject"
+            who = self._subject(page, clause, kinds, agents, (relation, place))
+            if who is None or who == clause.object.entity:
+                continue
+            subject, object_ = (
+                (clause.object.entity, who) if inverse else (who, clause.object.entity)
+            )
+            fits = kinds.fits(subject, relation, "subject") * kinds.fits(
+                object_, relation, "object"
+            )
+            score = meaning.confidence * fits * (sure if clause.subject else sure * _PRONOUN)
+            if score and (best is None or score > best[0]):
+                best = score, Fact(subject, relation, object_, time), meaning.pattern
+        if best is None and (self.settings.open_relations or not self._labels) and not meanings:
+            who = self._subject(page, clause, kinds, agents, None)
+            if who is not None and who != clause.object.entity:
+                fact = Fact(who, clause.said.casefold(), clause.object.entity, time)
+                best = 0.5 * sure, fact, "subject, verb, object"
+        if best is None:
+            passed_over["the words mean no known relation of such entities"] += 1
+            return None
+        if self.dated and time is None:
+            passed_over["no date is stated"] += 1
+            return None
+        if best[0] < self.settings.min_confidence:
+            passed_over[f"the confidence is below {self.settings.min_confidence:g}"] += 1
+            return None
+        fact = best[1] if self.dated else best[1]._replace(timestamp=None)
+        spans = page.document.id, clause.sentence, clause.span
+        return Triple(fact, *spans, best[0], best[2], clause.subject_words)
+
+    def _subject(
+        self,
+        page: _Page,
+        clause: Clause,
+        kinds: EntityKinds,
+        agents: Sequence[str],
+        slot: tuple[str, str] | None,
+    ) -> str | None:
+        """Who the subject of a clause is; a pronoun stands for the last one who fits."""
+        if clause.subject is not None:
+            return clause.subject.entity
+        sentences = [span for span in page.names if span[0] < clause.sentence[0]][-_BACK:]
+        behind = (name for span in reversed(sentences) for name in page.names[span])
+        before = list(dict.fromkeys((*reversed(agents), *behind)))
+        if slot is None:
+            return before[0] if before else None
+        fits = [(kinds.fits(name, *slot), -n, name) for n, name in enumerate(before)]
+        best = max(fits, default=(0.0, 0, ""))
+        return best[2] if best[0] else None
+
+
+def _as_said(pages: Iterable[_Page]) -> Iterator[Fact]:
+    """Every clause as a fact of a relation called by its words: who stands where.
+
+    Two that the same words are said of are of one kind, known or not.
+    """
+    for page in pages:
+        for clause in page.clauses:
+            if clause.subject is not None and clause.words:
+                words = "said: " + " ".join(clause.words)
+                yield Fact(clause.subject.entity, words, clause.object.entity)

@@ -1,0 +1,16 @@
+"""Texts as people have them, as documents: Markdown, HTML, PDF, plain text, JSON lines, folders.
+
+:mod:`~rulerag.texts.corpus` reads a file or a folder, :mod:`~rulerag.texts.formats` takes one file
+apart into headings and paragraphs, and :mod:`~rulerag.texts.chunks` makes documents of these.
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.texts.chunks import ChunkSettings
+    from rulerag.texts.corpus import TextCorpus, read_texts
+    from rulerag.texts.formats import ENDINGS
+else:
+    __getattr__ = front_door(__name__)
