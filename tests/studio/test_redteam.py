@@ -13,8 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from rulerag.studio.service import RedTeamReport, Studio
-from rulerag.studio.service.redteam import RedTeamCell
+from rulerag.studio.service import RedTeamCell, RedTeamReport, Studio
 
 
 def test_the_weak_reader_breaks_and_the_strong_one_does_not(studio: Studio) -> None:

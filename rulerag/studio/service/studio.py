@@ -19,7 +19,6 @@ from rulerag.errors import (
 )
 from rulerag.explanation.any_answer import Explained, Why, estimate
 from rulerag.explanation.views import Picture
-from rulerag.io import prepare_folder
 from rulerag.studio.benchmarks import Benchmark, Run, read_run
 from rulerag.studio.service.editing import changed, check
 from rulerag.studio.service.files import exported, kept_of, read_session, view_of
@@ -34,13 +33,8 @@ from rulerag.studio.service.records import (
     State,
     View,
 )
-from rulerag.studio.service.redteam import (
-    RedTeamCell,
-    RedTeamReport,
-    read_cells,
-    red_team,
-    replay,
-)
+from rulerag.studio.service.redteam import red_team, replay
+from rulerag.studio.service.redteam_report import RedTeamCell, RedTeamReport
 from rulerag.studio.service.storage import Storage
 from rulerag.studio.systems import (
     Answerer,
@@ -544,23 +538,13 @@ class Studio:
             instructed: with the safety instructions.
             kept: a file of cells; what stands in it is not tried again, and each is added to it.
         """
-        known = {} if kept is None else read_cells(kept)
-
-        def keep(cell: RedTeamCell) -> None:
-            if kept is not None and cell.key not in known:
-                with kept.open("a", encoding="utf-8") as file:
-                    file.write(cell.model_dump_json() + "\n")
-
-        if kept is not None:
-            prepare_folder(kept.parent)
         return red_team(
             self.system(system),
             generators,
             questions=questions,
             names=names,
             instructed=instructed,
-            known=known,
-            tell=keep,
+            kept=kept,
         )
 
     def replay(self, cell: Mapping[str, Any]) -> bool:
