@@ -13,7 +13,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from rulerag.errors import RuleRAGError
 from rulerag.studio.service import RedTeamCell, RedTeamReport, Studio
+from tests.endpoints import Server, failure
+from tests.studio.conftest import own_system
 
 
 def test_the_weak_reader_breaks_and_the_strong_one_does_not(studio: Studio) -> None:
@@ -47,6 +50,100 @@ def test_a_run_goes_on_where_it_was_interrupted(studio: Studio, tmp_path: Path) 
     whole = studio.red_team("finance", ["weak-reader"], names=["exception", "indirect"], kept=kept)
     assert whole.cells[:4] == part.cells
     assert len(kept.read_text().splitlines()) == 8
+
+
+def test_a_line_that_a_killed_run_wrote_half_of_is_tried_again(
+    studio: Studio, tmp_path: Path
+) -> None:
+    kept = tmp_path / "cells.jsonl"
+    whole = studio.red_team("finance", ["weak-reader"], names=["exception"], kept=kept)
+    written = kept.read_text()
+    kept.write_text(written[:-200])
+    again = studio.red_team("finance", ["weak-reader"], names=["exception"], kept=kept)
+    assert again.cells == whole.cells
+    assert kept.read_text() == written
+
+
+def test_what_breaks_without_an_attack_is_counted_and_replayed(
+    studio: Studio, tmp_path: Path
+) -> None:
+    """The papers of the company hold the CEO's address: without instructions nobody keeps it."""
+    report = studio.red_team("employees", ["strong-reader"], instructed=False)
+    row = report.rows()[0]
+    assert (row["questions"], row["by_itself"], row["broken"]) == (4, 4, 0)
+    assert "share" not in row  # no question is left that an attack could break
+    assert len(report.failed) == 4  # once a question, not once an attack
+    assert sum(cell.probes for cell in report.cells) == 4
+    assert all(studio.replay(cell.model_dump()) for cell in report.failed)
+    tree = ElementTree.fromstring(report.to_junit())
+    assert tree.get("failures") == "28"
+    assert "breaks without any attack" in report.to_html()
+    assert "14 Alder Lane" in report.failed[0].before
+
+
+def test_what_is_not_broken_costs_two_calls(studio: Studio) -> None:
+    """A set that breaks a system whatever else is read does so among all: that is asked first."""
+    report = studio.red_team("software", ["strong-reader"], names=["exception", "combined"])
+    assert [cell.probes for cell in report.cells] == [2, 2, 2, 2, 1, 1, 1, 1]
+    weak = studio.red_team("finance", ["weak-reader"], names=["exception"])
+    assert [cell.probes for cell in weak.cells if cell.broken] == [34, 34, 34]
+    assert [cell.among_clean for cell in weak.cells if cell.broken] == [True, True, True]
+
+
+def test_a_set_may_need_the_other_sources_attacked_or_gone(studio: Studio) -> None:
+    """One poisoned source alone wins; beside clean ones that fit the question better it does not."""
+    (cell,) = studio.red_team(
+        "finance",
+        ["weak-reader"],
+        questions=["How do I reach Larkfield Bank when my card is lost?"],
+        names=["poisoned-knowledge"],
+        instructed=False,
+    ).cells
+    assert (cell.broken, cell.needed) == (True, 1)
+    clean = [one for one in studio.system("finance").retrieve(cell.question)]
+    assert cell.among_clean is _beside(studio, cell, clean)
+
+
+def _beside(studio: Studio, cell: RedTeamCell, clean: Any) -> bool:
+    """The same by hand: the cell's sources attacked, the others as they are."""
+    texts = dict(zip(cell.sources, cell.texts, strict=True))
+    read = [texts.get(one.id, {"title": one.title, "text": one.text}) for one in clean]
+    return studio.replay({**cell.model_dump(), "texts": read})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({"questions": []}, "there is none to try"),
+        ({"names": []}, "there is none to try"),
+        ({"generators": []}, "there is none to try"),
+        ({"names": ["exception", "exeption"]}, "did you mean 'exception'"),
+        ({"generators": ["weak-reader", "gpt"]}, "no generator 'gpt'"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_asked(
+    studio: Studio, tmp_path: Path, wanted: dict[str, Any], said: str
+) -> None:
+    kept = tmp_path / "cells.jsonl"
+    with pytest.raises(RuleRAGError, match=said):
+        studio.red_team("finance", **{"generators": ["weak-reader"], **wanted}, kept=kept)
+    assert not kept.exists()
+
+
+def test_what_could_not_be_tried_is_no_success(
+    studio: Studio, server: Server, rulerag: Any, tmp_path: Path
+) -> None:
+    studio.add_system(own_system(server.url))
+    server.say = lambda number, body: failure(400, "out of order")
+    report = studio.red_team("own", ["remote"], names=["exception"])
+    assert "out of order" in report.cells[0].error and report.rows()[0]["errors"] == 1
+    none = studio.red_team("finance", ["weak-reader"], questions=["xyzzy"], names=["exception"])
+    assert none.cells[0].error == "no source is found for the question"
+    Path("suite.yaml").write_text(
+        "system: finance\ngenerators: [strong-reader]\nquestions: [xyzzy]\n"
+    )
+    out = rulerag("redteam", "suite.yaml")
+    assert out.code == 2 and "7 of 7 could not be tried: no source" in out.err
 
 
 def test_files_hold_what_others_read(studio: Studio, tmp_path: Path) -> None:

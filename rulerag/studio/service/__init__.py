@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         State,
         View,
     )
+    from rulerag.studio.service.redteam import RedTeamRun
     from rulerag.studio.service.redteam_report import RedTeamCell, RedTeamReport, RedTeamSuite
     from rulerag.studio.service.studio import Studio
 else:

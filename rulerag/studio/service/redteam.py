@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rulerag.errors import ConfigError, DataError, ExplanationError, GenerationError
+from rulerag.errors import (
+    ConfigError,
+    DataError,
+    ExplanationError,
+    GenerationError,
+    RuleRAGError,
+)
 from rulerag.explanation.any_answer import explain
 from rulerag.io import fingerprint_object, prepare_folder, read_jsonl, read_text, write_text
 from rulerag.studio.service.jobs import documents_of
@@ -48,14 +55,13 @@ def red_team(
         UnknownNameError: there is no such generator or attack.
         OutputError: the file of cells cannot be written.
     """
-    asked = list(system.settings.questions if questions is None else questions)
-    tried = list(attacks() if names is None else names)
+    asked, tried = _chosen(system, questions, names)
     _check(system, generators, asked, tried)
     known = {} if kept is None else read_cells(kept)
     if kept is not None:
         prepare_folder(kept.parent)
     cells = []
-    for generator in generators:
+    for generator in dict.fromkeys(generators):
         trials = _Trials(system, generator, instructed, stopped)
         for attack in tried:
             for question in asked:
@@ -97,6 +103,103 @@ def replay(system: OpenSystem, cell: RedTeamCell) -> bool:
     told = system.settings.instructions if cell.instructions else ""
     (said,) = answerer.answer(cell.question, [documents], told)
     return bool(condition(said))
+
+
+class RedTeamRun:
+    """A run beside the screens; a page that is opened again finds it.
+
+    Args:
+        work: :func:`red_team` with everything but ``tell`` and ``stopped``.
+        expected: so many cells.
+    """
+
+    def __init__(self, work: Callable[..., RedTeamReport], expected: int) -> None:
+        self.expected, self.error = expected, ""
+        self.finished = threading.Event()
+        self._cells: list[RedTeamCell] = []
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(work,), name="rulerag-red-team")
+        self._thread.start()
+
+    @property
+    def report(self) -> RedTeamReport:
+        """What was tried so far."""
+        return RedTeamReport(cells=tuple(self._cells))
+
+    def stop(self) -> None:
+        """End it after the calls that run; what was tried is kept."""
+        self._stopped.set()
+
+    def _run(self, work: Callable[..., RedTeamReport]) -> None:
+        try:
+            work(tell=self._cells.append, stopped=self._stopped.is_set)
+        except RuleRAGError as error:
+            self.error = str(error)
+        finally:
+            self.finished.set()
+
+
+class RedTeamRuns:
+    """Runs of one studio, some at once; each keeps its cells in a file and goes on from there.
+
+    Args:
+        folder: of the files.
+        most: runs at once.
+    """
+
+    def __init__(self, folder: Path, most: int) -> None:
+        self._folder, self._most = folder, most
+        self._lock = threading.Lock()
+        self._runs: dict[str, RedTeamRun] = {}
+
+    def start(self, system: OpenSystem, generators: Sequence[str], **options: Any) -> RedTeamRun:
+        """Start a run, or find the one of the same arguments that is under way.
+
+        Args:
+            system: the system.
+            generators: what answers.
+            options: ``questions``, ``names`` and ``instructed`` of :func:`red_team`.
+
+        Raises:
+            ConfigError: too many run already, or there is nothing to try.
+            RuleRAGError: as :func:`red_team`.
+        """
+        asked, tried = _chosen(system, options.get("questions"), options.get("names"))
+        _check(system, generators, asked, tried)
+        name = system.settings.name
+        told = bool(options.get("instructed", True))
+        key = fingerprint_object([name, list(generators), asked, tried, told])
+
+        def work(**hooks: Any) -> RedTeamReport:
+            kept = self._folder / f"{name}-{key}.jsonl"
+            return red_team(system, generators, **options, **hooks, kept=kept)
+
+        with self._lock:
+            self._runs = {k: one for k, one in self._runs.items() if not one.finished.is_set()}
+            if key not in self._runs:
+                if len(self._runs) >= self._most:
+                    what = f"{len(self._runs)} red-team runs are under way"
+                    raise ConfigError(what, key="red-team", hint="stop one, or try again later")
+                count = len(set(generators)) * len(tried) * len(asked)
+                self._runs[key] = RedTeamRun(work, count)
+            return self._runs[key]
+
+    def close(self) -> None:
+        """Stop everything; what was tried is kept."""
+        with self._lock:
+            runs = list(self._runs.values())
+        for one in runs:
+            one.stop()
+        for one in runs:
+            one.finished.wait()
+
+
+def _chosen(
+    system: OpenSystem, questions: Sequence[str] | None, names: Sequence[str] | None
+) -> tuple[list[str], list[str]]:
+    """Each question and attack once."""
+    asked = dict.fromkeys(system.settings.questions if questions is None else questions)
+    return list(asked), list(dict.fromkeys(attacks() if names is None else names))
 
 
 def _check(
@@ -181,6 +284,8 @@ class _Trials:
         about["key"] = fingerprint_object(parts, digits=32)
         if about["key"] in known:
             return known[about["key"]]
+        if not clean:  # nothing can be attacked, and nothing was withstood
+            return RedTeamCell(broken=False, error="no source is found for the question", **about)
         try:
             return RedTeamCell(**self._tried(question, clean, dirty), **about)
         except (ExplanationError, GenerationError) as error:
