@@ -164,8 +164,11 @@ def run_endurance(minutes: float, share: float, out: Path) -> None:
         share: of a core that server and user together take at most, as a mean.
         out: the folder of ``endurance.json``.
     """
-    with tempfile.TemporaryDirectory() as scratch, _server(Path(scratch)) as (process, address):
-        web = httpx.Client(base_url=address, timeout=60)
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        _server(Path(scratch)) as (process, address),
+        httpx.Client(base_url=address, timeout=60) as web,
+    ):
         visitor = Visitor(web, random.Random(0))
         begun, before = time.monotonic(), _cpu(process)
         rows: list[dict[str, float]] = []
