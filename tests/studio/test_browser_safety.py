@@ -5,11 +5,8 @@ Skipped by name where Playwright or a Chromium is not there.
 
 from __future__ import annotations
 
-import os
+import json
 import shutil
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -19,17 +16,15 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 pytest.importorskip("nicegui")
 sync_api = pytest.importorskip("playwright.sync_api")
 
-from rulerag.studio.service import Studio
-from rulerag.studio.serving import guarded
 from tests.endpoints import Server, completion, wait_until
-from tests.studio.conftest import own_system, served
+from tests.studio.conftest import own_system, process_of
 
-ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
@@ -47,22 +42,9 @@ def browser() -> Iterator[Any]:
 def for_others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     """Address and token of a studio that other machines reach."""
     data = tmp_path_factory.mktemp("studio")
-    run = subprocess.Popen(
-        [sys.executable, "-m", "rulerag.cli", "studio", "--host", "0.0.0.0", "--port", "0"],
-        cwd=data,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    assert run.stderr is not None
-    told = run.stderr.readline().split()[2]
-    address, _, token = told.replace("0.0.0.0", "127.0.0.1").partition("/?token=")
-    try:
+    with process_of(data, "--host", "0.0.0.0") as (_, told):
+        address, _, token = told.replace("0.0.0.0", "127.0.0.1").partition("/?token=")
         yield address, token
-    finally:
-        run.send_signal(signal.SIGINT)
-        logged = run.communicate(timeout=20)[1]
-    assert token not in logged
 
 
 def test_a_token_opens_the_studio_once_and_stays_hidden(
@@ -195,23 +177,25 @@ def _slow(pause: float, answered: dict[frozenset[int], float]) -> Any:
 
 
 @pytest.fixture
-def with_endpoint(studio: Studio, server: Server) -> Iterator[str]:
-    """The address of a studio whose system "own" is answered by the test."""
-    own = own_system(server.url)
-    one_call = own.generators[0].model_copy(update={"workers": 1})
-    studio.add_system(own.model_copy(update={"generators": (one_call,)}))
-    with served(guarded(studio)) as url:
-        yield url
+def session(server: Server, tmp_path: Path) -> Iterator[str]:
+    """The address of a session whose system is answered by the test, one call at a time."""
+    own = own_system(server.url).model_dump(mode="json")
+    own["generators"][0]["workers"] = 1
+    (tmp_path / "systems").mkdir()
+    (tmp_path / "systems" / "own.yaml").write_text(json.dumps(own))  # JSON is YAML, too
+    with process_of(tmp_path) as (_, url), httpx.Client(base_url=url, timeout=30) as web:
+        made = web.post("/api/sessions", json={"system": "own"}).json()["id"]
+        web.post(f"/api/sessions/{made}/retrieve", json={}).raise_for_status()
+        yield f"{url}/session/{made}"
 
 
 def test_the_first_rule_is_on_screen_within_a_second_of_its_last_probe(
-    studio: Studio, server: Server, with_endpoint: str, browser: Any
+    server: Server, session: str, browser: Any
 ) -> None:
     answered: dict[frozenset[int], float] = {}
     server.say = _slow(0.2, answered)
-    session = studio.retrieve(studio.new_session("own").id)
     page = browser.new_page()
-    page.goto(f"{with_endpoint}/session/{session.id}")
+    page.goto(session)
     page.get_by_role("button", name="Explain the break").click()
     page.wait_for_selector("text=Whenever source 1", timeout=20_000)
     shown = time.monotonic()
@@ -223,22 +207,20 @@ def test_the_first_rule_is_on_screen_within_a_second_of_its_last_probe(
 
 
 def test_a_browser_that_leaves_and_returns_finds_its_job(
-    studio: Studio, server: Server, with_endpoint: str, browser: Any
+    server: Server, session: str, browser: Any
 ) -> None:
-    server.say = _slow(0.4, {})
-    session = studio.retrieve(studio.new_session("own").id)
+    server.say = _slow(0.5, {})
     first = browser.new_context()
     page = first.new_page()
-    page.goto(f"{with_endpoint}/session/{session.id}")
+    page.goto(session)
     page.get_by_role("button", name="Explain the break").click()
-    wait_until(lambda: len(studio.jobs_of(session.id)) == 1)
+    wait_until(lambda: len(server.bodies) > 0)
     first.close()  # the tab is gone, its WebSocket with it
-    (job,) = studio.jobs_of(session.id)
-    assert not studio.view(job).finished
+    asked = len(server.bodies)
+    assert asked < 8
     page = browser.new_page()
-    page.goto(f"{with_endpoint}/session/{session.id}")
+    page.goto(session)
     page.wait_for_selector("text=Whenever source 1", timeout=20_000)
     page.wait_for_selector("text=Certain: all 8 combinations", timeout=20_000)
-    assert studio.jobs_of(session.id) == [job]
-    assert len(server.bodies) <= 9  # it went on, and nothing was asked again
+    assert len(server.bodies) == 9  # it went on, and nothing but the whole was asked twice
     page.close()

@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -23,9 +20,8 @@ from rulerag.studio.service import Add, Studio
 from rulerag.studio.systems import JudgedCondition, RegexCondition, predicate_of
 from rulerag.studio.web import Guards, create_app
 from tests.endpoints import Server, completion, failure, wait_until
-from tests.studio.conftest import attacked, explained, own_system, served
+from tests.studio.conftest import attacked, explained, own_system, process_of, served
 
-ROOT = Path(__file__).resolve().parents[2]
 KEY = "sk-this-is-a-secret"
 
 
@@ -164,19 +160,23 @@ def test_the_address_after_the_token_stays_here(studio: Studio) -> None:
             assert len(told.headers.get_list("set-cookie")) == 1
 
 
-def test_a_token_is_needed_by_sockets_tools_and_pages(studio: Studio) -> None:
-    from rulerag.studio.serving import guarded
+def test_a_token_is_needed_by_sockets_tools_and_pages(tmp_path: Path) -> None:
+    with process_of(tmp_path, "--host", "0.0.0.0") as (run, told):
+        url, _, token = told.replace("0.0.0.0", "127.0.0.1").partition("/?token=")
+        wrong = ({}, {"Cookie": f"{_COOKIE}=wrong"}, {"Authorization": token})
+        for path in ("/", "/session/x", "/docs", "/openapi.json", "/mcp", "/api/attacks", _SOCKET):
+            for headers in wrong:
+                assert httpx.get(url + path, headers=headers).status_code == 401, path
+        for headers in ({"Cookie": f"{_COOKIE}={token}"}, {"Authorization": f"Bearer {token}"}):
+            assert httpx.get(url + _SOCKET, headers=headers).status_code == 200
+            page = httpx.get(f"{url}/", headers=headers, timeout=30)
+            assert page.status_code == 200 and token not in page.text
+        run.send_signal(signal.SIGINT)
+        assert token not in run.communicate(timeout=20)[1]
 
-    with served(guarded(studio, local=False, token="t")) as url:
-        for path in ("/", "/session/x", "/docs", "/openapi.json", "/mcp", "/api/attacks"):
-            for headers in ({}, {"Cookie": "rulerag-studio-token=wrong"}, {"Authorization": "t"}):
-                assert httpx.get(f"{url}{path}", headers=headers).status_code == 401, path
-        socket = f"{url}/_nicegui_ws/socket.io/?EIO=4&transport=polling"
-        assert httpx.get(socket).status_code == 401
-        assert httpx.get(socket, headers={"Cookie": "rulerag-studio-token=t"}).status_code == 200
-        assert "rulerag-studio-token" not in httpx.get(
-            f"{url}/", headers={"Authorization": "Bearer t"}
-        ).text
+
+_COOKIE = "rulerag-studio-token"
+_SOCKET = "/_nicegui_ws/socket.io/?EIO=4&transport=polling"
 
 
 def test_red_team_runs_over_requests_are_limited(
@@ -275,21 +275,8 @@ def test_an_address_with_a_password_is_refused(server: Server) -> None:
 # --- a killed server, a full disk ----
 
 
-def _studio(data: Path, *, before: Any = None) -> tuple[subprocess.Popen[str], str]:
-    run = subprocess.Popen(
-        [sys.executable, "-m", "rulerag.cli", "studio", "--port", "0", "--data", str(data)],
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        preexec_fn=before,
-    )
-    assert run.stderr is not None
-    return run, run.stderr.readline().split()[2]
-
-
 def test_a_killed_server_loses_no_session(tmp_path: Path) -> None:
-    run, url = _studio(tmp_path)
-    with httpx.Client(base_url=url, timeout=30) as web:
+    with process_of(tmp_path) as (run, url), httpx.Client(base_url=url, timeout=30) as web:
         session = web.post("/api/sessions", json={"system": "finance"}).json()["id"]
         place = f"/api/sessions/{session}"
         web.post(f"{place}/retrieve", json={})
@@ -298,17 +285,12 @@ def test_a_killed_server_loses_no_session(tmp_path: Path) -> None:
         before = web.get(place).json(), web.get(f"/api/explanations/{begun}").json()
         change = {"kind": "add", "text": "The last edit before the end."}
         last = web.post(f"{place}/change", json={"change": change}).json()
-        run.send_signal(signal.SIGKILL)
-    run.communicate(timeout=20)
-    run, url = _studio(tmp_path)
-    try:
-        with httpx.Client(base_url=url, timeout=30) as web:
-            assert web.get(place).json() == last
-            assert web.post(f"{place}/undo").json()["state"] == before[0]["state"]
-            assert web.get(f"/api/explanations/{begun}").json() == before[1]
-    finally:
-        run.terminate()
-        run.communicate(timeout=20)
+        run.kill()
+    again = Studio(tmp_path)
+    assert again.session(session).model_dump(mode="json") == last
+    assert again.view(begun).model_dump(mode="json") == before[1]
+    assert again.undo(session).model_dump(mode="json")["state"] == before[0]["state"]
+    again.close()
 
 
 def test_a_disk_that_is_full_loses_no_session(tmp_path: Path) -> None:
@@ -319,21 +301,19 @@ def test_a_disk_that_is_full_loses_no_session(tmp_path: Path) -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
 
-    run, url = _studio(tmp_path, before=little)
-    try:
-        with httpx.Client(base_url=url, timeout=30) as web:
-            session = web.post("/api/sessions", json={"system": "finance"}).json()["id"]
-            place = f"/api/sessions/{session}"
-            kept = web.post(f"{place}/retrieve", json={}).json()
-            large = {"change": {"kind": "add", "text": "x" * 400_000}}
-            refused = web.post(f"{place}/change", json=large)
-            assert (refused.status_code, refused.json()["error"]) == (507, "OutputError")
-            assert web.get(place).json() == kept
-            assert web.post(f"{place}/answer").status_code == 200
-            assert web.get("/health").status_code == 200
-    finally:
-        run.terminate()
-        run.communicate(timeout=20)
+    with (
+        process_of(tmp_path, before=little) as (_, url),
+        httpx.Client(base_url=url, timeout=30) as web,
+    ):
+        session = web.post("/api/sessions", json={"system": "finance"}).json()["id"]
+        place = f"/api/sessions/{session}"
+        kept = web.post(f"{place}/retrieve", json={}).json()
+        large = {"change": {"kind": "add", "text": "x" * 400_000}}
+        refused = web.post(f"{place}/change", json=large)
+        assert (refused.status_code, refused.json()["error"]) == (507, "OutputError")
+        assert web.get(place).json() == kept
+        assert web.post(f"{place}/answer").status_code == 200
+        assert web.get("/health").status_code == 200
     again = Studio(tmp_path)
     assert again.session(session).model_dump(mode="json") == kept
     again.close()
