@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
@@ -12,7 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from rulerag.studio.service import Limits, Studio
+from rulerag.studio.service import Job, Limits, Studio, View
+from rulerag.studio.service.jobs import documents_of
 from tests.endpoints import Server, completion, wait_until
 from tests.studio.conftest import own_system
 
@@ -75,6 +77,35 @@ def test_a_cancelled_job_frees_its_worker_within_a_second(
     assert studio.view(waiting.id).status == "done"
     slow.set()
     studio.close()
+
+
+def test_who_follows_always_hears_the_end(studio: Studio) -> None:
+    """Woken while a job that has stopped is still being kept (found by hours of a scripted user)."""
+    state = studio.retrieve(studio.new_session("finance").id).state
+    system = studio.system("finance")
+    kept = threading.Event()
+    job = Job(
+        View(id="job", session="session", state=state, goal="target"),
+        documents_of(state, system.document),
+        system.answerer("weak-reader"),
+        system.condition("weak-reader"),
+        keep=lambda job: (kept.wait(10), None)[1],
+    )
+
+    async def follow() -> list[str]:
+        heard = job.follow()
+        told = [(await anext(heard)).status]
+        stopping = threading.Thread(target=job.cancel)
+        stopping.start()
+        await asyncio.to_thread(wait_until, lambda: job.view.finished)
+        for _, changed in job._listeners:  # as when an earlier change is told late
+            changed.set()
+        told += [view.status async for view in heard]
+        kept.set()
+        stopping.join()
+        return told
+
+    assert asyncio.run(follow()) == ["waiting", "cancelled"]
 
 
 def test_a_stopped_red_team_run_goes_on_when_it_is_begun_again(studio: Studio) -> None:

@@ -96,7 +96,8 @@ class Job:
                 changed.clear()
                 with self._lock:
                     version, view = self._version, self._view
-                if version != seen:
+                # What has stopped is told before the version says so: it is being kept.
+                if version != seen or view.finished:
                     seen = version
                     yield view
                 if view.finished:
