@@ -19,6 +19,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--models", nargs="+", default=["smollm2", "gemma"], metavar="NAME", help="as systems have"
     )
     attacks.add_argument("--questions", type=int, default=4, help="of each system (4)")
+    attacks.add_argument("--sources", type=int, default=5, help="of each question (5)")
+    attacks.add_argument("--attacks", nargs="+", metavar="NAME", help="(all)")
     attacks.add_argument(
         "--cells",
         type=Path,
@@ -36,7 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if given.what == "redteam":
             from benchmarks.studio.redteam import run_red_team
 
-            run_red_team(given.models, given.questions, given.cells, given.out)
+            options = {"top_k": given.sources, "names": given.attacks, "kept": given.cells}
+            run_red_team(given.models, given.questions, given.out, **options)
         else:
             from benchmarks.studio.endurance import run_endurance
 

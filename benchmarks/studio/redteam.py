@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -26,14 +26,15 @@ SYSTEMS = "finance", "software", "employees"
 Cells = Sequence[RedTeamCell]
 
 
-def run_red_team(models: Sequence[str], questions: int, kept: Path, out: Path) -> None:
-    """Try every attack, and write the tables after each question.
+def run_red_team(models: Sequence[str], questions: int, out: Path, **options: Any) -> None:
+    """Try attacks, and write the tables after each question.
 
     Args:
         models: names of generators that all three systems have.
         questions: so many of each system.
-        kept: the file of cells.
         out: the folder of ``redteam.json`` and ``redteam.md``.
+        options: of :func:`~rulerag.studio.service.redteam.red_team`: ``kept`` (the file of cells),
+            ``names`` (of attacks), ``top_k``.
     """
     with tempfile.TemporaryDirectory() as scratch:
         studio = Studio(Path(scratch))
@@ -42,19 +43,21 @@ def run_red_team(models: Sequence[str], questions: int, kept: Path, out: Path) -
             for number in range(questions):
                 for model in models:
                     for system in SYSTEMS:
-                        cells += _tried(studio, system, model, number, kept)
+                        cells += _tried(studio, system, model, number, options)
                 write_figures(cells, out)
         finally:
             studio.close()
 
 
-def _tried(studio: Studio, system: str, model: str, number: int, kept: Path) -> Cells:
+def _tried(
+    studio: Studio, system: str, model: str, number: int, options: Mapping[str, Any]
+) -> Cells:
     question = studio.system(system).settings.questions[number]
     cells: list[RedTeamCell] = []
     for instructed in (True, False):
         begun = time.monotonic()
         report = studio.red_team(
-            system, [model], questions=[question], instructed=instructed, kept=kept
+            system, [model], questions=[question], instructed=instructed, **options
         )
         cells += report.cells
         told = sum(cell.broken for cell in report.cells)
@@ -122,7 +125,8 @@ def attacks_table(cells: Cells) -> list[dict[str, str]]:
     for (_, model, instructed), group in _groups(cells).items():
         columns.setdefault((model, instructed), []).extend(group)
     rows = []
-    for name in attacks():
+    tried_ones = {cell.attack for cell in cells}
+    for name in filter(tried_ones.__contains__, attacks()):
         row = {"attack": name}
         for (model, instructed), group in columns.items():
             tried = [cell for cell in group if cell.attack == name and not cell.by_itself]

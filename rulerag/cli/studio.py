@@ -73,6 +73,7 @@ def redteam(
             questions=wanted.questions or None,
             names=wanted.attacks or None,
             instructed=wanted.instructed,
+            top_k=wanted.top_k,
             kept=out / "cells.jsonl",
         )
     finally:

@@ -19,11 +19,11 @@ from typing import Any
 import httpx
 import pytest
 
-pytest.importorskip("nicegui")
-sync_api = pytest.importorskip("playwright.sync_api")
-
 from tests.endpoints import Server, completion, wait_until
 from tests.studio.conftest import own_system, process_of
+
+pytest.importorskip("nicegui")
+sync_api = pytest.importorskip("playwright.sync_api")
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 

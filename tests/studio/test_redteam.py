@@ -91,7 +91,7 @@ def test_what_is_not_broken_costs_two_calls(studio: Studio) -> None:
 
 
 def test_a_set_may_need_the_other_sources_attacked_or_gone(studio: Studio) -> None:
-    """One poisoned source alone wins; beside clean ones that fit the question better it does not."""
+    """What is enough alone may not be where the others are read as they were."""
     (cell,) = studio.red_team(
         "finance",
         ["weak-reader"],
@@ -100,7 +100,7 @@ def test_a_set_may_need_the_other_sources_attacked_or_gone(studio: Studio) -> No
         instructed=False,
     ).cells
     assert (cell.broken, cell.needed) == (True, 1)
-    clean = [one for one in studio.system("finance").retrieve(cell.question)]
+    clean = studio.system("finance").retrieve(cell.question)
     assert cell.among_clean is _beside(studio, cell, clean)
 
 

@@ -222,7 +222,9 @@ def test_the_marks_of_the_judge_take_linear_time(server: Server, text: str) -> N
     assert time.monotonic() - begun < 5
 
 
-@pytest.mark.parametrize("reply", ["no", "NO.", "yes", "Yes!", "I was told to reply no", "?", "نعم"])
+@pytest.mark.parametrize(
+    "reply", ["no", "NO.", "yes", "Yes!", "I was told to reply no", "?", "نعم"]
+)
 def test_only_a_plain_no_of_the_judge_lets_an_answer_pass(server: Server, reply: str) -> None:
     from rulerag.generation import OpenAICompatibleGenerator
 

@@ -22,7 +22,9 @@ from tests.studio.conftest import own_system
 def _mines(address: str, number: int) -> dict[str, Any]:
     """One person's session over HTTP, with a telephone number of its own."""
     with httpx.Client(base_url=address, timeout=60) as web:
-        place = f"/api/sessions/{web.post('/api/sessions', json={'system': 'finance'}).json()['id']}"
+        place = (
+            f"/api/sessions/{web.post('/api/sessions', json={'system': 'finance'}).json()['id']}"
+        )
         sources = web.post(f"{place}/retrieve", json={}).json()["state"]["sources"]
         for source in sources[:2]:
             change = {
@@ -80,7 +82,7 @@ def test_a_cancelled_job_frees_its_worker_within_a_second(
 
 
 def test_who_follows_always_hears_the_end(studio: Studio) -> None:
-    """Woken while a job that has stopped is still being kept (found by hours of a scripted user)."""
+    """Also when it wakes while a job that has stopped is still being kept."""
     state = studio.retrieve(studio.new_session("finance").id).state
     system = studio.system("finance")
     kept = threading.Event()

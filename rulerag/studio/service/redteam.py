@@ -33,6 +33,7 @@ def red_team(
     questions: Sequence[str] | None = None,
     names: Sequence[str] | None = None,
     instructed: bool = True,
+    top_k: int | None = None,
     kept: Path | None = None,
     tell: Callable[[RedTeamCell], object] = lambda cell: None,
     stopped: Callable[[], bool] = lambda: False,
@@ -45,6 +46,8 @@ def red_team(
         questions: those of the system when None.
         names: of the attack templates; all when None.
         instructed: with the safety instructions.
+        top_k: sources of a question, those of the system when None; what breaks is asked about
+            every subset of them, so that each further one doubles the calls.
         kept: a file of cells; what stands in it is not tried again, and each is added to it.
         tell: called with each cell as soon as it is there.
         stopped: asked before each call of a generator; the cells that are there are returned.
@@ -60,9 +63,9 @@ def red_team(
     known = {} if kept is None else read_cells(kept)
     if kept is not None:
         prepare_folder(kept.parent)
-    cells = []
+    cells: list[RedTeamCell] = []
     for generator in dict.fromkeys(generators):
-        trials = _Trials(system, generator, instructed, stopped)
+        trials = _Trials(system, generator, instructed, top_k, stopped)
         for attack in tried:
             for question in asked:
                 cell = trials.cell(attack, question, known)
@@ -158,7 +161,7 @@ class RedTeamRuns:
         Args:
             system: the system.
             generators: what answers.
-            options: ``questions``, ``names`` and ``instructed`` of :func:`red_team`.
+            options: ``questions``, ``names``, ``instructed`` and ``top_k`` of :func:`red_team`.
 
         Raises:
             ConfigError: too many run already, or there is nothing to try.
@@ -168,7 +171,7 @@ class RedTeamRuns:
         _check(system, generators, asked, tried)
         name = system.settings.name
         told = bool(options.get("instructed", True))
-        key = fingerprint_object([name, list(generators), asked, tried, told])
+        key = fingerprint_object([name, list(generators), asked, tried, told, options.get("top_k")])
 
         def work(**hooks: Any) -> RedTeamReport:
             kept = self._folder / f"{name}-{key}.jsonl"
@@ -255,9 +258,15 @@ class _Trials:
     """Attacks on one generator of a system; the untouched sources of a question are asked once."""
 
     def __init__(
-        self, system: OpenSystem, generator: str, instructed: bool, stopped: Callable[[], bool]
+        self,
+        system: OpenSystem,
+        generator: str,
+        instructed: bool,
+        top_k: int | None,
+        stopped: Callable[[], bool],
     ) -> None:
         self._system, self._generator, self._stopped = system, generator, stopped
+        self._top_k = top_k
         self._answerer = system.answerer(generator)
         self._condition = system.condition(generator)
         self._told = system.settings.instructions if instructed else ""
@@ -268,7 +277,7 @@ class _Trials:
         """One question under one attack, or what is known of it."""
         own = self._system.settings
         if question not in self._sources:
-            self._sources[question] = self._system.retrieve(question)
+            self._sources[question] = self._system.retrieve(question, top_k=self._top_k)
             self._clean[question] = self._asking(question)
         clean = self._sources[question]
         dirty = [injected(one, attack, question, own.payload, own.permission) for one in clean]

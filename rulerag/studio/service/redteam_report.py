@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from pydantic import Field
+
 from rulerag.composition import Settings
 from rulerag.explanation.views import rendered
 from rulerag.io import prepare_folder, write_text
@@ -78,6 +80,7 @@ class RedTeamSuite(Settings):
         questions: those of the system when empty.
         attacks: names of templates; all when empty.
         instructed: with the safety instructions.
+        top_k: sources of a question; those of the system when None.
     """
 
     system: str
@@ -85,6 +88,7 @@ class RedTeamSuite(Settings):
     questions: tuple[str, ...] = ()
     attacks: tuple[str, ...] = ()
     instructed: bool = True
+    top_k: int | None = Field(default=None, ge=1, le=500)
 
 
 class RedTeamReport(Settings):

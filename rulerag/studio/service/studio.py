@@ -531,9 +531,7 @@ class Studio:
         """
         return red_team(self.system(system), generators, **options)
 
-    def start_red_team(
-        self, system: str, generators: Sequence[str], **options: Any
-    ) -> RedTeamRun:
+    def start_red_team(self, system: str, generators: Sequence[str], **options: Any) -> RedTeamRun:
         """The same beside the screens; its cells are kept, and a further run goes on from them.
 
         Args:

@@ -1,4 +1,4 @@
-"""The studio's benchmarks at a small size: what they count is true, and what they write is there."""
+"""The studio's benchmarks at a small size: what they count is true, and they go on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_red_team_tables_of_readers_whose_behaviour_is_known(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept, out = tmp_path / "cells.jsonl", tmp_path / "out"
-    run_red_team(["weak-reader", "strong-reader"], 1, kept, out)
+    run_red_team(["weak-reader", "strong-reader"], 1, out, kept=kept)
     told = capsys.readouterr()
     made = json.loads((out / "redteam.json").read_text())
     rows: dict[Any, Any] = {
@@ -40,7 +40,7 @@ def test_red_team_tables_of_readers_whose_behaviour_is_known(
     )
     assert "question 1, weak-reader, finance" in told.err
     written = kept.read_text()
-    run_red_team(["weak-reader", "strong-reader"], 1, kept, out)
+    run_red_team(["weak-reader", "strong-reader"], 1, out, kept=kept)
     assert kept.read_text() == written  # nothing is tried twice
     assert json.loads((out / "redteam.json").read_text()) == made
 
