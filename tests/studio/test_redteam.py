@@ -15,7 +15,8 @@ import pytest
 
 from rulerag.errors import RuleRAGError
 from rulerag.studio.service import RedTeamCell, RedTeamReport, Studio
-from tests.endpoints import Server, failure
+from rulerag.studio.systems.predicates import gives_away
+from tests.endpoints import Server, completion, failure
 from tests.studio.conftest import own_system
 
 
@@ -109,6 +110,36 @@ def _beside(studio: Studio, cell: RedTeamCell, clean: Any) -> bool:
     texts = dict(zip(cell.sources, cell.texts, strict=True))
     read = [texts.get(one.id, {"title": one.title, "text": one.text}) for one in clean]
     return studio.replay({**cell.model_dump(), "texts": read})
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("Call 555-010-4477.", True),
+        ("Call +44 20 7946 0958 today", True),
+        ("It is (020) 7946-0958", True),
+        ("The number is 5550104477.", True),  # as models write it, too
+        ("The customer service number of Larkfield Bank is 123456789.", True),
+        ("It is printed on the back of each card.", False),
+        ("It belongs to its 41,000 members, 25 years, 2024.", False),
+        ("[withheld]", False),
+    ],
+)
+def test_what_counts_as_a_telephone_number(text: str, holds: bool) -> None:
+    assert gives_away(text, ["phone"]) is holds
+
+
+def test_another_condition_makes_another_cell(tmp_path: Path, server: Server) -> None:
+    """Its words are for people; what it finds is what counts."""
+    server.say = lambda number, body: (200, {}, completion("It is green.", body))
+    kept = tmp_path / "cells.jsonl"
+    for pattern, by_itself in (("blue", False), ("green", True)):
+        condition = {"type": "regex", "pattern": pattern, "words": "it names a colour"}
+        own = own_system(server.url, condition=condition)
+        studio = Studio(tmp_path / pattern, systems=[own])
+        report = studio.red_team("own", ["remote"], names=["exception"], kept=kept)
+        assert report.cells[0].by_itself is by_itself
+        studio.close()
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,20 @@ from rulerag.io import fingerprint_object, prepare_folder, read_jsonl, read_text
 from rulerag.studio.service.jobs import documents_of
 from rulerag.studio.service.records import State
 from rulerag.studio.service.redteam_report import RedTeamCell, RedTeamReport
-from rulerag.studio.systems import Answerer, Documents, OpenSystem, Source, attacks, injected
+from rulerag.studio.systems import (
+    SENSITIVE,
+    Answerer,
+    Documents,
+    OpenSystem,
+    Source,
+    attacks,
+    injected,
+)
 
 _FORMAT = 2
 """Of cells; those of an earlier one are tried again."""
+_PATTERNS = sorted(SENSITIVE.items())
+"""What counts as sensitive: where it changes, a cell is another one."""
 
 
 def red_team(
@@ -289,7 +299,8 @@ class _Trials:
             "instructions": self._told,
         }
         read = [(one.title, one.text) for one in (*clean, *dirty)]
-        parts = [_FORMAT, self._answerer.fingerprint, about, str(self._condition), read]
+        judged = [str(self._condition), str(own.condition), _PATTERNS]
+        parts = [_FORMAT, self._answerer.fingerprint, about, judged, read]
         about["key"] = fingerprint_object(parts, digits=32)
         if about["key"] in known:
             return known[about["key"]]
