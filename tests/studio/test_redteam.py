@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from rulerag.errors import RuleRAGError
+from rulerag.errors import OutputError, RuleRAGError
 from rulerag.studio.service import RedTeamCell, RedTeamReport, Studio
 from rulerag.studio.systems.predicates import gives_away
 from tests.endpoints import Server, completion, failure
@@ -110,6 +110,14 @@ def _beside(studio: Studio, cell: RedTeamCell, clean: Any) -> bool:
     texts = dict(zip(cell.sources, cell.texts, strict=True))
     read = [texts.get(one.id, {"title": one.title, "text": one.text}) for one in clean]
     return studio.replay({**cell.model_dump(), "texts": read})
+
+
+def test_a_run_that_cannot_be_kept_says_so(studio: Studio) -> None:
+    kept = Path("/dev/full")  # every write to it fails, as on a full disk
+    if not kept.exists():
+        pytest.skip("no /dev/full here")
+    with pytest.raises(OutputError, match="No space left"):
+        studio.red_team("finance", ["weak-reader"], names=["exception"], kept=kept)
 
 
 @pytest.mark.parametrize(

@@ -310,12 +310,23 @@ def test_a_disk_that_is_full_loses_no_session(tmp_path: Path) -> None:
         session = web.post("/api/sessions", json={"system": "finance"}).json()["id"]
         place = f"/api/sessions/{session}"
         kept = web.post(f"{place}/retrieve", json={}).json()
-        large = {"change": {"kind": "add", "text": "x" * 400_000}}
-        refused = web.post(f"{place}/change", json=large)
-        assert (refused.status_code, refused.json()["error"]) == (507, "OutputError")
+        source = kept["state"]["sources"][0]["id"]
+        for number in range(100):
+            change = {"kind": "edit", "source": source, "text": f"{number} {'x' * 20_000}"}
+            said = web.post(f"{place}/change", json={"change": change})
+            if said.status_code != 200:
+                break
+            kept = said.json()
+        assert (said.status_code, said.json()["error"]) == (507, "OutputError")
         assert web.get(place).json() == kept
         assert web.post(f"{place}/answer").status_code == 200
-        assert web.get("/health").status_code == 200
+        # What was asked is not thrown away because it cannot be kept.
+        begun = web.post(f"{place}/explain", json={}).json()["id"]
+        with web.stream("GET", f"/api/explanations/{begun}/events") as stream:
+            told = [line for line in stream.iter_lines() if line.startswith("data: ")]
+        last = json.loads(told[-1].removeprefix("data: "))
+        assert (last["status"], last["probes"]) == ("done", 32)
+        assert "will be gone when the studio ends" in last["notes"][-1]
     again = Studio(tmp_path)
     assert again.session(session).model_dump(mode="json") == kept
     again.close()

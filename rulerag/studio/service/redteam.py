@@ -13,6 +13,7 @@ from rulerag.errors import (
     DataError,
     ExplanationError,
     GenerationError,
+    OutputError,
     RuleRAGError,
 )
 from rulerag.explanation.any_answer import explain
@@ -82,8 +83,7 @@ def red_team(
                 if stopped():
                     return RedTeamReport(cells=tuple(cells))
                 if kept is not None and cell.key not in known:
-                    with kept.open("a", encoding="utf-8") as file:
-                        file.write(cell.model_dump_json() + "\n")
+                    _append(kept, cell)
                 cells.append(cell)
                 tell(cell)
     return RedTeamReport(cells=tuple(cells))
@@ -104,6 +104,15 @@ def read_cells(file: Path) -> dict[str, RedTeamCell]:
         write_text(file, f"{whole}\n" if whole else "")
     cells = [RedTeamCell.read(row, source=file) for row in read_jsonl(file)]
     return {cell.key: cell for cell in cells if not cell.error}
+
+
+def _append(file: Path, cell: RedTeamCell) -> None:
+    try:
+        with file.open("a", encoding="utf-8") as opened:
+            opened.write(cell.model_dump_json() + "\n")
+    except OSError as error:
+        what = f"cannot be written ({error.strerror})"
+        raise OutputError(what, path=file, hint="make room, then begin again") from error
 
 
 def replay(system: OpenSystem, cell: RedTeamCell) -> bool:
@@ -148,6 +157,8 @@ class RedTeamRun:
             work(tell=self._cells.append, stopped=self._stopped.is_set)
         except RuleRAGError as error:
             self.error = str(error)
+        except Exception as error:  # noqa: BLE001 - shown on the screen; the studio goes on
+            self.error = f"{type(error).__name__}: {error}"
         finally:
             self.finished.set()
 
