@@ -140,8 +140,8 @@ class RedTeamRun:
         self.finished = threading.Event()
         self._cells: list[RedTeamCell] = []
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(work,), name="rulerag-red-team")
-        self._thread.start()
+        # A call that hangs does not keep the studio from ending.
+        threading.Thread(target=self._run, args=(work,), daemon=True).start()
 
     @property
     def report(self) -> RedTeamReport:
@@ -215,7 +215,7 @@ class RedTeamRuns:
         for one in runs:
             one.stop()
         for one in runs:
-            one.finished.wait()
+            one.finished.wait(2.0)
 
 
 def _chosen(
