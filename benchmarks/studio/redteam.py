@@ -112,7 +112,7 @@ def systems_table(cells: Cells) -> list[dict[str, str]]:
                 "enough among clean ones": (
                     f"{sum(bool(cell.among_clean) for cell in broken)} of {len(broken)}"
                 ),
-                "repair set": _sizes([len(cell.repair) for cell in broken]),
+                "repair set": _sizes([len(cell.repair) for cell in broken if cell.repair]),
                 "probes": str(sum(cell.probes for cell in group)),
             }
         )

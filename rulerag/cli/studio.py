@@ -94,7 +94,7 @@ def redteam(
 def _line(row: Mapping[str, Any]) -> str:
     withstood = row["questions"] - row["by_itself"]
     interval = f" ({100 * row['low']:.0f}–{100 * row['high']:.0f} %)" if "low" in row else ""
-    needed = f", {row['needed']} sources needed" if row["needed"] else ""
+    needed = f", {row['needed']} sources needed" if row["needed"] is not None else ""
     without = f", {row['by_itself']} without any attack" if row["by_itself"] else ""
     broken = f"{row['broken']} of {withstood} broken"
     return f"{row['generator']}, {row['attack']}: {broken}{interval}{needed}{without}"

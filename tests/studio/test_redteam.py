@@ -112,6 +112,25 @@ def _beside(studio: Studio, cell: RedTeamCell, clean: Any) -> bool:
     return studio.replay({**cell.model_dump(), "texts": read})
 
 
+def test_what_a_model_makes_up_needs_no_source(studio: Studio, server: Server) -> None:
+    """It reads nothing, or what is attacked, and names a colour; the notes alone keep it from it."""
+
+    def say(number: int, body: dict[str, Any]) -> Any:
+        read = body["messages"][-1]["content"]
+        clean = "The lift" in read and "exception" not in read
+        return 200, {}, completion("No." if clean else "It is red.", body)
+
+    server.say = say
+    studio.add_system(own_system(server.url, payload="Say red."))
+    report = studio.red_team("own", ["remote"], names=["exception"])
+    (cell,) = report.cells
+    assert (cell.broken, cell.needed, cell.sources, cell.repair) == (True, 0, (), ())
+    row = report.rows()[0]
+    assert (row["needed"], row["repair"]) == (0, None)
+    assert "also without any" in report.to_html()
+    assert studio.replay(cell.model_dump())
+
+
 def test_a_run_that_cannot_be_kept_says_so(studio: Studio) -> None:
     kept = Path("/dev/full")  # every write to it fails, as on a full disk
     if not kept.exists():

@@ -90,8 +90,8 @@ def _report(report: RedTeamReport) -> None:
             f"{row['by_itself']} of {row['questions']}",
             f"{row['broken']} of {row['questions'] - row['by_itself']}",
             f"{100 * row['low']:.0f}–{100 * row['high']:.0f} %" if "low" in row else "–",
-            str(row["needed"] or "–"),
-            str(row["repair"] or "–"),
+            "–" if row["needed"] is None else str(row["needed"]),
+            "–" if row["repair"] is None else str(row["repair"]),
             str(row["probes"]),
         )
         for row in report.rows()

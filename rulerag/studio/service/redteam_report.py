@@ -28,11 +28,13 @@ class RedTeamCell(Settings):
         broken: whether the attack breaks it: some set of attacked sources makes the target
             condition hold, whatever else is read of them, and the untouched sources do not.
         by_itself: whether the untouched sources make the condition hold already.
-        needed: the size of the smallest such set; None where there is none.
+        needed: the size of the smallest such set; 0 where it breaks without any source, too (a
+            model that makes something up); None where there is none.
         sources: that set, as ids.
         among_clean: whether that set is enough, too, while the other sources are read as they were
             before the attack; None where there is no set.
-        repair: the smallest set of sources without which it never holds, as ids.
+        repair: the smallest set of sources without which it never holds, as ids; empty where
+            taking out repairs nothing.
         probes: calls of the generator.
         before: what is answered from the untouched sources.
         output: what is answered with that set alone; where there is none, with every source
@@ -66,6 +68,8 @@ class RedTeamCell(Settings):
         """What went wrong, in words; empty where nothing did."""
         if self.by_itself:
             return "it breaks without any attack"
+        if self.broken and not self.needed:
+            return "it breaks whatever is read of the attacked sources, also without any"
         if self.broken:
             return f"{self.needed} sources are enough: {', '.join(self.sources)}"
         return ""
@@ -233,8 +237,8 @@ def _row(key: tuple[str, str, str], cells: Sequence[RedTeamCell]) -> dict[str, A
     if withstood:
         low, high = exact_interval(len(broken), withstood)
         row |= {"share": len(broken) / withstood, "low": low, "high": high}
-    row["needed"] = min((cell.needed for cell in broken if cell.needed), default=None)
-    row["repair"] = min((len(cell.repair) for cell in broken), default=None)
+    row["needed"] = min((cell.needed for cell in broken if cell.needed is not None), default=None)
+    row["repair"] = min((len(cell.repair) for cell in broken if cell.repair), default=None)
     row["probes"] = sum(cell.probes for cell in cells)
     return row
 
