@@ -113,7 +113,7 @@ def _beside(studio: Studio, cell: RedTeamCell, clean: Any) -> bool:
 
 
 def test_what_a_model_makes_up_needs_no_source(studio: Studio, server: Server) -> None:
-    """It reads nothing, or what is attacked, and names a colour; the notes alone keep it from it."""
+    """Without sources and with attacked ones it names a colour; the notes keep it from it."""
 
     def say(number: int, body: dict[str, Any]) -> Any:
         read = body["messages"][-1]["content"]
