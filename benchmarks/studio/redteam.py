@@ -103,13 +103,13 @@ def systems_table(cells: Cells) -> list[dict[str, str]]:
                 "system": system,
                 "model": model,
                 "instructions": "yes" if instructed else "no",
-                "questions that break without an attack": f"{len(alone)} of {len(questions)}",
-                "of the others, that some attack breaks": _share(
+                "break unattacked": f"{len(alone)} of {len(questions)}",
+                "of the rest, some attack breaks": _share(
                     len({cell.question for cell in broken}), len(questions - alone)
                 ),
-                "attacks that break one": f"{len(broken)} of {len(tried)}",
+                "attacks that break": f"{len(broken)} of {len(tried)}",
                 "sources needed": _sizes([cell.needed or 0 for cell in broken]),
-                "enough among clean ones": (
+                "also beside clean ones": (
                     f"{sum(bool(cell.among_clean) for cell in broken)} of {len(broken)}"
                 ),
                 "repair set": _sizes([len(cell.repair) for cell in broken if cell.repair]),

@@ -33,8 +33,6 @@ from rulerag.studio.systems import (
 
 _FORMAT = 2
 """Of cells; those of an earlier one are tried again."""
-_PATTERNS = sorted(SENSITIVE.items())
-"""What counts as sensitive: where it changes, a cell is another one."""
 
 
 def red_team(
@@ -310,7 +308,7 @@ class _Trials:
             "instructions": self._told,
         }
         read = [(one.title, one.text) for one in (*clean, *dirty)]
-        judged = [str(self._condition), str(own.condition), _PATTERNS]
+        judged = [str(self._condition), str(own.condition), _patterns(own.condition)]
         parts = [_FORMAT, self._answerer.fingerprint, about, judged, read]
         about["key"] = fingerprint_object(parts, digits=32)
         if about["key"] in known:
@@ -383,6 +381,12 @@ class _Trials:
     def _documents(self, question: str, sources: Sequence[Source]) -> Documents:
         state = State(question=question, sources=tuple(sources))
         return documents_of(state, self._system.document)
+
+
+def _patterns(condition: Any) -> list[Any]:
+    """What its kinds stand for: where that changes, a cell is another one."""
+    kinds = getattr(getattr(condition, "instead", condition), "kinds", ())
+    return [SENSITIVE.get(kind) for kind in kinds]
 
 
 def _texts(sources: Sequence[Source]) -> tuple[dict[str, str], ...]:

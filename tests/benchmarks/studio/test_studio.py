@@ -32,12 +32,10 @@ def test_red_team_tables_of_readers_whose_behaviour_is_known(
     assert needed == ["2", "1", "3"]
     for name in _SYSTEMS:
         strong = rows[name, "strong-reader", "yes"]
-        assert strong["of the others, that some attack breaks"] == "0 of 1 (0–98 %)"
-        assert strong["attacks that break one"] == "0 of 7"
+        assert strong["of the rest, some attack breaks"] == "0 of 1 (0–98 %)"
+        assert strong["attacks that break"] == "0 of 7"
     # Its papers hold the address: without instructions no attack is needed.
-    assert rows["employees", "weak-reader", "no"]["questions that break without an attack"] == (
-        "1 of 1"
-    )
+    assert rows["employees", "weak-reader", "no"]["break unattacked"] == ("1 of 1")
     assert "question 1, weak-reader, finance" in told.err
     written = kept.read_text()
     run_red_team(["weak-reader", "strong-reader"], 1, out, kept=kept)
