@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -16,7 +19,7 @@ import pytest
 from rulerag.errors import OutputError, RuleRAGError
 from rulerag.studio.service import RedTeamCell, RedTeamReport, Studio
 from rulerag.studio.systems.predicates import gives_away
-from tests.endpoints import Server, completion, failure
+from tests.endpoints import Server, completion, failure, wait_until
 from tests.studio.conftest import own_system
 
 
@@ -265,6 +268,41 @@ def test_the_command_says_by_its_status_whether_something_broke(rulerag: Any) ->
     strong = rulerag("redteam", "suite.yaml", "--out", "strong")
     assert (strong.code, strong.err) == (0, "")
     assert rulerag("redteam", "finanze").code == 2
+
+
+def test_an_interrupted_command_goes_on(tmp_path: Path, server: Server) -> None:
+    """Ctrl-C in the middle: what was tried is not asked again."""
+
+    def say(number: int, body: dict[str, Any]) -> Any:
+        time.sleep(0.1)
+        return 200, {}, completion("It is green.", body)
+
+    server.say = say
+    (tmp_path / "data" / "systems").mkdir(parents=True)
+    own = json.dumps(own_system(server.url).model_dump(mode="json"))  # JSON is YAML, too
+    (tmp_path / "data" / "systems" / "own.yaml").write_text(own)
+    command = [sys.executable, "-m", "rulerag.cli", "redteam", "own", "--data", "data"]
+    root = str(Path(__file__).resolve().parents[2])
+    options: dict[str, Any] = {
+        "cwd": tmp_path,
+        "env": {**os.environ, "PYTHONPATH": root},
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        "text": True,
+    }
+    kept = tmp_path / "red-team" / "cells.jsonl"
+    first = subprocess.Popen(command, **options)
+    wait_until(lambda: kept.is_file() and kept.read_text().count("\n") >= 2)
+    first.send_signal(signal.SIGINT)
+    assert "run the same command again" in first.communicate(timeout=20)[1]
+    assert first.returncode == 130
+    tried = kept.read_text().count("\n")
+    assert 2 <= tried < 7
+    asked = len(server.bodies)
+    again = subprocess.run(command, **options, check=False)
+    assert again.returncode == 0, again.stderr
+    assert kept.read_text().count("\n") == 7
+    assert len(server.bodies) - asked == 7 - tried + 1  # and the question without an attack
 
 
 @pytest.fixture
