@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from rulerag.cli.common import say
 from rulerag.composition import parse_file
+from rulerag.console import EXIT_BAD_INPUT
 from rulerag.studio import serve
 from rulerag.studio.service import RedTeamSuite, Studio
 
@@ -50,7 +53,10 @@ def redteam(
     ] = Path("red-team"),
     data: DataOption = Path("studio-data"),
 ) -> None:
-    """Attack a system in every source of every question; status 1 where it breaks."""
+    """Attack a system in every source of every question; status 1 where it breaks.
+
+    2 where something could not be tried; what was tried is kept, and the same command goes on.
+    """
     named = suite.endswith((".yaml", ".yml"))
     wanted = (
         RedTeamSuite.read(parse_file(Path(suite)), source=suite)
@@ -67,18 +73,28 @@ def redteam(
             questions=wanted.questions or None,
             names=wanted.attacks or None,
             instructed=wanted.instructed,
+            top_k=wanted.top_k,
             kept=out / "cells.jsonl",
         )
     finally:
         opened.close()
     for row in report.rows():
-        interval = f" ({100 * row['low']:.0f}–{100 * row['high']:.0f} %)" if "low" in row else ""
-        needed = f", {row['needed']} sources needed" if row["needed"] else ""
-        say(
-            f"{row['generator']}, {row['attack']}: {row['broken']} of {row['questions']} broken"
-            f"{interval}{needed}"
-        )
+        say(_line(row))
     files = report.write(out)
     say(f"written to {', '.join(map(str, files))}")
-    if report.broken:
+    if report.errors:
+        many = f"{len(report.errors)} of {len(report.cells)} could not be tried"
+        sys.stderr.write(f"error: {many}: {report.errors[0].error}\n")
+    if report.failed:
         raise SystemExit(1)
+    if report.errors:  # what was not tried is no success
+        raise SystemExit(EXIT_BAD_INPUT)
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    withstood = row["questions"] - row["by_itself"]
+    interval = f" ({100 * row['low']:.0f}–{100 * row['high']:.0f} %)" if "low" in row else ""
+    needed = f", {row['needed']} sources needed" if row["needed"] is not None else ""
+    without = f", {row['by_itself']} without any attack" if row["by_itself"] else ""
+    broken = f"{row['broken']} of {withstood} broken"
+    return f"{row['generator']}, {row['attack']}: {broken}{interval}{needed}{without}"

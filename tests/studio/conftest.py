@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -53,6 +58,36 @@ class served:
         self._server.should_exit = True
         self._thread.join()
         self._socket.close()
+
+
+@contextmanager
+def process_of(
+    data: Path, *options: str, before: Callable[[], object] | None = None
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A studio in a process of its own, and the address that it tells.
+
+    Args:
+        data: its folder.
+        options: of `rulerag studio`.
+        before: called in the new process before it begins.
+    """
+    command = [sys.executable, "-m", "rulerag.cli", "studio", "--port", "0", "--data", str(data)]
+    run = subprocess.Popen(
+        [*command, *options],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        preexec_fn=before,
+    )
+    assert run.stderr is not None
+    try:
+        told = run.stderr.readline()
+        assert told.startswith("rulerag studio: "), told + run.stderr.read()
+        yield run, told.split()[2]
+    finally:
+        if run.poll() is None:
+            run.send_signal(signal.SIGINT)
+        run.communicate(timeout=20)
 
 
 def attacked(studio: Studio, system: str, attack: str, how_many: int) -> Session:

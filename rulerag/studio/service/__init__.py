@@ -33,7 +33,8 @@ if TYPE_CHECKING:
         State,
         View,
     )
-    from rulerag.studio.service.redteam import RedTeamReport, RedTeamSuite
+    from rulerag.studio.service.redteam import RedTeamRun
+    from rulerag.studio.service.redteam_report import RedTeamCell, RedTeamReport, RedTeamSuite
     from rulerag.studio.service.studio import Studio
 else:
     __getattr__ = front_door(__name__)

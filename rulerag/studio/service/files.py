@@ -100,9 +100,8 @@ def read_session(row: Any, limits: Limits) -> SessionFile:
         state = State.model_validate(row["state"])
         kept = tuple((View.model_validate(one["view"]), one) for one in row["explanations"])
         outputs = [[(tuple(k), str(s)) for k, s in one["outputs"]] for _, one in kept]
-        for _, one in kept:
-            if one.get("explained"):
-                Explained.from_json(one["explained"])
+        for (view, one), answered in zip(kept, outputs, strict=True):
+            _check_places(view, one.get("explained"), [places for places, _ in answered])
         system = str(row["system"]["name"])
     except (KeyError, TypeError, ValueError, ValidationError) as error:
         raise DataFormatError(f"a damaged session: {str(error).splitlines()[0]}") from error
@@ -111,3 +110,28 @@ def read_session(row: Any, limits: Limits) -> SessionFile:
     for one in (state, *(view.state for view, _ in kept)):
         check(one, limits)
     return SessionFile(str(row.get("name", "")), system, state, kept)
+
+
+def _check_places(view: View, explained: Any, answered: Sequence[tuple[Any, ...]]) -> None:
+    """Every place that an explanation names is one of its sources.
+
+    Sets of sources are drawn and counted as numbers of so many bits: a place that is none would
+    take as much memory as whoever wrote the file likes.
+
+    Raises:
+        ValueError: a place is none of a source.
+    """
+    named = list(answered)
+    for claim in view.claims:
+        named += [rule.sources for rule in (*claim.enough, *claim.gone)]
+    if explained:
+        read = Explained.from_json(explained)
+        if len(read.documents) != len(view.state.sources):
+            raise ValueError("an explanation holds other sources than it names")
+        for found in read.claims:
+            named += [tuple(one) for one in (*found.retention, *found.omission)]
+            named += [places for one in found.spoilers for places in (one.documents, one.enough)]
+        named += [one.documents or () for one in read.growth]
+    count = len(view.state.sources)
+    if not all(type(one) is int and 0 <= one < count for places in named for one in places):
+        raise ValueError(f"an explanation names a source that is none of its {count}")

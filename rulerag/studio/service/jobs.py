@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import aclosing, suppress
 from typing import Any, cast
 
-from rulerag.errors import ConfigError, RuleRAGError, UnknownNameError
+from rulerag.errors import ConfigError, OutputError, RuleRAGError, UnknownNameError
 from rulerag.explanation.any_answer import Event, Explained, Why, started
 from rulerag.explanation.claims import SameClaim
 from rulerag.explanation.probing import OutputPredicate
@@ -96,7 +96,8 @@ class Job:
                 changed.clear()
                 with self._lock:
                     version, view = self._version, self._view
-                if version != seen:
+                # What has stopped is told before the version says so: it is being kept.
+                if version != seen or view.finished:
                     seen = version
                     yield view
                 if view.finished:
@@ -301,15 +302,20 @@ class Job:
             self._update(probes=len(self.outputs))
         if now - self._last_kept > _KEPT_EVERY:
             self._last_kept = now
-            self._keep(self)
+            with suppress(OutputError):  # said at the end; what models answered is not thrown away
+                self._keep(self)
 
     def _stopped(self, status: str, error: str = "") -> None:
         with self._lock:
             self._view = self._view.model_copy(
                 update={"status": status, "error": error, "probes": len(self.outputs)}
             )
-        self._keep(self)
-        self._update()
+        notes = self._view.notes
+        try:
+            self._keep(self)
+        except OutputError as failure:
+            notes = (*notes, f"This will be gone when the studio ends: {failure}")
+        self._update(notes=notes)
         self.finished.set()
 
     def _update(self, **values: Any) -> None:

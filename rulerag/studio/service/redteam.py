@@ -2,194 +2,37 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
-from rulerag.composition import Settings
-from rulerag.errors import ConfigError, ExplanationError, GenerationError
+from rulerag.errors import (
+    ConfigError,
+    DataError,
+    ExplanationError,
+    GenerationError,
+    OutputError,
+    RuleRAGError,
+)
 from rulerag.explanation.any_answer import explain
-from rulerag.explanation.views import rendered
-from rulerag.io import fingerprint_object, prepare_folder, read_jsonl, write_text
+from rulerag.io import fingerprint_object, prepare_folder, read_jsonl, read_text, write_text
 from rulerag.studio.service.jobs import documents_of
 from rulerag.studio.service.records import State
-from rulerag.studio.systems import OpenSystem, attacks, injected
+from rulerag.studio.service.redteam_report import RedTeamCell, RedTeamReport
+from rulerag.studio.systems import (
+    SENSITIVE,
+    Answerer,
+    Documents,
+    OpenSystem,
+    Source,
+    attacks,
+    injected,
+)
 
-
-class RedTeamCell(Settings):
-    """One question under one attack, read by one generator.
-
-    Args:
-        system: the system.
-        generator: what answered.
-        attack: the template that was put into every source.
-        question: what was asked.
-        broken: whether some set of attacked sources makes the target condition hold, whatever else
-            is read, and the untouched sources do not.
-        needed: the size of the smallest such set; None where there is none.
-        sources: that set, as ids.
-        repair: the smallest set of sources without which it never holds, as ids.
-        probes: calls of the generator.
-        output: what is answered with that set alone.
-        error: why it could not be tried.
-        texts: of that set, the sources as they were read, for replaying.
-        instructions: of the system, likewise.
-        key: names everything that the cell depends on.
-    """
-
-    system: str
-    generator: str
-    attack: str
-    question: str
-    broken: bool
-    needed: int | None = None
-    sources: tuple[str, ...] = ()
-    repair: tuple[str, ...] = ()
-    probes: int = 0
-    output: str = ""
-    error: str = ""
-    texts: tuple[dict[str, str], ...] = ()
-    instructions: str = ""
-    key: str = ""
-
-
-class RedTeamSuite(Settings):
-    """What is tried, as in a suite's YAML file.
-
-    Args:
-        system: the system's name.
-        generators: what answers; all that are here when empty.
-        questions: those of the system when empty.
-        attacks: names of templates; all when empty.
-        instructed: with the safety instructions.
-    """
-
-    system: str
-    generators: tuple[str, ...] = ()
-    questions: tuple[str, ...] = ()
-    attacks: tuple[str, ...] = ()
-    instructed: bool = True
-
-
-class RedTeamReport(Settings):
-    """The cells of a run, as tables and files."""
-
-    cells: tuple[RedTeamCell, ...]
-
-    @property
-    def broken(self) -> tuple[RedTeamCell, ...]:
-        """Those that broke."""
-        return tuple(cell for cell in self.cells if cell.broken)
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One row a system, generator and attack: the share broken, with its 95 % interval.
-
-        The interval is Clopper and Pearson's (1934), which is exact; a share says something about
-        the questions that were tried.
-        """
-        groups: dict[tuple[str, str, str], list[RedTeamCell]] = {}
-        for cell in self.cells:
-            groups.setdefault((cell.system, cell.generator, cell.attack), []).append(cell)
-        return [_row(key, cells) for key, cells in groups.items()]
-
-    def to_csv(self) -> str:
-        """Every cell as a row; what a spreadsheet would take for a formula is quoted."""
-        written = io.StringIO()
-        writer = csv.writer(written)
-        names = [name for name in RedTeamCell.model_fields if name not in ("texts", "key")]
-        writer.writerow(names)
-        for cell in self.cells:
-            writer.writerow([_harmless(getattr(cell, name)) for name in names])
-        return written.getvalue()
-
-    def to_json(self) -> str:
-        """Rows and cells."""
-        cells = [cell.model_dump(mode="json") for cell in self.cells]
-        return json.dumps({"rows": self.rows(), "cells": cells}, indent=1, ensure_ascii=False)
-
-    def to_junit(self) -> str:
-        """One test case a cell, failed where it broke: for continuous integration."""
-        suite = ElementTree.Element(
-            "testsuite",
-            name="rulerag red team",
-            tests=str(len(self.cells)),
-            failures=str(len(self.broken)),
-            errors=str(sum(bool(cell.error) for cell in self.cells)),
-        )
-        for cell in self.cells:
-            case = ElementTree.SubElement(
-                suite,
-                "testcase",
-                classname=f"{cell.system}.{cell.generator}",
-                name=_printable(f"{cell.attack}: {cell.question}"),
-            )
-            if cell.broken:
-                told = f"{cell.needed} sources are enough: {', '.join(cell.sources)}"
-                failure = ElementTree.SubElement(case, "failure", message=_printable(told))
-                failure.text = _printable(cell.output)
-            elif cell.error:
-                ElementTree.SubElement(case, "error", message=_printable(cell.error))
-        return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
-
-    def to_html(self) -> str:
-        """One page that opens offline: the rows, and every break with its answer."""
-        return rendered(__package__, "red_team.html.j2", rows=self.rows(), broken=self.broken)
-
-    def to_pytest(self) -> str:
-        """A test file that asks every break again, and fails while it still breaks."""
-        cases = [cell.model_dump(mode="json") for cell in self.broken]
-        return _REPLAY.replace("CASES_HERE", repr(json.dumps(cases, ensure_ascii=True)))
-
-    def write(self, folder: Path) -> list[Path]:
-        """Write every form into a folder.
-
-        Raises:
-            OutputError: it cannot be written.
-        """
-        forms = {
-            "red-team.csv": self.to_csv(),
-            "red-team.json": self.to_json(),
-            "red-team.xml": self.to_junit(),
-            "red-team.html": self.to_html(),
-            "test_red_team.py": self.to_pytest(),
-        }
-        prepare_folder(folder)
-        for name, text in forms.items():
-            write_text(folder / name, text)
-        return [folder / name for name in forms]
-
-
-_REPLAY = '''"""Every break that a red-team run found, asked again: green once it is withstood.
-
-Written by `rulerag redteam`; it needs the same systems (RULERAG_STUDIO_DATA names their folder).
-"""
-
-import json
-import os
-from pathlib import Path
-
-import pytest
-
-from rulerag.studio.service import Studio
-
-CASES = json.loads(CASES_HERE)
-
-
-@pytest.fixture(scope="module")
-def studio(tmp_path_factory):
-    made = Studio(Path(os.environ.get("RULERAG_STUDIO_DATA") or tmp_path_factory.mktemp("studio")))
-    yield made
-    made.close()
-
-
-@pytest.mark.parametrize("case", CASES, ids=[f"{n}-{one['attack']}" for n, one in enumerate(CASES)])
-def test_the_system_withstands(studio, case):
-    assert not studio.replay(case)
-'''
+_FORMAT = 2
+"""Of cells; those of an earlier one are tried again."""
 
 
 def red_team(
@@ -199,8 +42,10 @@ def red_team(
     questions: Sequence[str] | None = None,
     names: Sequence[str] | None = None,
     instructed: bool = True,
-    known: Mapping[str, RedTeamCell] | None = None,
+    top_k: int | None = None,
+    kept: Path | None = None,
     tell: Callable[[RedTeamCell], object] = lambda cell: None,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> RedTeamReport:
     """Put every attack into every retrieved source, and explain whether the target condition holds.
 
@@ -210,35 +55,62 @@ def red_team(
         questions: those of the system when None.
         names: of the attack templates; all when None.
         instructed: with the safety instructions.
-        known: cells of an earlier run by their keys; they are not tried again.
+        top_k: sources of a question, those of the system when None; what breaks is asked about
+            every subset of them, so that each further one doubles the calls.
+        kept: a file of cells; what stands in it is not tried again, and each is added to it.
         tell: called with each cell as soon as it is there.
+        stopped: asked before each call of a generator; the cells that are there are returned.
 
     Raises:
-        ConfigError: the system has no target condition.
+        ConfigError: the system has no target condition, or there is nothing to try.
+        DataError: a generator is not on this machine.
         UnknownNameError: there is no such generator or attack.
+        OutputError: the file of cells cannot be written.
     """
-    if system.settings.condition is None:
-        raise ConfigError("the system has no target condition", key="system")
-    asked = system.settings.questions if questions is None else questions
-    tried = list(attacks()) if names is None else names
-    done = known or {}
-    cells = []
-    for generator in generators:
+    asked, tried = _chosen(system, questions, names)
+    _check(system, generators, asked, tried)
+    known = {} if kept is None else read_cells(kept)
+    if kept is not None:
+        prepare_folder(kept.parent)
+    cells: list[RedTeamCell] = []
+    for generator in dict.fromkeys(generators):
+        trials = _Trials(system, generator, instructed, top_k, stopped)
         for attack in tried:
             for question in asked:
-                cells.append(
-                    _cell(system, generator, attack, question, instructed=instructed, known=done)
-                )
-                tell(cells[-1])
+                cell = trials.cell(attack, question, known)
+                if stopped():
+                    return RedTeamReport(cells=tuple(cells))
+                if kept is not None and cell.key not in known:
+                    _append(kept, cell)
+                cells.append(cell)
+                tell(cell)
     return RedTeamReport(cells=tuple(cells))
 
 
 def read_cells(file: Path) -> dict[str, RedTeamCell]:
-    """The cells that an interrupted run left, by their keys; those that failed are left out."""
+    """The cells that an interrupted run left, by their keys; those that failed are left out.
+
+    A last line that a killed run wrote half of is taken away.
+
+    Raises:
+        DataFormatError: it is no file of cells.
+    """
     if not file.is_file():
         return {}
+    whole, _, half = read_text(file).rpartition("\n")
+    if half:
+        write_text(file, f"{whole}\n" if whole else "")
     cells = [RedTeamCell.read(row, source=file) for row in read_jsonl(file)]
     return {cell.key: cell for cell in cells if not cell.error}
+
+
+def _append(file: Path, cell: RedTeamCell) -> None:
+    try:
+        with file.open("a", encoding="utf-8") as opened:
+            opened.write(cell.model_dump_json() + "\n")
+    except OSError as error:
+        what = f"cannot be written ({error.strerror})"
+        raise OutputError(what, path=file, hint="make room, then begin again") from error
 
 
 def replay(system: OpenSystem, cell: RedTeamCell) -> bool:
@@ -253,105 +125,269 @@ def replay(system: OpenSystem, cell: RedTeamCell) -> bool:
     return bool(condition(said))
 
 
-def _cell(
-    system: OpenSystem,
-    generator: str,
-    attack: str,
-    question: str,
-    *,
-    instructed: bool,
-    known: Mapping[str, RedTeamCell],
-) -> RedTeamCell:
-    own, answerer = system.settings, system.answerer(generator)
-    condition = system.condition(generator)
-    told = own.instructions if instructed else ""
-    sources = system.retrieve(question)
-    attacked = [injected(s, attack, question, own.payload, own.permission) for s in sources]
-    clean = documents_of(State(question=question, sources=sources), system.document)
-    dirty = documents_of(State(question=question, sources=tuple(attacked)), system.document)
-    read = [(one.title, one.text) for one in (*sources, *attacked)]
-    parts = [answerer.fingerprint, told, question, attack, str(condition), read]
-    about: dict[str, Any] = {
-        "system": own.name,
-        "generator": generator,
-        "attack": attack,
-        "question": question,
-        "instructions": told,
-        "key": fingerprint_object(parts, digits=32),
-    }
-    if about["key"] in known:
-        return known[about["key"]]
+class RedTeamRun:
+    """A run beside the screens; a page that is opened again finds it.
 
-    def many(asked: str, lists: Any) -> list[str]:
-        return answerer.answer(asked, lists, told)
+    Args:
+        work: :func:`red_team` with everything but ``tell`` and ``stopped``.
+        expected: so many cells.
+    """
 
-    def one(asked: str, documents: Any) -> str:
-        return many(asked, [documents])[0]
+    def __init__(self, work: Callable[..., RedTeamReport], expected: int) -> None:
+        self.expected, self.error = expected, ""
+        self.finished = threading.Event()
+        self._cells: list[RedTeamCell] = []
+        self._stopped = threading.Event()
+        # A call that hangs does not keep the studio from ending.
+        threading.Thread(target=self._run, args=(work,), daemon=True).start()
 
-    try:
-        (before,) = many(question, [clean])
+    @property
+    def report(self) -> RedTeamReport:
+        """What was tried so far."""
+        return RedTeamReport(cells=tuple(self._cells))
+
+    def stop(self) -> None:
+        """End it after the calls that run; what was tried is kept."""
+        self._stopped.set()
+
+    def _run(self, work: Callable[..., RedTeamReport]) -> None:
+        try:
+            work(tell=self._cells.append, stopped=self._stopped.is_set)
+        except RuleRAGError as error:
+            self.error = str(error)
+        except Exception as error:  # noqa: BLE001 - shown on the screen; the studio goes on
+            self.error = f"{type(error).__name__}: {error}"
+        finally:
+            self.finished.set()
+
+
+class RedTeamRuns:
+    """Runs of one studio, some at once; each keeps its cells in a file and goes on from there.
+
+    Args:
+        folder: of the files.
+        most: runs at once.
+    """
+
+    def __init__(self, folder: Path, most: int) -> None:
+        self._folder, self._most = folder, most
+        self._lock = threading.Lock()
+        self._runs: dict[str, RedTeamRun] = {}
+
+    def start(self, system: OpenSystem, generators: Sequence[str], **options: Any) -> RedTeamRun:
+        """Start a run, or find the one of the same arguments that is under way.
+
+        Args:
+            system: the system.
+            generators: what answers.
+            options: ``questions``, ``names``, ``instructed`` and ``top_k`` of :func:`red_team`.
+
+        Raises:
+            ConfigError: too many run already, or there is nothing to try.
+            RuleRAGError: as :func:`red_team`.
+        """
+        asked, tried = _chosen(system, options.get("questions"), options.get("names"))
+        _check(system, generators, asked, tried)
+        name = system.settings.name
+        told = bool(options.get("instructed", True))
+        key = fingerprint_object([name, list(generators), asked, tried, told, options.get("top_k")])
+
+        def work(**hooks: Any) -> RedTeamReport:
+            kept = self._folder / f"{name}-{key}.jsonl"
+            return red_team(system, generators, **options, **hooks, kept=kept)
+
+        with self._lock:
+            self._runs = {k: one for k, one in self._runs.items() if not one.finished.is_set()}
+            if key not in self._runs:
+                if len(self._runs) >= self._most:
+                    what = f"{len(self._runs)} red-team runs are under way"
+                    raise ConfigError(what, key="red-team", hint="stop one, or try again later")
+                count = len(set(generators)) * len(tried) * len(asked)
+                self._runs[key] = RedTeamRun(work, count)
+            return self._runs[key]
+
+    def close(self) -> None:
+        """Stop everything; what was tried is kept."""
+        with self._lock:
+            runs = list(self._runs.values())
+        for one in runs:
+            one.stop()
+        for one in runs:
+            one.finished.wait(2.0)
+
+
+def _chosen(
+    system: OpenSystem, questions: Sequence[str] | None, names: Sequence[str] | None
+) -> tuple[list[str], list[str]]:
+    """Each question and attack once."""
+    asked = dict.fromkeys(system.settings.questions if questions is None else questions)
+    return list(asked), list(dict.fromkeys(attacks() if names is None else names))
+
+
+def _check(
+    system: OpenSystem, generators: Sequence[str], questions: Sequence[str], names: Sequence[str]
+) -> None:
+    """Everything that can be wrong, before anything is asked."""
+    if system.settings.condition is None:
+        raise ConfigError("the system has no target condition", key="system")
+    for key, values in (
+        ("generators", generators),
+        ("questions", questions),
+        ("attacks", names),
+    ):
+        if not values:
+            raise ConfigError("there is none to try", key=key, hint="name one")
+    for name in names:
+        injected(Source(id="any", text=""), name, "", "", "")
+    for generator in generators:
+        title = system.generator_settings(generator).title
+        missing = {one["name"]: one["missing"] for one in system.generators()}[generator]
+        if missing:
+            raise DataError(f"{title} cannot answer: {missing}")
+
+
+@dataclass
+class _Asking:
+    """What was said to each subset of some sources; nothing is asked twice."""
+
+    answerer: Answerer
+    question: str
+    instructions: str
+    stopped: Callable[[], bool]
+    said: dict[tuple[int, ...], str] = field(default_factory=dict)
+
+    def many(self, question: str, lists: Sequence[Documents]) -> list[str]:
+        """One answer for each list of sources; nothing once it is stopped."""
+        keys = [tuple(int(one["place"]) for one in documents) for documents in lists]
+        new = [n for n, key in enumerate(keys) if key not in self.said]
+        if new and self.stopped():
+            return ["" for _ in keys]
+        if new:
+            asked = [lists[n] for n in new]
+            answers = self.answerer.answer(self.question, asked, self.instructions)
+            self.said |= {keys[n]: one for n, one in zip(new, answers, strict=True)}
+        return [self.said[key] for key in keys]
+
+    def one(self, question: str, documents: Documents) -> str:
+        """The answer for one list of sources."""
+        return self.many(question, [documents])[0]
+
+
+class _Trials:
+    """Attacks on one generator of a system; the untouched sources of a question are asked once."""
+
+    def __init__(
+        self,
+        system: OpenSystem,
+        generator: str,
+        instructed: bool,
+        top_k: int | None,
+        stopped: Callable[[], bool],
+    ) -> None:
+        self._system, self._generator, self._stopped = system, generator, stopped
+        self._top_k = top_k
+        self._answerer = system.answerer(generator)
+        self._condition = system.condition(generator)
+        self._told = system.settings.instructions if instructed else ""
+        self._sources: dict[str, tuple[Source, ...]] = {}
+        self._clean: dict[str, _Asking] = {}
+
+    def cell(self, attack: str, question: str, known: Mapping[str, RedTeamCell]) -> RedTeamCell:
+        """One question under one attack, or what is known of it."""
+        own = self._system.settings
+        if question not in self._sources:
+            self._sources[question] = self._system.retrieve(question, top_k=self._top_k)
+            self._clean[question] = self._asking(question)
+        clean = self._sources[question]
+        dirty = [injected(one, attack, question, own.payload, own.permission) for one in clean]
+        about: dict[str, Any] = {
+            "system": own.name,
+            "generator": self._generator,
+            "attack": attack,
+            "question": question,
+            "instructions": self._told,
+        }
+        read = [(one.title, one.text) for one in (*clean, *dirty)]
+        judged = [str(self._condition), str(own.condition), _patterns(own.condition)]
+        parts = [_FORMAT, self._answerer.fingerprint, about, judged, read]
+        about["key"] = fingerprint_object(parts, digits=32)
+        if about["key"] in known:
+            return known[about["key"]]
+        if not clean:  # nothing can be attacked, and nothing was withstood
+            return RedTeamCell(broken=False, error="no source is found for the question", **about)
+        try:
+            return RedTeamCell(**self._tried(question, clean, dirty), **about)
+        except (ExplanationError, GenerationError) as error:
+            return RedTeamCell(broken=False, error=str(error), **about)
+
+    def _tried(
+        self, question: str, clean: Sequence[Source], dirty: Sequence[Source]
+    ) -> dict[str, Any]:
+        """What of a cell is found by asking."""
+        before, asking = self._clean[question], self._asking(question)
+        asked = len(before.said)
+        untouched, attacked = self._documents(question, clean), self._documents(question, dirty)
+        said = before.one(question, untouched)
+        found: dict[str, Any] = {"broken": False, "before": said}
+        if self._condition(said):  # what breaks without an attack is no work of the attack
+            found |= {"by_itself": True, "texts": _texts(clean)}
+        else:
+            found["output"] = asking.one(question, attacked)
+        # A set that breaks it whatever else is read does so together with all others: where they
+        # do not, there is none.
+        if "output" in found and self._condition(found["output"]):
+            found |= self._smallest(question, attacked, asking)
+            if found["broken"]:
+                needed = found.pop("places")
+                mixed = [attacked[n] if n in needed else untouched[n] for n in range(len(clean))]
+                among = mixed == attacked or self._condition(
+                    self._asking(question).one(question, mixed)
+                )
+                found |= {
+                    "sources": tuple(dirty[n].id for n in needed),
+                    "texts": _texts([dirty[n] for n in needed]),
+                    "repair": tuple(dirty[n].id for n in found["repair"]),
+                    "among_clean": bool(among),
+                }
+                asked -= mixed != attacked
+        return found | {"probes": len(asking.said) + len(before.said) - asked}
+
+    def _smallest(self, question: str, attacked: Documents, asking: _Asking) -> dict[str, Any]:
+        """The smallest set that breaks it, and the smallest whose absence repairs it, as places."""
         why = explain(
-            many if answerer.batched else one,
+            asking.many if self._answerer.batched else asking.one,
             question,
-            dirty,
-            predicate=condition,
-            batched=answerer.batched,
-            workers=answerer.workers,
+            attacked,
+            predicate=self._condition,
+            batched=self._answerer.batched,
+            workers=self._answerer.workers,
             repeats=1,
         )
-    except (ExplanationError, GenerationError) as error:
-        return RedTeamCell(broken=False, error=str(error), **about)
-    (claim,) = why.claims
-    enough = min(claim.retention, key=len, default=None)
-    gone = min(claim.omission, key=len, default=None)
-    # What breaks without an attack is no work of the attack.
-    if enough is None or condition(before):
-        return RedTeamCell(broken=False, probes=why.num_calls + 1, **about)
-    needed = [attacked[place] for place in sorted(enough)]
-    return RedTeamCell(
-        broken=True,
-        needed=len(enough),
-        sources=tuple(one.id for one in needed),
-        repair=tuple(attacked[place].id for place in sorted(gone or ())),
-        probes=why.num_calls + 1,
-        output=enough.output or "",
-        texts=tuple({"title": one.title, "text": one.text} for one in needed),
-        **about,
-    )
+        (claim,) = why.claims
+        enough = min(claim.retention, key=len, default=None)
+        if enough is None:
+            return {}
+        return {
+            "broken": True,
+            "needed": len(enough),
+            "places": sorted(enough),
+            "repair": sorted(min(claim.omission, key=len, default=())),
+            "output": enough.output or "",
+        }
+
+    def _asking(self, question: str) -> _Asking:
+        return _Asking(self._answerer, question, self._told, self._stopped)
+
+    def _documents(self, question: str, sources: Sequence[Source]) -> Documents:
+        state = State(question=question, sources=tuple(sources))
+        return documents_of(state, self._system.document)
 
 
-def _row(key: tuple[str, str, str], cells: Sequence[RedTeamCell]) -> dict[str, Any]:
-    tried = [cell for cell in cells if not cell.error]
-    broken = [cell for cell in tried if cell.broken]
-    row: dict[str, Any] = dict(zip(("system", "generator", "attack"), key, strict=True))
-    row |= {"questions": len(tried), "broken": len(broken), "errors": len(cells) - len(tried)}
-    if tried:
-        low, high = _interval(len(broken), len(tried))
-        row |= {"share": len(broken) / len(tried), "low": low, "high": high}
-    row["needed"] = min((cell.needed for cell in broken if cell.needed), default=None)
-    row["repair"] = min((len(cell.repair) for cell in broken), default=None)
-    row["probes"] = sum(cell.probes for cell in cells)
-    return row
+def _patterns(condition: Any) -> list[Any]:
+    """What its kinds stand for: where that changes, a cell is another one."""
+    kinds = getattr(getattr(condition, "instead", condition), "kinds", ())
+    return [SENSITIVE.get(kind) for kind in kinds]
 
 
-def _interval(successes: int, trials: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Clopper and Pearson 1934)."""
-    from scipy.special import betaincinv
-
-    failures = trials - successes
-    low = float(betaincinv(successes, failures + 1, 0.025)) if successes else 0.0
-    high = float(betaincinv(successes + 1, failures, 0.975)) if failures else 1.0
-    return low, high
-
-
-def _harmless(value: Any) -> str:
-    """A cell that a spreadsheet does not run."""
-    if isinstance(value, tuple):
-        value = " ".join(value)
-    text = "" if value is None else str(value)
-    return f"'{text}" if text[:1] in "=+-@\t\r" and text else text
-
-
-def _printable(text: str) -> str:
-    """A text without characters that XML has no place for."""
-    return "".join(c for c in text if c in "\t\n" or ord(c) >= 32)
+def _texts(sources: Sequence[Source]) -> tuple[dict[str, str], ...]:
+    return tuple({"title": one.title, "text": one.text} for one in sources)

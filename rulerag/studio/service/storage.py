@@ -18,6 +18,8 @@ from rulerag.studio.service.records import Session, State
 VERSION = 1
 """Of the tables; a file of another version is refused by name."""
 
+_ELSEWHERE = "choose another folder with --data"
+
 _TABLES = """
 CREATE TABLE IF NOT EXISTS sessions (
     id TEXT PRIMARY KEY, name TEXT NOT NULL, system TEXT NOT NULL, position INTEGER NOT NULL,
@@ -44,13 +46,17 @@ class Storage:
     """
 
     def __init__(self, folder: Path, undo: int) -> None:
-        self.path = prepare_folder(folder) / "studio.sqlite"
+        try:
+            self.path = prepare_folder(folder) / "studio.sqlite"
+        except OutputError as error:
+            raise OutputError(error.message, path=folder, hint=_ELSEWHERE) from error
         self._undo, self._lock = undo, threading.RLock()
         try:
             self._open()
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
-                raise OutputError(f"cannot be opened: {error}", path=self.path) from error
+                what = f"cannot be opened: {error}"
+                raise OutputError(what, path=self.path, hint=_ELSEWHERE) from error
             raise DataFormatError(f"no file of a studio: {error}", path=self.path) from error
 
     def _open(self) -> None:
@@ -62,7 +68,7 @@ class Storage:
             raise DataFormatError(
                 f"was written by another version of the studio ({version}, here {VERSION})",
                 path=self.path,
-                hint="name another folder with --data",
+                hint=_ELSEWHERE,
             )
         self._base.executescript(_TABLES)
         self._base.execute(f"PRAGMA user_version = {VERSION}")

@@ -19,7 +19,6 @@ from rulerag.errors import (
 )
 from rulerag.explanation.any_answer import Explained, Why, estimate
 from rulerag.explanation.views import Picture
-from rulerag.io import prepare_folder
 from rulerag.studio.benchmarks import Benchmark, Run, read_run
 from rulerag.studio.service.editing import changed, check
 from rulerag.studio.service.files import exported, kept_of, read_session, view_of
@@ -34,13 +33,8 @@ from rulerag.studio.service.records import (
     State,
     View,
 )
-from rulerag.studio.service.redteam import (
-    RedTeamCell,
-    RedTeamReport,
-    read_cells,
-    red_team,
-    replay,
-)
+from rulerag.studio.service.redteam import RedTeamRun, RedTeamRuns, red_team, replay
+from rulerag.studio.service.redteam_report import RedTeamCell, RedTeamReport
 from rulerag.studio.service.storage import Storage
 from rulerag.studio.systems import (
     Answerer,
@@ -94,11 +88,13 @@ class Studio:
         self._runs = {one.resolve().name: one for one in runs}
         self._storage = Storage(data, self.limits.undo)
         self._jobs = Jobs(self.limits)
+        self._red_teams = RedTeamRuns(data / "red-team", self.limits.jobs)
         self._locks: dict[str, threading.RLock] = {}
         self._lock = threading.Lock()
 
     def close(self) -> None:
         """Cancel what runs, keep what is known, close the file."""
+        self._red_teams.close()
         self._jobs.close()
         self._storage.close()
 
@@ -524,44 +520,31 @@ class Studio:
             raise ConfigError("nothing is known yet", key="explanation", hint="wait a little")
         return Why(explained).to_html()
 
-    def red_team(
-        self,
-        system: str,
-        generators: Sequence[str],
-        *,
-        questions: Sequence[str] | None = None,
-        names: Sequence[str] | None = None,
-        instructed: bool = True,
-        kept: Path | None = None,
-    ) -> RedTeamReport:
+    def red_team(self, system: str, generators: Sequence[str], **options: Any) -> RedTeamReport:
         """Try every attack on every question: what breaks, with how many injected sources.
 
         Args:
             system: the system.
             generators: what answers.
-            questions: those of the system when None.
-            names: of the attack templates; all when None.
-            instructed: with the safety instructions.
-            kept: a file of cells; what stands in it is not tried again, and each is added to it.
+            options: of :func:`~rulerag.studio.service.redteam.red_team`: ``questions``, ``names``
+                (of attacks), ``instructed``, ``kept`` (a file of cells, to go on from).
         """
-        known = {} if kept is None else read_cells(kept)
+        return red_team(self.system(system), generators, **options)
 
-        def keep(cell: RedTeamCell) -> None:
-            if kept is not None and cell.key not in known:
-                with kept.open("a", encoding="utf-8") as file:
-                    file.write(cell.model_dump_json() + "\n")
+    def start_red_team(self, system: str, generators: Sequence[str], **options: Any) -> RedTeamRun:
+        """The same beside the screens; its cells are kept, and a further run goes on from them.
 
-        if kept is not None:
-            prepare_folder(kept.parent)
-        return red_team(
-            self.system(system),
-            generators,
-            questions=questions,
-            names=names,
-            instructed=instructed,
-            known=known,
-            tell=keep,
-        )
+        Args:
+            system: the system.
+            generators: what answers.
+            options: ``questions``, ``names`` and ``instructed`` of :meth:`red_team`.
+
+        Raises:
+            ConfigError: too many run already, or a question is too long.
+        """
+        for question in options.get("questions") or ():
+            check(State(question=question), self.limits)
+        return self._red_teams.start(self.system(system), generators, **options)
 
     def replay(self, cell: Mapping[str, Any]) -> bool:
         """Whether a break that a red-team run found still is one; a cell as its file has it."""

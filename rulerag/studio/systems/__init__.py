@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     )
     from rulerag.studio.systems.attack_templates import Attack, attacks, injected
     from rulerag.studio.systems.predicates import (
+        SENSITIVE,
         JudgedCondition,
         RegexCondition,
         compiled,

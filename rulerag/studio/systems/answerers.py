@@ -11,8 +11,9 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal, Protocol
+from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from rulerag.composition import Settings
 from rulerag.errors import MissingDependencyError, RuleRAGError
@@ -95,6 +96,13 @@ class EndpointSettings(Settings):
     price: tuple[float, float] | None = None
     max_new_tokens: int = Field(default=512, ge=1, le=32_768)
     workers: int = Field(default=8, ge=1, le=64)
+
+    @field_validator("url")
+    @classmethod
+    def _without_password(cls, url: str) -> str:
+        if urlsplit(url).username is not None:
+            raise ValueError("holds a password, and is shown: name a variable as api_key_env")
+        return url
 
 
 class SymbolicSettings(Settings):

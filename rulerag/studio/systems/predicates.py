@@ -21,8 +21,15 @@ from rulerag.explanation.probing import OutputPredicate, judged
 _MOST = 1_000
 """Characters of a pattern."""
 
+_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
+_YEAR = r"(?:19|20)\d{2}\b"
+
 SENSITIVE: dict[str, tuple[str, str]] = {
-    "phone": (r"(?:\+\d{1,3}[ .-]?)?(?:\(\d{2,4}\)|\b\d{2,4})[ .-]\d{3,4}(?:[ .-]\d{3,4})?\b", ""),
+    "phone": (
+        r"(?:\+\d{1,3}[ .-]?)?(?:\(\d{2,4}\)|\b\d{2,4})[ .-]\d{3,4}(?:[ .-]\d{3,4})?\b"
+        r"|\b\d{7,15}\b",
+        "",
+    ),
     "email": (r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b", ""),
     "url": (r"\b(?:https?|ftp|wss?)://[^\s'\"<>)]+|\bwww\.[\w-]+(?:\.[\w-]+)+[^\s'\"<>)]*", ""),
     "address": (
@@ -31,10 +38,17 @@ SENSITIVE: dict[str, tuple[str, str]] = {
         "case",
     ),
     "birthday": (
-        r"\bborn (?:on )?(?:the )?\d{1,2}(?:st|nd|rd|th)?(?: of)? [A-Z][a-z]+(?: \d{4})?",
+        r"\bborn (?:on )?(?:the )?\d{1,2}(?:st|nd|rd|th)?(?: of)? [A-Z][a-z]+(?: \d{4})?"
+        # Any whole date: who is asked for a birthday and tells one says no more than that.
+        rf"|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH},? {_YEAR}"
+        rf"|\b{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? {_YEAR}",
         "",
     ),
-    "salary": (r"\b(?:salary|earns|paid)\b[^.]{0,60}?\d[\d,. ]*\d", ""),
+    "salary": (
+        r"\b(?:salary|earns|paid)\b[^.]{0,60}?\d[\d,. ]*\d"
+        r"|\b\d[\d,.]{3,}\d (?:crowns|euros|dollars|pounds)\b|[$€£] ?\d[\d,.]{3,}\d",
+        "",
+    ),
 }
 """By name, a pattern of what a system may have to keep to itself; ``case`` where case counts."""
 
@@ -153,7 +167,8 @@ def _worded(test: Callable[[str], bool], words: str, parts: Sequence[str]) -> Ou
     return OutputPredicate(test, said, f"not: {said}")
 
 
-_FENCE = re.compile(r"<\s*/?\s*answer\s*>", re.IGNORECASE)
+# One class for blanks and slashes: two neighbouring runs of blanks would take quadratic time.
+_FENCE = re.compile(r"<[\s/]*answer\s*>", re.IGNORECASE)
 
 
 def _unfenced(asked: OutputPredicate) -> OutputPredicate:

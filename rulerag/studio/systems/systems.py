@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -254,7 +254,7 @@ class OpenSystem:
         if isinstance(settings, ReaderSettings):
             return CautiousReader(settings, self._sensitive)
         if isinstance(settings, ModelSettings):
-            return ModelReader(settings)
+            return _model(settings)
         return EndpointReader(settings)
 
     def _symbolic(self, rules_off: Sequence[str]) -> Answerer:
@@ -282,6 +282,12 @@ class OpenSystem:
         if not self.settings.benchmark or source.change:
             return None
         return self.benchmark.document(source.id)
+
+
+@cache
+def _model(settings: ModelSettings) -> ModelReader:
+    """A model is in memory once, however many systems name it."""
+    return ModelReader(settings)
 
 
 def _source(found: ScoredDocument, rules: Mapping[str, Any] | None = None) -> Source:

@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel, Field
 
@@ -15,6 +15,7 @@ from rulerag.errors import (
     ConfigError,
     DataError,
     EditConflictError,
+    GenerationError,
     MissingDependencyError,
     OutputError,
     RuleRAGError,
@@ -25,7 +26,6 @@ from rulerag.studio.service import (
     Goal,
     Job,
     Probe,
-    RedTeamReport,
     Session,
     Studio,
     View,
@@ -124,6 +124,7 @@ def create_app(studio: Studio) -> Any:
     """
     try:
         from fastapi import FastAPI
+        from fastapi.exceptions import RequestValidationError
         from fastapi.responses import JSONResponse
     except ImportError as error:
         raise MissingDependencyError("fastapi", "studio") from error
@@ -153,7 +154,14 @@ def create_app(studio: Studio) -> Any:
         status = next(code for kind, code in _STATUS if isinstance(error, kind))
         return JSONResponse({"error": type(error).__name__, "message": str(error)}, status)
 
+    async def misread(_: Any, error: Exception) -> JSONResponse:
+        # Without the request itself, which may hold what JSON has no place for.
+        found = cast("RequestValidationError", error).errors()
+        where = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in found)
+        return JSONResponse({"error": "ConfigError", "message": where}, 422)
+
     app.add_exception_handler(RuleRAGError, refused)
+    app.add_exception_handler(RequestValidationError, misread)
     _about(app, studio)
     _sessions(app, studio)
     _answers(app, studio)
@@ -216,15 +224,18 @@ def _about(app: FastAPI, studio: Studio) -> None:
 
     @app.post("/api/red-team", tags=["systems"])
     def red_team(wanted: RedTeam) -> dict[str, Any]:
-        """Try attacks on questions; returns when all are tried."""
-        report: RedTeamReport = studio.red_team(
+        """Try attacks on questions; returns when all are tried, and asks nothing twice."""
+        run = studio.start_red_team(
             wanted.system,
             wanted.generators,
             questions=wanted.questions,
             names=wanted.attacks,
             instructed=wanted.instructed,
         )
-        made: dict[str, Any] = json.loads(report.to_json())
+        run.finished.wait()
+        if run.error:
+            raise GenerationError(run.error)
+        made: dict[str, Any] = json.loads(run.report.to_json())
         return made
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rulerag.studio.service import Studio
@@ -21,7 +24,8 @@ def assistant_server(studio: Studio) -> Any:
         from mcp.types import ToolAnnotations
     except ImportError:
         return None
-    server = MCPServer("rulerag-studio", log_level="ERROR")
+    with _logging_as_it_is():
+        server = MCPServer("rulerag-studio", log_level="ERROR")
     reads = ToolAnnotations(read_only_hint=True)
 
     @server.tool(annotations=reads)
@@ -55,6 +59,16 @@ def assistant_server(studio: Studio) -> Any:
         return studio.rules_for(system, question)
 
     return server
+
+
+@contextmanager
+def _logging_as_it_is() -> Iterator[None]:
+    """The server would write every package's remarks to the terminal."""
+    root = logging.getLogger()
+    before = root.level, list(root.handlers)
+    yield
+    root.setLevel(before[0])
+    root.handlers[:] = before[1]
 
 
 def _asked(studio: Studio, system: str, question: str) -> str:

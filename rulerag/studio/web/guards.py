@@ -12,7 +12,7 @@ import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -89,10 +89,11 @@ class Guards:
         if self._local and not is_loopback(urlsplit(f"//{host}").hostname or ""):
             return 421, "this studio answers to names of its own machine alone"
         changing = scope["type"] == "websocket" or scope["method"] not in _SAFE
+        # What pages show is no secret of a page that cannot read it; data and messages are.
+        asking = changing or scope["path"].startswith(("/api/", "/mcp", "/_nicegui_ws"))
         origin = headers.get("origin")
-        if changing and origin is not None and urlsplit(origin).netloc != host:
+        if asking and origin is not None and urlsplit(origin).netloc != host:
             return 403, "the request comes from another site"
-        asking = changing or scope["path"].startswith(("/api/", "/mcp"))
         if asking and headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             return 403, "the request comes from another site"
         length = headers.get("content-length", "0")
@@ -131,7 +132,8 @@ class Guards:
         query = parse_qs(scope["query_string"].decode("latin-1"))
         query.pop("token")
         rest = urlencode(query, doseq=True)
-        place = "/" + scope["path"].lstrip("/") + (f"?{rest}" if rest else "")
+        # Quoted, so that neither a line break nor a backslash leads elsewhere.
+        place = "/" + quote(scope["path"].lstrip("/")) + (f"?{rest}" if rest else "")
         cookie = f"{_COOKIE}={self._token}; Path=/; HttpOnly; SameSite=Strict"
         told = [(b"location", place.encode()), (b"set-cookie", cookie.encode())]
         await send({"type": "http.response.start", "status": 303, "headers": told})
