@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from rulerag.errors import ConfigError, EditConflictError, UnknownNameError, did_you_mean
+from rulerag.errors import ConfigError, EditConflictError
 from rulerag.studio.service.catalogue import Catalogue
 from rulerag.studio.service.editing import changed, check
 from rulerag.studio.service.files import exported, read_session
@@ -56,7 +56,7 @@ class Sessions(Catalogue):
             instructions=own.instructions,
             instructed=bool(own.instructions),
             generator=(usable or [own.generators[0].name])[0],
-            retriever=opened.retrievers[0],
+            retriever=next(iter(opened.retrievers)),
         )
         check(state, self.limits)
         session = secrets.token_urlsafe(9)
@@ -109,9 +109,7 @@ class Sessions(Catalogue):
             system = self.system(seen.system)
             asked = seen.state.question if question is None else question
             wanted = retriever or seen.state.retriever
-            if wanted not in system.retrievers:
-                hint = did_you_mean(wanted, system.retrievers)
-                raise UnknownNameError(f"no retriever is called {wanted!r}", hint=hint)
+            system.check_retriever(wanted)
             if top_k is not None and not 1 <= top_k <= self.limits.sources:
                 raise ConfigError(f"{top_k} is not from 1 to {self.limits.sources}", key="top_k")
             new = {"question": asked, "retriever": wanted}

@@ -21,7 +21,16 @@ from rulerag.io import prepare_folder
 from rulerag.studio.service.editing import changed
 from rulerag.studio.service.files import kept_of, view_of
 from rulerag.studio.service.jobs import Job, Jobs, documents_of, new_view
-from rulerag.studio.service.records import Configure, Goal, Limits, Probe, State, View
+from rulerag.studio.service.records import (
+    Configure,
+    Goal,
+    Level,
+    Limits,
+    Node,
+    Probe,
+    State,
+    View,
+)
 from rulerag.studio.service.redteam import (
     RedTeamCell,
     RedTeamReport,
@@ -30,12 +39,14 @@ from rulerag.studio.service.redteam import (
     replay,
 )
 from rulerag.studio.service.sessions import Sessions
+from rulerag.studio.service.viewing import source_moves, word_changes
 from rulerag.studio.systems import (
     Answerer,
     Documents,
     EndpointReader,
     EndpointSettings,
     OpenSystem,
+    Source,
     SystemSettings,
 )
 
@@ -70,6 +81,8 @@ class Studio(Sessions):
     ) -> None:
         super().__init__(data, systems=systems, benchmarks=benchmarks, runs=runs, limits=limits)
         self._jobs = Jobs(self.limits)
+        self._answered: dict[str, tuple[Sequence[Source], str | None]] = {}
+        """By session, the sources and the text of the answer before."""
 
     def close(self) -> None:
         """Cancel what runs, keep what is known, close the file."""
@@ -82,6 +95,8 @@ class Studio(Sessions):
         for job in self._jobs.of_session(session):
             job.cancel()
         super().delete(session)
+        with self._lock:
+            self._answered.pop(session, None)
 
     # --- answers ----
 
@@ -90,7 +105,10 @@ class Studio(Sessions):
 
         Returns:
             ``text``; ``holds`` (whether the target condition holds, None without one), the
-            ``condition`` in words, and in ``generator`` what answered.
+            ``condition`` in words, and in ``generator`` what answered. Of a session that was asked
+            before, in ``before`` the answer before, in ``words`` what of it stayed (``same``), is
+            new (``added``) or gone (``removed``), and in ``moves`` the sources that are read
+            elsewhere, otherwise or no more.
 
         Raises:
             RuleRAGError: what answers is not here, or failed.
@@ -124,18 +142,25 @@ class Studio(Sessions):
     def _asking(self, session: str, state: State) -> tuple[Answerer, Documents, str]:
         """What answers, what it reads, and the instructions that it gets."""
         system = self.system(self.session(session).system)
-        answerer = system.answerer(state.generator, state.rules_off)
+        answerer = _answerer(system, state)
         told = state.instructions if state.instructed else ""
         return answerer, documents_of(state, system.document), told
 
     def _judged(self, session: str, state: State, text: str) -> dict[str, Any]:
         system = self.system(self.session(session).system)
         condition = system.condition(state.generator)
+        with self._lock:
+            sources, before = self._answered.get(session, ((), None))
+            self._answered[session] = state.sources, text
+        moves = () if before is None else source_moves(sources, state.sources)
         return {
             "text": text,
             "holds": None if condition is None else bool(condition(text)),
             "condition": "" if condition is None else str(condition),
-            "generator": system.answerer(state.generator, state.rules_off).about,
+            "generator": _answerer(system, state).about,
+            "before": before,
+            "words": () if before is None else word_changes(before, text),
+            "moves": [one.model_dump() for one in moves],
         }
 
     def estimate(self, session: str, budget: int = _BUDGET) -> dict[str, Any]:
@@ -157,6 +182,7 @@ class Studio(Sessions):
         generator: str | None = None,
         instructed: bool | None = None,
         instructions: str | None = None,
+        retriever: str | None = None,
     ) -> View:
         """Begin to explain; :meth:`job` tells how it goes on.
 
@@ -168,6 +194,7 @@ class Studio(Sessions):
             generator: another one than the session's, to compare.
             instructed: with or without the safety instructions, likewise.
             instructions: others than the session's, likewise.
+            retriever: another one, whose sources take the place of the session's, likewise.
 
         Raises:
             RuleRAGError: there is nothing to explain, too much runs, what answers is not here.
@@ -182,6 +209,10 @@ class Studio(Sessions):
         )
         if not state.question.strip():
             raise ConfigError("there is no question", key="question", hint="ask something")
+        if retriever is not None:
+            system.check_retriever(retriever)
+            sources = system.retrieve(state.question, retriever, None, state.rules_off)
+            state = state.model_copy(update={"retriever": retriever, "sources": sources})
         if budget < 1:
             raise ConfigError(f"{budget} is below 1", key="budget", hint="500")
         condition = system.condition(state.generator)
@@ -199,7 +230,7 @@ class Studio(Sessions):
         return Job(
             view,
             documents_of(view.state, system.document),
-            system.answerer(view.state.generator, view.state.rules_off),
+            _answerer(system, view.state),
             system.condition(view.state.generator),
             price=settings.price if isinstance(settings, EndpointSettings) else None,
             known=known,
@@ -259,6 +290,14 @@ class Studio(Sessions):
         """Ask one subset of an explanation's sources (places from 0); see :meth:`Job.ask`."""
         return self.job(explanation).ask(kept, again=again)
 
+    def levels(self, explanation: str, claim: int = 0) -> list[Level]:
+        """What was asked of an explanation's subsets, by how many sources they keep."""
+        return self.job(explanation).levels(claim)
+
+    def nodes(self, explanation: str, size: int, claim: int = 0) -> list[Node]:
+        """The subsets of one size: all where they are few, else those asked; see :meth:`probe`."""
+        return self.job(explanation).nodes(size, claim)
+
     def picture(self, explanation: str, kind: str, claim: int = 0) -> Picture:
         """A picture: ``lattice``, ``flow`` (sources to claims), ``certainty`` or ``bars``.
 
@@ -271,6 +310,8 @@ class Studio(Sessions):
         job = self.job(explanation)
         if not job.view.state.sources or job.explained is None:
             raise ConfigError("nothing is known yet", key="explanation", hint="wait a little")
+        if kind == "bars":
+            return job.bars(claim)
         return job.lattice(claim) if kind == "lattice" else job.picture(kind, claim)
 
     def page(self, explanation: str) -> str:
@@ -330,5 +371,9 @@ class Studio(Sessions):
 
     def _keep(self, job: Job) -> None:
         system = self.system(self.session(job.view.session).system)
-        answerer = system.answerer(job.view.state.generator, job.view.state.rules_off)
+        answerer = _answerer(system, job.view.state)
         self._storage.keep(job.id, job.view.session, kept_of(job, answerer.fingerprint))
+
+
+def _answerer(system: OpenSystem, state: State) -> Answerer:
+    return system.answerer(state.generator, state.rules_off, state.retriever)
