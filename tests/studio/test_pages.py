@@ -182,6 +182,9 @@ def test_rule_bench_by_hand(bench: Studio) -> None:
     async def visit(user: User) -> None:
         await user.open("/rules")
         await user.should_see("Where it helps and where it hurts")
+        (compare,) = user.find(kind=ui.button, content="Compare").elements
+        while not compare.enabled:  # the benchmark is being opened
+            await asyncio.sleep(0.05)
         user.find(kind=ui.button, content="Compare").click()
         await user.should_see("B is better:", retries=100)
         await user.should_see("answer recall@10")
@@ -212,7 +215,7 @@ def test_runs_by_recall_and_two_of_them(studio_with_runs: Studio) -> None:
     async def visit(user: User) -> None:
         await user.open("/runs/one")
         await user.should_see("4 queries", retries=50)
-        (recall,) = sides(user, "Accepted answer")
+        (recall,) = sides(user, "Recall: an accepted answer is")
         recall.value = "not found"
         user.find(kind=ui.button, content="Show").click()
         await user.should_see("1 queries; 1 are shown", retries=50)

@@ -19,7 +19,8 @@ from rulerag.assembly import (
 )
 from rulerag.composition import Config
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
-from rulerag.kg.grounding import FactIndex, ground
+from rulerag.kg import Calendar
+from rulerag.kg.grounding import FactIndex, Grounding, ground
 from rulerag.linking import LinkedQuestion, QuestionLinker
 from rulerag.protocols import Generator, Retriever, RuleSelector
 from rulerag.rules import Rule
@@ -37,7 +38,8 @@ class RuleExamples:
     Args:
         holds: groundings whose head is stated, in words.
         fails: groundings of subjects whose other answers are stated, but not the rule's: what
-            counts against it under the partial completeness assumption.
+            counts against it under the partial completeness assumption. Of a temporal rule only
+            what is stated after its body counts, for and against.
         looked_at: subjects that were looked at.
     """
 
@@ -215,24 +217,41 @@ class Benchmark:
         rule = next((one for one in self.dataset.shown_rules if one.id == rule_id), None)
         if rule is None:
             raise ConfigError(f"no rule {rule_id!r}", key="rule", hint="search the bank")
-        stated = self._stated.get(rule.head.relation, {})
         holds, fails = list[str](), list[str]()
         looked = 0
         for subject in self._subjects(rule):
             if looked >= _SUBJECTS or (len(holds) >= most and len(fails) >= most):
                 break
             looked += 1
+            # One of each kind of a subject: a busy one would fill the list.
+            told = dict[bool, str]()
             for grounding in ground(rule, subject, self._index):
-                body = ", ".join(self._words(self._facts[row]) for row in grounding.rows)
-                head = self._words(Fact(subject, rule.head.relation, grounding.answer))
-                answers = stated.get(subject, set())
-                if grounding.answer in answers:
-                    holds.append(f"{body}: {head} is stated")
-                elif answers:
-                    fails.append(f"{body}: {head} is not stated, others are")
-        return RuleExamples(
-            tuple(dict.fromkeys(holds))[:most], tuple(dict.fromkeys(fails))[:most], looked
-        )
+                found = self._told(rule, subject, grounding)
+                if found is not None:
+                    told.setdefault(*found)
+            holds += [told[True]] if True in told else []
+            fails += [told[False]] if False in told else []
+        return RuleExamples(tuple(holds[:most]), tuple(fails[:most]), looked)
+
+    def _told(self, rule: Rule, subject: str, grounding: Grounding) -> tuple[bool, str] | None:
+        """Whether the head of a grounding is stated, in words; None where nothing is known of it.
+
+        The head of a temporal rule comes after its body, so that only what is stated later counts.
+        """
+        later = {
+            answer: times
+            for answer, stated in self._stated.get(rule.head.relation, {}).get(subject, {}).items()
+            if (times := [one for one in stated if _after(one, grounding.latest, rule)])
+        }
+        if not later:
+            return None
+        body = ", ".join(self._words(self._facts[row]) for row in grounding.rows)
+        head = Fact(subject, rule.head.relation, grounding.answer)
+        if grounding.answer not in later:
+            when = " afterwards" if rule.temporal else ""
+            return False, f"{body}: {self._words(head)} is not stated{when}, others are"
+        dated = head._replace(timestamp=min(later[grounding.answer], key=lambda one: one or 0))
+        return True, f"{body}: {self._words(dated)} is stated"
 
     @cached_property
     def _facts(self) -> list[Fact]:
@@ -243,11 +262,12 @@ class Benchmark:
         return FactIndex(self._facts)
 
     @cached_property
-    def _stated(self) -> dict[str, dict[str, set[str]]]:
-        """By relation and subject, the objects that documents state."""
-        made: dict[str, dict[str, set[str]]] = {}
+    def _stated(self) -> dict[str, dict[str, dict[str, list[int | None]]]]:
+        """By relation and subject, the objects that documents state, each with its times."""
+        made: dict[str, dict[str, dict[str, list[int | None]]]] = {}
         for fact in self._facts:
-            made.setdefault(fact.relation, {}).setdefault(fact.subject, set()).add(fact.object)
+            by_subject = made.setdefault(fact.relation, {}).setdefault(fact.subject, {})
+            by_subject.setdefault(fact.object, []).append(fact.timestamp)
         return made
 
     def _subjects(self, rule: Rule) -> Sequence[str]:
@@ -268,7 +288,15 @@ class Benchmark:
             relations.get(fact.relation, fact.relation),
             names.get(fact.object, fact.object),
         )
-        return " ".join(parts)
+        said = " ".join(parts)
+        calendar = self.dataset.calendar
+        if fact.timestamp is None or not calendar:
+            return said
+        return f"{said} ({Calendar(**calendar).format(fact.timestamp)})"
+
+
+def _after(time: int | None, latest: int | None, rule: Rule) -> bool:
+    return not rule.temporal or time is None or latest is None or time > latest
 
 
 def retrieval_ways(encoders: Mapping[str, str]) -> dict[str, dict[str, Any]]:

@@ -55,6 +55,7 @@ class _Differences:
         self._set: Any = None
         self._most: Any = None
         self._area: Any = None
+        self._start: Any = None
         self._stop = threading.Event()
 
     def build(self) -> None:
@@ -78,7 +79,8 @@ class _Differences:
             with ui.row().style("align-items:end;gap:12px"):
                 self._set = ui.select(["full"], label="Queries of", value="full")
                 self._most = ui.number("Queries at most", value=200, min=1, max=2000, step=50)
-                ui.button("Compare", on_click=acting(self._run))
+                self._start = ui.button("Compare", on_click=acting(self._run))
+                self._start.disable()
                 ui.button("Stop", on_click=self._stop.set).props("flat")
                 copy_button(self._code)
             self._area = ui.column().style("width:100%")
@@ -89,6 +91,7 @@ class _Differences:
         sizes = await asyncio.to_thread(self._studio.query_sets, self._name)
         names = {name: f"{name} ({size:,})" for name, size in sizes.items()}
         self._set.set_options(names, value="balanced" if "balanced" in names else next(iter(names)))
+        self._start.enable()
 
     def _ways(self) -> tuple[Way, Way]:
         one, two = (Way(found.value, reads.value) for found, reads in self._sides)

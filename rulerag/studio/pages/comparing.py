@@ -152,18 +152,18 @@ def draw_beside(both: Beside) -> None:
     if any(both.answers):
         for name, said in zip("AB", both.answers, strict=True):
             text_label(f"{name} answers: {said}")
+    ruled = any(one.source.found_by for one in both.found)
+    headings = ["A", "B", *(["holds the answer"] if known else []), "source"]
+    rows = []
+    for one in both.found:
+        source = one.source
+        row = [_rank(one.first), _rank(one.second)]
+        row += ["yes" if one.holds else ""] if known else []
+        row.append(f"{source.title}: {source.text[:300]}".removeprefix(": "))
+        rows.append([*row, "; ".join(by.rule for by in source.found_by)] if ruled else row)
     table(
-        ("A", "B", *(("holds the answer",) if known else ()), "source", "found by the rules"),
-        [
-            (
-                _rank(one.first),
-                _rank(one.second),
-                *(("yes" if one.holds else "",) if known else ()),
-                f"{one.source.title}: {one.source.text[:300]}".removeprefix(": "),
-                "; ".join(by.rule for by in one.source.found_by),
-            )
-            for one in both.found
-        ],
+        [*headings, "found by the rules"] if ruled else headings,
+        rows,
         f"{len(both.found)} sources by rank, {shared} found by both",
     )
 

@@ -38,16 +38,22 @@ body { color: var(--studio-ink); background: #f6f7f9; }
 .studio-code { font-family: ui-monospace, Menlo, Consolas, monospace; font-size: 13px;
   white-space: pre-wrap; overflow-wrap: anywhere; background: #eef0f4; padding: 8px;
   border-radius: 6px; width: 100%; }
-.studio-two { display: grid; grid-template-columns: 1fr; gap: 12px; width: 100%; }
-@media (min-width: 900px) { .studio-two { grid-template-columns: 1fr 1fr; } }
+.studio-two { display: grid; grid-template-columns: minmax(0, 1fr); gap: 12px;
+  width: 100%; }
+@media (min-width: 900px) { .studio-two { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
 .studio-picture { width: 100%; min-width: 560px; height: auto; }
-.q-select { min-width: 11em; }
+.q-select { min-width: 11em; max-width: 100%; }
 .studio-field { width: 100%; max-width: 36em; }
-.studio-dialog { max-width: min(900px, 94vw) !important; }
+.studio-dialog { max-width: min(900px, 94vw) !important; flex-wrap: nowrap; }
+.studio-dialog > * { flex-shrink: 0; }
 .studio-wide { width: 100%; overflow-x: auto; }
 .studio-table { border-collapse: collapse; font-size: 14px; }
 .studio-table th, .studio-table td { text-align: left; padding: 4px 10px 4px 0;
   border-bottom: 1px solid var(--studio-line); vertical-align: top; }
+.studio-table .studio-text { overflow-wrap: break-word; }
+.studio-table td:not(.studio-short) { min-width: 8em; }
+.studio-short { white-space: nowrap; }
+.studio-table .q-btn { margin: -4px 0; }
 a.studio-link { color: #00507d; text-decoration: underline; }
 :focus-visible { outline: 3px solid #e69f00 !important; outline-offset: 2px; }
 .q-btn { text-transform: none; }

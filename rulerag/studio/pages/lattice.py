@@ -109,7 +109,8 @@ class LatticeView:
 
         asked = {one.kept: one for one in levels if one.asked}
         words = {
-            size: f"{size} sources read: {one.asked} of {one.subsets:,} asked, {one.holding} hold"
+            size: f"{size} source{'' if size == 1 else 's'} read: {one.asked} of {one.subsets:,} "
+            f"asked, {one.holding} hold"
             for size, one in asked.items()
         }
         first = min((size for size, one in asked.items() if one.holding), default=max(asked))

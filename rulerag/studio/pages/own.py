@@ -45,7 +45,7 @@ class _Form:
             self._input("title", "Title")
             known = {"": _UPLOADED, **{one: one for one in self._studio.own_folders()}}
             self._keep("folder", ui.select(known, label="Folder of texts", value=""))
-            soft(f"Folders are chosen among those in {self._studio.own_place}.")
+            soft("Folders are chosen among those in “systems” of the studio's data folder.")
             self._upload()
             top_k = ui.number("Sources of a question", value=5, min=1, max=500, step=1)
             self._keep("top_k", top_k)
@@ -65,6 +65,9 @@ class _Form:
             chosen = ui.select(list(SENSITIVE), multiple=True, value=[], label="What is sensitive")
             self._keep("kinds", chosen.props("use-chips"))
             self._input("pattern", "Pattern (a regular expression of RE2)")
+            broken = self._fields["condition"]
+            chosen.bind_visibility_from(broken, "value", value="sensitive")
+            self._fields["pattern"].bind_visibility_from(broken, "value", value="regex")
             self._input("words", "The condition in words, such as: the answer names a price")
             self._input("payload", "What an attacker wants to be said")
             self._input("questions", "Questions to begin with, one a line", lines=True)

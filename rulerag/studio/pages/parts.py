@@ -12,6 +12,9 @@ from typing import Any
 from rulerag.errors import RuleRAGError
 from rulerag.studio.service import Session, snippets
 
+_SHORT = 6
+"""A cell of so many characters stands in one line."""
+
 
 def title(text: str, level: int = 1) -> Any:
     """A heading; its text is shown as it is."""
@@ -153,29 +156,26 @@ def table(
     """
     from nicegui import ui
 
+    # Not a caption: that is as narrow as its table.
+    told = soft(caption)
     with (
         ui.element("div").classes("studio-wide").props('tabindex="0"'),
-        ui.element("table").classes("studio-table"),
+        ui.element("table").classes("studio-table").props(f'aria-labelledby="{told.html_id}"'),
     ):
-        with ui.element("caption").style("text-align:left"):
-            soft(caption)
         with ui.element("thead"), ui.element("tr"):
-            for heading in headings:
+            for heading in (*(("look",) if look is not None else ()), *headings):
                 with ui.element("th").props('scope="col"'):
                     ui.label(heading)
-            if look is not None:
-                with ui.element("th").props('scope="col"'):
-                    ui.label("more")
         with ui.element("tbody"):
             for number, row in enumerate(rows):
                 with ui.element("tr"):
-                    for cell in row:
-                        with ui.element("td"):
-                            text_label(cell)
                     if look is not None:
-                        with ui.element("td"):
+                        with ui.element("td").classes("studio-short"):
                             button = ui.button("Look", on_click=acting(partial(look, number)))
                             button.props(f'flat dense aria-label="Look at row {number + 1}"')
+                    for cell in row:
+                        with ui.element("td").classes("studio-short" * (len(cell) <= _SHORT)):
+                            text_label(cell)
 
 
 @contextmanager

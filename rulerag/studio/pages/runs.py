@@ -59,10 +59,9 @@ class _Runs:
                 outcomes = {"": "any", **{one: one for one in FAILURES}}
                 self._select("outcome", outcomes, "Outcome", "")
                 found = {"": "any", "found": "found", "not found": "not found"}
-                self._select("recall", found, "Accepted answer", "")
-                self._chosen["k"] = ui.number("in the first", value=10, min=1, step=1).style(
-                    "width:6em"
-                )
+                self._select("recall", found, "Recall: an accepted answer is", "")
+                depth = ui.number("in the first … documents", value=10, min=1, step=1)
+                self._chosen["k"] = depth.style("width:10em")
                 exact = {"": "any", "exact": "right", "not exact": "wrong"}
                 self._select("match", exact, "Exact match", "")
                 self._select("rule", {"": "any"}, "A rule that found a document", "")
@@ -76,7 +75,8 @@ class _Runs:
     def _select(self, key: str, options: Any, label: str, value: str) -> None:
         from nicegui import ui
 
-        self._chosen[key] = ui.select(options, label=label, value=value)
+        chosen = ui.select(options, label=label, value=value).style("min-width:14em")
+        self._chosen[key] = chosen
 
     def _value(self, key: str) -> str:
         return str(self._chosen[key].value or "").strip()

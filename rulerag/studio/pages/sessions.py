@@ -119,7 +119,7 @@ class SessionScreen:
             title("1. Ask", 2)
             asked = ui.input("Question", value=state.question).style("width:100%")
             examples = self._studio.system(self.session.system).examples()
-            with ui.row().style("gap:8px;align-items:center"):
+            with ui.row().style("gap:8px;align-items:center;width:100%"):
                 retriever = retriever_select(self._system, state.retriever)
 
                 async def retrieve() -> None:
@@ -183,7 +183,7 @@ class SessionScreen:
         usable.setdefault(state.generator, f"{state.generator} (unknown here)")
         missing = {one["name"]: one["missing"] for one in self._system["generators"]}
         missing.setdefault(state.generator, "")
-        with ui.row().style("gap:16px;align-items:center"):
+        with ui.row().style("gap:16px;align-items:center;width:100%"):
             chosen = ui.select(usable, label="What answers", value=state.generator)
 
             def choose() -> None:

@@ -308,7 +308,8 @@ class Studio(Sessions):
         """
         check_choice("kind", kind, ("lattice", "flow", "certainty", "bars"))
         job = self.job(explanation)
-        if not job.view.state.sources or job.explained is None:
+        drawn = job.outputs if kind == "lattice" else job.explained
+        if not job.view.state.sources or not drawn:
             raise ConfigError("nothing is known yet", key="explanation", hint="wait a little")
         if kind == "bars":
             return job.bars(claim)

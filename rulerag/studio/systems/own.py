@@ -98,7 +98,7 @@ def problems(form: OwnSystem, place: Path, taken: Collection[str]) -> dict[str, 
     if form.name in taken:
         found["name"] = f"{form.name!r} is taken; choose another name"
     if form.folder and form.folder not in folders(place):
-        found["folder"] = f"no folder and no .jsonl file of this name lies in {place}"
+        found["folder"] = "no folder and no .jsonl file of this name lies beside the systems' files"
     if not form.folder and not any(one.text.strip() for one in form.texts):
         found.setdefault("folder", "choose a folder, or hand over texts")
     if form.condition == "regex":
@@ -106,7 +106,7 @@ def problems(form: OwnSystem, place: Path, taken: Collection[str]) -> dict[str, 
             compiled(form.pattern or _nothing("a pattern is needed"))
         except (RuleRAGError, ValueError) as error:
             found["pattern"] = str(error).removeprefix("key 'pattern': ")
-    if form.condition == "sensitive" and not form.kinds:
+    if form.condition == "sensitive" and not (form.kinds and set(form.kinds) <= set(SENSITIVE)):
         found["kinds"] = f"choose some of {', '.join(SENSITIVE)}"
     if form.url and not form.model.strip():
         found["model"] = "the endpoint has to know which model is meant"
