@@ -151,7 +151,7 @@ def test_contrast_and_names_by_axe(running: str, browser: Any) -> None:
     page.wait_for_selector("text=The system withstands them")
     page.wait_for_timeout(500)  # colours fade in
     wrong["/session"] = _found(page, code)
-    for place in ("/red-team", "/compare", "/docs"):
+    for place in ("/red-team", "/compare", "/own", "/rules", "/runs", "/docs"):
         page.goto(running + place)
         page.wait_for_selector("text=interface" if place == "/docs" else "[role=heading]")
         page.wait_for_timeout(500)

@@ -78,7 +78,9 @@ class _Differences:
                         )
             with ui.row().style("align-items:end;gap:12px"):
                 self._set = ui.select(["full"], label="Queries of", value="full")
-                self._most = ui.number("Queries at most", value=200, min=1, max=2000, step=50)
+                self._most = ui.number(
+                    "Queries at most", value=200, min=1, max=2000, step=50
+                ).style("width:9em")
                 self._start = ui.button("Compare", on_click=acting(self._run))
                 self._start.disable()
                 ui.button("Stop", on_click=self._stop.set).props("flat")

@@ -189,7 +189,9 @@ def _claim(view: View, number: int, claim: ClaimView) -> None:
             title(f"Claim {number + 1}: {claim.text}", 3).classes("studio-text")
         for rule in claim.enough:
             _rule(rule)
-        if not claim.enough and claim.complete:
+        if not claim.enough and claim.complete and not view.state.sources:
+            soft("There is no source, so that there is nothing to withstand.")
+        elif not claim.enough and claim.complete:
             told = (
                 "No rule: whatever of these sources is read, something else keeps the condition "
                 "from holding. The system withstands them."

@@ -109,8 +109,9 @@ class LatticeView:
 
         asked = {one.kept: one for one in levels if one.asked}
         words = {
-            size: f"{size} source{'' if size == 1 else 's'} read: {one.asked} of {one.subsets:,} "
-            f"asked, {one.holding} hold"
+            size: f"{size} source{'' if size == 1 else 's'} read: {one.asked} of "
+            f"{'over a million' if one.subsets is None else format(one.subsets, ',')} asked, "
+            f"{one.holding} hold"
             for size, one in asked.items()
         }
         first = min((size for size, one in asked.items() if one.holding), default=max(asked))

@@ -57,7 +57,8 @@ def acting(work: Callable[..., Any]) -> Callable[..., Any]:
             if inspect.isawaitable(made):
                 await made
         except RuleRAGError as error:
-            ui.notify(str(error), type="negative", multi_line=True, close_button="Close")
+            close = {"label": "Close", "color": "white"}
+            ui.notify(str(error), type="negative", multi_line=True, actions=[close])
 
     # What asks for an event has a parameter; NiceGUI looks at the signature.
     handler.__signature__ = inspect.Signature(  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import aclosing, suppress
@@ -33,6 +34,8 @@ _A_SECOND = 5
 """How often listeners hear of probes, at most."""
 _KEPT_EVERY = 2.0
 """Seconds; a studio that is killed loses the probes of so many at most."""
+_COUNTED = 1_000_000
+"""Subsets of one size are counted up to here; nobody looks at more."""
 _TOGETHER = 8
 """So many subsets a model on this machine reads at once, so that it can be stopped in between."""
 
@@ -122,15 +125,19 @@ class Job:
     def levels(self, claim: int = 0) -> list[Level]:
         """What was asked of the subsets of each size, the largest first."""
         count, holds = len(self._documents), self._predicate(claim)
-        known = dict(self.outputs)
-        made = []
-        for size in range(count, -1, -1):
-            said = [one for kept, one in known.items() if len(kept) == size]
-            holding = sum(map(bool, map(holds, said)))
-            made.append(
-                Level(kept=size, subsets=comb(count, size), asked=len(said), holding=holding)
+        asked, holding = Counter[int](), Counter[int]()
+        for kept, said in dict(self.outputs).items():
+            asked[len(kept)] += 1
+            holding[len(kept)] += bool(holds(said))
+        return [
+            Level(
+                kept=size,
+                subsets=among if (among := comb(count, size)) <= _COUNTED else None,
+                asked=asked[size],
+                holding=holding[size],
             )
-        return made
+            for size in range(count, -1, -1)
+        ]
 
     def nodes(self, size: int, claim: int = 0, *, most: int = 64) -> list[Node]:
         """Subsets of one size: all of them where they are few, else those that were asked.

@@ -303,13 +303,13 @@ class Level(Record):
 
     Args:
         kept: how many sources are read.
-        subsets: how many such subsets there are.
+        subsets: how many such subsets there are; None where they are more than a million.
         asked: how many were asked.
         holding: for how many of these the condition holds.
     """
 
     kept: int
-    subsets: int
+    subsets: int | None
     asked: int
     holding: int
 
