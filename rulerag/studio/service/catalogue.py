@@ -12,7 +12,6 @@ from typing import Any
 from rulerag.composition import check_range
 from rulerag.errors import ConfigError, RuleRAGError, UnknownNameError, did_you_mean
 from rulerag.io import prepare_folder
-from rulerag.models import SHIPPED, known_models
 from rulerag.studio.benchmarks import (
     Benchmark,
     Differences,
@@ -33,9 +32,11 @@ from rulerag.studio.systems import (
     OwnSystem,
     Source,
     SystemSettings,
+    adopted,
     as_json,
     attacks,
     benchmark_system,
+    check_foreign,
     folders,
     problems,
     read_system,
@@ -101,16 +102,7 @@ class Catalogue:
         Raises:
             ConfigError: it names files, a variable with a key, or a name that is taken.
         """
-        if settings.corpus or settings.benchmark:
-            key = "corpus" if settings.corpus else "benchmark"
-            raise ConfigError("paths are read from files alone", key=key, hint="give documents")
-        if any(getattr(one, "api_key_env", "") for one in settings.generators):
-            raise ConfigError("is read from files alone", key="api_key_env", hint="leave it out")
-        models = [one.model for one in settings.generators if one.type in ("model", "checkpoint")]
-        for model in (*models, *(one.model for one in settings.encoders)):
-            if model not in (known := (*known_models(), *SHIPPED)):
-                hint = did_you_mean(model, known)
-                raise ConfigError("folders are read from files alone", key="model", hint=hint)
+        check_foreign(settings)
         if len(settings.documents) > 10 * self.limits.sources:
             raise ConfigError(f"{len(settings.documents):,} are too many", key="documents")
         made = OpenSystem(settings)
@@ -165,6 +157,21 @@ class Catalogue:
             raise
         self._add(made)
         return settings.name
+
+    def adopt(self, row: Mapping[str, Any], sources: Sequence[Source]) -> None:
+        """Keep the system of a session that comes from elsewhere, unless one has its name here.
+
+        Args:
+            row: the system as the session's file has it.
+            sources: of the session; they become its corpus.
+
+        Raises:
+            UnknownNameError: it is a benchmark that is not open here.
+            ConfigError: it holds what a system from elsewhere must not.
+            OutputError: it cannot be written.
+        """
+        if row.get("name") not in self._systems:
+            self._add(OpenSystem(adopted(row, sources, prepare_folder(self.own_place))))
 
     def attacks(self) -> list[Attack]:
         """The library of attack templates."""

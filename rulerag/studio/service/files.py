@@ -27,13 +27,13 @@ class SessionFile:
 
     Args:
         name: of the session.
-        system: the name of its system.
+        system: its system, as the wire has it.
         state: as it was saved.
         explanations: each as it was known, with everything that is kept of it.
     """
 
     name: str
-    system: str
+    system: Mapping[str, Any]
     state: State
     explanations: tuple[tuple[View, Mapping[str, Any]], ...]
 
@@ -103,7 +103,7 @@ def read_session(row: Any, limits: Limits) -> SessionFile:
         for _, one in kept:
             if one.get("explained"):
                 Explained.from_json(one["explained"])
-        system = str(row["system"]["name"])
+        system = dict(row["system"], name=str(row["system"]["name"]))
     except (KeyError, TypeError, ValueError, ValidationError) as error:
         raise DataFormatError(f"a damaged session: {str(error).splitlines()[0]}") from error
     if len(kept) > _EXPLANATIONS or sum(map(len, outputs)) > _OUTPUTS:

@@ -46,7 +46,8 @@ class Job:
     Args:
         view: what is known at its beginning: id, session, state, goal.
         documents: the sources as the answerer reads them.
-        answerer: what answers.
+        answerer: gives what answers; called when something is asked, so that what is known can be
+            looked at where the model is not.
         condition: the target condition; needed for the goal ``target``.
         price: for a million tokens of prompts, and of answers.
         known: outputs of an earlier run, by kept places; they are not asked again.
@@ -57,7 +58,7 @@ class Job:
         self,
         view: View,
         documents: Documents,
-        answerer: Answerer,
+        answerer: Callable[[], Answerer],
         condition: OutputPredicate | None,
         *,
         price: tuple[float, float] | None = None,
@@ -235,7 +236,7 @@ class Job:
             state = self.view.state
             told = state.instructions if state.instructed else ""
             lists = [[self._documents[place] for place in wanted]]
-            (said,) = self._answerer.answer(state.question, lists, told)
+            (said,) = self._answerer().answer(state.question, lists, told)
             self.outputs.setdefault(wanted, said)
             self._update(probes=len(self.outputs))
         return Probe(kept=wanted, output=said, holds=bool(self._predicate(0)(said)))
@@ -303,7 +304,7 @@ class Job:
 
     def _begun(self) -> Why:
         """An explanation that has asked nothing yet."""
-        own, state = self._answerer, self._view.state
+        own, state = self._answerer(), self._view.state
         told = state.instructions if state.instructed else ""
 
         def many(question: str, lists: Sequence[Documents]) -> list[str]:

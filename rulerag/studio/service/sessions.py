@@ -169,13 +169,17 @@ class Sessions(Catalogue):
     def load(self, row: Any) -> Session:
         """Open an exported session as a new one; asks no model.
 
+        A system that is not here comes with it, without corpus and keys: it can be asked further
+        where its models are.
+
         Raises:
             DataFormatError: it is no session, of another version, or damaged.
-            UnknownNameError: its system is not here.
+            UnknownNameError: its system is a benchmark that is not open here.
             ConfigError: it is over a limit.
         """
         read = read_session(row, self.limits)
-        made = self.new_session(read.system, f"{read.name} (opened)")
+        self.adopt(read.system, read.state.sources)
+        made = self.new_session(read.system["name"], f"{read.name} (opened)")
         self._storage.push(made.id, read.state)
         for view, one in read.explanations:
             new = secrets.token_urlsafe(9)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,6 @@ from rulerag.studio.systems import (
     Answerer,
     Documents,
     EndpointReader,
-    EndpointSettings,
     OpenSystem,
     Source,
     SystemSettings,
@@ -167,8 +167,7 @@ class Studio(Sessions):
         """What an explanation will cost, before the first call."""
         seen = self.session(session)
         system = self.system(seen.system)
-        settings = system.generator_settings(seen.state.generator)
-        price = settings.price if isinstance(settings, EndpointSettings) else None
+        price = system.price(seen.state.generator)
         texts = [one.text for one in seen.state.sources]
         told = estimate(seen.state.question, texts, budget=budget, price=price)
         return {"words": str(told), **asdict(told)}
@@ -221,18 +220,18 @@ class Studio(Sessions):
         view = new_view(
             secrets.token_urlsafe(9), session, state, aim, str(condition or ""), expected
         )
+        _answerer(system, state)  # what is not here says so now
         job = self._job(view, system)
         self._jobs.start(job, budget)
         return job.view
 
     def _job(self, view: View, system: OpenSystem, known: Any = None) -> Job:
-        settings = system.generator_settings(view.state.generator)
         return Job(
             view,
             documents_of(view.state, system.document),
-            _answerer(system, view.state),
+            partial(_answerer, system, view.state),
             system.condition(view.state.generator),
-            price=settings.price if isinstance(settings, EndpointSettings) else None,
+            price=system.price(view.state.generator),
             known=known,
             keep=self._keep,
         )

@@ -2,7 +2,7 @@
 
 Read :mod:`~rulerag.studio.systems.systems` first, then ``answerers`` (what answers, the rule-based
 fake among it) and ``predicates`` (target conditions that are safe to run on any text);
-``own`` makes one of a form.
+``own`` makes one of a form, or of a session's file.
 """
 
 from typing import TYPE_CHECKING
@@ -18,7 +18,15 @@ if TYPE_CHECKING:
         EndpointSettings,
     )
     from rulerag.studio.systems.attack_templates import Attack, attacks, injected
-    from rulerag.studio.systems.own import OwnSystem, OwnText, folders, problems, save
+    from rulerag.studio.systems.own import (
+        OwnSystem,
+        OwnText,
+        adopted,
+        check_foreign,
+        folders,
+        problems,
+        save,
+    )
     from rulerag.studio.systems.predicates import (
         SENSITIVE,
         JudgedCondition,

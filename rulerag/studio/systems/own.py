@@ -1,19 +1,20 @@
-"""A system of one's own from a form: what is wrong with each field, and the file it becomes."""
+"""Systems of one's own: from a form, with what is wrong at each field; from a session's file."""
 
 from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from rulerag.errors import RuleRAGError
+from rulerag.errors import ConfigError, RuleRAGError, UnknownNameError, did_you_mean
 from rulerag.io import write_jsonl, write_text
-from rulerag.studio.systems.predicates import SENSITIVE, compiled
-from rulerag.studio.systems.sources import Record
+from rulerag.models import SHIPPED, known_models
+from rulerag.studio.systems.predicates import SENSITIVE, RegexCondition, compiled
+from rulerag.studio.systems.sources import Record, Source
 from rulerag.studio.systems.systems import SystemSettings, read_system
 
 _READERS: tuple[dict[str, Any], ...] = (
@@ -122,17 +123,70 @@ def save(form: OwnSystem, place: Path) -> SystemSettings:
     Raises:
         OutputError: the folder cannot be written.
     """
-    values = _values(form)
-    if not form.folder:
-        values["corpus"] = f"{form.name}.jsonl"
+    texts = [] if form.folder else form.texts
+    return _written(_values(form), texts, place)
+
+
+def adopted(row: Mapping[str, Any], sources: Sequence[Source], place: Path) -> SystemSettings:
+    """Write the system of a session that comes from elsewhere; its corpus is what was read there.
+
+    Args:
+        row: the system as a session's file has it.
+        sources: of the session.
+        place: the folder of the systems' files.
+
+    Raises:
+        ConfigError: it names models that are no known ones, or holds what no file may.
+        UnknownNameError: it is a benchmark, whose folder has to be opened.
+        OutputError: the folder cannot be written.
+    """
+    name = str(row.get("name", ""))
+    kinds = {str(one.get("type")) for one in row.get("generators", ())}
+    if kinds & {"symbolic", "checkpoint"}:
+        hint = "open its folder: rulerag studio --dataset FOLDER"
+        raise UnknownNameError(f"no benchmark {name!r} is open here", hint=hint)
+    if "${" in json.dumps(row):
+        raise ConfigError("holds “${”, which files of settings read as a reference", key="system")
+    about = "Opened from a session's file: its corpus is what that session had read."
+    check_foreign(settings := SystemSettings.read({**row, "about": about}))
+    if isinstance(settings.condition, RegexCondition):
+        compiled(settings.condition.pattern)
+    texts = [OwnText(title=one.title, text=one.text) for one in sources]
+    return _written({**row, "about": about}, texts, place)
+
+
+def check_foreign(settings: SystemSettings) -> None:
+    """Refuse a system from elsewhere that names a path, or the variable of a key.
+
+    Raises:
+        ConfigError: names the first.
+    """
+    for key in ("corpus", "benchmark"):
+        if getattr(settings, key):
+            raise ConfigError("paths are read from files alone", key=key, hint="give documents")
+    if any(getattr(one, "api_key_env", "") for one in settings.generators):
+        raise ConfigError("is read from files alone", key="api_key_env", hint="leave it out")
+    known = (*known_models(), *SHIPPED)
+    models = [one.model for one in settings.generators if one.type in ("model", "checkpoint")]
+    for model in (*models, *(one.model for one in settings.encoders)):
+        if model not in known:
+            hint = did_you_mean(model, known)
+            raise ConfigError("folders are read from files alone", key="model", hint=hint)
+
+
+def _written(values: Mapping[str, Any], texts: Sequence[OwnText], place: Path) -> SystemSettings:
+    """A system's file, and its texts beside it where there are any; read as it will be again."""
+    name, made = values["name"], dict(values)
+    if texts:
+        made["corpus"] = f"{name}.jsonl"
         rows = [
             {"id": f"text-{number}", "title": one.title, "text": one.text}
-            for number, one in enumerate(form.texts, start=1)
+            for number, one in enumerate(texts, start=1)
         ]
-        write_jsonl(place / values["corpus"], rows)
-    file = place / f"{form.name}.yaml"
+        write_jsonl(place / made["corpus"], rows)
+    file = place / f"{name}.yaml"
     yaml = importlib.import_module("yaml")  # comes with omegaconf, which reads the file
-    plain = json.loads(json.dumps(values))
+    plain = json.loads(json.dumps(made))
     write_text(file, yaml.safe_dump(plain, allow_unicode=True, sort_keys=False))
     return read_system(file)
 

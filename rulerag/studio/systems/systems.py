@@ -415,7 +415,18 @@ class OpenSystem:
         """The target condition as a predicate, judged by a generator that can; None without one."""
         if self.settings.condition is None:
             return None
-        return predicate_of(self.settings.condition, self.answerer(generator).judge())
+        judges = isinstance(self._known(generator), EndpointSettings)
+        judge = self.answerer(generator).judge() if judges else None
+        return predicate_of(self.settings.condition, judge)
+
+    def price(self, generator: str) -> tuple[float, float] | None:
+        """What a million tokens of prompts and of answers cost; None where that is not known."""
+        settings = self._known(generator)
+        return settings.price if isinstance(settings, EndpointSettings) else None
+
+    def _known(self, generator: str) -> GeneratorSettings | None:
+        """The settings of a generator; None where a session from elsewhere names one of its own."""
+        return next((one for one in self.settings.generators if one.name == generator), None)
 
     def document(self, source: Source) -> Document | None:
         """The corpus's own document behind a source that nobody changed, with its facts."""
