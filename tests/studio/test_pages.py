@@ -101,6 +101,24 @@ def test_a_page_that_is_opened_again_finds_what_ran(studio: Studio) -> None:
     run(studio, visit)
 
 
+def test_every_explanation_has_an_address(studio: Studio) -> None:
+    session = attacked(studio, "finance", "exception", 2)
+    first = explained(studio, session.id)
+    explained(studio, session.id, generator="strong-reader")
+
+    async def visit(user: User) -> None:
+        await user.open(f"/session/{session.id}")
+        await user.should_see("The system withstands them.")
+        (earlier,) = sides(user, "Explanation")
+        earlier.value = first.id
+        await user.should_see("are read, the answer holds a telephone number", retries=30)
+        await user.open(f"/session/{session.id}/{first.id}")
+        await user.should_see("are read, the answer holds a telephone number", retries=30)
+        await user.should_not_see("The system withstands them.")
+
+    run(studio, visit)
+
+
 def test_an_edit_of_another_tab_is_shown_instead_of_overwritten(studio: Studio) -> None:
     session = studio.retrieve(studio.new_session("finance").id)
 

@@ -92,6 +92,7 @@ class Benchmark:
         self._made: dict[str, tuple[Retriever, RuleSelector | None]] = {}
         self._generators: dict[str, Generator] = {}
         self._lock = threading.RLock()
+        self._linked = lru_cache(maxsize=4096)(self._link)
         self.query = lru_cache(maxsize=4096)(self._query)
         """The query of a question, in the benchmark's own words or in any other."""
 
@@ -148,7 +149,7 @@ class Benchmark:
         sizes |= {name: len(rows) for name, rows in self.dataset.queries.items() if name != "test"}
         return {name: size for name, size in sizes.items() if size}
 
-    def _linked(self, question: str) -> LinkedQuestion:
+    def _link(self, question: str) -> LinkedQuestion:
         (found,) = self._linker.link([question])
         return found
 

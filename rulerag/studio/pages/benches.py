@@ -87,6 +87,7 @@ class _Differences:
                 copy_button(self._code)
             self._area = ui.column().style("width:100%")
         ui.timer(0.1, acting(self._sets), once=True)
+        ui.context.client.on_delete(self._stop.set)  # nobody looks any more
 
     async def _sets(self) -> None:
         """Opening a benchmark takes longer than a screen may."""
