@@ -29,8 +29,8 @@ from rulerag.retrieval.base import check_top_k
 from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Answer, Document, Query, RuleHit, ScoredDocument
 
-Question = RuleQADataset | Callable[[str], Query] | None
-"""How a text becomes a query: by a dataset, by a function, or as it stands."""
+Question = RuleQADataset | QuestionLinker | Callable[[str], Query] | None
+"""How a text becomes a query: by a dataset, by a linker, by a function, or as it stands."""
 
 _TOP_K = 10
 _WORDS = ("input", "question", "query")
@@ -45,8 +45,8 @@ class System:
         retriever: what finds documents.
         pipeline: what answers; None where documents are only found.
         question: how a text becomes a query: a dataset that it is about, in its own form or in
-            any words (:class:`rulerag.linking.QuestionLinker`), a function, or None for the bare
-            text, which is enough for retrievers and readers of text.
+            any words, the :class:`rulerag.linking.QuestionLinker` of one, a function, or None for
+            the bare text, which is enough for retrievers and readers of text.
         top_k: documents a question; those of the pipeline, else 10, when None.
     """
 
@@ -62,19 +62,21 @@ class System:
         usual = _TOP_K if pipeline is None else pipeline.top_k
         self.top_k = usual if top_k is None else top_k
         check_top_k(self.top_k)
-        self._question = question
-        self._linker = QuestionLinker(question) if isinstance(question, RuleQADataset) else None
+        self._question = (
+            QuestionLinker(question) if isinstance(question, RuleQADataset) else question
+        )
         self._selector = _selector_of(retriever if pipeline is None else pipeline, retriever)
         self._lock = threading.RLock()
         self.query = lru_cache(maxsize=1024)(self._query)
         """The query behind a text; :class:`UnknownNameError` where it names nobody known."""
 
     def _query(self, text: str) -> Query:
-        if self._linker is not None:
-            (found,) = self._linker.link([text])
-            return found.query()
-        assert not isinstance(self._question, RuleQADataset)  # noqa: S101 - it has a linker
-        return Query("question", text) if self._question is None else self._question(text)
+        if self._question is None:
+            return Query("question", text)
+        if not isinstance(self._question, QuestionLinker):
+            return self._question(text)
+        (found,) = self._question.link([text])
+        return found.query()
 
     def search(self, text: str, top_k: int | None = None) -> list[tuple[Document, dict[str, Any]]]:
         """The documents for a question, best first, each with its metadata.
@@ -170,7 +172,8 @@ def _opened(
         config = preset(place, top_k=_TOP_K if top_k is None else top_k, **settings)
     dataset = open_dataset(config)
     pipeline = make_pipeline(following_all(config), dataset, Options(keep_union=False))
-    return System(pipeline.retriever, pipeline, question=question or dataset, top_k=top_k)
+    linker = QuestionLinker.of_folder(config.get("dataset", {}).get("path"), dataset)
+    return System(pipeline.retriever, pipeline, question=question or linker, top_k=top_k)
 
 
 def _selector_of(*places: Any) -> RuleSelector | None:

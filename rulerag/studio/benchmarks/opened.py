@@ -127,7 +127,7 @@ class Benchmark:
 
     @cached_property
     def _linker(self) -> QuestionLinker:
-        return QuestionLinker(self.dataset)
+        return QuestionLinker.of_folder(self.folder, self.dataset)
 
     @property
     def retrievers(self) -> tuple[str, ...]:
