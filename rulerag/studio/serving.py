@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import socket
 import sys
@@ -43,6 +44,8 @@ def serve(
     except ImportError as error:
         raise MissingDependencyError("uvicorn", "studio") from error
     bound = _bound(host, port)
+    # It logs every index at the level DEBUG, and the package of MCP shows whatever is logged.
+    logging.getLogger("bm25s").setLevel(logging.WARNING)
     local = is_loopback(host)
     token = None if local else secrets.token_urlsafe(24)
     studio = Studio(data, systems=systems, runs=runs)

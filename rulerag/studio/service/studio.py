@@ -40,7 +40,7 @@ from rulerag.studio.service.redteam import (
     replay,
 )
 from rulerag.studio.service.sessions import Sessions
-from rulerag.studio.service.viewing import source_moves, word_changes
+from rulerag.studio.service.viewing import remembered, source_moves, word_changes
 from rulerag.studio.systems import (
     Answerer,
     Documents,
@@ -149,10 +149,11 @@ class Studio(Sessions):
     def _judged(self, session: str, state: State, text: str) -> dict[str, Any]:
         system = self.system(self.session(session).system)
         condition = system.condition(state.generator)
+        read = remembered(state.sources)
         with self._lock:
             sources, before = self._answered.get(session, ((), None))
-            self._answered[session] = state.sources, text
-        moves = () if before is None else source_moves(sources, state.sources)
+            self._answered[session] = read, text
+        moves = () if before is None else source_moves(sources, read)
         return {
             "text": text,
             "holds": None if condition is None else bool(condition(text)),

@@ -16,6 +16,7 @@ from rulerag.explanation.any_answer import (
     what_was_shown,
 )
 from rulerag.explanation.probing import OutputPredicate
+from rulerag.io import fingerprint_object
 from rulerag.studio.service.records import ClaimView, Goal, Rule, SourceMove
 from rulerag.studio.systems import Source
 
@@ -122,8 +123,18 @@ def word_changes(before: str, now: str) -> tuple[Part, ...]:
     return tuple(parts)
 
 
+def remembered(sources: Sequence[Source]) -> tuple[Source, ...]:
+    """Sources whose texts are fingerprints: enough to tell later what was changed."""
+    return tuple(one.model_copy(update={"text": fingerprint_object(one.text)}) for one in sources)
+
+
 def source_moves(before: Sequence[Source], now: Sequence[Source]) -> tuple[SourceMove, ...]:
-    """The sources that are read at another place than before, with another text, or no more."""
+    """The sources that are read at another place than before, with another text, or no more.
+
+    Args:
+        before: what was read, as it is or :func:`remembered`.
+        now: what is read, likewise.
+    """
     old = {one.id: (place, one) for place, one in enumerate(before, start=1)}
     new = {one.id: (place, one) for place, one in enumerate(now, start=1)}
     moves = []
