@@ -137,10 +137,13 @@ def adopted(row: Mapping[str, Any], sources: Sequence[Source], place: Path) -> S
 
     Raises:
         ConfigError: it names models that are no known ones, or holds what no file may.
-        UnknownNameError: it is a benchmark, whose folder has to be opened.
+        UnknownNameError: it is a benchmark, whose folder has to be opened, or no more than a name.
         OutputError: the folder cannot be written.
     """
     name = str(row.get("name", ""))
+    if not row.get("generators"):
+        hint = "the session's file does not describe it"
+        raise UnknownNameError(f"no system is called {name!r}", hint=hint)
     kinds = {str(one.get("type")) for one in row.get("generators", ())}
     if kinds & {"symbolic", "checkpoint"}:
         hint = "open its folder: rulerag studio --dataset FOLDER"
