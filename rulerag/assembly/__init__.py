@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     )
     from rulerag.assembly.demo import run_demo
     from rulerag.assembly.merging_weights import learn_merge_weights
-    from rulerag.assembly.presets import CONFIGS, experiment, fragments, method, preset
+    from rulerag.assembly.presets import (
+        CONFIGS,
+        experiment,
+        following_all,
+        fragments,
+        method,
+        preset,
+    )
     from rulerag.assembly.prompt_tuning import READ, PromptTuning, tune_prompt
 else:
     __getattr__ = front_door(__name__)

@@ -304,6 +304,19 @@ def preset(
     return Config({**values, "top_k": top_k})
 
 
+def following_all(config: Config) -> Config:
+    """A configuration whose rules are those of every relation that a question may ask for.
+
+    For questions in one's own words; one that has a single meaning is guided as before
+    (:class:`rulerag.linking.LinkedSelector`). One without rules stays as it is.
+    """
+    values = config.to_dict()
+    selector = values.get("selector")
+    if not selector or selector.get("type") == "linked":
+        return config
+    return Config({**values, "selector": {"type": "linked", "selector": selector}})
+
+
 def _retriever(retriever: str, rules: str, about: _About) -> dict[str, Any]:
     if retriever == "symbolic" and rules == "none":
         raise ConfigError(

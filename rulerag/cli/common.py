@@ -17,7 +17,15 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import typer
 
-from rulerag.assembly import Options, experiment, fragments, make_pipeline, open_dataset, preset
+from rulerag.assembly import (
+    Options,
+    experiment,
+    following_all,
+    fragments,
+    make_pipeline,
+    open_dataset,
+    preset,
+)
 from rulerag.composition import Config
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
 from rulerag.generation.huggingface import NANO_LLAMA
@@ -252,8 +260,8 @@ def open_pipeline(
     chosen = choose(dataset)
     understood = None if isinstance(chosen, list) or chosen.exact else chosen
     queries = chosen if isinstance(chosen, list) else [_query_of(chosen, dataset)]
-    if understood is not None:
-        config = _following(config, understood)
+    if understood is not None and understood.readings:
+        config = following_all(config)
     if index is not None and (index / CORPUS).is_file() and not (index / "queries.jsonl").is_file():
         refuse_prose(config.section("generator").get("model"))
         dataset = _over_texts(dataset, read_records(index / CORPUS, Document.from_json))
@@ -298,15 +306,6 @@ def _query_of(question: LinkedQuestion, dataset: RuleQADataset) -> Query:
     if question.readings:
         return question.query()
     return Query("question", question.text, prediction=dataset.prediction)
-
-
-def _following(config: Config, question: LinkedQuestion) -> Config:
-    """A configuration whose selector follows every relation that a question may ask for."""
-    values = config.to_dict()
-    selector = values.get("selector")
-    if not selector or not question.readings:
-        return config
-    return Config({**values, "selector": {"type": "linked", "selector": selector}})
 
 
 def choose_queries(

@@ -14,6 +14,7 @@ from rulerag.composition import parse_file
 from rulerag.console import EXIT_BAD_INPUT
 from rulerag.studio import serve
 from rulerag.studio.service import RedTeamSuite, Studio
+from rulerag.studio.systems import benchmark_system
 
 DataOption = Annotated[
     Path,
@@ -31,13 +32,24 @@ def studio(
         list[Path] | None,
         typer.Option(help="a benchmark folder, which becomes a system; repeatable"),
     ] = None,
+    encoder: Annotated[
+        list[str] | None,
+        typer.Option(help="an encoder that searches the datasets as well, to compare; repeatable"),
+    ] = None,
+    reader: Annotated[
+        list[str] | None,
+        typer.Option(help="a model that reads the datasets as well, to compare; repeatable"),
+    ] = None,
     run: Annotated[
         list[Path] | None,
         typer.Option(help="a run folder of `rulerag evaluate` to look into; repeatable"),
     ] = None,
 ) -> None:
     """The web app: ask a RAG system, see which sources made it answer so, and break it."""
-    serve(data, host=host, port=port, benchmarks=dataset or (), runs=run or ())
+    systems = [
+        benchmark_system(one, encoders=encoder or (), readers=reader or ()) for one in dataset or ()
+    ]
+    serve(data, host=host, port=port, systems=systems, runs=run or ())
 
 
 def redteam(

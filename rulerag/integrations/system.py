@@ -13,16 +13,24 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from rulerag.assembly import Options, experiment, make_pipeline, open_dataset, preset
+from rulerag.assembly import (
+    Options,
+    experiment,
+    following_all,
+    make_pipeline,
+    open_dataset,
+    preset,
+)
 from rulerag.errors import ConfigError
+from rulerag.linking import QuestionLinker
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.protocols import Retriever, RuleSelector
 from rulerag.retrieval.base import check_top_k
-from rulerag.ruleqa import RuleQADataset, parse_question
+from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Answer, Document, Query, RuleHit, ScoredDocument
 
-Question = RuleQADataset | Callable[[str], Query] | None
-"""How a text becomes a query: by a dataset, by a function, or as it stands."""
+Question = RuleQADataset | QuestionLinker | Callable[[str], Query] | None
+"""How a text becomes a query: by a dataset, by a linker, by a function, or as it stands."""
 
 _TOP_K = 10
 _WORDS = ("input", "question", "query")
@@ -36,9 +44,9 @@ class System:
     Args:
         retriever: what finds documents.
         pipeline: what answers; None where documents are only found.
-        question: how a text becomes a query: a dataset whose entities and relations it names
-            (:func:`rulerag.ruleqa.parse_question`), a function, or None for the bare text, which
-            is enough for retrievers and readers of text.
+        question: how a text becomes a query: a dataset that it is about, in its own form or in
+            any words, the :class:`rulerag.linking.QuestionLinker` of one, a function, or None for
+            the bare text, which is enough for retrievers and readers of text.
         top_k: documents a question; those of the pipeline, else 10, when None.
     """
 
@@ -54,16 +62,21 @@ class System:
         usual = _TOP_K if pipeline is None else pipeline.top_k
         self.top_k = usual if top_k is None else top_k
         check_top_k(self.top_k)
-        self._question = question
+        self._question = (
+            QuestionLinker(question) if isinstance(question, RuleQADataset) else question
+        )
         self._selector = _selector_of(retriever if pipeline is None else pipeline, retriever)
         self._lock = threading.RLock()
         self.query = lru_cache(maxsize=1024)(self._query)
-        """The query behind a text; raises what :func:`rulerag.ruleqa.parse_question` raises."""
+        """The query behind a text; :class:`UnknownNameError` where it names nobody known."""
 
     def _query(self, text: str) -> Query:
-        if isinstance(self._question, RuleQADataset):
-            return parse_question(text, self._question)
-        return Query("question", text) if self._question is None else self._question(text)
+        if self._question is None:
+            return Query("question", text)
+        if not isinstance(self._question, QuestionLinker):
+            return self._question(text)
+        (found,) = self._question.link([text])
+        return found.query()
 
     def search(self, text: str, top_k: int | None = None) -> list[tuple[Document, dict[str, Any]]]:
         """The documents for a question, best first, each with its metadata.
@@ -73,7 +86,7 @@ class System:
             top_k: how many at most; those of the system when None.
 
         Raises:
-            UnknownNameError: the dataset knows no entity and relation that make up the question.
+            UnknownNameError: the question names nobody that the dataset knows.
         """
         with self._lock:
             query = self.query(text)
@@ -91,7 +104,7 @@ class System:
 
         Raises:
             ConfigError: there is no pipeline.
-            UnknownNameError: the dataset knows no entity and relation that make up the question.
+            UnknownNameError: the question names nobody that the dataset knows.
         """
         if self.pipeline is None:
             raise ConfigError(
@@ -158,8 +171,9 @@ def _opened(
     else:
         config = preset(place, top_k=_TOP_K if top_k is None else top_k, **settings)
     dataset = open_dataset(config)
-    pipeline = make_pipeline(config, dataset, Options(keep_union=False))
-    return System(pipeline.retriever, pipeline, question=question or dataset, top_k=top_k)
+    pipeline = make_pipeline(following_all(config), dataset, Options(keep_union=False))
+    linker = QuestionLinker.of_folder(config.get("dataset", {}).get("path"), dataset)
+    return System(pipeline.retriever, pipeline, question=question or linker, top_k=top_k)
 
 
 def _selector_of(*places: Any) -> RuleSelector | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import socket
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 
 from rulerag.errors import ConfigError, MissingDependencyError
 from rulerag.studio.service import Studio
+from rulerag.studio.systems import SystemSettings
 from rulerag.studio.web import Guards, create_app, is_loopback
 
 
@@ -19,7 +21,7 @@ def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 8080,
-    benchmarks: Sequence[Path] = (),
+    systems: Sequence[SystemSettings] = (),
     runs: Sequence[Path] = (),
     tell: Callable[[str], object] = lambda text: sys.stderr.write(text + "\n"),
 ) -> None:
@@ -29,7 +31,7 @@ def serve(
         data: the folder of its sessions.
         host: the address to bind; one that others can reach needs the token that is told.
         port: the port; 0 for a free one.
-        benchmarks: benchmark folders that become systems.
+        systems: systems besides the shipped ones and those of ``data``.
         runs: run folders of ``rulerag evaluate`` to look into.
         tell: told where it answers.
 
@@ -42,9 +44,11 @@ def serve(
     except ImportError as error:
         raise MissingDependencyError("uvicorn", "studio") from error
     bound = _bound(host, port)
+    # It logs every index at the level DEBUG, and the package of MCP shows whatever is logged.
+    logging.getLogger("bm25s").setLevel(logging.WARNING)
     local = is_loopback(host)
     token = None if local else secrets.token_urlsafe(24)
-    studio = Studio(data, benchmarks=benchmarks, runs=runs)
+    studio = Studio(data, systems=systems, runs=runs)
     try:
         server = uvicorn.Server(
             uvicorn.Config(

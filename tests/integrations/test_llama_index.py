@@ -60,7 +60,7 @@ def test_nodes_of_another_retriever_are_read(system: System, query: Query) -> No
 
 
 def test_questions_that_name_nothing(system: System) -> None:
-    with pytest.raises(UnknownNameError, match="make up 'it'"):
+    with pytest.raises(UnknownNameError, match="no known name"):
         RuleRAGRetriever(system).retrieve("Who is it?")
     with pytest.raises(ConfigError, match="does not answer"):
         RuleRAGQueryEngine(system.retriever).query("Who is it?")

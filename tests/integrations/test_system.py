@@ -41,8 +41,19 @@ def test_metadata_say_score_rank_rules_and_facts(system: System, query: Query) -
 
 
 def test_a_question_that_names_nothing_is_an_error_by_name(system: System) -> None:
-    with pytest.raises(UnknownNameError, match="make up 'it'"):
+    with pytest.raises(UnknownNameError, match="no known name"):
         system.search("Who is it?")
+
+
+def test_a_question_in_other_words_finds_what_the_datasets_own_form_finds(
+    system: System, query: Query
+) -> None:
+    meant = system.query(query.text)
+    asked = f"Please tell me: {query.subject_words}, what do they {query.relation_words}?"
+    linked = system.query(asked)
+    assert (linked.subject, linked.relation) == (meant.subject, meant.relation)
+    assert [document.id for document, _ in system.search(asked)]
+    assert linked.relations and not meant.relations
 
 
 def test_plain_text_needs_no_dataset() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -16,9 +17,12 @@ from typing import Any
 
 import pytest
 
+from rulerag.assembly.demo import mine_world, world_dataset
+from rulerag.io import write_jsonl
 from rulerag.studio.service import Inject, Session, Studio, View
 from rulerag.studio.systems import SystemSettings
 from rulerag.studio.web import Guards, create_app
+from rulerag.synthetic import World
 
 _NEEDED = ("fastapi", "nicegui", "re2", "uvicorn")
 collect_ignore_glob = [] if all(map(find_spec, _NEEDED)) else ["test_*.py"]
@@ -27,6 +31,50 @@ collect_ignore_glob = [] if all(map(find_spec, _NEEDED)) else ["test_*.py"]
 @pytest.fixture
 def studio(tmp_path: Path) -> Iterator[Studio]:
     made = Studio(tmp_path / "data")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A benchmark folder of a world that knows its own truth."""
+    made = tmp_path_factory.mktemp("world") / "world"
+    world = World.generate(1500, kind="static", max_body_atoms=1)
+    world_dataset(world, mine_world(world)[0]).save(made)
+    return made
+
+
+@pytest.fixture
+def bench(tmp_path: Path, folder: Path) -> Iterator[Studio]:
+    """A studio with a benchmark."""
+    made = Studio(tmp_path / "data", benchmarks=[folder])
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def studio_with_runs(tmp_path: Path) -> Iterator[Studio]:
+    """A studio with two runs of four queries that end in four ways; one ends otherwise in each."""
+
+    def row(number: int, answer: str, *texts: str) -> dict[str, object]:
+        documents = [
+            {"id": f"d{number}-{place}", "text": text, "found_by": [{"rule": f"r{number}"}]}
+            for place, text in enumerate(texts)
+        ]
+        asked = {"query_id": str(number), "query": f"question {number}", "answers": ["Rome"]}
+        return {**asked, "answer": answer, "documents": documents}
+
+    for name, first in (("one", "Rome"), ("two", "Bern")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "metrics.json").write_text(json.dumps({"metrics": {}}))
+        rows = [
+            row(1, first, "It is Rome."),
+            row(2, "Bern", "It is Oslo."),
+            row(3, "", "It is Rome."),
+            row(4, "Bern", "It is Rome.", "It is Bern."),
+        ]
+        write_jsonl(tmp_path / name / "predictions.jsonl", rows)
+    made = Studio(tmp_path / "data", runs=[tmp_path / "one", tmp_path / "two"])
     yield made
     made.close()
 

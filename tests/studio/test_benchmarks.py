@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from rulerag.assembly.demo import mine_world, world_dataset
-from rulerag.errors import ConfigError, DataError
-from rulerag.io import write_jsonl
-from rulerag.studio.benchmarks import compared, read_run
+from rulerag.assembly import Options, make_pipeline, preset
+from rulerag.errors import ConfigError, DataError, UnknownNameError
+from rulerag.evaluation import answer_metrics
+from rulerag.studio.benchmarks import Way, compared, read_run
 from rulerag.studio.service import Configure, Studio
-from rulerag.synthetic import World
+from rulerag.studio.systems import NOTHING, benchmark_system
 from tests.studio.conftest import explained
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("world") / "world"
-    world = World.generate(1500, kind="static", max_body_atoms=1)
-    world_dataset(world, mine_world(world)[0]).save(made)
-    return made
-
-
-@pytest.fixture
-def bench(tmp_path: Path, folder: Path) -> Studio:
-    return Studio(tmp_path / "data", benchmarks=[folder])
 
 
 def test_a_rule_that_is_off_changes_retrieval_answer_and_explanation(bench: Studio) -> None:
@@ -50,7 +37,6 @@ def test_a_rule_that_is_off_changes_retrieval_answer_and_explanation(bench: Stud
     assert off.state.sources != session.state.sources
     plain = bench.retrieve(session.id, retriever="plain")
     assert not [by for source in plain.state.sources for by in source.found_by]
-    bench.close()
 
 
 def test_the_bank_is_searched_and_a_rule_has_examples(bench: Studio) -> None:
@@ -67,7 +53,6 @@ def test_the_bank_is_searched_and_a_rule_has_examples(bench: Studio) -> None:
         bench.rule_examples("world", "nothing")
     with pytest.raises(ConfigError, match="no mined rules"):
         bench.search_rules("finance")
-    bench.close()
 
 
 def test_rules_are_shown_by_the_templates_of_the_folder(tmp_path: Path, folder: Path) -> None:
@@ -81,28 +66,108 @@ def test_rules_are_shown_by_the_templates_of_the_folder(tmp_path: Path, folder: 
     assert {rule.text for rule in opened.rules(asked)} <= {rule.text for rule in rules}
 
 
-def test_a_run_is_read_by_failure_class(tmp_path: Path) -> None:
-    def row(number: int, answer: str, *texts: str) -> dict[str, object]:
-        documents = [{"text": text, "found_by": [{"rule": f"r{number}"}]} for text in texts]
-        asked = {"query_id": str(number), "query": f"question {number}", "answers": ["Rome"]}
-        return {**asked, "answer": answer, "documents": documents}
+def test_where_rules_help_and_hurt_is_what_evaluation_measures(bench: Studio) -> None:
+    plain, guided = Way("plain"), Way("guided")
+    found = bench.differences("world", plain, guided, most=60)
+    opened = bench.system("world").benchmark
+    assert found.of == len(opened.dataset.query_set("full")) and len(found.rows) == min(
+        60, found.of
+    )
+    assert found.better, "rules help in a world that is made of them"
+    for row in found.better:
+        assert row.gain > (0, 0)
+        assert row.first.worth != row.second.worth
+    gains = [row.gain for row in found.rows]
+    assert gains == sorted(gains, reverse=True)
+    assert not {row.query_id for row in found.better} & {row.query_id for row in found.worse}
+    # The same figures as a pipeline of `rulerag evaluate` reaches, each way.
+    by_id = {query.id: query for query in opened.dataset.query_set("full")}
+    queries = [by_id[row.query_id] for row in found.rows]
+    for side, rules in enumerate(("none", "guided")):
+        config = preset(opened.folder, rules=rules, top_k=10)
+        answers = make_pipeline(config, opened.dataset, Options(keep_union=False)).answer(queries)
+        for name, cutoff in (("answer_recall@1", 1), ("answer_recall@10", 10)):
+            ranks = [answer_metrics(one)[name] for one in answers]
+            assert found.means((cutoff,))[name][side] == pytest.approx(sum(ranks) / len(ranks))
+        exact = [answer_metrics(one)["exact_match"] for one in answers]
+        assert found.means()["exact_match"][side] == pytest.approx(sum(exact) / len(exact))
+    swapped = bench.differences("world", guided, plain, most=60)
+    assert {row.query_id for row in swapped.worse} == {row.query_id for row in found.better}
+    assert not bench.differences("world", plain, guided, stopped=lambda: True).rows
+    with pytest.raises(UnknownNameError, match="no retriever"):
+        bench.differences("world", Way("dense"), guided)
+    with pytest.raises(ConfigError, match="no mined rules"):
+        bench.differences("finance", plain, guided)
 
-    for name, first in (("one", "Rome"), ("two", "Bern")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "metrics.json").write_text(json.dumps({"metrics": {}}))
-        rows = [
-            row(1, first, "It is Rome."),
-            row(2, "Bern", "It is Oslo."),
-            row(3, "", "It is Rome."),
-            row(4, "Bern", "It is Rome.", "It is Bern."),
-        ]
-        write_jsonl(tmp_path / name / "predictions.jsonl", rows)
-    run, other = read_run(tmp_path / "one"), read_run(tmp_path / "two")
+
+def test_one_question_two_ways(bench: Studio) -> None:
+    row = bench.differences("world", Way("plain"), Way("guided"), most=60).better[0]
+    both = bench.beside("world", row.question, Way("plain"), Way("guided"))
+    assert both.answers == (row.first.answer or NOTHING, row.second.answer or NOTHING)
+    assert both.accepted == row.answers
+    second = {one.second: one for one in both.found if one.second}
+    held = [rank for rank, one in sorted(second.items()) if one.holds]
+    assert (held or [None])[0] == row.second.rank
+    assert all(one.first or one.second for one in both.found)
+    assert any(one.source.found_by for one in second.values())
+    off = tuple(one["id"] for one in bench.rules_for("world", row.question))
+    without = bench.beside("world", row.question, Way("guided"), Way("guided"), rules_off=off)
+    assert not [one for one in without.found if one.source.found_by]
+
+
+def test_a_question_in_ones_own_words(bench: Studio) -> None:
+    opened = bench.system("world").benchmark
+    query = opened.dataset.query_set("full")[0]
+    asked = f"Can you tell me, for {query.subject_words}: {query.relation_words} what?"
+    found = bench.understood("world", asked)
+    assert not found.exact
+    assert (
+        query.relation_words in found.readings[0][0] and query.subject_words in found.readings[0][0]
+    )
+    session = bench.retrieve(bench.new_session("world", question=asked).id)
+    assert session.state.sources and bench.answer(session.id)["text"]
+    assert bench.understood("world", query.text).exact
+    nobody = bench.understood("world", "Is it?")
+    assert nobody.readings == () and bench.rules_for("world", "Is it?") == []
+
+
+@pytest.mark.skipif(find_spec("faiss") is None or find_spec("torch") is None, reason="extra dense")
+def test_two_checkpoints_beside_each_other(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RULERAG_CACHE", str(tmp_path / "cache"))
+    own = benchmark_system(
+        folder, encoders=["rulerag-nano-encoder"], readers=["rulerag-nano-llama"]
+    )
+    with_models = Studio(tmp_path / "data", systems=[own])
+    ways = Way("plain", ""), Way("dense-rulerag-nano-encoder", "")
+    found = with_models.differences("world", *ways, most=10)
+    assert len(found.rows) == 10 and not any(one.first.answer for one in found.rows)
+    question = found.rows[0].question
+    guided = Way("dense-rulerag-nano-encoder-guided", "rulerag-nano-llama")
+    both = with_models.beside("world", question, Way("guided"), guided)
+    assert both.answers[1] and "Symbolic" in both.first and "nano-llama" in both.second
+    assert {one.second for one in both.found if one.second} == set(range(1, 11))
+    with_models.close()
+
+
+def test_a_run_is_read_by_failure_class(studio_with_runs: Studio, tmp_path: Path) -> None:
+    run, other = studio_with_runs.run("one"), studio_with_runs.run("two")
     assert [one.outcome for one in run.rows] == ["right", "not retrieved", "ignored", "misled"]
     assert run.outcomes == dict.fromkeys(run.outcomes, 1)
     assert [one.query_id for one in run.filtered(outcome="misled")] == ["4"]
     assert [one.query_id for one in run.filtered(rule="r2")] == ["2"]
-    ((one, two),) = compared(run, other)
+    assert [one.rank for one in run.rows] == [1, None, 1, 1]
+    ids = lambda **wanted: [one.query_id for one in run.filtered(**wanted)]  # noqa: E731
+    assert ids(recall="found", k=1) == ["1", "3", "4"] and ids(recall="not found") == ["2"]
+    assert ids(match="exact") == ["1"] and ids(match="not exact", recall="found") == ["3", "4"]
+    with pytest.raises(ConfigError, match="outcome"):
+        run.filtered(outcome="misleading")
+    assert run.found_by == {f"r{n}": 1 for n in (1, 2, 3, 4)}
+    assert [one.holds for one in run.documents["4"]] == [True, False]
+    pair = compared(run, other)
+    ((one, two),) = pair.changed()
     assert (one.outcome, two.outcome) == ("right", "ignored")
+    assert pair.moves[("right", "ignored")] == 1 and sum(pair.moves.values()) == 4
     with pytest.raises(DataError):
         read_run(tmp_path)

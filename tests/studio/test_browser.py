@@ -92,8 +92,13 @@ def test_two_edits_make_one_rule_and_nothing_leaves_the_machine(running: str, br
     assert "and source 2" in rule.inner_text()
     page.wait_for_selector("text=Certain: all 32 combinations")
     assert page.locator("text=Whenever source").count() == 1
-    picture = page.locator("img.studio-picture")
-    assert picture.evaluate("image => image.complete && image.naturalWidth > 0")
+    page.wait_for_selector("text=How much each source counts")
+    pictures = page.locator("img.studio-picture").all()
+    assert len(pictures) == 2
+    for picture in pictures:
+        picture.scroll_into_view_if_needed()
+        page.wait_for_function("image => image.complete", arg=picture.element_handle())
+        assert picture.evaluate("image => image.naturalWidth > 0")
     page.get_by_role("combobox", name="What answers").click()
     page.get_by_role("option", name="Strong reader").click()
     page.get_by_role("button", name="Explain the break").click()
@@ -151,7 +156,7 @@ def test_contrast_and_names_by_axe(running: str, browser: Any) -> None:
     page.wait_for_selector("text=The system withstands them")
     page.wait_for_timeout(500)  # colours fade in
     wrong["/session"] = _found(page, code)
-    for place in ("/red-team", "/compare", "/docs"):
+    for place in ("/red-team", "/compare", "/own", "/rules", "/runs", "/docs"):
         page.goto(running + place)
         page.wait_for_selector("text=interface" if place == "/docs" else "[role=heading]")
         page.wait_for_timeout(500)

@@ -52,7 +52,8 @@ def test_ask_attack_explain_and_undo(studio: Studio) -> None:
         await user.should_see("exception")  # of the first source
         user.find(kind=ui.button, content="Answer").click()
         await user.should_see("It keeps to them", retries=30)
-        await user.should_see("Before it was:")
+        await user.should_see("Against the answer before:")
+        await user.should_see("its text was changed")
 
     run(studio, visit)
 
@@ -96,6 +97,24 @@ def test_a_page_that_is_opened_again_finds_what_ran(studio: Studio) -> None:
         await user.should_see("(the condition holds)")
         user.find("Ask it again").click()
         await user.should_see("The same as before.", retries=30)
+
+    run(studio, visit)
+
+
+def test_every_explanation_has_an_address(studio: Studio) -> None:
+    session = attacked(studio, "finance", "exception", 2)
+    first = explained(studio, session.id)
+    explained(studio, session.id, generator="strong-reader")
+
+    async def visit(user: User) -> None:
+        await user.open(f"/session/{session.id}")
+        await user.should_see("The system withstands them.")
+        (earlier,) = sides(user, "Explanation")
+        earlier.value = first.id
+        await user.should_see("are read, the answer holds a telephone number", retries=30)
+        await user.open(f"/session/{session.id}/{first.id}")
+        await user.should_see("are read, the answer holds a telephone number", retries=30)
+        await user.should_not_see("The system withstands them.")
 
     run(studio, visit)
 
@@ -153,5 +172,140 @@ def test_screens_without_benchmarks_say_what_to_do(studio: Studio) -> None:
         await user.should_see("--dataset FOLDER")
         await user.open("/runs")
         await user.should_see("--run FOLDER")
+
+    run(studio, visit)
+
+
+def test_two_retrievers_beside_each_other(bench: Studio) -> None:
+    question = bench.system("world").benchmark.examples()[0]
+    session = bench.retrieve(bench.new_session("world", question=question).id)
+
+    async def visit(user: User) -> None:
+        await user.open(f"/compare/{session.id}")
+        first, second = sides(user, "Retriever")
+        first.value, second.value = "plain", "guided"
+        user.find("Retrieve both").click()
+        await user.should_see("A: BM25, without rules. B: BM25, guided by mined rules.", retries=50)
+        await user.should_see("sources by rank")
+
+    run(bench, visit)
+
+
+def sides(user: User, label: str) -> list[Any]:
+    found = [one for one in user.client.elements.values() if isinstance(one, ui.select)]
+    return [one for one in found if one.props.get("label") == label]
+
+
+def test_rule_bench_by_hand(bench: Studio) -> None:
+    async def visit(user: User) -> None:
+        await user.open("/rules")
+        await user.should_see("Where it helps and where it hurts")
+        (compare,) = user.find(kind=ui.button, content="Compare").elements
+        while not compare.enabled:  # the benchmark is being opened
+            await asyncio.sleep(0.05)
+        user.find(kind=ui.button, content="Compare").click()
+        await user.should_see("B is better:", retries=100)
+        await user.should_see("answer recall@10")
+        user.find(kind=ui.button, content="Look").click()
+        await user.should_see("Open B as a session", retries=50)
+        await user.should_see("holds the answer")
+        user.find("Open B as a session").click()
+        await user.should_see("1. Ask", retries=50)
+        await user.should_see("found by the rule", retries=50)
+
+    run(bench, visit)
+
+
+def test_a_session_of_a_benchmark_says_what_it_understood(bench: Studio) -> None:
+    query = bench.system("world").benchmark.dataset.query_set("full")[0]
+    asked = f"For {query.subject_words}: {query.relation_words} what?"
+    session = bench.retrieve(bench.new_session("world", question=asked).id)
+
+    async def visit(user: User) -> None:
+        await user.open(f"/session/{session.id}")
+        await user.should_see("Understood:", retries=50)
+        await user.should_see("Mined rules of this question")
+
+    run(bench, visit)
+
+
+def test_runs_by_recall_and_two_of_them(studio_with_runs: Studio) -> None:
+    async def visit(user: User) -> None:
+        await user.open("/runs/one")
+        await user.should_see("4 queries", retries=50)
+        (recall,) = sides(user, "Recall: an accepted answer is")
+        recall.value = "not found"
+        user.find(kind=ui.button, content="Show").click()
+        await user.should_see("1 queries; 1 are shown", retries=50)
+        recall.value = ""
+        (beside,) = sides(user, "Beside")
+        beside.value = "two"
+        user.find(kind=ui.button, content="Show").click()
+        await user.should_see("1 queries came out otherwise", retries=50)
+        user.find(kind=ui.button, content="Look").click()
+        await user.should_see("two: ignored", retries=50)
+        await user.should_see("It is Rome.")
+
+    run(studio_with_runs, visit)
+
+
+def test_a_system_of_ones_own_by_its_form(studio: Studio) -> None:
+    place = studio.own_place / "notes"
+    place.mkdir(parents=True)
+    (place / "visit.txt").write_text("A visit costs 12 euros.")
+
+    async def visit(user: User) -> None:
+        await user.open("/")
+        user.find("Add a system").click()
+        await user.should_see("What it must not say")
+        user.find(kind=ui.input, content="Name, such as").type("Our Notes")
+        (broken,) = sides(user, "Broken by")
+        broken.value = "regex"
+        user.find(kind=ui.input, content="Pattern").type("(?=x)")
+        user.find(kind=ui.input, content="Address").type("localhost:8000")
+        user.find("Keep and open").click()
+        await user.should_see("fields are to be mended", retries=50)
+        wrong = {one.props.get("label"): one.error for one in fields(user) if one.error}
+        assert "small letters" in wrong["Name, such as our-notes"]
+        assert "RE2" in wrong["Pattern (a regular expression of RE2)"]
+        assert "http://" in wrong["Address of an OpenAI-compatible endpoint"]
+        assert "choose a folder" in wrong["Folder of texts"]
+        user.find(kind=ui.input, content="Name, such as").clear().type("our-notes")
+        user.find(kind=ui.input, content="Pattern").clear().type("[0-9]+ euros")
+        user.find(kind=ui.input, content="Address").clear()
+        (folder,) = sides(user, "Folder of texts")
+        folder.value = "notes"
+        user.find("Keep and open").click()
+        await user.should_see("1. Ask", retries=50)
+
+    run(studio, visit)
+    assert (studio.own_place / "our-notes.yaml").is_file()
+    session = studio.retrieve(studio.new_session("our-notes").id, "What does a visit cost?")
+    assert studio.answer(session.id)["holds"]
+
+
+def fields(user: User) -> list[Any]:
+    return [one for one in user.client.elements.values() if hasattr(one, "error")]
+
+
+def test_levels_of_many_sources_and_bars(studio: Studio) -> None:
+    session = attacked(studio, "finance", "exception", 2)
+    for number in range(2):
+        studio.change(session.id, Add(text=f"Note {number}.", title=f"Note {number}"))
+    explained(studio, session.id)
+
+    async def visit(user: User) -> None:
+        await user.open(f"/session/{session.id}")
+        await user.should_see("How much each source counts", retries=30)
+        (level,) = sides(user, "Level of the lattice")
+        assert level.value == 2
+        user.find(kind=ui.button, content="1 2").click()
+        await user.should_see("(the condition holds)")
+        level.value = 1
+        await user.should_not_see(kind=ui.button, content="1 2")
+        user.find(kind=ui.button, content="7").click()
+        await user.should_see("(the condition does not hold)")
+        user.find("Ask it again").click()
+        await user.should_see("The same as before.", retries=30)
 
     run(studio, visit)

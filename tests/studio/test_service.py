@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from pathlib import Path
@@ -225,9 +226,50 @@ def test_damaged_and_foreign_files_are_refused(studio: Studio) -> None:
     for row in damaged:
         with pytest.raises(DataFormatError):
             studio.load(row)
-    with pytest.raises(UnknownNameError):
-        studio.load({**good, "system": {"name": "../../etc"}})
+    system = good["system"]
+    foreign: list[Any] = [
+        {"name": "../../etc"},
+        {**system, "name": "../../etc"},
+        {**system, "name": "other", "corpus": "/etc"},
+        {**system, "name": "other", "instructions": "${oc.env:HOME}"},
+        {**system, "name": "other", "condition": {"type": "regex", "pattern": "(?=x)"}},
+        {**system, "name": "other", "generators": [{**system["generators"][2], "model": "/etc"}]},
+        {**system, "name": "other", "generators": [{"type": "symbolic"}]},
+    ]
+    for row in foreign:
+        with pytest.raises((ConfigError, UnknownNameError)):
+            studio.load({**good, "system": row})
     assert len(studio.sessions()) == before
+    assert not studio.own_place.is_dir() or not list(studio.own_place.iterdir())
+
+
+def test_a_shared_session_opens_without_its_system_and_its_model(
+    studio: Studio, tmp_path: Path, server: Server
+) -> None:
+    server.say = lambda number, body: (200, {}, completion("The lift is blue.", body))
+    studio.add_system(own_system(server.url, top_k=2))
+    session = studio.retrieve(studio.new_session("own", "shared").id)
+    view = explained(studio, session.id)
+    asked = len(server.bodies)
+    row = json.loads(json.dumps(studio.export(session.id)))
+    # Where nobody has this system, and its model is none that can be asked.
+    generator = {"type": "model", "name": "remote", "title": "M", "model": "gemma-3-270m"}
+    row["system"]["generators"] = [generator]
+    other = Studio(tmp_path / "other")
+    opened = other.load(row)
+    assert other.session(opened.id).state.sources == session.state.sources
+    (explanation,) = opened.explanations
+    assert other.view(explanation).claims == view.claims
+    assert [one.asked for one in other.levels(explanation)] == [1, 2, 1]
+    assert "<svg" in other.picture(explanation, "lattice").svg
+    other.close()
+    again = Studio(tmp_path / "other")
+    assert again.session(opened.id).name == "shared (opened)"
+    assert [one.text for one in again.system("own").documents] == [
+        one.text for one in session.state.sources
+    ]
+    assert len(server.bodies) == asked
+    again.close()
 
 
 def test_a_file_of_another_version_is_refused(tmp_path: Path) -> None:

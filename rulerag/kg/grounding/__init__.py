@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
-    from rulerag.kg.grounding.bindings import FactIndex, body_order, ground, groundings_in
+    from rulerag.kg.grounding.bindings import (
+        FactIndex,
+        Grounding,
+        body_order,
+        ground,
+        groundings_in,
+    )
     from rulerag.kg.grounding.evidence import EvidenceModel, evidence_sum, noisy_or_exponents
     from rulerag.kg.grounding.index import TableIndex
     from rulerag.kg.grounding.joins import MAX_ROWS, RulePlans

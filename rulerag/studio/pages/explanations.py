@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from rulerag.errors import RuleRAGError
-from rulerag.studio.pages.parts import acting, code_button, soft, table, text_label, title
-from rulerag.studio.service import ClaimView, Probe, Rule, Session, Studio, View
+from rulerag.studio.pages.lattice import LatticeView
+from rulerag.studio.pages.parts import acting, code_button, soft, text_label, title
+from rulerag.studio.service import ClaimView, Rule, Session, Studio, View
 
 _REFRESH = 0.25
-_MOST_ROWS = 256
-_CLICKED = 5
-"""Up to so many sources each subset has a button."""
 
 
 class ExplanationPanel:
@@ -24,14 +21,18 @@ class ExplanationPanel:
     Args:
         studio: the service.
         session: what is explained, as it is now.
+        explanation: the one that is shown at first; the last when empty.
     """
 
-    def __init__(self, studio: Studio, session: Callable[[], Session]) -> None:
+    def __init__(
+        self, studio: Studio, session: Callable[[], Session], explanation: str = ""
+    ) -> None:
         self._studio, self._session = studio, session
+        self._first = explanation
         self._view: View | None = None
         self._shown: View | None = None
         self._area: Any = None
-        self._told: Any = None
+        self._lattice = LatticeView(studio)
 
     def build(self) -> None:
         """Draw it, and look for news while something runs."""
@@ -49,8 +50,8 @@ class ExplanationPanel:
             self._area()
         seen = self._session().explanations
         jobs = self._studio.jobs_of(self._session().id)
-        latest = jobs[-1] if jobs else (seen[-1] if seen else None)
-        if latest is not None:
+        latest = self._first or (jobs[-1] if jobs else seen[-1] if seen else "")
+        if latest:
             with suppress(RuleRAGError):
                 self._view = self._studio.view(latest)
         ui.timer(_REFRESH, self._look)
@@ -89,6 +90,7 @@ class ExplanationPanel:
         if view is None:
             soft("Nothing is explained yet.")
             return
+        self._draw_earlier(view)
         self._draw_progress(view)
         for note in view.notes:
             soft(note)
@@ -99,7 +101,26 @@ class ExplanationPanel:
         if view.shown and view.finished:
             soft(view.shown)
         if view.probes and view.state.sources:
-            self._draw_lattice(view)
+            self._lattice.draw(view)
+
+    def _draw_earlier(self, view: View) -> None:
+        """A choice among the explanations of the session, and a link to the one that is shown."""
+        from nicegui import ui
+
+        known = self._session_now().explanations
+        if view.finished and len(known) > 1 and view.id in known:
+            names = {one: f"{n} of {len(known)}" for n, one in enumerate(known, start=1)}
+            chosen = ui.select(names, label="Explanation", value=view.id)
+
+            def look() -> None:
+                self._view = self._studio.view(str(chosen.value))
+                self._look()
+
+            chosen.on_value_change(acting(look))
+
+    def _session_now(self) -> Session:
+        """The session with what was explained meanwhile."""
+        return self._studio.session(self._session().id)
 
     def _draw_progress(self, view: View) -> None:
         from nicegui import ui
@@ -120,6 +141,8 @@ class ExplanationPanel:
                 ui.button("Cancel", on_click=acting(self._cancel)).props("flat dense")
             else:
                 ui.button("Deepen", on_click=acting(self._deepen)).props("flat dense")
+                place = f"/session/{view.session}/{view.id}"
+                ui.link("Link to this", place).classes("studio-link")
                 ui.link("Report", f"/api/explanations/{view.id}/page", new_tab=True).classes(
                     "studio-link"
                 )
@@ -134,119 +157,6 @@ class ExplanationPanel:
         if self._view is not None:
             self._view = await asyncio.to_thread(self._studio.deepen, self._view.id)
             self._look()
-
-    def _draw_lattice(self, view: View) -> None:
-        from nicegui import ui
-
-        # As a picture of its own: a document in which nothing runs.
-        source = f"/api/explanations/{view.id}/lattice.svg?probes={view.probes}-{view.status}"
-        with ui.element("div").classes("studio-wide").props('tabindex="0"'):
-            picture = ui.element("img").classes("studio-picture")
-        picture.props["src"] = source
-        picture.props["alt"] = "The subsets of the sources: which make the condition hold"
-        if not view.finished:
-            return
-        if view.goal == "claims" and view.claims:
-            with ui.element("div").classes("studio-wide").props('tabindex="0"'):
-                flow = ui.element("img").classes("studio-picture")
-            flow.props["src"] = f"/api/explanations/{view.id}/flow.svg?calls={view.calls}"
-            flow.props["alt"] = "Which sources drive which claim; said in the sentences above"
-        if len(view.state.sources) <= _CLICKED:
-            self._draw_nodes(view)
-        else:
-            self._draw_subset(view)
-        opened = ui.expansion("Every probe as a table").style("width:100%")
-
-        def fill() -> None:
-            if opened.value and not opened.default_slot.children:
-                with opened:
-                    self._draw_probes(view)
-
-        opened.on_value_change(acting(fill))
-
-    def _draw_probes(self, view: View) -> None:
-        probes = self._studio.job(view.id).probes()
-        rows = [
-            (
-                " ".join(str(place + 1) for place in one.kept) or "none",
-                "yes" if one.holds else "no",
-                one.output[:500],
-            )
-            for one in probes[:_MOST_ROWS]
-        ]
-        left = len(probes) - len(rows)
-        more = f"; {left} more at /api/explanations/{view.id}/probes" if left > 0 else ""
-        what = "condition" if view.goal == "target" else "first claim"
-        table(
-            ("sources read", "holds", "answer"), rows, f"{len(probes)} probes of the {what}{more}"
-        )
-
-    def _draw_nodes(self, view: View) -> None:
-        """A button for each subset, a row for each number of sources kept."""
-        from nicegui import ui
-
-        known = {one.kept: one for one in self._studio.job(view.id).probes()}
-        count = len(view.state.sources)
-        title("Look at one subset, or ask it again", 3)
-        with ui.column().style("gap:4px;width:100%"):
-            for size in range(count, -1, -1):
-                with ui.row().style("gap:4px"):
-                    for kept in itertools.combinations(range(count), size):
-                        self._node(view, kept, known.get(kept))
-            self._told = ui.column().style("gap:4px;width:100%")
-
-    def _node(self, view: View, kept: tuple[int, ...], probe: Probe | None) -> None:
-        from nicegui import ui
-
-        numbers = " ".join(str(place + 1) for place in kept)
-        state = "not asked" if probe is None else "holds" if probe.holds else "does not hold"
-        look = {"not asked": "flat", "holds": "unelevated", "does not hold": "outline"}[state]
-
-        def show() -> None:
-            self._told.clear()
-            with self._told:
-                self._tell_node(view, kept, probe)
-
-        button = ui.button(numbers or "∅", on_click=acting(show)).props(f"{look} dense")
-        button.props(f'aria-label="Only {numbers or "no source"}: {state}"')
-
-    def _tell_node(self, view: View, kept: tuple[int, ...], probe: Probe | None) -> None:
-        from nicegui import ui
-
-        names = [view.state.sources[place].title or f"source {place + 1}" for place in kept]
-        soft(f"Read: {', '.join(names) or 'no source'}")
-        said = text_label("Not asked yet." if probe is None else _says(probe))
-
-        async def ask() -> None:
-            new = await asyncio.to_thread(
-                lambda: self._studio.probe(view.id, kept, again=probe is not None)
-            )
-            same = probe is not None and probe.output == new.output
-            said.text = _says(new) + (" The same as before." if same else "")
-
-        ui.button("Ask" if probe is None else "Ask it again", on_click=acting(ask)).props("flat")
-
-    def _draw_subset(self, view: View) -> None:
-        from nicegui import ui
-
-        places = {n: f"{n + 1}" for n in range(min(len(view.state.sources), 100))}
-        with ui.column().style("gap:4px;width:100%"):
-            title("Ask with some of the sources", 3)
-            chosen = ui.select(places, multiple=True, value=[], label="Sources that are read")
-            chosen.style("min-width:16em").props("use-chips")
-            said = ui.label("").classes("studio-text")
-
-            async def ask() -> None:
-                probe = await asyncio.to_thread(
-                    self._studio.probe, view.id, [int(one) for one in chosen.value or []]
-                )
-                said.text = _says(probe)
-
-            ui.button("Ask", on_click=acting(ask))
-
-
-def _says(probe: Probe) -> str:
-    return f"“{probe.output}” (the condition {'holds' if probe.holds else 'does not hold'})"
 
 
 def _marked(view: View) -> None:
@@ -279,7 +189,9 @@ def _claim(view: View, number: int, claim: ClaimView) -> None:
             title(f"Claim {number + 1}: {claim.text}", 3).classes("studio-text")
         for rule in claim.enough:
             _rule(rule)
-        if not claim.enough and claim.complete:
+        if not claim.enough and claim.complete and not view.state.sources:
+            soft("There is no source, so that there is nothing to withstand.")
+        elif not claim.enough and claim.complete:
             told = (
                 "No rule: whatever of these sources is read, something else keeps the condition "
                 "from holding. The system withstands them."

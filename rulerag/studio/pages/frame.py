@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable
 from typing import Any
 
 from rulerag.errors import DataFormatError, MissingDependencyError
-from rulerag.studio.pages.benches import rules_page, runs_page
+from rulerag.studio.pages.benches import rules_page
 from rulerag.studio.pages.comparing import compare_page
+from rulerag.studio.pages.own import own_page
 from rulerag.studio.pages.parts import acting, soft, title
 from rulerag.studio.pages.redteam import red_team_page
+from rulerag.studio.pages.runs import runs_page
 from rulerag.studio.pages.sessions import session_page
 from rulerag.studio.service import Studio
 
@@ -29,18 +32,28 @@ body { color: var(--studio-ink); background: #f6f7f9; }
 .studio-bad { color: #a03000; font-weight: 600; }
 .studio-good { color: #00664b; font-weight: 600; }
 .studio-mark { background: #dcecf7; border-bottom: 2px solid #0072b2; border-radius: 2px; }
+.studio-added { background: #d9f0e5; text-decoration: underline; text-decoration-color: #00664b; }
+.studio-removed { background: #f9e3da; text-decoration: line-through; color: #6b2000; }
 .studio-rule { border-left: 4px solid #0072b2; padding-left: 8px; }
 .studio-code { font-family: ui-monospace, Menlo, Consolas, monospace; font-size: 13px;
   white-space: pre-wrap; overflow-wrap: anywhere; background: #eef0f4; padding: 8px;
   border-radius: 6px; width: 100%; }
-.studio-two { display: grid; grid-template-columns: 1fr; gap: 12px; width: 100%; }
-@media (min-width: 900px) { .studio-two { grid-template-columns: 1fr 1fr; } }
+.studio-two { display: grid; grid-template-columns: minmax(0, 1fr); gap: 12px;
+  width: 100%; }
+@media (min-width: 900px) { .studio-two { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
 .studio-picture { width: 100%; min-width: 560px; height: auto; }
-.q-select { min-width: 11em; }
+.q-select { min-width: 11em; max-width: 100%; }
+.studio-field { width: 100%; max-width: 36em; }
+.studio-dialog { max-width: min(900px, 94vw) !important; flex-wrap: nowrap; }
+.studio-dialog > * { flex-shrink: 0; }
 .studio-wide { width: 100%; overflow-x: auto; }
 .studio-table { border-collapse: collapse; font-size: 14px; }
 .studio-table th, .studio-table td { text-align: left; padding: 4px 10px 4px 0;
   border-bottom: 1px solid var(--studio-line); vertical-align: top; }
+.studio-table .studio-text { overflow-wrap: break-word; }
+.studio-table td:not(.studio-short) { min-width: 8em; }
+.studio-short { white-space: nowrap; }
+.studio-table .q-btn { margin: -4px 0; }
 a.studio-link { color: #00507d; text-decoration: underline; }
 :focus-visible { outline: 3px solid #e69f00 !important; outline-offset: 2px; }
 .q-btn { text-transform: none; }
@@ -104,12 +117,17 @@ def pages_of(studio: Studio) -> Callable[[], None]:
                 {
                     "/": lambda: home_page(studio),
                     "/session/{session}": lambda session: session_page(studio, session),
+                    "/session/{session}/{explanation}": lambda session, explanation: session_page(
+                        studio, session, explanation
+                    ),
                     "/compare": lambda: compare_page(studio, ""),
                     "/compare/{session}": lambda session: compare_page(studio, session),
                     "/red-team": lambda: red_team_page(studio),
                     "/rules": lambda: rules_page(studio, ""),
                     "/rules/{system}": lambda system: rules_page(studio, system),
                     "/runs": lambda: runs_page(studio),
+                    "/runs/{run}": lambda run: runs_page(studio, run),
+                    "/own": lambda: own_page(studio),
                 }
             ).classes("w-full").style("width:100%")
 
@@ -132,10 +150,17 @@ def home_page(studio: Studio) -> None:
                 soft(system["about"])
                 name = system["name"]
 
-                def begin(name: str = name) -> None:
-                    ui.navigate.to(f"/session/{studio.new_session(name).id}")
+                async def begin(name: str = name) -> None:
+                    made = await asyncio.to_thread(studio.new_session, name)
+                    ui.navigate.to(f"/session/{made.id}")
 
                 ui.button(f"Open {system['title']}", on_click=acting(begin)).props("no-caps")
+        with ui.card().classes("studio-card"):
+            title("Your own", 2)
+            soft(
+                "A folder of texts, an endpoint or a model that answers, and what it must not say."
+            )
+            ui.button("Add a system", on_click=lambda: ui.navigate.to("/own"))
     _sessions(studio)
 
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from rulerag.errors import RuleRAGError
 from rulerag.studio.service import Session, snippets
+
+_SHORT = 6
+"""A cell of so many characters stands in one line."""
 
 
 def title(text: str, level: int = 1) -> Any:
@@ -52,7 +57,8 @@ def acting(work: Callable[..., Any]) -> Callable[..., Any]:
             if inspect.isawaitable(made):
                 await made
         except RuleRAGError as error:
-            ui.notify(str(error), type="negative", multi_line=True, close_button="Close")
+            close = {"label": "Close", "color": "white"}
+            ui.notify(str(error), type="negative", multi_line=True, actions=[close])
 
     # What asks for an event has a parameter; NiceGUI looks at the signature.
     handler.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -98,23 +104,88 @@ def copy_button(code: Callable[[], Mapping[Any, str]]) -> None:
     ui.button("Copy as code", on_click=acting(show)).props("flat dense")
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> None:
-    """A table of texts."""
+def retriever_select(system: Mapping[str, Any], value: str, label: str = "Retriever") -> Any:
+    """A choice of what searches; one whose model is not here says so and is not taken.
+
+    Args:
+        system: a row of :meth:`~rulerag.studio.service.Studio.systems`.
+        value: what is chosen at first.
+        label: of the choice.
+    """
+    return _select({one["name"]: one for one in system["retrievers"]}, value, label)
+
+
+def generator_select(system: Mapping[str, Any], value: str, label: str = "What answers") -> Any:
+    """A choice of what answers, likewise."""
+    return _select({one["name"]: one for one in system["generators"]}, value, label)
+
+
+def _select(rows: Mapping[str, Mapping[str, Any]], value: str, label: str) -> Any:
     from nicegui import ui
 
+    names = {
+        name: row["title"] + (" (not here)" if row["missing"] else "") for name, row in rows.items()
+    }
+    names.setdefault(value, f"{value} (unknown here)")
+    chosen = ui.select(names, label=label, value=value)
+    before = [value]
+
+    def choose() -> None:
+        missing = rows.get(chosen.value, {}).get("missing")
+        if missing:
+            chosen.value = before[0]
+            ui.notify(missing, type="warning", multi_line=True)
+        before[0] = chosen.value
+
+    chosen.on_value_change(acting(choose))
+    return chosen
+
+
+def table(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    caption: str,
+    look: Callable[[int], Any] | None = None,
+) -> None:
+    """A table of texts.
+
+    Args:
+        headings: of the columns.
+        rows: the cells of each.
+        caption: what it shows.
+        look: what a button of each row does, called with the number of the row from 0.
+    """
+    from nicegui import ui
+
+    # Not a caption: that is as narrow as its table.
+    told = soft(caption)
     with (
         ui.element("div").classes("studio-wide").props('tabindex="0"'),
-        ui.element("table").classes("studio-table"),
+        ui.element("table").classes("studio-table").props(f'aria-labelledby="{told.html_id}"'),
     ):
-        with ui.element("caption").style("text-align:left"):
-            soft(caption)
         with ui.element("thead"), ui.element("tr"):
-            for heading in headings:
+            for heading in (*(("look",) if look is not None else ()), *headings):
                 with ui.element("th").props('scope="col"'):
                     ui.label(heading)
         with ui.element("tbody"):
-            for row in rows:
+            for number, row in enumerate(rows):
                 with ui.element("tr"):
+                    if look is not None:
+                        with ui.element("td").classes("studio-short"):
+                            button = ui.button("Look", on_click=acting(partial(look, number)))
+                            button.props(f'flat dense aria-label="Look at row {number + 1}"')
                     for cell in row:
-                        with ui.element("td"):
+                        with ui.element("td").classes("studio-short" * (len(cell) <= _SHORT)):
                             text_label(cell)
+
+
+@contextmanager
+def in_dialog(heading: str) -> Iterator[Any]:
+    """A dialog over the screen; what is drawn inside stands in it."""
+    from nicegui import ui
+
+    with ui.dialog(value=True) as dialog, ui.card().classes("studio-card studio-dialog"):
+        dialog.on("hide", dialog.delete)
+        title(heading, 2).classes("studio-text")
+        yield dialog
+        ui.button("Close", on_click=dialog.close).props("flat")

@@ -7,9 +7,16 @@ import json
 from collections.abc import Generator
 from typing import Any
 
-from rulerag.errors import UnknownNameError
+from rulerag.errors import RuleRAGError, UnknownNameError
 from rulerag.studio.pages.explanations import ExplanationPanel
-from rulerag.studio.pages.parts import acting, code_button, soft, text_label, title
+from rulerag.studio.pages.parts import (
+    acting,
+    code_button,
+    retriever_select,
+    soft,
+    text_label,
+    title,
+)
 from rulerag.studio.service import (
     Add,
     Change,
@@ -24,16 +31,42 @@ from rulerag.studio.service import (
 from rulerag.studio.systems import Source
 
 
-def session_page(studio: Studio, session: str) -> None:
-    """One session; says so where there is none of this id."""
+def session_page(studio: Studio, session: str, explanation: str = "") -> Any:
+    """One session; says so where there is none of this id.
+
+    Args:
+        studio: the service.
+        session: the session.
+        explanation: the one of its explanations that is shown; the last when empty.
+
+    Returns:
+        Something to be awaited where a benchmark has to be opened first.
+    """
     from nicegui import ui
 
     try:
-        SessionScreen(studio, studio.session(session)).build()
+        seen = studio.session(session)
+        opened = studio.system(seen.system)
+        if opened.settings.benchmark:
+            return _opened(studio, seen, explanation)
+        SessionScreen(studio, seen, explanation).build()
     except UnknownNameError as error:
         title("This session cannot be opened")
         soft(str(error))
         ui.link("Back to the systems", "/").classes("studio-link")
+    return None
+
+
+async def _opened(studio: Studio, seen: Session, explanation: str) -> None:
+    """The screen of a benchmark's session: opening it takes longer than a screen may."""
+    waiting = soft("Opening the benchmark …")
+    try:
+        await asyncio.to_thread(studio.understood, seen.system, seen.state.question)
+    except RuleRAGError as error:
+        waiting.text = str(error)
+        return
+    waiting.delete()
+    SessionScreen(studio, seen, explanation).build()
 
 
 class SessionScreen:
@@ -42,15 +75,18 @@ class SessionScreen:
     Args:
         studio: the service.
         session: the session as it was read.
+        explanation: the explanation that is shown; the last when empty.
     """
 
-    def __init__(self, studio: Studio, session: Session) -> None:
+    def __init__(self, studio: Studio, session: Session, explanation: str = "") -> None:
         self._studio, self.session = studio, session
-        studio.system(session.system)
+        self._explanation = explanation
         self._system = next(one for one in studio.systems() if one["name"] == session.system)
         self._sources: Any = None
         self._answer: Any = None
         self._growing: Any = None
+        self._understood: Any = None
+        self._benchmark = bool(studio.system(session.system).settings.benchmark)
 
     def build(self) -> None:
         """Draw everything."""
@@ -67,7 +103,7 @@ class SessionScreen:
                 self._sources()
             with ui.column().style("gap:12px;min-width:0"):
                 self._answer({})
-                ExplanationPanel(self._studio, lambda: self.session).build()
+                ExplanationPanel(self._studio, lambda: self.session, self._explanation).build()
         with ui.row():
             ui.button("Save as file", on_click=acting(self._save)).props("flat")
             ui.button("Rename", on_click=acting(self._rename)).props("flat")
@@ -83,19 +119,15 @@ class SessionScreen:
             title("1. Ask", 2)
             asked = ui.input("Question", value=state.question).style("width:100%")
             examples = self._studio.system(self.session.system).examples()
-            with ui.row().style("gap:8px;align-items:center"):
-                if len(self._system["retrievers"]) > 1:
-                    ui.select(
-                        self._system["retrievers"], label="Retriever", value=state.retriever
-                    ).on_value_change(lambda event: setattr(self, "_retriever", event.value))
+            with ui.row().style("gap:8px;align-items:center;width:100%"):
+                retriever = retriever_select(self._system, state.retriever)
 
                 async def retrieve() -> None:
-                    chosen = getattr(self, "_retriever", None)
                     self.session = await asyncio.to_thread(
                         self._studio.retrieve,
                         self.session.id,
                         asked.value or "",
-                        retriever=chosen,
+                        retriever=retriever.value,
                         revision=self.session.revision,
                     )
                     self._redraw()
@@ -113,9 +145,32 @@ class SessionScreen:
                         for text in examples:
                             ui.menu_item(text, lambda text=text: take(text))
                 code_button(lambda: self.session, "retrieve")
+            if self._benchmark:
+                self._understood = ui.refreshable(self._draw_understood)
+                self._understood()
             self._draw_generator()
-            if len(self._system["retrievers"]) > 1:
+            if self._benchmark:
                 self._draw_rules()
+
+    def _draw_understood(self) -> None:
+        """What the question was taken to mean, where it is not in the benchmark's own words."""
+        question = self.session.state.question
+        if not question.strip():
+            return
+        found = self._studio.understood(self.session.system, question)
+        if found.exact:
+            return
+        if not found.readings:
+            near = " or ".join(f"“{one}”" for one in found.nearest)
+            soft(
+                "Nobody known is mentioned, so that words alone are searched and no rule guides."
+                + (f" Nearest names: {near}." if near else "")
+            )
+            return
+        (best, likely), *others = found.readings
+        text_label(f"Understood: {best} ({likely:.0%})")
+        if told := [f"{text} ({share:.0%})" for text, share in others[:3] if share >= 0.005]:
+            soft(f"It could also mean: {'; '.join(told)}")
 
     def _draw_generator(self) -> None:
         from nicegui import ui
@@ -128,7 +183,7 @@ class SessionScreen:
         usable.setdefault(state.generator, f"{state.generator} (unknown here)")
         missing = {one["name"]: one["missing"] for one in self._system["generators"]}
         missing.setdefault(state.generator, "")
-        with ui.row().style("gap:16px;align-items:center"):
+        with ui.row().style("gap:16px;align-items:center;width:100%"):
             chosen = ui.select(usable, label="What answers", value=state.generator)
 
             def choose() -> None:
@@ -298,6 +353,8 @@ class SessionScreen:
 
     def _redraw(self) -> None:
         self._sources.refresh()
+        if self._understood is not None:
+            self._understood.refresh()
 
     # --- the answer ----
 
@@ -318,19 +375,16 @@ class SessionScreen:
                     ui.label(f"{told}: condition “{said['condition']}”").classes(kind)
                 soft(said["generator"])
                 if said["before"] is not None:
-                    soft(f"Before it was: {said['before']}")
+                    _draw_difference(said)
 
     async def _ask(self) -> None:
-        before = getattr(self, "_said", None)
         pieces, so_far, said = self._studio.answer_pieces(self.session.id), "", None
         while said is None:
             piece, said = await asyncio.to_thread(_next, pieces)
             so_far += piece
             if self._growing is not None:
                 self._growing.text = so_far
-        self._said = said["text"]
-        differs = before is not None and before != said["text"]
-        self._answer.refresh({**said, "before": before if differs else None})
+        self._answer.refresh(said)
 
     # --- files ----
 
@@ -368,6 +422,31 @@ class SessionScreen:
             with ui.row():
                 ui.button("Delete it", on_click=acting(forget))
                 ui.button("Keep it", on_click=dialog.close).props("flat")
+
+
+def _draw_difference(said: dict[str, Any]) -> None:
+    """What is new and gone of the answer before, and the sources that are read otherwise."""
+    from nicegui import ui
+
+    if said["before"] == said["text"]:
+        soft("The same answer as before.")
+    else:
+        soft("Against the answer before:")
+        with ui.element("p").classes("studio-text").style("margin:0"):
+            for kind, text in said["words"]:
+                tag = {"added": "ins", "removed": "del"}.get(kind, "span")
+                with ui.element(tag).classes(f"studio-{kind}"):
+                    ui.label(text).style("display:inline")
+    for move in said["moves"]:
+        before, now = move["before"], move["now"]
+        if before is None:
+            told = f"new, read as number {now}"
+        elif now is None:
+            told = f"no longer read, it was number {before}"
+        else:
+            told = f"read as number {now}, it was number {before}" if now != before else ""
+        edited = "its text was changed" if move["edited"] else ""
+        soft(f"{move['title']}: {', '.join(filter(None, (told, edited)))}")
 
 
 def _next(pieces: Generator[str, None, dict[str, Any]]) -> tuple[str, dict[str, Any] | None]:

@@ -1,7 +1,7 @@
 """What the studio does, without a screen: sessions, systems, attacks, explanations as jobs.
 
 Read :mod:`~rulerag.studio.service.studio` first: its methods are the actions, each one library
-call. ``records`` are what they take and return.
+call; below it lie ``sessions`` and ``catalogue``. ``records`` are what they take and return.
 """
 
 from typing import TYPE_CHECKING
@@ -11,6 +11,8 @@ from rulerag.lazy import front_door
 if TYPE_CHECKING:
     from rulerag.studio.service.as_code import (
         bench_snippets,
+        beside_snippets,
+        differences_snippets,
         red_team_snippets,
         run_snippets,
         snippets,
@@ -18,18 +20,23 @@ if TYPE_CHECKING:
     from rulerag.studio.service.jobs import Job
     from rulerag.studio.service.records import (
         Add,
+        Beside,
         Change,
         ClaimView,
         Configure,
         Delete,
         Edit,
+        Found,
         Goal,
         Inject,
+        Level,
         Limits,
         Move,
+        Node,
         Probe,
         Rule,
         Session,
+        SourceMove,
         State,
         View,
     )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
+from rulerag.studio.benchmarks import SYMBOLIC, Way
 from rulerag.studio.service.records import Session
 
 Kind = Literal["python", "cli", "curl"]
@@ -88,17 +90,99 @@ def bench_snippets(
     }
 
 
-def run_snippets(
-    name: str, outcome: str, *, base: str = "http://127.0.0.1:8080"
+def beside_snippets(
+    system: str,
+    question: str,
+    first: Way,
+    second: Way,
+    *,
+    base: str = "http://127.0.0.1:8080",
 ) -> dict[Kind, str]:
-    """A run by outcome in three ways.
+    """One question two ways, in three ways.
+
+    Args:
+        system: the system.
+        question: what is asked.
+        first: one way to answer.
+        second: the other.
+        base: the address of the studio.
+    """
+    body = {"question": question, "first": asdict(first), "second": asdict(second)}
+    return {
+        "python": "\n".join(
+            [
+                "from rulerag.studio.benchmarks import SYMBOLIC, Way",
+                *_IMPORTS,
+                f"both = studio.beside({system!r}, {question!r}, {first!r}, {second!r})",
+                "for found in both.found:",
+                "    print(found.first, found.second, found.source.title or found.source.id)",
+                "print(both.answers)",
+            ]
+        ),
+        "cli": "rulerag studio --data studio-data  # then Compare: " + shlex.quote(question),
+        "curl": _post(base, f"/api/systems/{quote(system)}/beside", body),
+    }
+
+
+def differences_snippets(
+    system: str,
+    first: Way,
+    second: Way,
+    *,
+    query_set: str = "full",
+    most: int = 200,
+    base: str = "http://127.0.0.1:8080",
+) -> dict[Kind, str]:
+    """A benchmark's queries two ways, in three ways; arguments as of the action."""
+    body = {"first": asdict(first), "second": asdict(second), "query_set": query_set, "most": most}
+    ways = f"{first!r}, {second!r}"
+    return {
+        "python": "\n".join(
+            [
+                "from rulerag.studio.benchmarks import SYMBOLIC, Way",
+                *_IMPORTS[:-1],
+                "studio = Studio(Path('studio-data'), benchmarks=[Path('FOLDER')])",
+                f"found = studio.differences({system!r}, {ways}, query_set={query_set!r}, "
+                f"most={most})",
+                "print(found.means())",
+                "for row in (*found.better, *found.worse):",
+                "    print(row.first.rank, row.second.rank, row.question)",
+            ]
+        ),
+        "cli": "\n".join(
+            f"rulerag answer FOLDER --query-set {shlex.quote(query_set)} --limit {most}"
+            f"{_options(one)}"
+            for one in (first, second)
+        ),
+        "curl": _post(base, f"/api/systems/{quote(system)}/differences", body),
+    }
+
+
+def _options(way: Way) -> str:
+    """A way to answer as options of ``rulerag answer``."""
+    guided = way.retriever == "guided" or way.retriever.endswith("-guided")
+    options = [] if guided else ["--rules none"]
+    if way.retriever.startswith("dense-"):
+        encoder = way.retriever.removeprefix("dense-").removesuffix("-guided")
+        options.append(f"--retriever dense --encoder {shlex.quote(encoder)}")
+    if way.generator not in ("", SYMBOLIC):
+        options.append(f"--generator {shlex.quote(way.generator)}")
+    return "".join(f" {one}" for one in options)
+
+
+def run_snippets(
+    name: str, filters: Mapping[str, Any], *, base: str = "http://127.0.0.1:8080"
+) -> dict[Kind, str]:
+    """Some queries of a run in three ways.
 
     Args:
         name: of the run.
-        outcome: that its queries had; empty for any.
+        filters: arguments of :meth:`~rulerag.studio.benchmarks.Run.filtered`; empty for all.
         base: the address of the studio.
     """
-    query = f"?{urlencode({'outcome': outcome})}" if outcome else ""
+    kept = {key: value for key, value in filters.items() if value}
+    query = f"?{urlencode(kept)}" if kept else ""
+    given = ", ".join(f"{key}={value!r}" for key, value in kept.items())
     return {
         "python": "\n".join(
             [
@@ -106,7 +190,7 @@ def run_snippets(
                 "from rulerag.studio.benchmarks import read_run",
                 "",
                 f"run = read_run(Path('RUNS') / {name!r})",
-                f"for row in run.filtered(outcome={outcome!r}):",
+                f"for row in run.filtered({given}):",
                 "    print(row.outcome, row.question, row.answer)",
             ]
         ),

@@ -27,13 +27,13 @@ class SessionFile:
 
     Args:
         name: of the session.
-        system: the name of its system.
+        system: its system, as the wire has it.
         state: as it was saved.
         explanations: each as it was known, with everything that is kept of it.
     """
 
     name: str
-    system: str
+    system: Mapping[str, Any]
     state: State
     explanations: tuple[tuple[View, Mapping[str, Any]], ...]
 
@@ -102,7 +102,7 @@ def read_session(row: Any, limits: Limits) -> SessionFile:
         outputs = [[(tuple(k), str(s)) for k, s in one["outputs"]] for _, one in kept]
         for (view, one), answered in zip(kept, outputs, strict=True):
             _check_places(view, one.get("explained"), [places for places, _ in answered])
-        system = str(row["system"]["name"])
+        system = dict(row["system"], name=str(row["system"]["name"]))
     except (KeyError, TypeError, ValueError, ValidationError) as error:
         raise DataFormatError(f"a damaged session: {str(error).splitlines()[0]}") from error
     if len(kept) > _EXPLANATIONS or sum(map(len, outputs)) > _OUTPUTS:

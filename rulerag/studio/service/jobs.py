@@ -10,17 +10,22 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import aclosing, suppress
+from itertools import combinations
+from math import comb
 from typing import Any, cast
 
+from rulerag.composition import check_range
 from rulerag.errors import ConfigError, OutputError, RuleRAGError, UnknownNameError
 from rulerag.explanation.any_answer import Event, Explained, Why, started
+from rulerag.explanation.attribution import rule_surrogate
 from rulerag.explanation.claims import SameClaim
 from rulerag.explanation.probing import OutputPredicate
-from rulerag.explanation.views import Picture, lattice_picture
-from rulerag.studio.service.records import Goal, Limits, Probe, State, View
+from rulerag.explanation.views import Picture, bars_picture, lattice_picture
+from rulerag.studio.service.records import Goal, Level, Limits, Node, Probe, State, View
 from rulerag.studio.service.viewing import claims_of, notes_of, shown_of
 from rulerag.studio.systems import Answerer, Documents
 
@@ -29,6 +34,8 @@ _A_SECOND = 5
 """How often listeners hear of probes, at most."""
 _KEPT_EVERY = 2.0
 """Seconds; a studio that is killed loses the probes of so many at most."""
+_COUNTED = 1_000_000
+"""Subsets of one size are counted up to here; nobody looks at more."""
 _TOGETHER = 8
 """So many subsets a model on this machine reads at once, so that it can be stopped in between."""
 
@@ -39,7 +46,8 @@ class Job:
     Args:
         view: what is known at its beginning: id, session, state, goal.
         documents: the sources as the answerer reads them.
-        answerer: what answers.
+        answerer: gives what answers; called when something is asked, so that what is known can be
+            looked at where the model is not.
         condition: the target condition; needed for the goal ``target``.
         price: for a million tokens of prompts, and of answers.
         known: outputs of an earlier run, by kept places; they are not asked again.
@@ -50,7 +58,7 @@ class Job:
         self,
         view: View,
         documents: Documents,
-        answerer: Answerer,
+        answerer: Callable[[], Answerer],
         condition: OutputPredicate | None,
         *,
         price: tuple[float, float] | None = None,
@@ -116,29 +124,82 @@ class Job:
             for kept in sorted(known, key=lambda one: (-len(one), one))
         ]
 
+    def levels(self, claim: int = 0) -> list[Level]:
+        """What was asked of the subsets of each size, the largest first."""
+        count, holds = len(self._documents), self._predicate(claim)
+        asked, holding = Counter[int](), Counter[int]()
+        for kept, said in dict(self.outputs).items():
+            asked[len(kept)] += 1
+            holding[len(kept)] += bool(holds(said))
+        return [
+            Level(
+                kept=size,
+                subsets=among if (among := comb(count, size)) <= _COUNTED else None,
+                asked=asked[size],
+                holding=holding[size],
+            )
+            for size in range(count, -1, -1)
+        ]
+
+    def nodes(self, size: int, claim: int = 0, *, most: int = 64) -> list[Node]:
+        """Subsets of one size: all of them where they are few, else those that were asked.
+
+        Args:
+            size: how many sources are read.
+            claim: what is looked at in their answers.
+            most: so many at most; those come first for which the condition holds.
+
+        Raises:
+            ConfigError: there are not so many sources.
+        """
+        count, holds = len(self._documents), self._predicate(claim)
+        check_range("size", size, 0, count)
+        known = {kept: said for kept, said in dict(self.outputs).items() if len(kept) == size}
+        if comb(count, size) <= most:
+            kept = combinations(range(count), size)
+            return [
+                Node(kept=one, holds=bool(holds(known[one])) if one in known else None)
+                for one in kept
+            ]
+        asked = [Node(kept=one, holds=bool(holds(known[one]))) for one in sorted(known)]
+        return sorted(asked, key=lambda one: not one.holds)[:most]
+
     def lattice(self, claim: int = 0) -> Picture:
         """What is known of the subsets, drawn; asks nothing."""
         view, holds = self.view, self._predicate(claim)
         outputs = {_mask(kept): said for kept, said in list(self.outputs.items())}
         minimal = [one.sources for one in view.claims[claim].enough] if view.claims else []
-        names = [
-            f"{one.title or one.id} [{place}]" for place, one in enumerate(view.state.sources, 1)
-        ]
         title = f"Which sources are enough for “{view.claims[claim].text}”" if view.claims else ""
         return lattice_picture(
-            names,
+            self._names(),
             {mask: bool(holds(said)) for mask, said in outputs.items()},
             list(map(_mask, minimal)),
             outputs=outputs,
             title=title or "Which sources are enough",
         )
 
-    def picture(self, kind: str, claim: int = 0) -> Picture:
-        """``flow``, ``certainty`` or ``bars``, of what was found.
+    def bars(self, claim: int = 0) -> Picture:
+        """How much each source counts for a claim, drawn: Banzhaf values of the minimal rules.
 
         Raises:
-            ConfigError: bars of an explanation that was opened and not deepened.
+            ConfigError: there is no such claim, or no rule of it.
         """
+        view = self.view
+        check_range("claim", claim, 0, max(0, len(view.claims) - 1))
+        rules = [frozenset(one.sources) for one in view.claims[claim].enough] if view.claims else []
+        if not any(rules):
+            raise ConfigError("no rule was found, so that no source counts", key="claim")
+        names = self._names()
+        values = rule_surrogate(rules, names)
+        title = f"How much each source counts for “{view.claims[claim].text}”"
+        return bars_picture(names, values.values, title=title)
+
+    def _names(self) -> list[str]:
+        sources = self.view.state.sources
+        return [f"{one.title or one.id} [{place}]" for place, one in enumerate(sources, start=1)]
+
+    def picture(self, kind: str, claim: int = 0) -> Picture:
+        """``flow`` or ``certainty``, of what was found."""
         why = self._why
         if why is None:
             assert self.explained is not None  # noqa: S101 - the service looks first
@@ -176,7 +237,7 @@ class Job:
             state = self.view.state
             told = state.instructions if state.instructed else ""
             lists = [[self._documents[place] for place in wanted]]
-            (said,) = self._answerer.answer(state.question, lists, told)
+            (said,) = self._answerer().answer(state.question, lists, told)
             self.outputs.setdefault(wanted, said)
             self._update(probes=len(self.outputs))
         return Probe(kept=wanted, output=said, holds=bool(self._predicate(0)(said)))
@@ -244,7 +305,7 @@ class Job:
 
     def _begun(self) -> Why:
         """An explanation that has asked nothing yet."""
-        own, state = self._answerer, self._view.state
+        own, state = self._answerer(), self._view.state
         told = state.instructions if state.instructed else ""
 
         def many(question: str, lists: Sequence[Documents]) -> list[str]:

@@ -244,3 +244,83 @@ class Probe(Record):
     kept: tuple[int, ...]
     output: str
     holds: bool
+
+
+class Found(Record):
+    """One source of two retrievers.
+
+    Args:
+        source: the source, with the rules that found it by either.
+        first: its rank by the first, from 1; None where that did not find it.
+        second: likewise by the second.
+        holds: whether it names an accepted answer; None where none is known.
+    """
+
+    source: Source
+    first: int | None
+    second: int | None
+    holds: bool | None = None
+
+
+class Beside(Record):
+    """One question, two ways.
+
+    Args:
+        question: its words.
+        first: the retriever and the generator of the first way, in words.
+        second: of the second.
+        found: every source of either, those first that the first way ranks highest.
+        answers: what was answered the first way and the second; empty where nothing read.
+        accepted: the accepted answers, where the question is a benchmark's.
+    """
+
+    question: str
+    first: str
+    second: str
+    found: tuple[Found, ...]
+    answers: tuple[str, str]
+    accepted: tuple[str, ...] = ()
+
+
+class SourceMove(Record):
+    """A source that another answer read elsewhere, otherwise, or not at all.
+
+    Args:
+        title: of the source.
+        before: its place among those of the answer before, from 1; None where it was not read.
+        now: its place now.
+        edited: whether its text is another one.
+    """
+
+    title: str
+    before: int | None
+    now: int | None
+    edited: bool = False
+
+
+class Level(Record):
+    """The subsets of one size of an explanation's sources.
+
+    Args:
+        kept: how many sources are read.
+        subsets: how many such subsets there are; None where they are more than a million.
+        asked: how many were asked.
+        holding: for how many of these the condition holds.
+    """
+
+    kept: int
+    subsets: int | None
+    asked: int
+    holding: int
+
+
+class Node(Record):
+    """One subset of an explanation's sources.
+
+    Args:
+        kept: places of the sources that are read, from 0.
+        holds: whether the condition holds; None where it was not asked.
+    """
+
+    kept: tuple[int, ...]
+    holds: bool | None

@@ -1,9 +1,12 @@
-"""An explanation in sentences: minimal rules, repair sets, and on what they stand."""
+"""What is shown in words: an explanation in sentences, and what two answers differ in."""
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
+from difflib import SequenceMatcher
+from typing import Literal
 
 from rulerag.explanation.any_answer import (
     DocumentSet,
@@ -13,9 +16,14 @@ from rulerag.explanation.any_answer import (
     what_was_shown,
 )
 from rulerag.explanation.probing import OutputPredicate
-from rulerag.studio.service.records import ClaimView, Goal, Rule
+from rulerag.io import fingerprint_object
+from rulerag.studio.service.records import ClaimView, Goal, Rule, SourceMove
+from rulerag.studio.systems import Source
 
 _NOISE = "The answers vary:"
+_WORDS = re.compile(r"\s*\S+|\s+")
+_MOST_WORDS = 2_000
+Part = tuple[Literal["same", "added", "removed"], str]
 
 
 def claims_of(
@@ -91,3 +99,55 @@ def _listed(one: DocumentSet, names: Sequence[str]) -> str:
 
 def _name(title: str, place: int) -> str:
     return f"source {place} (“{title}”)" if title else f"source {place}"
+
+
+def word_changes(before: str, now: str) -> tuple[Part, ...]:
+    """What two answers share and what is new or gone, in reading order.
+
+    Args:
+        before: the one answer.
+        now: the other; the parts that are not ``removed`` make it up.
+    """
+    old, new = (_WORDS.findall(text) for text in (before, now))
+    if max(len(old), len(new)) > _MOST_WORDS:  # the comparison is quadratic
+        return (("same", now),) if old == new else (("removed", before), ("added", now))
+    parts: list[Part] = []
+    for kind, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            parts.append(("same", "".join(new[k:m])))
+            continue
+        if i < j:
+            parts.append(("removed", "".join(old[i:j])))
+        if k < m:
+            parts.append(("added", "".join(new[k:m])))
+    return tuple(parts)
+
+
+def remembered(sources: Sequence[Source]) -> tuple[Source, ...]:
+    """Sources whose texts are fingerprints: enough to tell later what was changed."""
+    return tuple(one.model_copy(update={"text": fingerprint_object(one.text)}) for one in sources)
+
+
+def source_moves(before: Sequence[Source], now: Sequence[Source]) -> tuple[SourceMove, ...]:
+    """The sources that are read at another place than before, with another text, or no more.
+
+    Args:
+        before: what was read, as it is or :func:`remembered`.
+        now: what is read, likewise.
+    """
+    old = {one.id: (place, one) for place, one in enumerate(before, start=1)}
+    new = {one.id: (place, one) for place, one in enumerate(now, start=1)}
+    moves = []
+    for name in dict.fromkeys((*new, *old)):
+        was, source = old.get(name), new.get(name)
+        here = (source or was or (0, None))[1]
+        assert here is not None  # noqa: S101 - it stands in one of the two
+        places = None if was is None else was[0], None if source is None else source[0]
+        edited = bool(was and source and was[1].text != source[1].text)
+        if places[0] != places[1] or edited:
+            moves.append(
+                SourceMove(
+                    title=here.title or here.id, before=places[0], now=places[1], edited=edited
+                )
+            )
+    return tuple(moves)

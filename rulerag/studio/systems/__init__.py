@@ -1,7 +1,8 @@
 """RAG systems by configuration: corpus, retriever, what answers, what it must not say, attacks.
 
 Read :mod:`~rulerag.studio.systems.systems` first, then ``answerers`` (what answers, the rule-based
-fake among it) and ``predicates`` (target conditions that are safe to run on any text).
+fake among it) and ``predicates`` (target conditions that are safe to run on any text);
+``own`` makes one of a form, or of a session's file.
 """
 
 from typing import TYPE_CHECKING
@@ -10,12 +11,22 @@ from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
     from rulerag.studio.systems.answerers import (
+        NOTHING,
         Answerer,
         Documents,
         EndpointReader,
         EndpointSettings,
     )
     from rulerag.studio.systems.attack_templates import Attack, attacks, injected
+    from rulerag.studio.systems.own import (
+        OwnSystem,
+        OwnText,
+        adopted,
+        check_foreign,
+        folders,
+        problems,
+        save,
+    )
     from rulerag.studio.systems.predicates import (
         SENSITIVE,
         JudgedCondition,

@@ -113,8 +113,17 @@ class SymbolicSettings(Settings):
     title: str = "Symbolic reader (facts and mined rules, no language model)"
 
 
+class CheckpointSettings(Settings):
+    """A language model that reads benchmarks: ``rulerag-nano-llama``, or what training wrote."""
+
+    type: Literal["checkpoint"] = "checkpoint"
+    name: str
+    title: str
+    model: str
+
+
 GeneratorSettings = Annotated[
-    ReaderSettings | ModelSettings | EndpointSettings | SymbolicSettings,
+    ReaderSettings | ModelSettings | EndpointSettings | SymbolicSettings | CheckpointSettings,
     Field(discriminator="type"),
 ]
 
@@ -335,27 +344,29 @@ class EndpointReader:
         return self._with("", "plain")
 
 
-class SymbolicAnswerer:
-    """The generator of a benchmark's pipeline; it reads the facts of documents and mined rules.
+class BenchmarkAnswerer:
+    """A reader of a benchmark: it gets queries, documents with facts, and mined rules.
 
     Args:
-        generator: the generator.
+        generator: the reader.
+        about: what it is.
         query: from the text of a question to its query.
         rules: the guiding rules of a query.
         rules_off: ids of the rules that are switched off, for its name.
     """
 
     batched, workers = True, 1
-    about = "Reads the facts behind the documents and follows mined rules; no language model."
 
     def __init__(
         self,
         generator: Any,
+        about: str,
         query: Callable[[str], Query],
         rules: Callable[[Query], Sequence[Any]],
         rules_off: Sequence[str] = (),
     ) -> None:
         self._generator, self._query, self._rules = generator, query, rules
+        self.about = about
         self.fingerprint = fingerprint_object([generator.fingerprint, list(rules_off)])
 
     def answer(self, question: str, lists: Sequence[Documents], instructions: str) -> list[str]:
@@ -371,16 +382,28 @@ class SymbolicAnswerer:
 
 def is_here(settings: GeneratorSettings) -> str:
     """Why a generator cannot be used now; empty where it can."""
-    if not isinstance(settings, ModelSettings):
+    if not isinstance(settings, ModelSettings | CheckpointSettings):
         return ""
+    return model_is_here(settings.model, ("torch", "transformers"), "hf")
+
+
+def model_is_here(model: str, modules: Sequence[str], extra: str) -> str:
+    """Why a model cannot be used now; empty where it can.
+
+    Args:
+        model: its folder or name.
+        modules: what it needs.
+        extra: what installs these.
+    """
     from importlib.util import find_spec
 
     from rulerag.models import find_model
 
-    if find_spec("torch") is None or find_spec("transformers") is None:
-        return str(MissingDependencyError("transformers", "hf"))
+    for module in modules:
+        if find_spec(module) is None:
+            return str(MissingDependencyError(module.replace("_", "-"), extra))
     try:
-        find_model(settings.model)
+        find_model(model)
     except RuleRAGError as error:
         return str(error)
     return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -14,19 +14,21 @@ from pydantic import Field
 from rulerag.composition import Settings, parse_file
 from rulerag.errors import ConfigError, DataError, EmptyDataError, UnknownNameError, did_you_mean
 from rulerag.io import read_jsonl, read_text
-from rulerag.studio.benchmarks import Benchmark
+from rulerag.studio.benchmarks import SYMBOLIC, Benchmark
 from rulerag.studio.systems.answerers import (
     Answerer,
+    BenchmarkAnswerer,
     CautiousReader,
+    CheckpointSettings,
     EndpointReader,
     EndpointSettings,
     GeneratorSettings,
     ModelReader,
     ModelSettings,
     ReaderSettings,
-    SymbolicAnswerer,
     SymbolicSettings,
     is_here,
+    model_is_here,
 )
 from rulerag.studio.systems.attack_templates import SHIPPED
 from rulerag.studio.systems.predicates import Condition, SensitiveCondition, predicate_of
@@ -34,6 +36,21 @@ from rulerag.studio.systems.sources import FoundBy, Source
 from rulerag.types import Document, Query, ScoredDocument
 
 _TEXTS = (".txt", ".md", ".rst")
+
+
+class SearchEncoder(Settings):
+    """An encoder that searches a system's corpus by vectors, besides BM25.
+
+    Args:
+        name: its retriever is called ``dense-NAME``.
+        title: for people.
+        model: ``all-minilm-l6-v2`` and others as for ``rulerag models``, or a folder that training
+            wrote.
+    """
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]{0,39}$")
+    title: str
+    model: str
 
 
 class SystemSettings(Settings):
@@ -54,6 +71,7 @@ class SystemSettings(Settings):
         payload: what an attacker wants to be said.
         questions: examples; the first stands in a new session.
         generators: what may answer; the first is a new session's.
+        encoders: what may search besides BM25.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")
@@ -69,6 +87,7 @@ class SystemSettings(Settings):
     payload: str = ""
     questions: tuple[str, ...] = ()
     generators: tuple[GeneratorSettings, ...] = Field(min_length=1)
+    encoders: tuple[SearchEncoder, ...] = ()
 
 
 def read_system(file: Path) -> SystemSettings:
@@ -81,6 +100,11 @@ def read_system(file: Path) -> SystemSettings:
     for key in ("corpus", "benchmark"):
         if values.get(key):
             values[key] = str((file.parent / str(values[key])).resolve())
+    for part in ("generators", "encoders"):
+        for one in values.get(part) or ():
+            beside = file.parent / str(one.get("model", "")) if isinstance(one, dict) else file
+            if isinstance(one, dict) and one.get("model") and beside.is_dir():
+                one["model"] = str(beside.resolve())
     return SystemSettings.read(values, source=file)
 
 
@@ -90,8 +114,16 @@ def shipped_systems() -> list[SystemSettings]:
     return [read_system(SHIPPED / f"{name}.yaml") for name in names]
 
 
-def benchmark_system(folder: Path) -> SystemSettings:
-    """A benchmark folder as a system: rule-guided retrieval and the symbolic reader."""
+def benchmark_system(
+    folder: Path, *, encoders: Sequence[str] = (), readers: Sequence[str] = ()
+) -> SystemSettings:
+    """A benchmark folder as a system: rule-guided retrieval and the symbolic reader.
+
+    Args:
+        folder: the folder.
+        encoders: folders or names of encoders that search it as well, to compare.
+        readers: folders or names of language models that read it as well, likewise.
+    """
     title = f"RuleQA ({folder.name})"
     return SystemSettings(
         name=_slug(folder.name),
@@ -99,8 +131,20 @@ def benchmark_system(folder: Path) -> SystemSettings:
         about="A benchmark with its mined rules: each source names the rule that found it.",
         benchmark=str(folder),
         top_k=10,
-        generators=(SymbolicSettings(),),
+        generators=(
+            SymbolicSettings(),
+            *(CheckpointSettings(name=n, title=t, model=m) for n, t, m in _named(readers)),
+        ),
+        encoders=tuple(SearchEncoder(name=n, title=t, model=m) for n, t, m in _named(encoders)),
     )
+
+
+def _named(models: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """A name, a title and the model of each: its last folder, and the one above where two agree."""
+    last = [_slug(Path(one).name) for one in models]
+    for one, name in zip(models, last, strict=True):
+        parts = Path(one).parts[-2:] if last.count(name) > 1 else Path(one).parts[-1:]
+        yield _slug("-".join(parts)), "/".join(parts), one
 
 
 def _slug(name: str) -> str:
@@ -119,11 +163,53 @@ class OpenSystem:
         self.settings = settings
         self._lock = threading.RLock()
         self._answerers: dict[str, Answerer] = {}
+        self._searchers: dict[str, Any] = {}
 
-    @property
-    def retrievers(self) -> tuple[str, ...]:
-        """What may search; the first is a new session's."""
-        return ("guided", "plain") if self.settings.benchmark else ("bm25",)
+    @cached_property
+    def retrievers(self) -> dict[str, str]:
+        """What may search, each with its title; the first is a new session's."""
+        own = self.settings
+        if not own.benchmark:
+            dense = {f"dense-{one.name}": f"{one.title} (vectors)" for one in own.encoders}
+            return {"bm25": "BM25 (words)"} | dense
+        made = {"guided": "BM25, guided by mined rules", "plain": "BM25, without rules"}
+        for one in own.encoders:
+            made[f"dense-{one.name}"] = f"{one.title}, without rules"
+            made[f"dense-{one.name}-guided"] = f"{one.title}, guided by mined rules"
+        return made
+
+    def retriever_rows(self) -> list[dict[str, str]]:
+        """What may search: name, title, and why it cannot be used now."""
+        missing = {
+            one.name: model_is_here(one.model, ("faiss", "sentence_transformers"), "dense")
+            for one in self.settings.encoders
+        }
+        found = []
+        for name, title in self.retrievers.items():
+            encoder = name.removeprefix("dense-")
+            why = missing.get(encoder) or missing.get(encoder.removesuffix("-guided"), "")
+            found.append({"name": name, "title": title, "missing": why})
+        return found
+
+    def check_retriever(self, name: str) -> None:
+        """Refuse a retriever that cannot search now.
+
+        Raises:
+            UnknownNameError: there is none of this name.
+            DataError: its model is not on this machine.
+        """
+        if name not in self.retrievers:
+            hint = did_you_mean(name, self.retrievers)
+            raise UnknownNameError(f"no retriever is called {name!r}", hint=hint)
+        row = next(one for one in self.retriever_rows() if one["name"] == name)
+        if row["missing"]:
+            raise DataError(f"{row['title']} cannot search: {row['missing']}")
+
+    def follows_rules(self, retriever: str) -> bool:
+        """Whether a retriever is guided by mined rules; what reads then follows them too."""
+        return bool(self.settings.benchmark) and (
+            retriever == "guided" or retriever.endswith("-guided")
+        )
 
     @cached_property
     def documents(self) -> list[Document]:
@@ -176,11 +262,13 @@ class OpenSystem:
         wanted = top_k or self.settings.top_k
         if self.settings.benchmark:
             query = self.benchmark.query(question)
-            guided = retriever != "plain"
-            found = self.benchmark.retrieve(query, wanted, guided=guided, without=rules_off)
-            rules = {rule.id: rule for rule in self.benchmark.rules(query)}
+            ((found, guiding),) = self.benchmark.retrieve_all(
+                [query], wanted, retriever or "guided", rules_off
+            )
+            rules = {rule.id: rule for rule in guiding}
             return tuple(_source(one, rules) for one in found)
-        found = self._bm25.retrieve([Query("question", question)], wanted)[0]
+        searcher = self._bm25 if retriever in ("", "bm25") else self._dense(retriever)
+        found = searcher.retrieve([Query("question", question)], wanted)[0]
         return tuple(map(_source, found))
 
     @cached_property
@@ -190,11 +278,40 @@ class OpenSystem:
         with self._lock:
             return BM25Retriever(self.documents, threads=1)
 
+    def _dense(self, retriever: str) -> Any:
+        from rulerag.retrieval.dense import DenseRetriever
+        from rulerag.retrieval.dense.encoders import load_encoder
+
+        with self._lock:
+            if retriever not in self._searchers:
+                own = {f"dense-{one.name}": one for one in self.settings.encoders}[retriever]
+                self._searchers[retriever] = DenseRetriever(
+                    self.documents, load_encoder(own.model), threads=1
+                )
+            return self._searchers[retriever]
+
     @cached_property
     def benchmark(self) -> Benchmark:
         """The benchmark folder, opened."""
+        own = self.settings
         with self._lock:
-            return Benchmark(Path(self.settings.benchmark), self.settings.top_k)
+            return Benchmark(
+                Path(own.benchmark),
+                own.top_k,
+                {one.name: one.model for one in own.encoders},
+                {one.name: one.model for one in own.generators if hasattr(one, "model")},
+            )
+
+    def accepted(self, question: str) -> tuple[str, ...]:
+        """The accepted answers of a benchmark's own question; none where they are not known."""
+        if not self.settings.benchmark or not question.strip():
+            return ()
+        return tuple(self.benchmark.query(question).answers)
+
+    def way_in_words(self, retriever: str, generator: str = "") -> str:
+        """A retriever, and what reads, by their titles."""
+        title = self.retrievers[retriever]
+        return f"{title}; {self.generator_settings(generator).title}" if generator else title
 
     def rules_for(self, question: str) -> list[dict[str, Any]]:
         """The mined rules that guide a question, strongest first; none without a rule bank."""
@@ -234,19 +351,25 @@ class OpenSystem:
             raise UnknownNameError(what, hint=did_you_mean(name, known))
         return known[name]
 
-    def answerer(self, name: str, rules_off: Sequence[str] = ()) -> Answerer:
-        """One generator, opened; a benchmark's without the mined rules that are switched off.
+    def answerer(self, name: str, rules_off: Sequence[str] = (), retriever: str = "") -> Answerer:
+        """One generator, opened.
+
+        Args:
+            name: of the generator.
+            rules_off: ids of the mined rules that are switched off, for readers of benchmarks.
+            retriever: what found the sources; readers of benchmarks follow mined rules where it
+                does.
 
         Raises:
             DataError: it is not on this machine.
         """
         settings = self.generator_settings(name)
-        if isinstance(settings, SymbolicSettings):
-            return self._symbolic(tuple(rules_off))
+        if missing := is_here(settings):
+            raise DataError(f"{settings.title} cannot answer: {missing}")
+        if isinstance(settings, SymbolicSettings | CheckpointSettings):
+            return self._of_benchmark(settings, tuple(rules_off), retriever or "guided")
         with self._lock:
             if name not in self._answerers:
-                if missing := is_here(settings):
-                    raise DataError(f"{settings.title} cannot answer: {missing}")
                 self._answerers[name] = self._made(settings)
             return self._answerers[name]
 
@@ -257,12 +380,29 @@ class OpenSystem:
             return _model(settings)
         return EndpointReader(settings)
 
-    def _symbolic(self, rules_off: Sequence[str]) -> Answerer:
+    def _of_benchmark(
+        self,
+        settings: SymbolicSettings | CheckpointSettings,
+        rules_off: Sequence[str],
+        retriever: str,
+    ) -> Answerer:
         if not self.settings.benchmark:
             raise ConfigError("reads facts, and this system has texts", key="generators")
         held = self.benchmark
-        return SymbolicAnswerer(
-            held.generator, held.query, lambda query: held.rules(query, rules_off), rules_off
+        model = settings.model if isinstance(settings, CheckpointSettings) else ""
+        about = (
+            f"The language model {Path(model).name}, a reader of benchmarks"
+            if model
+            else "Reads the facts behind the documents; no language model"
+        )
+        follows = self.follows_rules(retriever)
+        told = "follows mined rules" if follows else "follows no rules, for retrieval did not"
+        return BenchmarkAnswerer(
+            held.generator(settings.name if model else SYMBOLIC),
+            f"{about}; it {told}.",
+            held.query,
+            (lambda query: held.rules(query, rules_off, retriever)) if follows else lambda _: (),
+            (*rules_off, *(() if follows else ("without rules",))),
         )
 
     @property
@@ -275,7 +415,18 @@ class OpenSystem:
         """The target condition as a predicate, judged by a generator that can; None without one."""
         if self.settings.condition is None:
             return None
-        return predicate_of(self.settings.condition, self.answerer(generator).judge())
+        judges = isinstance(self._known(generator), EndpointSettings)
+        judge = self.answerer(generator).judge() if judges else None
+        return predicate_of(self.settings.condition, judge)
+
+    def price(self, generator: str) -> tuple[float, float] | None:
+        """What a million tokens of prompts and of answers cost; None where that is not known."""
+        settings = self._known(generator)
+        return settings.price if isinstance(settings, EndpointSettings) else None
+
+    def _known(self, generator: str) -> GeneratorSettings | None:
+        """The settings of a generator; None where a session from elsewhere names one of its own."""
+        return next((one for one in self.settings.generators if one.name == generator), None)
 
     def document(self, source: Source) -> Document | None:
         """The corpus's own document behind a source that nobody changed, with its facts."""
@@ -316,9 +467,10 @@ def _atom(rule: Any, number: int) -> str:
 
 def as_json(settings: SystemSettings) -> dict[str, Any]:
     """A system as the wire has it: no documents, no paths, no names of variables."""
-    row = settings.model_dump(exclude={"documents", "corpus", "benchmark"})
+    row = settings.model_dump(exclude={"documents", "corpus", "benchmark", "encoders"})
     row["generators"] = [
         {key: value for key, value in one.items() if key != "api_key_env"}
+        | ({"model": Path(one["model"]).name} if one["type"] == "checkpoint" else {})
         for one in row["generators"]
     ]
     return json.loads(json.dumps(row, default=str))  # type: ignore[no-any-return]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel, Field
@@ -25,6 +24,8 @@ from rulerag.studio.service import (
     Change,
     Goal,
     Job,
+    Level,
+    Node,
     Probe,
     Session,
     Studio,
@@ -32,6 +33,7 @@ from rulerag.studio.service import (
     snippets,
 )
 from rulerag.studio.systems import Attack, SystemSettings
+from rulerag.studio.web.benches import add_benches
 from rulerag.studio.web.documentation import documentation_page
 
 if TYPE_CHECKING:
@@ -88,6 +90,7 @@ class Explaining(BaseModel):
     generator: str | None = None
     instructed: bool | None = None
     instructions: str | None = None
+    retriever: str | None = None
 
 
 class Deeper(BaseModel):
@@ -163,6 +166,7 @@ def create_app(studio: Studio) -> Any:
     app.add_exception_handler(RuleRAGError, refused)
     app.add_exception_handler(RequestValidationError, misread)
     _about(app, studio)
+    add_benches(app, studio)
     _sessions(app, studio)
     _answers(app, studio)
     _explanations(app, studio)
@@ -190,32 +194,6 @@ def _about(app: FastAPI, studio: Studio) -> None:
     def add_system(settings: SystemSettings) -> dict[str, str]:
         """Add a system of texts for as long as this studio runs."""
         return {"name": studio.add_system(settings)}
-
-    @app.get("/api/systems/{name}/rules", tags=["systems"])
-    def rules_for(name: str, question: str) -> list[dict[str, Any]]:
-        """The mined rules that guide a question in a benchmark."""
-        return studio.rules_for(name, question)
-
-    @app.get("/api/systems/{name}/bank", tags=["systems"])
-    def search_rules(name: str, words: str = "") -> list[dict[str, Any]]:
-        """Rules of a benchmark's bank that hold every word, the most confident first."""
-        return studio.search_rules(name, words)
-
-    @app.get("/api/systems/{name}/bank/{rule}", tags=["systems"])
-    def rule_examples(name: str, rule: str) -> dict[str, Any]:
-        """Groundings of a rule in the documents, for and against it."""
-        return studio.rule_examples(name, rule)
-
-    @app.get("/api/runs/{name}", tags=["systems"])
-    def run(name: str, outcome: str = "", rule: str = "", words: str = "") -> dict[str, Any]:
-        """A run of `rulerag evaluate`: metrics, failures by class, queries."""
-        made = studio.run(name)
-        rows = made.filtered(outcome=outcome, rule=rule, words=words)
-        return {
-            "metrics": dict(made.metrics),
-            "outcomes": made.outcomes,
-            "rows": [asdict(row) for row in rows],
-        }
 
     @app.get("/api/attacks", tags=["systems"])
     def attacks() -> list[Attack]:
@@ -352,6 +330,7 @@ def _answers(app: FastAPI, studio: Studio) -> None:
             generator=wanted.generator,
             instructed=wanted.instructed,
             instructions=wanted.instructions,
+            retriever=wanted.retriever,
         )
 
 
@@ -404,6 +383,16 @@ def _explanations(app: FastAPI, studio: Studio) -> None:
     def probes(explanation: str, claim: int = 0) -> list[Probe]:
         """Every answered subset with its output."""
         return studio.job(explanation).probes(claim)
+
+    @app.get("/api/explanations/{explanation}/levels", tags=["explanations"])
+    def levels(explanation: str, claim: int = 0) -> list[Level]:
+        """What was asked of an explanation's subsets, by how many sources they keep."""
+        return studio.levels(explanation, claim)
+
+    @app.get("/api/explanations/{explanation}/levels/{size}", tags=["explanations"])
+    def nodes(explanation: str, size: int, claim: int = 0) -> list[Node]:
+        """The subsets of one size: all of them where they are few, else those that were asked."""
+        return studio.nodes(explanation, size, claim)
 
     @app.get(
         "/api/explanations/{explanation}/{kind}.svg",
