@@ -203,6 +203,7 @@ def _resources(dataset: RuleQADataset, options: Options) -> dict[str, Callable[[
     return {
         "documents": lambda: dataset.corpus,
         "facts": facts,
+        "examples": lambda: [q for part in ("f_g", "f_r") for q in dataset.queries.get(part, ())],
         "bank": lambda: dataset.rules,
         "labels": lambda: dataset.labels["entities"],
         "all_labels": lambda: dataset.labels,

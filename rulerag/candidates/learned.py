@@ -62,10 +62,12 @@ class LearnedScorer:
     """Joins scorers: the probability of a candidate, of those that any scorer names.
 
     Each scorer gives two features, the logarithm of its score and whether it names the candidate
-    at all. Their weights are those of a conditional logit (McFadden 1974), learned on questions
-    that are made from the corpus's own facts: of undated facts a sample, of dated ones the latest.
-    The scorers see the corpus without these facts. What rules were mined from is not hidden from
-    them, so they are trusted somewhat too much.
+    at all. Their weights are those of a conditional logit (McFadden 1974), learned on the
+    fine-tuning questions of the dataset, whose answers no document states. Without such questions
+    they are made from the corpus's own facts: of undated facts a sample, of dated ones the latest.
+    The scorers then see the corpus without these facts, and one that cannot be made over other
+    facts is left out. What rules were mined from is not hidden from them, so they are trusted
+    somewhat too much.
 
     A scorer that fails is named in a warning and left out; the others answer. Of equal candidates,
     the one that the first scorer puts first comes first, then the one of the second, and so on.
@@ -73,15 +75,15 @@ class LearnedScorer:
     Args:
         facts: the facts.
         scorers: those that are joined, over the same facts.
+        examples: questions with answers that the corpus does not state; none to hide facts.
         questions: how many questions are learned from, at most.
         depth: how many candidates of each scorer are looked at.
         hide: of an undated fact hide the ``fact`` alone, or every fact of its ``pair`` of
             entities, which is right where questions ask for pairs that nothing links yet.
-        seed: decides which facts are hidden.
+        seed: decides which questions are learned from, and which facts are hidden.
 
     Raises:
-        ConfigError: no scorer, a number below 1, or a scorer over other names or that cannot be
-            made over other facts.
+        ConfigError: no scorer, a number below 1, or a scorer over other names.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class LearnedScorer:
         facts: CorpusFacts,
         scorers: Sequence[CandidateScorer],
         *,
+        examples: Sequence[Query] = (),
         questions: int = 3000,
         depth: int = 60,
         hide: str = "fact",
@@ -100,14 +103,15 @@ class LearnedScorer:
         check_range("questions", questions, 1)
         check_range("depth", depth, 1)
         for scorer in scorers:
-            if list(scorer.names) != list(facts.names) or not isinstance(scorer, Movable):
+            if list(scorer.names) != list(facts.names):
                 raise ConfigError(
-                    f"{_called(scorer)} is not over the facts of the corpus, or has no method over",
+                    f"{_called(scorer)} is not over the facts of the corpus",
                     key="scorers",
                     hint="a scorer takes the facts that it is given, see rulerag.candidates.base",
                 )
         self.facts = facts
         self.scorers = tuple(scorers)
+        self.examples = tuple(examples)
         self.questions = questions
         self.depth = depth
         self.hide = hide
@@ -122,12 +126,18 @@ class LearnedScorer:
     def fingerprint(self) -> str:
         """Names the scorers and every setting that changes scores."""
         parts = [scorer.fingerprint for scorer in self.scorers]
+        asked = [[q.subject, q.relation, q.timestamp, *q.answers] for q in self.examples]
+        parts.append(fingerprint_object(asked))
         return fingerprint_object(["learned", *self._settings.values(), *parts])
 
     def over(self, facts: CorpusFacts) -> LearnedScorer:
         """The same scorer over other facts."""
         parts = [scorer.over(facts) for scorer in self.scorers if isinstance(scorer, Movable)]
-        return LearnedScorer(facts, parts, **self._settings)
+        return LearnedScorer(facts, parts, examples=self.examples, **self._settings)
+
+    def with_scorers(self, scorers: Sequence[CandidateScorer]) -> LearnedScorer:
+        """Other scorers over the same facts, joined in the same way, learned anew."""
+        return LearnedScorer(self.facts, scorers, examples=self.examples, **self._settings)
 
     @property
     def _settings(self) -> dict[str, Any]:
@@ -163,27 +173,41 @@ class LearnedScorer:
         Raises:
             EmptyDataError: no hidden fact is among the candidates of its question.
         """
+        queries, answers, found = self._asked() if self.examples else self._made()
+        examples: list[tuple[Doubles, Bools]] = []
+        for number in range(len(queries)):
+            entity, values = self._joined([None if one is None else one[number] for one in found])
+            right = np.isin(entity, answers[number])
+            if right.any() and not right.all():
+                examples.append((values, right))
+        return _fit(examples) if examples else self._plain()
+
+    def _asked(self) -> _Questions:
+        """Questions of the dataset, at most so many."""
+        order = np.random.default_rng(self.seed).permutation(len(self.examples))
+        queries = [self.examples[place] for place in sorted(order[: self.questions].tolist())]
+        answers = [
+            [entity for name in query.answers for entity in self.facts.called(name)]
+            for query in queries
+        ]
+        return queries, answers, _score_all(self.scorers, queries)
+
+    def _made(self) -> _Questions:
+        """Questions for facts that are hidden from the scorers."""
         hidden = self._hidden_facts()
         known = self.facts.select(~hidden)
         if not len(known):
-            return self._plain()
-        gold: dict[tuple[str, str, int | None], set[int]] = {}
+            return [], [], []
+        gold: dict[tuple[str, str, int | None], list[int]] = {}
         table = self.facts.table
         rows = np.flatnonzero(hidden)
         for row in rows.tolist():
             subject, relation, _, time = table.fact(row)
-            gold.setdefault((subject, relation, time), set()).add(int(table.object[row]))
+            gold.setdefault((subject, relation, time), []).append(int(table.object[row]))
         chosen = np.random.default_rng(self.seed).permutation(rows)[: self.questions]
         queries = self._queries(chosen)
-        movable = [scorer for scorer in self.scorers if isinstance(scorer, Movable)]
-        found = _score_all(movable, queries, known)
-        examples: list[tuple[Doubles, Bools]] = []
-        for number, query in enumerate(queries):
-            entity, values = self._joined([None if one is None else one[number] for one in found])
-            right = np.isin(entity, list(gold[query.subject, query.relation, query.timestamp]))
-            if right.any() and not right.all():
-                examples.append((values, right))
-        return _fit(examples) if examples else self._plain()
+        answers = [gold[query.subject, query.relation, query.timestamp] for query in queries]
+        return queries, answers, _score_all(self.scorers, queries, known)
 
     def _queries(self, rows: Longs) -> list[Query]:
         """The questions for the objects of facts, each once."""
@@ -286,6 +310,12 @@ class _Reasons:
         return tuple(reasons)
 
 
+# Questions, the entities that answer each, and what each scorer finds for them.
+_Questions = tuple[
+    Sequence[Query], Sequence[Sequence[int]], Sequence[list[ScoredCandidates] | None]
+]
+
+
 def _called(scorer: CandidateScorer) -> str:
     return str(getattr(scorer, "title", type(scorer).__name__))
 
@@ -303,7 +333,9 @@ def _score_all(
     for scorer in scorers:
         try:
             one = scorer
-            if facts is not None and isinstance(scorer, Movable):
+            if facts is not None:
+                if not isinstance(scorer, Movable):
+                    raise ConfigError("it cannot be made over other facts, to learn its weight")
                 one = scorer.over(facts)
             found.append(one.score(queries))
         except Exception as error:  # noqa: BLE001  (one that fails shall not stop the others)
