@@ -38,7 +38,9 @@ def _study(arguments: argparse.Namespace) -> None:
     for folder in arguments.datasets:
         dataset = RuleQADataset.load(folder)
         base = dataset.name.removesuffix("-validation")
-        found = study(dataset, base, arguments.query_set, arguments.set)
+        found = study(
+            dataset, base, arguments.query_set, arguments.set, ablate=not arguments.no_ablation
+        )
         write_json(arguments.out / f"{dataset.name}-{arguments.query_set}.json", found)
         sys.stdout.write(_study_table(found) + "\n")
     files = sorted(arguments.out.glob("*.json"))
@@ -65,7 +67,8 @@ def _study_table(found: dict[str, Any]) -> str:
         for row in found["without"]
     ]
     titles = ("left out", "first", "first ten", "it adds to the first", "to the first ten")
-    parts.append(markdown_table(titles, left))
+    if left:
+        parts.append(markdown_table(titles, left))
     return "\n\n".join(parts) + "\n"
 
 
@@ -132,6 +135,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     of.add_argument("datasets", nargs="+", type=Path, help="folders of datasets")
     of.add_argument("--query-set", default="balanced")
     of.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="configuration")
+    of.add_argument("--no-ablation", action="store_true", help="learn with all scorers alone")
     of.set_defaults(run=_study)
     of = kinds.add_parser("links", help="link prediction")
     of.add_argument("graphs", nargs="+", type=Path, help="folders of graphs")

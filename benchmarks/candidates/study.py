@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from rulerag.arrays import Bools
-from rulerag.assembly import make_retriever, make_selector, method
+from rulerag.assembly import make_scorer, method
 from rulerag.candidates.learned import LearnedScorer
-from rulerag.candidates.retriever import ScoredRetriever
 from rulerag.errors import ConfigError
 from rulerag.evaluation import holm, paired_randomization_test, verdict
 from rulerag.evaluation.runner import peak_memory_mb
@@ -63,7 +62,12 @@ def right_places(found: Sequence[ScoredCandidates], asked: Sequence[Query], fact
 
 
 def study(
-    dataset: RuleQADataset, benchmark: str, query_set: str, overrides: Sequence[str] = ()
+    dataset: RuleQADataset,
+    benchmark: str,
+    query_set: str,
+    overrides: Sequence[str] = (),
+    *,
+    ablate: bool = True,
 ) -> dict[str, Any]:
     """Figures of one dataset.
 
@@ -72,13 +76,13 @@ def study(
         benchmark: what its configuration is called.
         query_set: which questions.
         overrides: changes of the configuration.
+        ablate: learn without each kind of scorer, too.
 
     Raises:
         ConfigError: the configuration joins no scorers.
     """
     config = method(METHOD, benchmark, overrides, static=not dataset.calendar)
-    retriever = make_retriever(config, dataset, make_selector(config, dataset.rules))
-    joined = retriever.scorer.scorer if isinstance(retriever, ScoredRetriever) else None
+    joined = make_scorer(config, dataset)
     if not isinstance(joined, LearnedScorer):
         raise ConfigError("no learned scorer", key="retriever.scorer", hint="type: learned")
     asked, facts = dataset.query_set(query_set), joined.facts
@@ -112,7 +116,7 @@ def study(
         "learned_from": learned.questions,
         "loss": learned.loss,
         "scorers": rows,
-        "without": _without(whole, kept, asked, right),
+        "without": _without(whole, kept, asked, right) if ablate else [],
         "cpu_seconds": {"learning": round(learning, 2), "joining": round(joining, 2)},
         "peak_memory_mb": round(peak_memory_mb(), 1),
         "config": config.to_dict(),

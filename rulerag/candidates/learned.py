@@ -12,7 +12,7 @@ import numpy as np
 from rulerag.arrays import Bools, Doubles, Longs
 from rulerag.candidates.facts import CorpusFacts
 from rulerag.composition import check_choice, check_range, register
-from rulerag.errors import ConfigError, EmptyDataError
+from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
 from rulerag.kg import query_text
 from rulerag.protocols import CandidateScorer, ScoredCandidates
@@ -20,10 +20,13 @@ from rulerag.types import Query, Support
 
 _LOG = logging.getLogger(__name__)
 
+# Fewer fine-tuning questions than this teach less than hidden facts.
+_FEW = 30
 # Facts that are hidden: this fraction of the corpus at most.
 _HIDDEN = 0.05
-# The quadratic penalty on weights of standardised features, per question.
-_PENALTY = 1e-3
+# The quadratic penalties on weights of standardised features, per question: on those that all
+# relations share, and on what a relation adds to them. Chosen on validation questions.
+_PENALTY, _OWN_PENALTY = 1e-3, 3e-3
 # Reasons that are given; further ones cost time for every document of every question.
 _REASONS = 1
 
@@ -45,6 +48,7 @@ class Learned(NamedTuple):
         mean: shape (2 s,), of the features.
         spread: shape (2 s,), their standard deviation.
         weight: shape (2 s,), of the standardised features.
+        own: by relation id, what it adds to these weights, shape (2 s,).
         questions: how many questions it was learned from.
         loss: the mean negative log-likelihood of the answers, in nats.
     """
@@ -53,21 +57,23 @@ class Learned(NamedTuple):
     mean: Doubles
     spread: Doubles
     weight: Doubles
+    own: Mapping[int, Doubles]
     questions: int
     loss: float
 
 
-@register("scorer", "learned")
+@register("scorer", "learned", parts={"more": "scorer*"})
 class LearnedScorer:
     """Joins scorers: the probability of a candidate, of those that any scorer names.
 
     Each scorer gives two features, the logarithm of its score and whether it names the candidate
-    at all. Their weights are those of a conditional logit (McFadden 1974), learned on the
-    fine-tuning questions of the dataset, whose answers no document states. Without such questions
-    they are made from the corpus's own facts: of undated facts a sample, of dated ones the latest.
-    The scorers then see the corpus without these facts, and one that cannot be made over other
-    facts is left out. What rules were mined from is not hidden from them, so they are trusted
-    somewhat too much.
+    at all. Their weights are those of a conditional logit (McFadden 1974) that all relations share,
+    and what each relation adds to them, drawn to zero where it has few questions. They are learned
+    from the fine-tuning questions of the dataset, whose answers no document states. Where there are
+    fewer than thirty, questions are made from the corpus's own facts: of undated facts a sample, of
+    dated ones the latest. The scorers then see the corpus without these facts, and one that cannot
+    be made over other facts is left out. What rules were mined from is not hidden from them, so
+    they are trusted somewhat too much.
 
     A scorer that fails is named in a warning and left out; the others answer. Of equal candidates,
     the one that the first scorer puts first comes first, then the one of the second, and so on.
@@ -75,6 +81,7 @@ class LearnedScorer:
     Args:
         facts: the facts.
         scorers: those that are joined, over the same facts.
+        more: further ones, beside those that a configuration has already.
         examples: questions with answers that the corpus does not state; none to hide facts.
         questions: how many questions are learned from, at most.
         depth: how many candidates of each scorer are looked at.
@@ -91,6 +98,7 @@ class LearnedScorer:
         facts: CorpusFacts,
         scorers: Sequence[CandidateScorer],
         *,
+        more: Sequence[CandidateScorer] = (),
         examples: Sequence[Query] = (),
         questions: int = 3000,
         depth: int = 60,
@@ -102,7 +110,7 @@ class LearnedScorer:
             raise ConfigError("no scorers to join", key="scorers", hint="[{type: analogy}]")
         check_range("questions", questions, 1)
         check_range("depth", depth, 1)
-        for scorer in scorers:
+        for scorer in (*scorers, *more):
             if list(scorer.names) != list(facts.names):
                 raise ConfigError(
                     f"{_called(scorer)} is not over the facts of the corpus",
@@ -110,7 +118,7 @@ class LearnedScorer:
                     hint="a scorer takes the facts that it is given, see rulerag.candidates.base",
                 )
         self.facts = facts
-        self.scorers = tuple(scorers)
+        self.scorers = (*scorers, *more)
         self.examples = tuple(examples)
         self.questions = questions
         self.depth = depth
@@ -148,6 +156,7 @@ class LearnedScorer:
         """Return, for each query, its candidates with their probabilities, best first."""
         learned = self.learned
         found = _score_all(self.scorers, queries)
+        _, relations, _ = self.facts.coded(queries)
         scored = []
         for number in range(len(queries)):
             lists = [None if one is None else one[number] for one in found]
@@ -156,7 +165,7 @@ class LearnedScorer:
             features = (features - learned.mean) / learned.spread
             failed = np.array([one is None for one in lists])
             features[:, np.r_[failed, failed]] = 0
-            parts = features * learned.weight
+            parts = features * (learned.weight + learned.own.get(int(relations[number]), 0.0))
             total = parts.sum(axis=1)
             order = np.argsort(-total, kind="stable")
             odds = np.exp(total[order] - total.max(initial=-np.inf))
@@ -168,18 +177,15 @@ class LearnedScorer:
 
     @cached_property
     def learned(self) -> Learned:
-        """The weights; learned when first needed.
-
-        Raises:
-            EmptyDataError: no hidden fact is among the candidates of its question.
-        """
-        queries, answers, found = self._asked() if self.examples else self._made()
-        examples: list[tuple[Doubles, Bools]] = []
-        for number in range(len(queries)):
+        """The weights; learned when first needed."""
+        queries, answers, found = self._made() if len(self.examples) < _FEW else self._asked()
+        _, relations, _ = self.facts.coded(queries)
+        examples: list[_Example] = []
+        for number, relation in enumerate(relations.tolist()):
             entity, values = self._joined([None if one is None else one[number] for one in found])
             right = np.isin(entity, answers[number])
             if right.any() and not right.all():
-                examples.append((values, right))
+                examples.append(_Example(values, right, relation))
         return _fit(examples) if examples else self._plain()
 
     def _asked(self) -> _Questions:
@@ -234,10 +240,10 @@ class LearnedScorer:
         size = len(self.scorers)
         ones = np.ones(2 * size)
         weight = np.r_[np.ones(size), np.zeros(size)]
-        return Learned(np.full(size, 1e-6), 0 * ones, ones, weight, 0, float("nan"))
+        return Learned(np.full(size, 1e-6), 0 * ones, ones, weight, {}, 0, float("nan"))
 
     def weights(self) -> Mapping[str, float]:
-        """What was learned, by scorer: the weights of its score and of its naming a candidate."""
+        """What all relations share: of each scorer the weights of its score and of its naming."""
         size = len(self.scorers)
         told: dict[str, float] = {}
         for number, scorer in enumerate(self.scorers):
@@ -353,21 +359,26 @@ def _features(values: Doubles, floor: Doubles) -> Doubles:
     return np.hstack([np.log(np.maximum(values, floor)), (values > 0).astype(np.float64)])
 
 
-def _fit(examples: Sequence[tuple[Doubles, Bools]]) -> Learned:
-    """The weights that make the answers of questions likeliest.
+class _Example(NamedTuple):
+    """A question to learn from.
 
     Args:
-        examples: of each question the scores of its candidates, shape (m, s), and which are right.
-
-    Raises:
-        EmptyDataError: there is no question.
+        scores: of its candidates, shape (m, s).
+        right: which of them answer, shape (m,).
+        relation: its id.
     """
+
+    scores: Doubles
+    right: Bools
+    relation: int
+
+
+def _fit(examples: Sequence[_Example]) -> Learned:
+    """The weights that make the answers of questions likeliest."""
     from scipy.optimize import minimize
 
-    if not examples:
-        raise EmptyDataError("no question to learn from")
-    values = np.concatenate([one for one, _ in examples])
-    right = np.concatenate([one for _, one in examples])
+    values = np.concatenate([one.scores for one in examples])
+    right = np.concatenate([one.right for one in examples]).astype(np.float64)
     named = values > 0
     # Half of the least that a scorer says, but for outliers, stands for nothing.
     floor = np.array(
@@ -380,9 +391,14 @@ def _fit(examples: Sequence[tuple[Doubles, Bools]]) -> Learned:
     mean, spread = features.mean(axis=0), features.std(axis=0)
     spread[spread < 1e-9] = 1.0
     features = (features - mean) / spread
-    sizes = np.array([len(one) for one, _ in examples])
+    sizes = np.array([len(one.scores) for one in examples])
     starts = np.cumsum(sizes) - sizes
     question = np.repeat(np.arange(len(sizes)), sizes)
+    relations, of_question = np.unique([one.relation for one in examples], return_inverse=True)
+    relation = of_question[question]
+    by_relation = np.argsort(relation, kind="stable")
+    firsts = np.searchsorted(relation[by_relation], np.arange(len(relations)))
+    shape = len(relations), features.shape[1]
 
     def shares(score: Doubles, of: Doubles) -> tuple[Doubles, Doubles]:
         """Logarithms of sums of odds by question, and the fraction of each candidate."""
@@ -391,12 +407,19 @@ def _fit(examples: Sequence[tuple[Doubles, Bools]]) -> Learned:
         total = np.add.reduceat(odds, starts)
         return most + np.log(total), odds / total[question]
 
-    def loss(weight: Doubles) -> tuple[float, Doubles]:
-        score = features @ weight
+    def loss(weights: Doubles) -> tuple[float, Doubles]:
+        weight, own = weights[: shape[1]], weights[shape[1] :].reshape(shape)
+        score = features @ weight + np.einsum("ij,ij->i", features, own[relation])
         every, among = shares(score, np.ones(len(score)))
-        best, wanted = shares(score, right.astype(np.float64))
-        slope = features.T @ (among - wanted) / len(sizes) + 2 * _PENALTY * weight
-        return float((every - best).mean() + _PENALTY * (weight**2).sum()), slope
+        best, wanted = shares(score, right)
+        slopes = features * (among - wanted)[:, None] / len(sizes)
+        shared = slopes.sum(axis=0) + 2 * _PENALTY * weight
+        added = np.add.reduceat(slopes[by_relation], firsts, axis=0) + 2 * _OWN_PENALTY * own
+        penalty = _PENALTY * (weight**2).sum() + _OWN_PENALTY * (own**2).sum()
+        return float((every - best).mean() + penalty), np.r_[shared, added.ravel()]
 
-    found = minimize(loss, np.zeros(features.shape[1]), jac=True, method="L-BFGS-B")
-    return Learned(floor, mean, spread, found.x, len(sizes), float(found.fun))
+    start = np.zeros(shape[1] * (1 + len(relations)))
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 200})
+    weight, own = found.x[: shape[1]], found.x[shape[1] :].reshape(shape)
+    by_id = dict(zip(relations.tolist(), own, strict=True))
+    return Learned(floor, mean, spread, weight, by_id, len(sizes), float(found.fun))
