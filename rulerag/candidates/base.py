@@ -20,6 +20,8 @@ T = TypeVar("T")
 # Questions of one relation that are scored at once, fewer where it has many facts, so that
 # matrices of questions and facts stay within some 64 MB.
 _BATCH, _ENTRIES = 256, 2**24
+# A relation in which fewer facts than this lead back to their subject has it by accident.
+_LOOPS = 0.05
 # Questions whose candidates are remembered.
 _MOST = 2048
 
@@ -30,8 +32,8 @@ class FactScorer(ABC):
     Candidates are ordered by score; of equal ones, the entity that is more often an object of the
     relation comes first, then the first in the order of names. Of a prediction on undated facts,
     what the facts state already is no candidate (the filtered setting of link prediction, Bordes
-    et al. 2013), and the subject is one only where the relation has loops. Facts from the
-    question's time or later do not count.
+    et al. 2013), and the subject is one only where a twentieth of the relation's facts are loops.
+    Facts from the question's time or later do not count.
 
     Args:
         facts: the facts.
@@ -160,7 +162,8 @@ class FactScorer(ABC):
         if known is None:
             rows = self.facts.rows(relation)
             table = self.facts.table
-            known = self._loops[relation] = bool((table.subject[rows] == table.object[rows]).any())
+            loops = table.subject[rows] == table.object[rows]
+            known = self._loops[relation] = bool(len(rows)) and float(loops.mean()) >= _LOOPS
         return known
 
     @cached_property
