@@ -206,7 +206,8 @@ def _resources(dataset: RuleQADataset, options: Options) -> dict[str, Callable[[
     return {
         "documents": lambda: dataset.corpus,
         "facts": facts,
-        "examples": lambda: [q for part in ("f_g", "f_r") for q in dataset.queries.get(part, ())],
+        # F_R holds only questions that some rule answers: rules would be trusted too much.
+        "examples": lambda: dataset.queries.get("f_g", ()),
         "bank": lambda: dataset.rules,
         "labels": lambda: dataset.labels["entities"],
         "all_labels": lambda: dataset.labels,
