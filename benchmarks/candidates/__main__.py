@@ -1,4 +1,4 @@
-"""``python -m benchmarks.candidates study|links|growth``: what candidate scorers find and cost."""
+"""``python -m benchmarks.candidates study|links|growth|peer``: what scorers find and cost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.candidates import growth
+from benchmarks.candidates import growth, peer
 from benchmarks.candidates.links import link_prediction
 from benchmarks.candidates.study import study
 from rulerag.console import guarded
@@ -127,6 +127,18 @@ def _growth(arguments: argparse.Namespace) -> None:
     sys.stdout.write(text)
 
 
+def _peer(arguments: argparse.Namespace) -> None:
+    rows = [
+        peer.measure(model, arguments.dataset, arguments.rank, arguments.epochs)
+        for model in peer.MODELS
+    ]
+    write_json(arguments.out / "peer.json", rows)
+    columns = ("model", "dataset", "first", "top10", "training_cpu", "scoring_cpu", "peak_mb")
+    text = markdown_table(columns, [[str(row[name]) for name in columns] for row in rows])
+    write_text(arguments.out / "peer.md", text)
+    sys.stdout.write(text)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.candidates", description=__doc__)
@@ -147,6 +159,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     of.add_argument("--sizes", nargs="+", type=int, default=growth.SIZES)
     of.add_argument("--scorers", nargs="+", default=growth.SCORERS)
     of.set_defaults(run=_growth)
+    of = kinds.add_parser("peer", help="our embeddings beside PyKEEN's")
+    of.add_argument("dataset", type=Path, help="the folder of a dataset")
+    of.add_argument("--rank", type=int, default=64)
+    of.add_argument("--epochs", type=int, default=10)
+    of.set_defaults(run=_peer)
     for one in kinds.choices.values():
         one.add_argument("--out", type=Path, required=True, help="a folder for tables and figures")
     arguments = parser.parse_args(argv)
