@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from rulerag.arrays import Doubles, Floats, Longs
-from rulerag.candidates.base import FactScorer
+from rulerag.candidates.base import DECAY, FactScorer
 from rulerag.candidates.facts import NO_TIME, CorpusFacts
 from rulerag.composition import check_range, register
 from rulerag.types import Support
@@ -62,7 +62,7 @@ class Analogy(FactScorer):
         *,
         power: float = 2.0,
         prior: float = 0.05,
-        decay: float = 0.01,
+        decay: float = DECAY,
         time_step: int = 1,
         best: bool = False,
     ) -> None:
@@ -74,7 +74,8 @@ class Analogy(FactScorer):
     @property
     def title(self) -> str:
         """What the scorer is called where it explains itself."""
-        return f"{self.kind}-best" if self.best else f"{self.kind}-{self.power:g}"
+        name = f"{self.kind}-best" if self.best else f"{self.kind}-{self.power:g}"
+        return name + self.fading(self.decay)
 
     def scored(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
         """See :meth:`FactScorer.scored`."""

@@ -17,6 +17,9 @@ from rulerag.types import Query, Support
 
 T = TypeVar("T")
 
+DECAY = 0.01
+"""How dated facts fade per time step where no setting says so."""
+
 # Questions of one relation that are scored at once, fewer where it has many facts, so that
 # matrices of questions and facts stay within some 64 MB.
 _BATCH, _ENTRIES = 256, 2**24
@@ -56,6 +59,10 @@ class FactScorer(ABC):
         """What the scorer is called where it explains itself."""
         told = "-".join(str(value) for value in self._settings.values() if value is not None)
         return f"{self.kind}-{told}" if told else self.kind
+
+    def fading(self, decay: float) -> str:
+        """What tells apart, in titles, scorers of dated facts that differ in their decay."""
+        return f"-fading-{decay:g}" if self.facts.is_dated and decay != DECAY else ""
 
     kind = "facts"
 

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from rulerag.arrays import Doubles, Longs
 from rulerag.candidates.analogy import described, feature_of, strongest_entries
-from rulerag.candidates.base import FactScorer
+from rulerag.candidates.base import DECAY, FactScorer
 from rulerag.candidates.facts import CorpusFacts
 from rulerag.composition import check_range, register
 from rulerag.types import Support
@@ -73,7 +73,7 @@ class ConstantRules(FactScorer):
         *,
         top: int = 5,
         smoothing: float = 5.0,
-        decay: float = 0.01,
+        decay: float = DECAY,
         time_step: int = 1,
     ) -> None:
         check_range("top", top, 1)
