@@ -76,7 +76,7 @@ def link_prediction(
         rows.append(_row(str(pair[0].title), pair, queries, graph, section, facts))
         tell(f"{rows[-1]['scorer']}: MRR {rows[-1]['metrics']['mrr']:.4f}")
     if split == "test":
-        examples = [_examples(graph, reverse) for reverse in (False, True)]
+        examples = [_examples(graph, facts, reverse) for reverse in (False, True)]
         pair = [
             LearnedScorer(one, parts, examples=asked, questions=_LEARNED_FROM)
             for one, parts, asked in zip(both, made, examples, strict=True)
@@ -121,7 +121,7 @@ def _step(facts: CorpusFacts) -> int:
     return int(gaps.min()) if len(gaps) else 1
 
 
-def _examples(graph: KnowledgeGraph, reverse: bool) -> list[Query]:
+def _examples(graph: KnowledgeGraph, facts: CorpusFacts, reverse: bool) -> list[Query]:
     """Validation facts as questions."""
     table = graph.valid
     rows = np.random.default_rng(0).permutation(len(table))[:_LEARNED_FROM]
@@ -129,7 +129,8 @@ def _examples(graph: KnowledgeGraph, reverse: bool) -> list[Query]:
     for row in rows.tolist():
         subject, relation, object_, when = table.fact(row)
         ends = (object_, subject) if reverse else (subject, object_)
-        asked.setdefault((ends[0], relation, when), []).append(ends[1])
+        answer = facts.entity(facts.table.entities.id(ends[1]))  # answers are in readable form
+        asked.setdefault((ends[0], relation, when), []).append(answer)
     return [_query(*key, answers=tuple(answers)) for key, answers in asked.items()]
 
 

@@ -193,14 +193,15 @@ class CorpusFacts:
         return rank
 
     def called(self, name: str) -> Sequence[int]:
-        """The entities whose readable name this is."""
+        """The entities whose readable name, or raw name, this is."""
         return self._by_label.get(name, ())
 
     @cached_property
     def _by_label(self) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
         for entity in range(len(self.names)):
-            found.setdefault(self.entity(entity), []).append(entity)
+            for name in {self.entity(entity), self.names[entity]}:
+                found.setdefault(name, []).append(entity)
         return found
 
     def fact(self, row: int) -> Fact:
