@@ -16,6 +16,8 @@ from rulerag.types import Support
 
 # Analogues and shared features that an explanation names.
 _ANALOGUES, _SHARED = 3, 3
+# Cosines that are kept: some 64 MB.
+_LIKE = 2**24
 # How many times of questions have their features kept.
 _KEPT = 4
 
@@ -81,7 +83,7 @@ class Analogy(FactScorer):
         """See :meth:`FactScorer.scored`."""
         answers, counts = self.facts.answers(relation, time)
         voters, votes = self._votes(relation, time)
-        like = self._likeness(time, subject, voters)
+        like = self._shared_likeness(relation, time, subject, voters)
         if self.best:
             return answers, _strongest(like, votes)
         shared = (votes.T @ (like**self.power).T).T
@@ -140,6 +142,17 @@ class Analogy(FactScorer):
             words.append(said)
             rows += fits[self.facts.times[fits] < time][-1:].tolist()
         return rows, " and ".join(words)
+
+    def _shared_likeness(self, relation: int, time: int, subject: Longs, voters: Longs) -> Floats:
+        """The same for scorers that differ in how they use it, which are asked in turn."""
+        kind = "likeness", self.decay, self.time_step
+        known: dict[Any, Floats] = self.facts.remembered.setdefault(kind, {})
+        key = relation, time, subject.tobytes()
+        if key not in known:
+            if sum(one.size for one in known.values()) > _LIKE:
+                known.clear()
+            known[key] = self._likeness(time, subject, voters)
+        return known[key]
 
     def _likeness(self, time: int, subject: Longs, voters: Longs) -> Floats:
         """Cosines of subjects and voters, shape (b, v); 0 for unknown subjects."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +16,8 @@ from rulerag.types import Support
 
 # A rule counts with this many subjects that fulfil it.
 _SUPPORT = 2
-# Relations whose rules are kept.
-_KEPT = 8
+# Rules that are kept for the next questions, of all relations together: some 160 MB.
+_KEPT = 2 * 10**7
 # Rules that an explanation names.
 _NAMED = 2
 
@@ -147,16 +146,15 @@ class ConstantRules(FactScorer):
         return described(self.facts, time, self.decay, self.time_step)
 
     def _rules(self, relation: int, time: int) -> _Rules:
+        kind = "constants", self.smoothing, self.decay, self.time_step
+        # Scorers that differ in how rules are joined count them once.
+        known: dict[Any, _Rules] = self.facts.remembered.setdefault(kind, {})
         key = relation, time
-        if key not in self._known:
-            if len(self._known) >= _KEPT:
-                self._known.clear()
-            self._known[key] = self._counted(relation, time)
-        return self._known[key]
-
-    @cached_property
-    def _known(self) -> dict[tuple[int, int], _Rules]:
-        return {}
+        if key not in known:
+            if sum(one.confidence.nnz for one in known.values()) > _KEPT:
+                known.clear()
+            known[key] = self._counted(relation, time)
+        return known[key]
 
     def _counted(self, relation: int, time: int) -> _Rules:
         facts, table = self.facts, self.facts.table

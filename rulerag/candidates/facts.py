@@ -135,7 +135,7 @@ class CorpusFacts:
         return int(self.times.max(initial=0)) + 1 if time == NO_TIME else time
 
     @cached_property
-    def remembered(self) -> dict[tuple[object, ...], dict[int, Any]]:
+    def remembered(self) -> dict[tuple[object, ...], dict[Any, Any]]:
         """What scorers made of these facts, by what it is and by time, for others like them."""
         return {}
 
