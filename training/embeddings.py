@@ -100,15 +100,12 @@ class _Model:
         told = float(loss.detach())
         norms = sum(_cubes(one).sum() for one in (subject, candidates[part.answer]))
         norms = norms + len(part.subject) * _cubes(relation).sum()
-        (loss + settings.regularization * norms).div(settings.batch_size).backward()
-        for table, squares, where, leaf in (
-            (self.entities, self.squares[0], ids, rows),
-            (self.relations, self.squares[1], number, relation),
-        ):
-            assert leaf.grad is not None  # noqa: S101
-            squares[where] += leaf.grad**2
-            step = leaf.grad / (squares[where].sqrt() + _TINY)
-            table[where] -= settings.learning_rate * step
+        whole = (loss + settings.regularization * norms) / settings.batch_size
+        slopes = torch.autograd.grad(whole, (rows, relation))
+        places = (self.entities, self.squares[0], ids), (self.relations, self.squares[1], number)
+        for (table, squares, where), slope in zip(places, slopes, strict=True):
+            squares[where] += slope**2
+            table[where] -= settings.learning_rate * slope / (squares[where].sqrt() + _TINY)
         return told
 
 
