@@ -119,7 +119,7 @@ def study(
         "without": _without(whole, kept, asked, right) if ablate else [],
         "cpu_seconds": {"learning": round(learning, 2), "joining": round(joining, 2)},
         "peak_memory_mb": round(peak_memory_mb(), 1),
-        "config": config.to_dict(),
+        "config": config.section("retriever").section("scorer").to_dict(),
     }
 
 
