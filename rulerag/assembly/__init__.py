@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         make_miner,
         make_pipeline,
         make_retriever,
+        make_scorer,
         make_selector,
         open_dataset,
     )

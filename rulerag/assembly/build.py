@@ -19,7 +19,7 @@ from rulerag.errors import ConfigError, did_you_mean
 from rulerag.kg import Phrases
 from rulerag.linking import QuestionLinker
 from rulerag.pipeline import RuleRAGPipeline
-from rulerag.protocols import Generator, Retriever, RuleMiner, RuleSelector
+from rulerag.protocols import CandidateScorer, Generator, Retriever, RuleMiner, RuleSelector
 from rulerag.retrieval.guided import WordedSelector
 from rulerag.ruleqa import RuleQADataset
 from rulerag.rules import RuleBank
@@ -113,6 +113,9 @@ class Builder:
         """What a parameter that holds components gets."""
         family = entry.holds[name]
         if family.endswith("*"):
+            default = inspect.signature(entry.maker).parameters[name].default
+            if section.get(name) is None and default is not inspect.Parameter.empty:
+                return default
             parts = section.read(name, tuple)
             for number, part in enumerate(parts):
                 if not isinstance(part, Config):
@@ -203,6 +206,8 @@ def _resources(dataset: RuleQADataset, options: Options) -> dict[str, Callable[[
     return {
         "documents": lambda: dataset.corpus,
         "facts": facts,
+        # F_R holds only questions that some rule answers: rules would be trusted too much.
+        "examples": lambda: dataset.queries.get("f_g", ()),
         "bank": lambda: dataset.rules,
         "labels": lambda: dataset.labels["entities"],
         "all_labels": lambda: dataset.labels,
@@ -314,6 +319,27 @@ def make_generator(
     builder = Builder(_resources(dataset, options or Options()), retriever=retriever)
     generator: Generator = builder.make("generator", config.section("generator"))
     return generator
+
+
+def make_scorer(
+    config: Config, dataset: RuleQADataset, options: Options | None = None
+) -> CandidateScorer:
+    """The candidate scorer of the retriever that a configuration names, without the retriever.
+
+    Args:
+        config: the whole configuration.
+        dataset: whose facts are scored.
+        options: what the run adds.
+
+    Raises:
+        ConfigError: an unknown name or key, or the retriever has no scorer.
+    """
+    section = config.section("retriever")
+    if section.get("scorer") is None:
+        raise section.error("is missing", "scorer", hint="name a method with one: bm25-scored")
+    builder = Builder(_resources(dataset, options or Options()))
+    scorer: CandidateScorer = builder.make("scorer", section.section("scorer"))
+    return scorer
 
 
 def make_retriever(

@@ -9,13 +9,15 @@ import numpy as np
 from scipy import sparse
 
 from rulerag.arrays import Doubles, Floats, Longs
-from rulerag.candidates.base import FactScorer
+from rulerag.candidates.base import DECAY, FactScorer
 from rulerag.candidates.facts import NO_TIME, CorpusFacts
 from rulerag.composition import check_range, register
 from rulerag.types import Support
 
 # Analogues and shared features that an explanation names.
 _ANALOGUES, _SHARED = 3, 3
+# Cosines that are kept: some 64 MB.
+_LIKE = 2**24
 # How many times of questions have their features kept.
 _KEPT = 4
 
@@ -62,7 +64,7 @@ class Analogy(FactScorer):
         *,
         power: float = 2.0,
         prior: float = 0.05,
-        decay: float = 0.01,
+        decay: float = DECAY,
         time_step: int = 1,
         best: bool = False,
     ) -> None:
@@ -74,13 +76,14 @@ class Analogy(FactScorer):
     @property
     def title(self) -> str:
         """What the scorer is called where it explains itself."""
-        return f"{self.kind}-best" if self.best else f"{self.kind}-{self.power:g}"
+        name = f"{self.kind}-best" if self.best else f"{self.kind}-{self.power:g}"
+        return name + self.fading(self.decay)
 
     def scored(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
         """See :meth:`FactScorer.scored`."""
         answers, counts = self.facts.answers(relation, time)
         voters, votes = self._votes(relation, time)
-        like = self._likeness(time, subject, voters)
+        like = self._shared_likeness(relation, time, subject, voters)
         if self.best:
             return answers, _strongest(like, votes)
         shared = (votes.T @ (like**self.power).T).T
@@ -135,21 +138,21 @@ class Analogy(FactScorer):
         rows, words = [], []
         around = self.facts.around(other)
         for number in both[order].tolist():
-            code = int(features.codes[number])
-            relation, end = divmod(code, len(self.facts.names))
-            is_object, relation = divmod(relation, len(self.facts.table.relations))
-            tie = f"is {self.facts.relation(relation)} of" if is_object else ""
-            words.append(f"{tie or self.facts.relation(relation)} {self.facts.entity(end)}")
-            near, far = self.facts.table.subject, self.facts.table.object
-            near, far = (far, near) if is_object else (near, far)
-            fits = (
-                (self.facts.table.relation[around] == relation)
-                & (far[around] == end)
-                & (near[around] == other)
-                & (self.facts.times[around] < time)
-            )
-            rows += around[fits][-1:].tolist()
+            said, fits = feature_of(self.facts, other, int(features.codes[number]), around)
+            words.append(said)
+            rows += fits[self.facts.times[fits] < time][-1:].tolist()
         return rows, " and ".join(words)
+
+    def _shared_likeness(self, relation: int, time: int, subject: Longs, voters: Longs) -> Floats:
+        """The same for scorers that differ in how they use it, which are asked in turn."""
+        kind = "likeness", self.decay, self.time_step
+        known: dict[Any, Floats] = self.facts.remembered.setdefault(kind, {})
+        key = relation, time, subject.tobytes()
+        if key not in known:
+            if sum(one.size for one in known.values()) > _LIKE:
+                known.clear()
+            known[key] = self._likeness(time, subject, voters)
+        return known[key]
 
     def _likeness(self, time: int, subject: Longs, voters: Longs) -> Floats:
         """Cosines of subjects and voters, shape (b, v); 0 for unknown subjects."""
@@ -172,7 +175,7 @@ class Analogy(FactScorer):
             column[answers] = np.arange(len(answers))
             voters, line = np.unique(table.subject[rows], return_inverse=True)
             shape = len(voters), len(answers)
-            votes = _strongest_entries(
+            votes = strongest_entries(
                 line, column[table.object[rows]], self._fresh(rows, time), shape
             )
             if len(self._voting) > 512:
@@ -188,37 +191,12 @@ class Analogy(FactScorer):
         """How much facts count by their age."""
         return self.facts.fresh(rows, time, self.decay / self.time_step)
 
-    def _features(self, time: int) -> _Features:
+    def _features(self, time: int) -> Descriptions:
         """What is known of every entity before a time."""
-        known = self.facts.remembered.setdefault(("analogy", self.decay), {})
-        if time not in known:
-            if len(known) >= _KEPT:
-                known.clear()
-            known[time] = self._described(time)
-        found: _Features = known[time]
-        return found
-
-    def _described(self, time: int) -> _Features:
-        facts, table = self.facts, self.facts.table
-        rows = np.arange(len(facts)) if time == NO_TIME else np.flatnonzero(facts.times < time)
-        size, relations = len(facts.names), len(table.relations)
-        subject, object_ = table.subject[rows].astype(np.int64), table.object[rows].astype(np.int64)
-        relation = table.relation[rows].astype(np.int64)
-        entity = np.concatenate([subject, object_])
-        code = np.concatenate([relation * size + object_, (relation + relations) * size + subject])
-        codes, column = np.unique(code, return_inverse=True)
-        fresh = np.tile(self._fresh(rows, time), 2)
-        matrix = _strongest_entries(entity, column, fresh, (size, len(codes)))
-        holders = np.bincount(matrix.indices, minlength=len(codes))
-        rare = np.log(size / np.maximum(holders, 1)).astype(np.float32)
-        matrix.data *= rare[matrix.indices]
-        squares = np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel()
-        length = np.sqrt(np.where(squares > 0, squares, 1.0)).astype(np.float32)
-        matrix.data /= np.repeat(length, np.diff(matrix.indptr))
-        return _Features(matrix, codes)
+        return described(self.facts, time, self.decay, self.time_step)
 
 
-class _Features(NamedTuple):
+class Descriptions(NamedTuple):
     """Descriptions of entities.
 
     Args:
@@ -235,7 +213,64 @@ class _Features(NamedTuple):
         return self.matrix.indices[part], self.matrix.data[part]
 
 
-def _strongest_entries(
+def described(facts: CorpusFacts, time: int, decay: float, time_step: int) -> Descriptions:
+    """What is known of every entity before a time, kept for the last few times.
+
+    Args:
+        facts: the facts.
+        time: as coded.
+        decay: fading of dated facts per time step.
+        time_step: the distance of two neighbouring times in timestamps.
+    """
+    known = facts.remembered.setdefault(("described", decay, time_step), {})
+    if time not in known:
+        if len(known) >= _KEPT:
+            known.clear()
+        known[time] = _described(facts, time, decay / time_step)
+    found: Descriptions = known[time]
+    return found
+
+
+def _described(facts: CorpusFacts, time: int, decay: float) -> Descriptions:
+    table = facts.table
+    rows = np.arange(len(facts)) if time == NO_TIME else np.flatnonzero(facts.times < time)
+    size, relations = len(facts.names), len(table.relations)
+    subject, object_ = table.subject[rows].astype(np.int64), table.object[rows].astype(np.int64)
+    relation = table.relation[rows].astype(np.int64)
+    entity = np.concatenate([subject, object_])
+    code = np.concatenate([relation * size + object_, (relation + relations) * size + subject])
+    codes, column = np.unique(code, return_inverse=True)
+    fresh = np.tile(facts.fresh(rows, time, decay), 2)
+    matrix = strongest_entries(entity, column, fresh, (size, len(codes)))
+    holders = np.bincount(matrix.indices, minlength=len(codes))
+    rare = np.log(size / np.maximum(holders, 1)).astype(np.float32)
+    matrix.data *= rare[matrix.indices]
+    squares = np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel()
+    length = np.sqrt(np.where(squares > 0, squares, 1.0)).astype(np.float32)
+    matrix.data /= np.repeat(length, np.diff(matrix.indptr))
+    return Descriptions(matrix, codes)
+
+
+def feature_of(facts: CorpusFacts, entity: int, code: int, around: Longs) -> tuple[str, Longs]:
+    """A feature in words, and the facts of an entity that it is from.
+
+    Args:
+        facts: the facts.
+        entity: who has it.
+        code: the feature, see :class:`Descriptions`.
+        around: the rows of the entity's facts.
+    """
+    relation, end = divmod(code, len(facts.names))
+    is_object, relation = divmod(relation, len(facts.table.relations))
+    tie = f"is {facts.relation(relation)} of" if is_object else facts.relation(relation)
+    near, far = facts.table.subject, facts.table.object
+    near, far = (far, near) if is_object else (near, far)
+    fits = facts.table.relation[around] == relation
+    fits &= (far[around] == end) & (near[around] == entity)
+    return f"{tie} {facts.entity(end)}", around[fits]
+
+
+def strongest_entries(
     row: Longs, column: Longs, value: Floats, shape: tuple[int, int]
 ) -> sparse.csr_matrix:
     """A sparse matrix in which of equal places the greatest value stands."""

@@ -12,13 +12,21 @@ import numpy as np
 from rulerag.arrays import Doubles, Longs
 from rulerag.candidates.facts import CorpusFacts
 from rulerag.io import fingerprint_object
-from rulerag.protocols import ScoredCandidates
+from rulerag.protocols import CandidateScorer, ScoredCandidates
 from rulerag.types import Query, Support
 
 T = TypeVar("T")
 
-# Questions of one relation that are scored at once.
-_BATCH = 256
+DECAY = 0.01
+"""How dated facts fade per time step where no setting says so."""
+
+# Questions of one relation that are scored at once, fewer where it has many facts, so that
+# matrices of questions and facts stay within some 64 MB.
+_BATCH, _ENTRIES = 256, 2**24
+# A relation in which fewer facts than this lead back to their subject has it by accident.
+_LOOPS = 0.05
+# Questions whose candidates are remembered.
+_MOST = 2048
 
 
 class FactScorer(ABC):
@@ -27,8 +35,8 @@ class FactScorer(ABC):
     Candidates are ordered by score; of equal ones, the entity that is more often an object of the
     relation comes first, then the first in the order of names. Of a prediction on undated facts,
     what the facts state already is no candidate (the filtered setting of link prediction, Bordes
-    et al. 2013), and the subject is one only where the relation has loops. Facts from the
-    question's time or later do not count.
+    et al. 2013), and the subject is one only where a twentieth of the relation's facts are loops.
+    Facts from the question's time or later do not count.
 
     Args:
         facts: the facts.
@@ -51,6 +59,10 @@ class FactScorer(ABC):
         """What the scorer is called where it explains itself."""
         told = "-".join(str(value) for value in self._settings.values() if value is not None)
         return f"{self.kind}-{told}" if told else self.kind
+
+    def fading(self, decay: float) -> str:
+        """What tells apart, in titles, scorers of dated facts that differ in their decay."""
+        return f"-fading-{decay:g}" if self.facts.is_dated and decay != DECAY else ""
 
     kind = "facts"
 
@@ -138,8 +150,10 @@ class FactScorer(ABC):
         keys = np.stack([relation[order], time[order]], axis=1)
         starts = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]).any(axis=1)][: len(order)])
         for start, end in zip(starts, [*starts[1:], len(order)], strict=True):
-            for cut in range(start, end, _BATCH):
-                places = order[cut : min(cut + _BATCH, end)]
+            facts = len(self.facts.rows(int(relation[order[start]])))
+            size = min(_BATCH, max(1, _ENTRIES // max(1, facts)))
+            for cut in range(start, end, size):
+                places = order[cut : min(cut + size, end)]
                 yield int(relation[places[0]]), int(time[places[0]]), places, subject[places]
 
     def _tie_order(self, relation: int, time: int, entity: Longs) -> Longs:
@@ -155,7 +169,8 @@ class FactScorer(ABC):
         if known is None:
             rows = self.facts.rows(relation)
             table = self.facts.table
-            known = self._loops[relation] = bool((table.subject[rows] == table.object[rows]).any())
+            loops = table.subject[rows] == table.object[rows]
+            known = self._loops[relation] = bool(len(rows)) and float(loops.mean()) >= _LOOPS
         return known
 
     @cached_property
@@ -177,3 +192,46 @@ class _Explained:
 def _no_support(entity: int) -> tuple[Support, ...]:
     del entity
     return ()
+
+
+class RememberedScorer:
+    """What a scorer found for the last some two thousand questions.
+
+    A retriever and a reader ask the same ones.
+
+    Args:
+        scorer: the scorer.
+    """
+
+    def __init__(self, scorer: CandidateScorer) -> None:
+        self.scorer: CandidateScorer = scorer
+        self._known: dict[tuple[object, ...], ScoredCandidates] = {}
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the scorer."""
+        return self.scorer.fingerprint
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of entities by id."""
+        return self.scorer.names
+
+    def score(self, queries: Sequence[Query]) -> list[ScoredCandidates]:
+        """Return, for each query, its candidates, best first."""
+        keys = [_key(query) for query in queries]
+        missing = {
+            key: query for key, query in zip(keys, queries, strict=True) if key not in self._known
+        }
+        scored = self.scorer.score(list(missing.values())) if missing else []
+        fresh = dict(zip(missing, scored, strict=True))
+        found = [fresh[key] if key in fresh else self._known[key] for key in keys]
+        if len(self._known) + len(fresh) > _MOST:
+            self._known.clear()
+        self._known.update(list(fresh.items())[-_MOST:])
+        return found
+
+
+def _key(query: Query) -> tuple[object, ...]:
+    """What scores may hang on: all but the id and the gold answers."""
+    return query.text, query.subject, query.relation, query.timestamp, query.prediction

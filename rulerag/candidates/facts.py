@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -47,14 +48,41 @@ class CorpusFacts:
         self.documents = documents
         self.labels = labels or {}
         self.table: FactTable = KnowledgeGraph.from_facts(facts, name="corpus").train
+        self.forward: CorpusFacts | None = None
+        """The facts as stated, where the ends of these are swapped."""
         sizes = [len(document.facts) for document in documents]
         self.owner: Longs = np.repeat(np.arange(len(documents)), sizes)
+
+    @classmethod
+    def of_table(cls, table: FactTable) -> CorpusFacts:
+        """The facts of a table that no document states: they can be scored, and not be shown.
+
+        Raises:
+            EmptyDataError: the table holds none.
+        """
+        if not len(table):
+            raise EmptyDataError(f"{table.name} holds no fact, so no candidate can be scored")
+        made = cls.__new__(cls)
+        made.documents, made.labels, made.forward = (), {}, None
+        made.table, made.owner = table, np.arange(len(table))
+        return made
+
+    @cached_property
+    def reversed(self) -> CorpusFacts:
+        """The same facts with their ends swapped, where questions ask for subjects."""
+        made = self.select(np.arange(len(self)))
+        subject, object_ = self.table.subject, self.table.object
+        made.table = replace(self.table, subject=object_, object=subject)
+        made.forward = self
+        return made
 
     def select(self, rows: Longs | Bools) -> CorpusFacts:
         """Some of the facts, over the same names and documents."""
         made = CorpusFacts.__new__(CorpusFacts)
-        made.documents, made.labels = self.documents, self.labels
+        made.documents, made.labels, made.forward = self.documents, self.labels, None
         made.table, made.owner = self.table.select(rows), self.owner[rows]
+        if self.forward is not None:
+            made.forward = self.forward.select(rows)
         return made
 
     def __len__(self) -> int:
@@ -107,7 +135,7 @@ class CorpusFacts:
         return int(self.times.max(initial=0)) + 1 if time == NO_TIME else time
 
     @cached_property
-    def remembered(self) -> dict[tuple[object, ...], dict[int, Any]]:
+    def remembered(self) -> dict[tuple[object, ...], dict[Any, Any]]:
         """What scorers made of these facts, by what it is and by time, for others like them."""
         return {}
 
@@ -163,6 +191,18 @@ class CorpusFacts:
         rank = np.empty(len(self.names), np.int64)
         rank[sorted(range(len(self.names)), key=self.names.__getitem__)] = np.arange(len(rank))
         return rank
+
+    def called(self, name: str) -> Sequence[int]:
+        """The entities whose readable name, or raw name, this is."""
+        return self._by_label.get(name, ())
+
+    @cached_property
+    def _by_label(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for entity in range(len(self.names)):
+            for name in {self.entity(entity), self.names[entity]}:
+                found.setdefault(name, []).append(entity)
+        return found
 
     def fact(self, row: int) -> Fact:
         """The fact of a row, by raw names."""

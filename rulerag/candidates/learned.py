@@ -12,7 +12,7 @@ import numpy as np
 from rulerag.arrays import Bools, Doubles, Longs
 from rulerag.candidates.facts import CorpusFacts
 from rulerag.composition import check_choice, check_range, register
-from rulerag.errors import ConfigError, EmptyDataError
+from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
 from rulerag.kg import query_text
 from rulerag.protocols import CandidateScorer, ScoredCandidates
@@ -20,10 +20,13 @@ from rulerag.types import Query, Support
 
 _LOG = logging.getLogger(__name__)
 
+# Fewer fine-tuning questions than this teach less than hidden facts.
+_FEW = 30
 # Facts that are hidden: this fraction of the corpus at most.
 _HIDDEN = 0.05
-# The quadratic penalty on weights of standardised features, per question.
-_PENALTY = 1e-3
+# The quadratic penalties on weights of standardised features, per question: on those that all
+# relations share, and on what a relation adds to them. Chosen on validation questions.
+_PENALTY, _OWN_PENALTY = 1e-3, 3e-3
 # Reasons that are given; further ones cost time for every document of every question.
 _REASONS = 1
 
@@ -45,6 +48,7 @@ class Learned(NamedTuple):
         mean: shape (2 s,), of the features.
         spread: shape (2 s,), their standard deviation.
         weight: shape (2 s,), of the standardised features.
+        own: by relation id, what it adds to these weights, shape (2 s,).
         questions: how many questions it was learned from.
         loss: the mean negative log-likelihood of the answers, in nats.
     """
@@ -53,19 +57,23 @@ class Learned(NamedTuple):
     mean: Doubles
     spread: Doubles
     weight: Doubles
+    own: Mapping[int, Doubles]
     questions: int
     loss: float
 
 
-@register("scorer", "learned")
+@register("scorer", "learned", parts={"more": "scorer*"})
 class LearnedScorer:
     """Joins scorers: the probability of a candidate, of those that any scorer names.
 
     Each scorer gives two features, the logarithm of its score and whether it names the candidate
-    at all. Their weights are those of a conditional logit (McFadden 1974), learned on questions
-    that are made from the corpus's own facts: of undated facts a sample, of dated ones the latest.
-    The scorers see the corpus without these facts. What rules were mined from is not hidden from
-    them, so they are trusted somewhat too much.
+    at all. Their weights are those of a conditional logit (McFadden 1974) that all relations share,
+    and what each relation adds to them, drawn to zero where it has few questions. They are learned
+    from the fine-tuning questions of the dataset, whose answers no document states. Where there are
+    fewer than thirty, questions are made from the corpus's own facts: of undated facts a sample, of
+    dated ones the latest. The scorers then see the corpus without these facts, and one that cannot
+    be made over other facts is left out. What rules were mined from is not hidden from them, so
+    they are trusted somewhat too much.
 
     A scorer that fails is named in a warning and left out; the others answer. Of equal candidates,
     the one that the first scorer puts first comes first, then the one of the second, and so on.
@@ -73,15 +81,16 @@ class LearnedScorer:
     Args:
         facts: the facts.
         scorers: those that are joined, over the same facts.
+        more: further ones, beside those that a configuration has already.
+        examples: questions with answers that the corpus does not state; none to hide facts.
         questions: how many questions are learned from, at most.
         depth: how many candidates of each scorer are looked at.
         hide: of an undated fact hide the ``fact`` alone, or every fact of its ``pair`` of
             entities, which is right where questions ask for pairs that nothing links yet.
-        seed: decides which facts are hidden.
+        seed: decides which questions are learned from, and which facts are hidden.
 
     Raises:
-        ConfigError: no scorer, a number below 1, or a scorer over other names or that cannot be
-            made over other facts.
+        ConfigError: no scorer, a number below 1, or a scorer over other names.
     """
 
     def __init__(
@@ -89,6 +98,8 @@ class LearnedScorer:
         facts: CorpusFacts,
         scorers: Sequence[CandidateScorer],
         *,
+        more: Sequence[CandidateScorer] = (),
+        examples: Sequence[Query] = (),
         questions: int = 3000,
         depth: int = 60,
         hide: str = "fact",
@@ -99,15 +110,16 @@ class LearnedScorer:
             raise ConfigError("no scorers to join", key="scorers", hint="[{type: analogy}]")
         check_range("questions", questions, 1)
         check_range("depth", depth, 1)
-        for scorer in scorers:
-            if list(scorer.names) != list(facts.names) or not isinstance(scorer, Movable):
+        for scorer in (*scorers, *more):
+            if list(scorer.names) != list(facts.names):
                 raise ConfigError(
-                    f"{_called(scorer)} is not over the facts of the corpus, or has no method over",
+                    f"{_called(scorer)} is not over the facts of the corpus",
                     key="scorers",
                     hint="a scorer takes the facts that it is given, see rulerag.candidates.base",
                 )
         self.facts = facts
-        self.scorers = tuple(scorers)
+        self.scorers = (*scorers, *more)
+        self.examples = tuple(examples)
         self.questions = questions
         self.depth = depth
         self.hide = hide
@@ -122,12 +134,18 @@ class LearnedScorer:
     def fingerprint(self) -> str:
         """Names the scorers and every setting that changes scores."""
         parts = [scorer.fingerprint for scorer in self.scorers]
+        asked = [[q.subject, q.relation, q.timestamp, *q.answers] for q in self.examples]
+        parts.append(fingerprint_object(asked))
         return fingerprint_object(["learned", *self._settings.values(), *parts])
 
     def over(self, facts: CorpusFacts) -> LearnedScorer:
         """The same scorer over other facts."""
         parts = [scorer.over(facts) for scorer in self.scorers if isinstance(scorer, Movable)]
-        return LearnedScorer(facts, parts, **self._settings)
+        return LearnedScorer(facts, parts, examples=self.examples, **self._settings)
+
+    def with_scorers(self, scorers: Sequence[CandidateScorer]) -> LearnedScorer:
+        """Other scorers over the same facts, joined in the same way, learned anew."""
+        return LearnedScorer(self.facts, scorers, examples=self.examples, **self._settings)
 
     @property
     def _settings(self) -> dict[str, Any]:
@@ -138,6 +156,7 @@ class LearnedScorer:
         """Return, for each query, its candidates with their probabilities, best first."""
         learned = self.learned
         found = _score_all(self.scorers, queries)
+        _, relations, _ = self.facts.coded(queries)
         scored = []
         for number in range(len(queries)):
             lists = [None if one is None else one[number] for one in found]
@@ -146,7 +165,7 @@ class LearnedScorer:
             features = (features - learned.mean) / learned.spread
             failed = np.array([one is None for one in lists])
             features[:, np.r_[failed, failed]] = 0
-            parts = features * learned.weight
+            parts = features * (learned.weight + learned.own.get(int(relations[number]), 0.0))
             total = parts.sum(axis=1)
             order = np.argsort(-total, kind="stable")
             odds = np.exp(total[order] - total.max(initial=-np.inf))
@@ -158,32 +177,43 @@ class LearnedScorer:
 
     @cached_property
     def learned(self) -> Learned:
-        """The weights; learned when first needed.
+        """The weights; learned when first needed."""
+        queries, answers, found = self._made() if len(self.examples) < _FEW else self._asked()
+        _, relations, _ = self.facts.coded(queries)
+        examples: list[_Example] = []
+        for number, relation in enumerate(relations.tolist()):
+            entity, values = self._joined([None if one is None else one[number] for one in found])
+            right = np.isin(entity, answers[number])
+            if right.any() and not right.all():
+                examples.append(_Example(values, right, relation))
+        return _fit(examples) if examples else self._plain()
 
-        Raises:
-            EmptyDataError: no hidden fact is among the candidates of its question.
-        """
+    def _asked(self) -> _Questions:
+        """Questions of the dataset, at most so many."""
+        order = np.random.default_rng(self.seed).permutation(len(self.examples))
+        queries = [self.examples[place] for place in sorted(order[: self.questions].tolist())]
+        answers = [
+            [entity for name in query.answers for entity in self.facts.called(name)]
+            for query in queries
+        ]
+        return queries, answers, _score_all(self.scorers, queries)
+
+    def _made(self) -> _Questions:
+        """Questions for facts that are hidden from the scorers."""
         hidden = self._hidden_facts()
         known = self.facts.select(~hidden)
         if not len(known):
-            return self._plain()
-        gold: dict[tuple[str, str, int | None], set[int]] = {}
+            return [], [], []
+        gold: dict[tuple[str, str, int | None], list[int]] = {}
         table = self.facts.table
         rows = np.flatnonzero(hidden)
         for row in rows.tolist():
             subject, relation, _, time = table.fact(row)
-            gold.setdefault((subject, relation, time), set()).add(int(table.object[row]))
+            gold.setdefault((subject, relation, time), []).append(int(table.object[row]))
         chosen = np.random.default_rng(self.seed).permutation(rows)[: self.questions]
         queries = self._queries(chosen)
-        movable = [scorer for scorer in self.scorers if isinstance(scorer, Movable)]
-        found = _score_all(movable, queries, known)
-        examples: list[tuple[Doubles, Bools]] = []
-        for number, query in enumerate(queries):
-            entity, values = self._joined([None if one is None else one[number] for one in found])
-            right = np.isin(entity, list(gold[query.subject, query.relation, query.timestamp]))
-            if right.any() and not right.all():
-                examples.append((values, right))
-        return _fit(examples) if examples else self._plain()
+        answers = [gold[query.subject, query.relation, query.timestamp] for query in queries]
+        return queries, answers, _score_all(self.scorers, queries, known)
 
     def _queries(self, rows: Longs) -> list[Query]:
         """The questions for the objects of facts, each once."""
@@ -210,10 +240,10 @@ class LearnedScorer:
         size = len(self.scorers)
         ones = np.ones(2 * size)
         weight = np.r_[np.ones(size), np.zeros(size)]
-        return Learned(np.full(size, 1e-6), 0 * ones, ones, weight, 0, float("nan"))
+        return Learned(np.full(size, 1e-6), 0 * ones, ones, weight, {}, 0, float("nan"))
 
     def weights(self) -> Mapping[str, float]:
-        """What was learned, by scorer: the weights of its score and of its naming a candidate."""
+        """What all relations share: of each scorer the weights of its score and of its naming."""
         size = len(self.scorers)
         told: dict[str, float] = {}
         for number, scorer in enumerate(self.scorers):
@@ -286,6 +316,12 @@ class _Reasons:
         return tuple(reasons)
 
 
+# Questions, the entities that answer each, and what each scorer finds for them.
+_Questions = tuple[
+    Sequence[Query], Sequence[Sequence[int]], Sequence[list[ScoredCandidates] | None]
+]
+
+
 def _called(scorer: CandidateScorer) -> str:
     return str(getattr(scorer, "title", type(scorer).__name__))
 
@@ -303,7 +339,9 @@ def _score_all(
     for scorer in scorers:
         try:
             one = scorer
-            if facts is not None and isinstance(scorer, Movable):
+            if facts is not None:
+                if not isinstance(scorer, Movable):
+                    raise ConfigError("it cannot be made over other facts, to learn its weight")
                 one = scorer.over(facts)
             found.append(one.score(queries))
         except Exception as error:  # noqa: BLE001  (one that fails shall not stop the others)
@@ -321,21 +359,26 @@ def _features(values: Doubles, floor: Doubles) -> Doubles:
     return np.hstack([np.log(np.maximum(values, floor)), (values > 0).astype(np.float64)])
 
 
-def _fit(examples: Sequence[tuple[Doubles, Bools]]) -> Learned:
-    """The weights that make the answers of questions likeliest.
+class _Example(NamedTuple):
+    """A question to learn from.
 
     Args:
-        examples: of each question the scores of its candidates, shape (m, s), and which are right.
-
-    Raises:
-        EmptyDataError: there is no question.
+        scores: of its candidates, shape (m, s).
+        right: which of them answer, shape (m,).
+        relation: its id.
     """
+
+    scores: Doubles
+    right: Bools
+    relation: int
+
+
+def _fit(examples: Sequence[_Example]) -> Learned:
+    """The weights that make the answers of questions likeliest."""
     from scipy.optimize import minimize
 
-    if not examples:
-        raise EmptyDataError("no question to learn from")
-    values = np.concatenate([one for one, _ in examples])
-    right = np.concatenate([one for _, one in examples])
+    values = np.concatenate([one.scores for one in examples])
+    right = np.concatenate([one.right for one in examples]).astype(np.float64)
     named = values > 0
     # Half of the least that a scorer says, but for outliers, stands for nothing.
     floor = np.array(
@@ -348,9 +391,14 @@ def _fit(examples: Sequence[tuple[Doubles, Bools]]) -> Learned:
     mean, spread = features.mean(axis=0), features.std(axis=0)
     spread[spread < 1e-9] = 1.0
     features = (features - mean) / spread
-    sizes = np.array([len(one) for one, _ in examples])
+    sizes = np.array([len(one.scores) for one in examples])
     starts = np.cumsum(sizes) - sizes
     question = np.repeat(np.arange(len(sizes)), sizes)
+    relations, of_question = np.unique([one.relation for one in examples], return_inverse=True)
+    relation = of_question[question]
+    by_relation = np.argsort(relation, kind="stable")
+    firsts = np.searchsorted(relation[by_relation], np.arange(len(relations)))
+    shape = len(relations), features.shape[1]
 
     def shares(score: Doubles, of: Doubles) -> tuple[Doubles, Doubles]:
         """Logarithms of sums of odds by question, and the fraction of each candidate."""
@@ -359,12 +407,19 @@ def _fit(examples: Sequence[tuple[Doubles, Bools]]) -> Learned:
         total = np.add.reduceat(odds, starts)
         return most + np.log(total), odds / total[question]
 
-    def loss(weight: Doubles) -> tuple[float, Doubles]:
-        score = features @ weight
+    def loss(weights: Doubles) -> tuple[float, Doubles]:
+        weight, own = weights[: shape[1]], weights[shape[1] :].reshape(shape)
+        score = features @ weight + np.einsum("ij,ij->i", features, own[relation])
         every, among = shares(score, np.ones(len(score)))
-        best, wanted = shares(score, right.astype(np.float64))
-        slope = features.T @ (among - wanted) / len(sizes) + 2 * _PENALTY * weight
-        return float((every - best).mean() + _PENALTY * (weight**2).sum()), slope
+        best, wanted = shares(score, right)
+        slopes = features * (among - wanted)[:, None] / len(sizes)
+        shared = slopes.sum(axis=0) + 2 * _PENALTY * weight
+        added = np.add.reduceat(slopes[by_relation], firsts, axis=0) + 2 * _OWN_PENALTY * own
+        penalty = _PENALTY * (weight**2).sum() + _OWN_PENALTY * (own**2).sum()
+        return float((every - best).mean() + penalty), np.r_[shared, added.ravel()]
 
-    found = minimize(loss, np.zeros(features.shape[1]), jac=True, method="L-BFGS-B")
-    return Learned(floor, mean, spread, found.x, len(sizes), float(found.fun))
+    start = np.zeros(shape[1] * (1 + len(relations)))
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 200})
+    weight, own = found.x[: shape[1]], found.x[shape[1] :].reshape(shape)
+    by_id = dict(zip(relations.tolist(), own, strict=True))
+    return Learned(floor, mean, spread, weight, by_id, len(sizes), float(found.fun))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from rulerag.candidates.memory import RememberedScorer
+from rulerag.candidates.base import RememberedScorer
 from rulerag.composition import check_range, register
 from rulerag.io import fingerprint_object
 from rulerag.kg.grounding import Statements

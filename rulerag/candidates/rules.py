@@ -81,7 +81,9 @@ class Rules(FactScorer):
     def scored(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
         """See :meth:`FactScorer.scored`."""
         known = np.flatnonzero(subject >= 0)
-        asked = np.full(len(known), relation, np.int64)
+        # Of facts with swapped ends, rules are asked for the subjects of the facts as stated.
+        inverse = len(self.facts.table.relations) if self.facts.forward is not None else 0
+        asked = np.full(len(known), relation + inverse, np.int64)
         columns: tuple[Longs, ...] = subject[known], asked
         if self.facts.is_dated:
             columns = *columns, np.full(len(known), self.facts.now(time), np.int64)
@@ -96,7 +98,7 @@ class Rules(FactScorer):
 
     def support(self, relation: int, time: int, subject: int, entity: int) -> tuple[Support, ...]:
         """The most confident rules that lead to the candidate, each with a grounding."""
-        if subject < 0:
+        if subject < 0 or self.facts.forward is not None:
             return ()
         rules, _ = self._plans(relation)
         found = self.last(self._grounded, relation, time, subject)
@@ -134,7 +136,7 @@ class Rules(FactScorer):
 
     @cached_property
     def _inference(self) -> Any:
-        table = self.facts.table
+        table = (self.facts.forward or self.facts).table
         known = set(table.relations.names)
         bank = [
             rule
@@ -150,5 +152,6 @@ class Rules(FactScorer):
     def _learned(self, bank: list[Rule]) -> LearnedTemporalInference:
         from rulerag.mining.inference.learned import LearnedTemporalInference
 
-        learned = LearnedTemporalInference(bank, [self.facts.table], max_queries=_LEARNED_FROM)
-        return learned.fit([self.facts.table])
+        table = (self.facts.forward or self.facts).table
+        learned = LearnedTemporalInference(bank, [table], max_queries=_LEARNED_FROM)
+        return learned.fit([table])

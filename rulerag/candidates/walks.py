@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from rulerag.arrays import Doubles, Longs
-from rulerag.candidates.base import FactScorer
+from rulerag.candidates.base import DECAY, FactScorer
 from rulerag.candidates.facts import NO_TIME, CorpusFacts
 from rulerag.composition import check_range, register
 from rulerag.types import Support
@@ -42,7 +42,7 @@ class Walks(FactScorer):
     time_step: int
 
     def __init__(
-        self, facts: CorpusFacts, *, steps: int = 2, decay: float = 0.01, time_step: int = 1
+        self, facts: CorpusFacts, *, steps: int = 2, decay: float = DECAY, time_step: int = 1
     ) -> None:
         check_range("steps", steps, 1, _LONGEST)
         check_range("decay", decay, 0)
@@ -51,7 +51,7 @@ class Walks(FactScorer):
     @property
     def title(self) -> str:
         """What the scorer is called where it explains itself."""
-        return f"{self.kind}-{self.steps}"
+        return f"{self.kind}-{self.steps}{self.fading(self.decay)}"
 
     def scored(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
         """See :meth:`FactScorer.scored`."""

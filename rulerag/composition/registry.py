@@ -68,6 +68,7 @@ SHARED = frozenset(
     {
         "documents",
         "facts",
+        "examples",
         "bank",
         "labels",
         "all_labels",

@@ -94,6 +94,26 @@ def test_hidden_pairs_leave_no_other_fact_of_them() -> None:
         assert any(ends[row] in known for row in np.flatnonzero(hidden).tolist()) is left
 
 
+def test_weights_come_from_questions_of_the_dataset_where_there_are_some(
+    documents: list[Document], facts: CorpusFacts
+) -> None:
+    """The corpus says that offices tell towns; these questions say that the prior does."""
+    shown = LearnedScorer(facts, [RelationPrior(facts), Analogy(facts)]).weights()
+    new = [Document(f"n{n}", "", (Fact(f"new{n}", "office", "office1"),)) for n in range(40)]
+    more = CorpusFacts([*documents, *new])
+    examples = [
+        Query(f"e{n}", "?", f"new{n}", "town", answers=("town0",), prediction=True)
+        for n in range(40)
+    ]
+    learned = LearnedScorer(more, [RelationPrior(more), Analogy(more)], examples=examples)
+    weights = learned.weights()
+    assert weights["analogy-2"] < 0 < shown["analogy-2"]
+    assert learned.learned.questions == 40
+    assert learned.score([examples[0]])[0].entities[0] == "town0"
+    other = LearnedScorer(more, learned.scorers)
+    assert other.fingerprint != learned.fingerprint
+
+
 def test_a_scorer_that_fails_is_named_and_the_others_answer(
     facts: CorpusFacts, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -19,7 +19,7 @@ from rulerag.composition import names
 from rulerag.explanation.report import ExplainSettings
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.ruleqa.dataset import RuleQADataset
-from rulerag.types import Query
+from rulerag.types import Document, Fact, Query
 
 Refused = Callable[..., str]
 SYMBOLIC = ("--retriever", "symbolic", "--quiet")
@@ -430,3 +430,32 @@ def test_bad_input_of_explain(dated: Path, refused: Refused, blocked: Path) -> N
     assert "key 'unit': expected 'document' or 'sentence' or 'word', found 'page'" in told
     told = refused("explain", dated, "--votes", 0, "--limit", 1, *SYMBOLIC)
     assert "key 'votes': expected a number from 1" in told
+
+
+def test_an_analogue_is_named_with_what_it_shares(rulerag: Any, tmp_path: Path) -> None:
+    rows_ = [
+        ("Bob Dylan", "genre", "folk"),
+        ("Joan Baez", "genre", "folk"),
+        ("Joan Baez", "label", "Vanguard"),
+        ("Miles Davis", "genre", "jazz"),
+        ("Miles Davis", "label", "Columbia"),
+    ]
+    corpus = [Document(f"d{n}", " ".join(row) + ".", (Fact(*row),)) for n, row in enumerate(rows_)]
+    asked = Query("q", "what does Bob Dylan label ?", "Bob Dylan", "label", answers=("Vanguard",))
+    RuleQADataset(corpus=corpus, queries={"test": [asked]}, prediction=True).save(
+        tmp_path / "songs"
+    )
+    (tmp_path / "songs.yaml").write_text(
+        "dataset: {path: songs}\n"
+        "retriever:\n"
+        "  type: scored\n"
+        "  retriever: {type: bm25}\n"
+        "  scorer: {type: learned, scorers: [{type: analogy}, {type: constants}]}\n"
+        "generator: {type: candidate-scorer}\n"
+    )
+    result = rulerag("answer", tmp_path / "songs.yaml", "--quiet")
+    assert (result.code, "  answer: Vanguard" in result.out) == (0, True)
+    lines = result.out.splitlines()
+    place = lines.index("  * D1  Joan Baez label Vanguard.")
+    said = "analogy-2: Joan Baez, like the subject, has genre folk: label Vanguard"
+    assert lines[place + 1].strip() == said

@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rulerag.assembly.build import Builder
 from rulerag.assembly.presets import CONFIGS
+from rulerag.candidates.embeddings import Vectors
 from rulerag.composition import FAMILIES, Config, find, names
 from rulerag.errors import ConfigError
 from rulerag.generation.huggingface import NANO_LLAMA
@@ -64,6 +66,7 @@ def builder(ground: Ground) -> Builder:
     shared = {
         "documents": lambda: ground.corpus,
         "facts": lambda: ground.facts,
+        "examples": list,
         "bank": lambda: ground.bank,
         "labels": dict,
         "all_labels": lambda: {"entities": {}, "relations": {}},
@@ -108,6 +111,13 @@ def test_it_keeps_the_contract(
         rows = {"test": ground.queries}
         made = RuleQADataset(corpus=ground.corpus, queries=rows, rules=ground.bank)
         made.save(settings["path"])
+    if name == "embeddings":
+        settings["folder"] = str(request.getfixturevalue("tmp_path"))
+        table, random = ground.facts.table, np.random.default_rng(0)
+        named = tuple(table.entities.names), tuple(table.relations.names)
+        sizes = len(named[0]), 2 * len(named[1])
+        vectors = [random.normal(size=(size, 8)).astype(np.float32) for size in sizes]
+        Vectors(*named, *vectors, ground.facts.fingerprint).save(settings["folder"])
     if name == "openai":
         server: Server = request.getfixturevalue("server")
         settings |= {"base_url": server.url, "model": "m", "api_key": "k"}

@@ -1,0 +1,179 @@
+"""``python -m benchmarks.candidates study|links|growth|peer``: what scorers find and cost."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.candidates import growth, peer
+from benchmarks.candidates.links import link_prediction
+from benchmarks.candidates.study import study
+from rulerag.console import guarded
+from rulerag.evaluation import markdown_table
+from rulerag.io import prepare_folder, read_json, write_json, write_text
+from rulerag.ruleqa import RuleQADataset
+
+_STATIC = (
+    {"type": "rules", "aggregate": "max"},
+    {"type": "relation-prior"},
+    {"type": "analogy"},
+    {"type": "analogy", "best": True},
+    {"type": "walks", "steps": 2},
+    {"type": "walks", "steps": 3},
+)
+_DATED = (
+    {"type": "rules"},
+    {"type": "most-recent"},
+    {"type": "most-frequent"},
+    {"type": "analogy"},
+    {"type": "walks", "steps": 1},
+    {"type": "walks", "steps": 2},
+)
+
+
+def _study(arguments: argparse.Namespace) -> None:
+    for folder in arguments.datasets:
+        dataset = RuleQADataset.load(folder)
+        base = dataset.name.removesuffix("-validation")
+        found = study(
+            dataset, base, arguments.query_set, arguments.set, ablate=not arguments.no_ablation
+        )
+        write_json(arguments.out / f"{dataset.name}-{arguments.query_set}.json", found)
+        sys.stdout.write(_study_table(found) + "\n")
+    files = sorted(arguments.out.glob("*.json"))
+    write_text(arguments.out / "table.md", "\n".join(_study_table(read_json(f)) for f in files))
+
+
+def _study_table(found: dict[str, Any]) -> str:
+    """Figures of one dataset in Markdown, per cent."""
+    rows = [
+        (row["scorer"], *_percent(row), f"{row['cpu_seconds']:.1f}") for row in found["scorers"]
+    ]
+    oracle, joined = found["oracle"], found["learned"]
+    rows.append(("all joined", *_percent(joined), f"{found['cpu_seconds']['joining']:.1f}"))
+    rows.append(("oracle over the scorers", *_percent(oracle), ""))
+    parts = [f"## {found['dataset']}, {found['query_set']}: {found['questions']:,} questions"]
+    parts.append(markdown_table(("scorer", "first", "first ten", "CPU s"), rows))
+    parts.append(f"Any candidate of the joined list answers: {100 * oracle['any']:.1f}.")
+    left = [
+        (
+            row["kind"],
+            *_percent(row),
+            *(f"{100 * row[f'{name}_added']:+.1f}, p {row[f'{name}_p']:.4f}" for name in _MEASURES),
+        )
+        for row in found["without"]
+    ]
+    titles = ("left out", "first", "first ten", "it adds to the first", "to the first ten")
+    if left:
+        parts.append(markdown_table(titles, left))
+    return "\n\n".join(parts) + "\n"
+
+
+_MEASURES = ("first", "top10")
+_RANKS = ("mrr", "hits@1", "hits@3", "hits@10")
+
+
+def _percent(row: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(f"{100 * row[name]:.1f}" for name in _MEASURES)
+
+
+def _links(arguments: argparse.Namespace) -> None:
+    for folder in arguments.graphs:
+        found = link_prediction(
+            folder,
+            {True: _DATED, False: _STATIC},
+            rules=arguments.rules,
+            split=arguments.split,
+            limit=arguments.limit,
+            tell=lambda line: print(line, file=sys.stderr, flush=True),
+        )
+        write_json(arguments.out / f"{folder.name}-{arguments.split}.json", found)
+    files = sorted(arguments.out.glob("*.json"))
+    text = "\n".join(_links_table(read_json(file)) for file in files)
+    write_text(arguments.out / "table.md", text)
+    sys.stdout.write(text)
+
+
+def _links_table(found: dict[str, Any]) -> str:
+    rows = [
+        (
+            row["scorer"],
+            *(
+                f"{100 * row['metrics'][name]:.1f}"
+                for name in ("mrr", "hits@1", "hits@3", "hits@10")
+            ),
+            f"{row['cpu_seconds']:.0f}",
+        )
+        for row in found["scorers"]
+    ]
+    titles = ("scorer", "MRR", "Hits@1", "Hits@3", "Hits@10", "CPU s")
+    said = f"## {found['graph']}, {found['split']}: {found['queries']:,} queries"
+    return f"{said}\n\n{markdown_table(titles, rows)}"
+
+
+def _growth(arguments: argparse.Namespace) -> None:
+    rows: list[dict[str, Any]] = []
+    for size in arguments.sizes:
+        for scorer in arguments.scorers:
+            rows.append({"scorer": scorer, **growth.measure(scorer, size)})
+            print(rows[-1], file=sys.stderr, flush=True)
+            write_json(arguments.out / "growth.json", rows)
+    columns = ("scorer", "facts", "entities", "questions", "first_cpu", "again_cpu", "peak_mb")
+    text = markdown_table(columns, [[str(row[name]) for name in columns] for row in rows])
+    write_text(arguments.out / "growth.md", text)
+    sys.stdout.write(text)
+
+
+def _peer(arguments: argparse.Namespace) -> None:
+    rows = [
+        peer.measure(model, arguments.dataset, arguments.rank, arguments.epochs)
+        for model in peer.MODELS
+    ]
+    write_json(arguments.out / "peer.json", rows)
+    columns = ("model", "dataset", "first", "top10", "training_cpu", "scoring_cpu", "peak_mb")
+    text = markdown_table(columns, [[str(row[name]) for name in columns] for row in rows])
+    write_text(arguments.out / "peer.md", text)
+    sys.stdout.write(text)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.candidates", description=__doc__)
+    kinds = parser.add_subparsers(dest="kind", required=True)
+    of = kinds.add_parser("study", help="questions: each scorer, the oracle, each left out")
+    of.add_argument("datasets", nargs="+", type=Path, help="folders of datasets")
+    of.add_argument("--query-set", default="balanced")
+    of.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="configuration")
+    of.add_argument("--no-ablation", action="store_true", help="learn with all scorers alone")
+    of.set_defaults(run=_study)
+    of = kinds.add_parser("links", help="link prediction")
+    of.add_argument("graphs", nargs="+", type=Path, help="folders of graphs")
+    of.add_argument("--rules", type=Path, help="a rule file; rules are mined when left out")
+    of.add_argument("--split", default="test", choices=("valid", "test"))
+    of.add_argument("--limit", type=int, help="only the first so many facts")
+    of.set_defaults(run=_links)
+    of = kinds.add_parser("growth", help="seconds and memory on generated graphs")
+    of.add_argument("--sizes", nargs="+", type=int, default=growth.SIZES)
+    of.add_argument("--scorers", nargs="+", default=growth.SCORERS)
+    of.set_defaults(run=_growth)
+    of = kinds.add_parser("peer", help="our embeddings beside PyKEEN's")
+    of.add_argument("dataset", type=Path, help="the folder of a dataset")
+    of.add_argument("--rank", type=int, default=64)
+    of.add_argument("--epochs", type=int, default=10)
+    of.set_defaults(run=_peer)
+    for one in kinds.choices.values():
+        one.add_argument("--out", type=Path, required=True, help="a folder for tables and figures")
+    arguments = parser.parse_args(argv)
+
+    def work() -> None:
+        prepare_folder(arguments.out)
+        arguments.run(arguments)
+
+    return guarded(work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,207 @@
+"""Link prediction with candidate scorers: filtered ranks in both directions of every fact.
+
+The protocol and the ranks are those of :mod:`rulerag.evaluation.link_prediction`: of a dated fact
+the facts before its time are known, of a static one the training facts; other true answers are
+taken out; ties share their mean rank. Joined scorers learn their weights from validation facts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rulerag.arrays import Longs
+from rulerag.candidates import CorpusFacts
+from rulerag.candidates.learned import LearnedScorer
+from rulerag.composition import find
+from rulerag.evaluation.link_prediction import load_rules
+from rulerag.evaluation.link_prediction.ranks import (
+    Prior,
+    Queries,
+    Ranks,
+    measures,
+    queries_of,
+    rank_answers,
+)
+from rulerag.evaluation.runner import peak_memory_mb, versions
+from rulerag.kg import FactTable, KnowledgeGraph
+from rulerag.mining.amie import AmieMiner
+from rulerag.mining.inference import Candidates
+from rulerag.mining.temporal import TLogicMiner
+from rulerag.protocols import CandidateScorer
+from rulerag.ruleqa.validation_split import joined
+from rulerag.rules import RuleBank
+from rulerag.types import Query
+
+# Validation facts that weights are learned from, and queries that are ranked at once.
+_LEARNED_FROM, _PART = 2000, 2048
+
+
+def link_prediction(
+    folder: Path,
+    by_kind: Mapping[bool, Sequence[dict[str, Any]]],
+    *,
+    rules: Path | None = None,
+    split: str = "test",
+    limit: int | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Ranks of each scorer, and of all joined.
+
+    Args:
+        folder: a graph with splits.
+        by_kind: sections of scorers, as in a configuration, for dated graphs and for others.
+        rules: a rule file; rules are mined from the training facts when None.
+        split: the facts that are predicted.
+        limit: only the first so many.
+        tell: says what is done.
+    """
+    graph = KnowledgeGraph.load(folder)
+    scorers = by_kind[graph.is_temporal]
+    started = time.process_time()
+    bank = load_rules(rules, graph) if rules is not None else _mined(graph)
+    mining = time.process_time() - started
+    known = list(graph.splits.values())
+    queries = queries_of(graph.split(split), known, limit=limit)
+    facts = _known_facts(graph)
+    both = facts, facts.reversed
+    made = [[_made(section, one, bank) for section in scorers] for one in both]
+    rows = []
+    for number, section in enumerate(scorers):
+        pair = [direction[number] for direction in made]
+        rows.append(_row(str(pair[0].title), pair, queries, graph, section, facts))
+        tell(f"{rows[-1]['scorer']}: MRR {rows[-1]['metrics']['mrr']:.4f}")
+    if split == "test":
+        examples = [_examples(graph, facts, reverse) for reverse in (False, True)]
+        pair = [
+            LearnedScorer(one, parts, examples=asked, questions=_LEARNED_FROM)
+            for one, parts, asked in zip(both, made, examples, strict=True)
+        ]
+        rows.append(_row("learned", pair, queries, graph, {}, facts))
+        tell(f"learned: MRR {rows[-1]['metrics']['mrr']:.4f}")
+    return {
+        "graph": graph.name,
+        "split": split,
+        "queries": len(queries),
+        "rules": len(bank),
+        "mining_cpu_seconds": round(mining, 1),
+        "scorers": rows,
+        "peak_memory_mb": round(peak_memory_mb(), 1),
+        "versions": versions(),
+    }
+
+
+def _mined(graph: KnowledgeGraph) -> RuleBank:
+    miner = TLogicMiner() if graph.is_temporal else AmieMiner()
+    return miner.mine(graph.train)
+
+
+def _known_facts(graph: KnowledgeGraph) -> CorpusFacts:
+    """What queries may see: all dated facts, of which those before them count; training facts."""
+    tables: list[FactTable] = list(graph.splits.values()) if graph.is_temporal else [graph.train]
+    return CorpusFacts.of_table(joined(tables, "known"))
+
+
+def _made(section: dict[str, Any], facts: CorpusFacts, bank: RuleBank) -> Any:
+    values = dict(section)
+    entry = find("scorer", values.pop("type"))
+    given = {"facts": facts, "bank": bank, "time_step": 1}
+    if facts.is_dated and "time_step" in entry.injected:
+        given["time_step"] = _step(facts)
+    return entry.maker(**{name: given[name] for name in entry.injected}, **values)
+
+
+def _step(facts: CorpusFacts) -> int:
+    """The least distance of two times."""
+    gaps = np.diff(np.unique(facts.times))
+    return int(gaps.min()) if len(gaps) else 1
+
+
+def _examples(graph: KnowledgeGraph, facts: CorpusFacts, reverse: bool) -> list[Query]:
+    """Validation facts as questions."""
+    table = graph.valid
+    rows = np.random.default_rng(0).permutation(len(table))[:_LEARNED_FROM]
+    asked: dict[tuple[str, str, int | None], list[str]] = {}
+    for row in rows.tolist():
+        subject, relation, object_, when = table.fact(row)
+        ends = (object_, subject) if reverse else (subject, object_)
+        answer = facts.entity(facts.table.entities.id(ends[1]))  # answers are in readable form
+        asked.setdefault((ends[0], relation, when), []).append(answer)
+    return [_query(*key, answers=tuple(answers)) for key, answers in asked.items()]
+
+
+def _query(subject: str, relation: str, when: int | None, answers: tuple[str, ...] = ()) -> Query:
+    return Query("link", "?", subject, relation, when, answers=answers, prediction=True)
+
+
+def _row(
+    title: str,
+    pair: Sequence[CandidateScorer],
+    queries: Queries,
+    graph: KnowledgeGraph,
+    section: dict[str, Any],
+    facts: CorpusFacts,
+) -> dict[str, Any]:
+    started = time.process_time()
+    prior = Prior.of(graph.train)
+    parts: list[Ranks] = []
+    order = np.lexsort((queries.subject, queries.relation, queries.time))
+    for start in range(0, len(order), _PART):
+        part = _picked(queries, order[start : start + _PART])
+        found = _candidates(part, pair, graph)
+        parts.append(rank_answers(part, found, prior, len(graph.entities), "everywhere"))
+    metrics = measures(Ranks.join(parts))
+    seconds = round(time.process_time() - started, 1)
+    return {"scorer": title, "settings": section, "metrics": metrics, "cpu_seconds": seconds}
+
+
+def _picked(queries: Queries, places: Longs) -> Queries:
+    """Some queries, in another order."""
+    starts, ends = queries.other_bounds[places], queries.other_bounds[places + 1]
+    others = [queries.other[start:end] for start, end in zip(starts, ends, strict=True)]
+    return Queries(
+        queries.subject[places],
+        queries.relation[places],
+        queries.time[places],
+        queries.answer[places],
+        np.concatenate([[0], np.cumsum(ends - starts)]),
+        np.concatenate([np.zeros(0, np.int32), *others]),
+    )
+
+
+def _candidates(
+    queries: Queries, pair: Sequence[CandidateScorer], graph: KnowledgeGraph
+) -> Candidates:
+    """What two scorers find, one for each direction."""
+    entities, relations = graph.entities.names, graph.relations.names
+    asked: list[dict[tuple[int, int, int], Query]] = [{}, {}]
+    keys = []
+    for subject, relation, when in zip(
+        queries.subject.tolist(), queries.relation.tolist(), queries.time.tolist(), strict=True
+    ):
+        backwards, plain = divmod(relation, len(relations))
+        key = subject, relation, when
+        keys.append((backwards, key))
+        if key not in asked[backwards]:
+            time_ = when if graph.is_temporal else None
+            asked[backwards][key] = _query(entities[subject], relations[plain], time_)
+    found = {}
+    for scorer, mine in zip(pair, asked, strict=True):
+        for key, one in zip(mine, scorer.score(list(mine.values())), strict=True):
+            place = np.argsort(one.entity)
+            found[key] = one.entity[place], one.score[place]
+    row = {key: number for number, key in enumerate(found)}
+    sizes = [len(entity) for entity, _ in found.values()]
+    entity = np.concatenate([np.zeros(0, np.int64), *(one for one, _ in found.values())])
+    score = np.concatenate([np.zeros(0), *(one for _, one in found.values())])
+    return Candidates(
+        np.array([row[key] for _, key in keys], np.int64),
+        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        entity.astype(np.int32),
+        score,
+        np.zeros(len(entity), np.int32),
+    )

@@ -1,0 +1,106 @@
+"""Rules with constants and trained vectors: what they find, say, and refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rulerag import Document, Query
+from rulerag.candidates import CorpusFacts
+from rulerag.candidates.constants import ConstantRules
+from rulerag.candidates.embeddings import FILE, Embeddings
+from rulerag.errors import DataError, DataFormatError, FingerprintError
+from rulerag.types import Fact
+from training.embeddings import EmbeddingSettings, train_embeddings
+
+
+def corpus() -> list[Document]:
+    """People of two towns: who works in a town's office lives in the town."""
+    facts = []
+    for number in range(60):
+        person, town = f"person{number}", number % 2
+        facts.append(Fact(person, "office", f"office{town}"))
+        if number < 50:
+            facts.append(Fact(person, "town", f"town{town}"))
+    return [Document(f"d{n}", " ".join(fact[:3]), (fact,)) for n, fact in enumerate(facts)]
+
+
+def asked(number: int, relation: str = "town") -> Query:
+    return Query("q", "?", f"person{number}", relation, prediction=True)
+
+
+@pytest.fixture(scope="module")
+def facts() -> CorpusFacts:
+    return CorpusFacts(corpus())
+
+
+@pytest.fixture(scope="module")
+def folder(facts: CorpusFacts, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("vectors")
+    train_embeddings(settings(out), facts=facts)
+    return out
+
+
+def settings(out: Path, **changes: int) -> EmbeddingSettings:
+    return EmbeddingSettings(dataset="none", out=str(out), **{"rank": 8, "epochs": 15, **changes})
+
+
+def test_a_rule_with_constants_counts_those_that_fulfil_it(facts: CorpusFacts) -> None:
+    scored = ConstantRules(facts, top=1).score([asked(51)])[0]
+    # 25 of the relation's subjects work in office1, all live in town1; five are added below.
+    assert scored.entities == ["town1"] and scored.score.tolist() == pytest.approx([25 / 30])
+    (reason,) = scored.support(0)
+    assert reason.why == "of 25 that office office1, like the subject, 25 town town1"
+    assert [fact.relation for fact in reason.facts] == ["town", "office"]
+    assert reason.facts[1].subject == "person51"
+    # Joined by noisy-or, two rules say more than one.
+    both = CorpusFacts([*corpus(), Document("x", "", (Fact("person51", "office", "office0"),))])
+    one, two = (ConstantRules(both, top=top).score([asked(51)])[0] for top in (1, 2))
+    assert one.entities == two.entities == ["town0", "town1"]
+
+
+def test_vectors_find_what_the_facts_imply_and_say_what_shows_it(
+    facts: CorpusFacts, folder: Path
+) -> None:
+    found = Embeddings(facts, folder=str(folder)).score([asked(number) for number in range(50, 60)])
+    right = [one.entities[0] == f"town{n % 2}" for n, one in zip(range(50, 60), found, strict=True)]
+    assert sum(right) >= 9
+    (reason,) = found[0].support(0)
+    assert reason.facts[0].relation == "town" and reason.facts[0].object == found[0].entities[0]
+    assert "the nearest vector" in reason.why
+    assert Embeddings(facts, folder=str(folder)).score([asked(99)])[0].entities == []
+    # Of facts with their ends swapped the reciprocal relation is asked.
+    who = Embeddings(facts.reversed, folder=str(folder)).score(
+        [Query("q", "?", "town1", "town", prediction=False)]
+    )[0]
+    assert np.mean([int(name.removeprefix("person")) % 2 for name in who.entities[:10]]) > 0.8
+
+
+def test_a_killed_training_goes_on_to_the_same_vectors(facts: CorpusFacts, tmp_path: Path) -> None:
+    whole, cut = settings(tmp_path / "whole", epochs=4), settings(tmp_path / "cut", epochs=4)
+    expected = train_embeddings(whole, facts=facts)
+
+    def kill(epoch: int) -> None:
+        if epoch == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_embeddings(cut, facts=facts, after_epoch=kill)
+    assert train_embeddings(cut, facts=facts)["history"] == expected["history"]
+    one, other = (np.load(tmp_path / name / FILE)["entities"] for name in ("whole", "cut"))
+    assert (one == other).all()
+    assert train_embeddings(cut, facts=facts) == train_embeddings(cut, facts=facts)
+
+
+def test_vectors_of_other_facts_are_refused(
+    facts: CorpusFacts, folder: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(FingerprintError, match="other facts"):
+        Embeddings(facts.select(np.arange(3)), folder=str(folder))
+    with pytest.raises(DataError, match=r"no vectors.*training\.embeddings"):
+        Embeddings(facts, folder=str(tmp_path))
+    (tmp_path / FILE).write_bytes(b"no archive")
+    with pytest.raises(DataFormatError, match="holds no vectors"):
+        Embeddings(facts, folder=str(tmp_path))
