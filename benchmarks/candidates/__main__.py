@@ -43,8 +43,13 @@ def _study(arguments: argparse.Namespace) -> None:
         )
         write_json(arguments.out / f"{dataset.name}-{arguments.query_set}.json", found)
         sys.stdout.write(_study_table(found) + "\n")
-    files = sorted(arguments.out.glob("*.json"))
-    write_text(arguments.out / "table.md", "\n".join(_study_table(read_json(f)) for f in files))
+    write_text(arguments.out / "table.md", "\n".join(map(_study_table, _kept(arguments.out))))
+
+
+def _kept(folder: Path) -> list[dict[str, Any]]:
+    """The figures of each data set that a folder has; other files may lie there."""
+    found = [read_json(file) for file in sorted(folder.glob("*.json"))]
+    return [one for one in found if isinstance(one, dict) and "scorers" in one]
 
 
 def _study_table(found: dict[str, Any]) -> str:
@@ -91,8 +96,7 @@ def _links(arguments: argparse.Namespace) -> None:
             tell=lambda line: print(line, file=sys.stderr, flush=True),
         )
         write_json(arguments.out / f"{folder.name}-{arguments.split}.json", found)
-    files = sorted(arguments.out.glob("*.json"))
-    text = "\n".join(_links_table(read_json(file)) for file in files)
+    text = "\n".join(map(_links_table, _kept(arguments.out)))
     write_text(arguments.out / "table.md", text)
     sys.stdout.write(text)
 
