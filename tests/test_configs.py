@@ -83,7 +83,8 @@ UNDATED = ("bm25-guided", "dense-guided", "lucene-guided", "symbolic")
 
 @pytest.mark.parametrize(
     ("retriever", "published"),
-    [(name, "ruleqa-i") for name in halves("retrievers")]
+    # bm25-scored learns first: it is built with the generator that belongs to it, below.
+    [(name, "ruleqa-i") for name in halves("retrievers") if name != "bm25-scored"]
     + [(name, "ruleqa-f") for name in UNDATED],
 )
 def test_every_retriever_builds_and_answers(

@@ -46,6 +46,7 @@ def test_red_team_tables_of_readers_whose_behaviour_is_known(
 _SYSTEMS = "finance", "software", "employees"
 
 
+@pytest.mark.slow
 def test_a_scripted_user_finds_no_error_and_keeps_its_pace(tmp_path: Path) -> None:
     begun = time.process_time()
     run_endurance(0.1, 0.5, tmp_path)

@@ -47,6 +47,7 @@ def test_two_processes_train_every_weight_save_memory_and_share_what_is_left(
     alike(tmp_path / "one", tmp_path / "two")
 
 
+@pytest.mark.slow
 def test_two_killed_processes_go_on_and_one_alone_may_not(
     make: Make, tmp_path: Path, two_processes: Two
 ) -> None:
