@@ -3,9 +3,10 @@
 MetaQA's questions (Zhang et al., AAAI 2018) name their topic in brackets, which are taken away.
 Of the validation questions with one hop and with two, 500 each were looked at while the linker's
 settings were chosen and are left out; a hundred a relation (or path of relations) are examples;
-the others are asked (600 of them had been read once before the work began, to see what fails). The graph is the part of MetaQA's that its one-hop questions state, so that
-two-hop questions count where both hops are in it, with the answers that it gives. With ``--half``
-a random half of its facts is taken away, and rules mined from the rest may fill in.
+the others are asked (600 of them had been read once before the work began, to see what fails). The
+graph is the part of MetaQA's that its one-hop questions state, so that two-hop questions count
+where both hops are in it, with the answers that it gives. On a random half of it, rules mined from
+that half may fill in.
 
     python -m benchmarks.linking.metaqa --questions 2000 --out benchmarks/results/linking
 """
