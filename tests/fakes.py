@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 
 from rulerag.generation.prompts import PromptTemplate, SelfExplanationTemplate
@@ -142,7 +143,7 @@ def planted_answer(
     return Answer(Query("q1", "where ?"), Completion(text), tuple(documents), tuple(rules))
 
 
-class SelfExplainer:
+class SelfExplainer(ABC):
     """A generator whose template reads what it writes; a subclass says what that is."""
 
     sampling = ""
@@ -155,5 +156,6 @@ class SelfExplainer:
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
         return [Completion(self.template.parse(self._written(one), one)) for one in requests]
 
+    @abstractmethod
     def _written(self, request: GenerationRequest) -> str:
-        raise NotImplementedError
+        """What the model writes before it is read."""

@@ -166,7 +166,7 @@ COMMANDS: dict[str, Command] = {
         "rulerag models tune-prompt smollm2-135m-instruct runs/ruleqa-i",
     ),
     "cache": Command(
-        "rulerag.cli.caching:cache",
+        "rulerag.cli.models:cache",
         "Show or clear what is kept between commands: indexes, vectors, checksums.",
         "rulerag cache clear bm25",
     ),

@@ -1,13 +1,14 @@
-"""Commands about pretrained models: what there is, getting it, choosing its prompt."""
+"""Commands about what is kept on this machine: ``models``, and the ``cache`` that they lie in."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from rulerag.assembly import READ, fragments
+from rulerag.cache import cache_root, clear, kept
 from rulerag.cli.common import (
     QuietOption,
     check_outputs,
@@ -16,7 +17,7 @@ from rulerag.cli.common import (
     show_progress,
     table,
 )
-from rulerag.errors import DataError, did_you_mean
+from rulerag.errors import ConfigError, DataError, did_you_mean
 from rulerag.models import (
     SHIPPED,
     SOURCE,
@@ -206,3 +207,35 @@ def _show(rows: list[tuple[str, str]]) -> None:
     width = max(len(key) for key, _ in rows)
     for key, value in rows:
         say(f"{key:{width}}  {value}")
+
+
+# --- cache ----
+
+
+def cache(
+    action: Annotated[
+        Literal["show", "clear"], typer.Argument(help="what to do with what is kept")
+    ] = "show",
+    kind: Annotated[str | None, typer.Argument(help="clear this kind alone")] = None,
+) -> None:
+    """Show or clear what is kept between commands: indexes, vectors, checksums.
+
+    All of it is worked out again when it is needed, but for fetched models, which are cleared only
+    by `rulerag cache clear models`. It is kept in RULERAG_CACHE where that is set,
+    else in the folder rulerag of XDG_CACHE_HOME, else in ~/.cache/rulerag.
+    """
+    if action == "clear":
+        gone = clear(kind)
+        for one in gone:
+            say(f"cleared {one.kind}: {one.files:,} files, {one.bytes / 1e6:,.1f} MB")
+        if not gone:
+            say("nothing was cached")
+        return
+    if kind is not None:
+        raise ConfigError("the kinds are shown together", key="kind", hint="rulerag cache")
+    rows = kept()
+    table(
+        ("kind", "files", "MB", "what"),
+        [(one.kind, f"{one.files:,}", f"{one.bytes / 1e6:,.1f}", one.what) for one in rows],
+    )
+    say(f"{sum(one.bytes for one in rows) / 1e6:,.1f} MB in {cache_root()}")

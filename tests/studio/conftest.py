@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -173,3 +174,16 @@ def own_system(url: str, **changes: Any) -> SystemSettings:
             **changes,
         }
     )
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium; the tests that need it are skipped where there is none."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("no chromium is installed")
+    with sync_api.sync_playwright() as play:
+        made = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield made
+        made.close()
