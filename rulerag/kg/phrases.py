@@ -38,6 +38,17 @@ sign speak start study succeed sue support surrender take teach telephone threat
 trade use veto violate visit vote wed win withdraw work write yield
 """
 _VERBS = frozenset(_VERB_LIST.split())
+# Verbs whose first person is too easily a noun, or too rare to be worth its third.
+_THIRD_LIST = """
+activates adjoins appears authors belongs binds catalyzes coaches collaborates commands composes
+contains contributes correlates depends depicts derives designs develops directs eats encodes
+excludes expects funds governs illustrates includes inhabits inherits inhibits interacts invents
+involves maintains manages measures mentions operates orbits organizes overlaps owes paints
+participates performs photographs precedes prefers prescribes promotes recommends regulates relates
+replaces represents requires resembles reviews specializes stars supervises supplies surrounds
+trains translates travels treats understands wears
+"""
+_THIRD = frozenset(_THIRD_LIST.split())
 _PAST_LIST = """
 died graduated participated played worked lived moved belonged won
 """
@@ -64,11 +75,13 @@ def derived_phrase(label: str) -> str:
     words = " ".join(
         word if word.isupper() else word[0].lower() + word[1:] for word in words.split()
     )
-    typed = re.fullmatch(r"\w+ (\w+)((?: .+)?)", words)
+    typed = re.fullmatch(r"\w+(?<!ly) (\w+)((?: .+)?)", words)
     if typed and (_third_of(typed[1]) or (typed[1].endswith("ed") and typed[2])):
         words = typed[1] + typed[2]  # "athlete plays in league"
     first, _, rest = words.partition(" ")
     last = words.rpartition(" ")[2]
+    if first.endswith("ly") and _third_of(rest.partition(" ")[0]):
+        return f"{{x}} {words} {{y}}"
     if f"{words} ".startswith(_BE) or _third_of(first) or first in _PAST:
         return f"{{x}} {words} {{y}}"
     if first.strip(",") in _VERBS:
@@ -93,6 +106,8 @@ def _third(verb: str) -> str:
 
 def _third_of(word: str) -> bool:
     """Whether a word is the third person of a known verb."""
+    if word in _THIRD:
+        return True
     return word != "has" and any(_third(verb) == word for verb in _VERBS if verb[0] == word[:1])
 
 
