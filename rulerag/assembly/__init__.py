@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         experiment,
         following_all,
         fragments,
+        is_variant,
         method,
         preset,
     )

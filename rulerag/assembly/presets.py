@@ -9,6 +9,7 @@ has no fragment goes by its name in the registry, with its defaults.
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -266,8 +267,8 @@ def preset(
     Args:
         dataset: the dataset folder; if its manifest has the name of a published benchmark, what
             ``configs/datasets/`` says of that one holds.
-        retriever: ``bm25``, ``lucene``, ``dense``, ``symbolic`` (which always follows rules), or
-            another of the registry.
+        retriever: ``bm25``, ``lucene``, ``dense``, ``symbolic`` (which always follows rules),
+            another of the registry, or one of the tables as it stands there, ``bm25-scored``.
         rules: ``guided``, or ``none`` for plain retrieval and reading.
         query_set: ``balanced``, ``full`` or a split.
         top_k: documents per query.
@@ -281,10 +282,19 @@ def preset(
             that is installed.
 
     Raises:
-        ConfigError: an unknown name, the symbolic retriever without rules, an encoder for another
-            retriever than dense, nothing to fuse, or a file without the section.
+        ConfigError: an unknown name, the symbolic retriever without rules, ``rules="none"`` for a
+            retriever of the tables, an encoder for another retriever than dense, nothing to fuse,
+            or a file without the section.
     """
-    find("retriever", retriever, key="retriever")
+    if not is_variant(retriever):
+        entry = find("retriever", retriever, key="retriever")
+        if {"retriever", "retrievers"} & set(inspect.signature(entry.maker).parameters):
+            tables = sorted(file.stem for file in (CONFIGS / "retrievers").glob("bm25-*.yaml"))
+            raise ConfigError(
+                f"{retriever} needs another retriever inside",
+                key="retriever",
+                hint=f"one of the tables, {', '.join(tables)}, or an experiment file",
+            )
     if rules not in RULES:
         raise ConfigError(f"unknown choice {rules!r}", key="rules", hint=" or ".join(RULES))
     # An undated corpus of one's own may well state what is asked.
@@ -293,7 +303,7 @@ def preset(
         _retriever(retriever, rules, about), _generator(str(generator or "symbolic"), about)
     )
     if encoder is not None:
-        if retriever != "dense":
+        if retriever.partition("-")[0] != "dense":
             raise ConfigError(
                 f"{retriever} has no encoder", key="encoder", hint="add --retriever dense"
             )
@@ -317,7 +327,22 @@ def following_all(config: Config) -> Config:
     return Config({**values, "selector": {"type": "linked", "selector": selector}})
 
 
+def is_variant(retriever: str) -> bool:
+    """Whether a retriever is one of the tables, which says itself what it does with rules."""
+    return (CONFIGS / "retrievers" / f"{retriever}.yaml").is_file() and (
+        retriever not in fragments("retrievers")
+    )
+
+
 def _retriever(retriever: str, rules: str, about: _About) -> dict[str, Any]:
+    if is_variant(retriever):
+        if rules == "none":
+            raise ConfigError(
+                f"{retriever} decides this itself",
+                key="rules",
+                hint=f"leave it out, or use --retriever {retriever.partition('-')[0]} --rules none",
+            )
+        return _fragment("retrievers", "retriever", retriever, about.retrievers)
     if retriever == "symbolic" and rules == "none":
         raise ConfigError(
             "the symbolic retriever executes rules, it cannot go without them",

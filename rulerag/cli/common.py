@@ -22,6 +22,7 @@ from rulerag.assembly import (
     experiment,
     following_all,
     fragments,
+    is_variant,
     make_pipeline,
     open_dataset,
     preset,
@@ -145,7 +146,11 @@ class RetrievalOptions:
     """
 
     retriever: Annotated[
-        str | None, typer.Option(help=f"{', '.join(fragments('retrievers'))} (default bm25)")
+        str | None,
+        typer.Option(
+            help=f"{', '.join(fragments('retrievers'))} (default bm25), or one of the tables as it "
+            "stands there, such as bm25-scored"
+        ),
     ] = None
     rules: Annotated[str | None, typer.Option(help="guided (default) or none")] = None
     top_k: Annotated[int | None, typer.Option(help="documents per query (default 10)")] = None
@@ -179,7 +184,8 @@ class RetrievalOptions:
                     hint="leave the option out, or name a dataset folder",
                 )
             return experiment(place, [f"dataset.query_set={query_set}"] if query_set else [])
-        chosen.setdefault("rules", "guided" if self.retriever == "symbolic" else rules)
+        ruled = self.retriever == "symbolic" or is_variant(self.retriever or "")
+        chosen.setdefault("rules", "guided" if ruled else rules)
         config = preset(place, query_set=query_set or "full", **chosen)
         if index is None:
             return config

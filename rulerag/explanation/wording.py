@@ -194,6 +194,22 @@ def finding(
     return listing(clauses)
 
 
+def choosing(reasons: Mapping[str, str], *, pronoun: bool) -> str:
+    """Which candidate scorers chose some documents, and why, as a clause.
+
+    Args:
+        reasons: document names to the strongest reason of each, ``analogy: …``.
+        pronoun: say "it" of a single document.
+    """
+    clauses: list[str] = []
+    for document, reason in reasons.items():
+        who = "it" if pronoun and len(reasons) == 1 else document
+        scorer, _, why = reason.partition(": ")
+        was = "was chosen " if not clauses else ""
+        clauses.append(f"{who} {was}by the scorer {scorer} ({why})")
+    return listing(clauses)
+
+
 def _searches(rules: tuple[str | None, ...], texts: Mapping[str, str], mentioned: set[str]) -> str:
     named = [rule for rule in rules if rule is not None]
     mentioned_now = named if len(named) <= _MOST_RULES else named[: _MOST_RULES - 1]

@@ -48,7 +48,7 @@ def test_two_presets_share_nothing_that_can_change() -> None:
     assert preset("x")["retriever.merge"] != "rank"
 
 
-WRAPPERS = ("fused", "guided", "pooled", "time_aware")
+WRAPPERS = ("fused", "guided", "pooled", "scored", "time_aware")
 
 
 @pytest.mark.parametrize("retriever", sorted(set(names("retriever")) - {*WRAPPERS}))
@@ -61,6 +61,22 @@ def test_every_combination_is_a_preset_or_refused(retriever: str, rules: str) ->
         section = preset("x", retriever=retriever, rules=rules)["retriever"]
         assert innermost(section)["type"] == retriever
         assert (section["type"] == "guided") == (rules == "guided" and retriever != "symbolic")
+
+
+def test_a_retriever_of_the_tables_as_it_stands_there() -> None:
+    config = preset("x", retriever="bm25-scored", generator="candidate-scorer")
+    assert (config["retriever.type"], config["generator.type"]) == ("scored", "candidate-scorer")
+    assert "selector" not in config
+    with pytest.raises(ConfigError, match="key 'rules': bm25-scored decides this itself"):
+        preset("x", retriever="bm25-scored", rules="none")
+    encoded = preset("x", retriever="dense-pooled", encoder="mine")
+    assert innermost(encoded["retriever"])["encoder"] == "mine"
+
+
+@pytest.mark.parametrize("retriever", WRAPPERS)
+def test_a_wrapper_alone_is_refused(retriever: str) -> None:
+    with pytest.raises(ConfigError, match=r"needs another retriever inside — .* bm25-scored"):
+        preset("x", retriever=retriever)
 
 
 def test_unknown_names() -> None:

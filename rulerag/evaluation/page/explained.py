@@ -117,8 +117,11 @@ def _documents(told: AnswerExplanation) -> list[dict[str, Any]]:
             "part": played[one.alias],
             "role": _PARTS[played[one.alias]],
             "searches": [
-                f"{hit.rule or 'the question'}, rank {hit.rank}, score {hit.score:.4g}"
-                for hit in one.found_by
+                *(f"the scorer {reason}" for reason in one.support[:1]),
+                *(
+                    f"{hit.rule or 'the question'}, rank {hit.rank}, score {hit.score:.4g}"
+                    for hit in one.found_by
+                ),
             ],
         }
         for one in told.documents

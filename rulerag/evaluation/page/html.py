@@ -321,7 +321,10 @@ def _example(one: Outcome) -> dict[str, Any]:
 
 def _finder(document: Mapping[str, Any], texts: Mapping[str, str]) -> str:
     """What found a document, in words: a rule whose body it states comes first."""
-    found = DocumentTrace.from_json({"alias": "", **document}).rules
+    trace = DocumentTrace.from_json({"alias": "", **document})
+    if trace.support:
+        return f"the scorer {trace.support[0]}"
+    found = trace.rules
     if not found:
         return ""
     rule = found[0]

@@ -51,8 +51,25 @@ class HitTrace(Record):
 
 
 @dataclass(frozen=True)
+class ReasonTrace(Record):
+    """Why a candidate scorer wanted a document, in words; ``documents`` (ids) state the facts."""
+
+    scorer: str
+    why: str
+    documents: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """The reason in a line."""
+        return f"{self.scorer}: {self.why}"
+
+
+@dataclass(frozen=True)
 class DocumentTrace(Record):
-    """A document under its short name ``D1``, ``D2`` …, with every search that found it."""
+    """A document under its short name ``D1``, ``D2`` …, with every search that found it.
+
+    ``support`` says why candidate scorers wanted it, the strongest reason first; empty where none
+    chose it.
+    """
 
     alias: str
     id: str
@@ -61,6 +78,7 @@ class DocumentTrace(Record):
     score: float
     found_by: tuple[HitTrace, ...] = ()
     title: str = ""
+    support: tuple[ReasonTrace, ...] = ()
 
     @property
     def rules(self) -> tuple[str | None, ...]:
@@ -107,5 +125,9 @@ def trace_documents(answer: Answer, rules: Sequence[RuleTrace]) -> tuple[Documen
             for hit in scored.found_by
         )
         found = (scored.document.id, scored.document.text, scored.rank, scored.score)
-        traces.append(DocumentTrace(f"D{number}", *found, hits, scored.document.title))
+        reasons = tuple(
+            ReasonTrace(one.scorer, one.why, one.document_ids) for one in scored.support
+        )
+        title = scored.document.title
+        traces.append(DocumentTrace(f"D{number}", *found, hits, title, reasons))
     return tuple(traces)

@@ -35,6 +35,7 @@ from rulerag.explanation.source_rules import Duality, GroupView
 from rulerag.explanation.views import Picture
 from rulerag.explanation.wording import (
     capital,
+    choosing,
     finding,
     in_words,
     listing,
@@ -214,7 +215,14 @@ class AnswerExplanation(Record):
             return f"{words}."
         texts = {rule.alias: rule.text for rule in self.rules}
         pronoun = len(spelt_rules) == len(sets) and len(found) == len(spelt)
-        return f"{words}; {finding(found, texts, pronoun=pronoun)}."
+        # What scorers chose was not found for the sake of a rule or of the query.
+        reasons_of = {one.alias: str(one.support[0]) for one in self.documents if one.support}
+        chosen = {n: reasons_of[document_of(n)] for n in found if document_of(n) in reasons_of}
+        by_search = {name: rules for name, rules in found.items() if name not in chosen}
+        alone = pronoun and not (chosen and by_search)
+        clauses = [choosing(chosen, pronoun=alone)] if chosen else []
+        clauses += [finding(by_search, texts, pronoun=alone)] if by_search else []
+        return f"{words}; {'; '.join(clauses)}."
 
     @property
     def omission_sentence(self) -> str:
@@ -290,6 +298,7 @@ class AnswerExplanation(Record):
             searches = "; ".join(map(str, document.found_by)) or "no search recorded"
             text = shortened(document.text)
             documents.append(f" {mark}{document.alias:<4}{text}  [{searches}]")
+            documents += [f"      {reason}" for reason in document.support[:1]]
         asked = f"{_count(self.num_probes, 'subset')} of {_count(len(self.sources), 'source')}"
         why = [self.sentence, self.omission_sentence, self.evidence_sentence]
         if self.regions is not None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from rulerag.explanation.probing.cache import AnswerCache
 from rulerag.explanation.probing.predicates import abstains, contains
 from rulerag.explanation.report import AnswerExplanation, ExplainSettings, explain_answer
 from rulerag.rules import Rule
-from rulerag.types import Answer, Completion, Query
+from rulerag.types import Answer, Completion, Query, Support
 from tests.fakes import PlantedGenerator, planted_answer, planted_rule
 
 A, B, C, D = (planted_rule(name) for name in "abcd")
@@ -60,6 +61,28 @@ def test_one_document() -> None:
         "Among these two documents it goes whenever D1 is removed. "
         "With D1 alone removed the generator says “Spain”."
     )
+
+
+def test_documents_that_scorers_chose_name_their_reasons() -> None:
+    answer = planted_answer("France", [[None], [A], [None]], rules=[A])
+    reasons = [("analogy", "Ann, like the subject, has genre folk"), None, ("walks", "two steps")]
+    documents = [
+        replace(one, support=(Support(*reason, (), ("d9",)),) if reason else ())
+        for one, reason in zip(answer.documents, reasons, strict=True)
+    ]
+    answer = replace(answer, documents=tuple(documents))
+    told = explain_answer(answer, PlantedGenerator.dnf([["d1"]], yes="France", no="Spain"))
+    assert told.sentence == (
+        "Among these three documents the answer France stands whenever D1 is kept; it was chosen "
+        "by the scorer analogy (Ann, like the subject, has genre folk)."
+    )
+    both = PlantedGenerator.dnf([["d1", "d2", "d3"]], yes="France", no="Spain")
+    assert explain_answer(answer, both).sentence.endswith(
+        "; D1 was chosen by the scorer analogy (Ann, like the subject, has genre folk) and D3 by "
+        f"the scorer walks (two steps); D2 was found by rule R1 {TEXT[A]}."
+    )
+    assert "      analogy: Ann, like the subject, has genre folk" in str(told).splitlines()
+    assert AnswerExplanation.from_json(json.loads(json.dumps(told.to_json()))) == told
 
 
 def test_three_documents_each_enough() -> None:
