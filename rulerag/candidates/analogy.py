@@ -262,7 +262,7 @@ def feature_of(facts: CorpusFacts, entity: int, code: int, around: Longs) -> tup
     """
     relation, end = divmod(code, len(facts.names))
     is_object, relation = divmod(relation, len(facts.table.relations))
-    tie = f"is {facts.relation(relation)} of" if is_object else facts.relation(relation)
+    tie = facts.tie(relation, is_object=bool(is_object))
     near, far = facts.table.subject, facts.table.object
     near, far = (far, near) if is_object else (near, far)
     fits = facts.table.relation[around] == relation

@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 
 from rulerag.arrays import Doubles, Longs
-from rulerag.candidates.facts import CorpusFacts
+from rulerag.candidates.facts import INVERSE, CorpusFacts
 from rulerag.io import fingerprint_object
 from rulerag.protocols import CandidateScorer, ScoredCandidates
 from rulerag.types import Query, Support
@@ -27,6 +27,15 @@ _BATCH, _ENTRIES = 256, 2**24
 _LOOPS = 0.05
 # Questions whose candidates are remembered.
 _MOST = 2048
+
+
+@runtime_checkable
+class Movable(Protocol):
+    """A scorer that can be made again over other facts, which learning needs."""
+
+    def over(self, facts: CorpusFacts) -> CandidateScorer:
+        """The same scorer over other facts."""
+        ...
 
 
 class FactScorer(ABC):
@@ -197,7 +206,9 @@ def _no_support(entity: int) -> tuple[Support, ...]:
 class RememberedScorer:
     """What a scorer found for the last some two thousand questions.
 
-    A retriever and a reader ask the same ones.
+    A retriever and a reader ask the same ones. Questions for the subject of a relation
+    (``^relation``) are asked of the same scorer over facts with swapped ends; one that cannot be
+    made over other facts has no candidates for them.
 
     Args:
         scorer: the scorer.
@@ -223,13 +234,24 @@ class RememberedScorer:
         missing = {
             key: query for key, query in zip(keys, queries, strict=True) if key not in self._known
         }
-        scored = self.scorer.score(list(missing.values())) if missing else []
-        fresh = dict(zip(missing, scored, strict=True))
+        fresh: dict[tuple[object, ...], ScoredCandidates] = {}
+        for back in (False, True):
+            asked = {k: q for k, q in missing.items() if q.relation.startswith(INVERSE) is back}
+            if asked:
+                scorer = self._backward if back else self.scorer
+                fresh |= dict(zip(asked, scorer.score(list(asked.values())), strict=True))
         found = [fresh[key] if key in fresh else self._known[key] for key in keys]
         if len(self._known) + len(fresh) > _MOST:
             self._known.clear()
         self._known.update(list(fresh.items())[-_MOST:])
         return found
+
+    @cached_property
+    def _backward(self) -> CandidateScorer:
+        facts = getattr(self.scorer, "facts", None)
+        if not isinstance(facts, CorpusFacts) or not isinstance(self.scorer, Movable):
+            return self.scorer
+        return self.scorer.over(facts.reversed)
 
 
 def _key(query: Query) -> tuple[object, ...]:

@@ -19,6 +19,8 @@ from rulerag.types import Document, Fact, Query
 Words = Callable[[str], str]
 NO_TIME = np.iinfo(np.int32).max
 """Stands for a time after all facts."""
+INVERSE = "^"
+"""Stands before a relation whose subject is asked for."""
 
 
 class CorpusFacts:
@@ -112,21 +114,24 @@ class CorpusFacts:
     def coded(self, queries: Sequence[Query]) -> tuple[Longs, Longs, Longs]:
         """Subject, relation and time of queries, arrays of shape (q,).
 
-        Unknown names are -1. A time that no fact reaches is :data:`NO_TIME`, and so is that of an
-        undated query: every fact is before it.
+        Unknown names are -1. A question for the subject of a relation names it ``^relation``: it
+        is one of the facts with swapped ends (:attr:`reversed`), and unknown elsewhere. A time that
+        no fact reaches is :data:`NO_TIME`, and so is that of an undated query: every fact is before
+        it.
         """
         entities, relations = self.table.entities, self.table.relations
         last = int(self.times.max(initial=-1))
-        rows = [
-            (
-                entities.id(query.subject) if query.subject in entities else -1,
-                relations.id(query.relation) if query.relation in relations else -1,
-                NO_TIME
-                if not self.is_dated or query.timestamp is None or query.timestamp > last
-                else query.timestamp,
+        rows = []
+        for query in queries:
+            name = query.relation if self.forward is None else query.relation.removeprefix(INVERSE)
+            undated = not self.is_dated or query.timestamp is None or query.timestamp > last
+            rows.append(
+                (
+                    entities.id(query.subject) if query.subject in entities else -1,
+                    relations.id(name) if name in relations else -1,
+                    NO_TIME if undated else query.timestamp,
+                )
             )
-            for query in queries
-        ]
         subject, relation, time = np.array(rows, dtype=np.int64).reshape(-1, 3).T
         return subject, relation, time
 
@@ -205,8 +210,8 @@ class CorpusFacts:
         return found
 
     def fact(self, row: int) -> Fact:
-        """The fact of a row, by raw names."""
-        return self.table.fact(row)
+        """The fact of a row as it is stated, by raw names."""
+        return self.table.fact(row) if self.forward is None else self.forward.fact(row)
 
     def document(self, row: int) -> Document:
         """The document that states the fact of a row."""
@@ -218,9 +223,20 @@ class CorpusFacts:
         return self.labels.get("entities", {}).get(name) or readable(name)
 
     def relation(self, relation: int) -> str:
-        """A relation in words."""
+        """What ties a subject to an object, in words: ``is … of`` where ends are swapped."""
+        return self.tie(relation, is_object=False)
+
+    def tie(self, relation: int, *, is_object: bool) -> str:
+        """What ties a relation's subject, or its object, to its other end, in words."""
         name = self.table.relations.names[relation]
-        return self.labels.get("relations", {}).get(name) or readable(name)
+        words = self.labels.get("relations", {}).get(name) or readable(name)
+        return words if is_object is (self.forward is not None) else f"is {words} of"
+
+    def said(self, row: int) -> str:
+        """The fact of a row as it is stated, in words."""
+        facts, table = self.forward or self, (self.forward or self).table
+        ends = facts.entity(int(table.subject[row])), facts.entity(int(table.object[row]))
+        return f"{ends[0]} {facts.relation(int(table.relation[row]))} {ends[1]}"
 
     @cached_property
     def _by_relation(self) -> tuple[Longs, Longs]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rulerag.arrays import Bools, Doubles, Longs
+from rulerag.candidates.base import Movable
 from rulerag.candidates.facts import CorpusFacts
 from rulerag.composition import check_choice, check_range, register
 from rulerag.errors import ConfigError
@@ -29,15 +30,6 @@ _HIDDEN = 0.05
 _PENALTY, _OWN_PENALTY = 1e-3, 3e-3
 # Reasons that are given; further ones cost time for every document of every question.
 _REASONS = 1
-
-
-@runtime_checkable
-class Movable(Protocol):
-    """A scorer that can be made again over other facts, which learning needs."""
-
-    def over(self, facts: CorpusFacts) -> CandidateScorer:
-        """The same scorer over other facts."""
-        ...
 
 
 class Learned(NamedTuple):
@@ -141,7 +133,10 @@ class LearnedScorer:
     def over(self, facts: CorpusFacts) -> LearnedScorer:
         """The same scorer over other facts."""
         parts = [scorer.over(facts) for scorer in self.scorers if isinstance(scorer, Movable)]
-        return LearnedScorer(facts, parts, examples=self.examples, **self._settings)
+        # Its questions ask for objects; where ends are swapped, facts are hidden instead.
+        turned = (facts.forward is None) != (self.facts.forward is None)
+        examples = () if turned else self.examples
+        return LearnedScorer(facts, parts, examples=examples, **self._settings)
 
     def with_scorers(self, scorers: Sequence[CandidateScorer]) -> LearnedScorer:
         """Other scorers over the same facts, joined in the same way, learned anew."""

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from rulerag.candidates.base import RememberedScorer
+from rulerag.candidates.facts import INVERSE
 from rulerag.composition import register
 from rulerag.io import fingerprint_object
 from rulerag.kg.grounding import Statements
 from rulerag.protocols import CandidateScorer, Retriever, ScoredCandidates
 from rulerag.retrieval.base import check_top_k, known_answers_first
-from rulerag.types import Document, Query, RuleHit, ScoredDocument, Support, entities_of
+from rulerag.types import Document, Fact, Query, RuleHit, ScoredDocument, Support, entities_of
 
 
 @register("retriever", "scored")
@@ -103,7 +104,7 @@ class ScoredRetriever:
     ) -> Document | None:
         for one in listed:
             facts = one.document.facts
-            if any(f.relation == query.relation and f.object == name for f in facts):
+            if any(name == _other_end(fact, query) for fact in facts):
                 return one.document
             if not facts and name in one.document.entities:
                 return one.document
@@ -117,3 +118,10 @@ class ScoredRetriever:
     @cached_property
     def _by_id(self) -> dict[str, Document]:
         return {document.id: document for document in self.documents}
+
+
+def _other_end(fact: Fact, query: Query) -> str | None:
+    """The end of a fact that may answer a question; None where it is of another relation."""
+    if query.relation.startswith(INVERSE):
+        return fact.subject if fact.relation == query.relation.removeprefix(INVERSE) else None
+    return fact.object if fact.relation == query.relation else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from rulerag.composition import check_choice, register
 from rulerag.errors import ConfigError
 from rulerag.kg.grounding import RulePlans, TableIndex
 from rulerag.mining.inference import StaticInference, TemporalInference
-from rulerag.rules import Rule, RuleBank
+from rulerag.rules import Atom, Rule, RuleBank
 from rulerag.types import Support
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class Rules(FactScorer):
 
     def support(self, relation: int, time: int, subject: int, entity: int) -> tuple[Support, ...]:
         """The most confident rules that lead to the candidate, each with a grounding."""
-        if subject < 0 or self.facts.forward is not None:
+        if subject < 0:
             return ()
         rules, _ = self._plans(relation)
         found = self.last(self._grounded, relation, time, subject)
@@ -123,7 +124,11 @@ class Rules(FactScorer):
         if relation not in self._planned:
             rules = self.bank.for_head(self.facts.table.relations.names[relation])
             best = sorted(rules, key=lambda rule: -rule.ranking_confidence)[:_TRIED]
-            self._planned[relation] = best, RulePlans(best, self._index, max_rows=_MAX_ROWS)
+            asked = best
+            if self.facts.forward is not None:  # what is known is the object of the head
+                heads = [Atom(one.head.relation, one.head.object, one.head.subject) for one in best]
+                asked = [replace(r, head=head) for r, head in zip(best, heads, strict=True)]
+            self._planned[relation] = best, RulePlans(asked, self._index, max_rows=_MAX_ROWS)
         return self._planned[relation]
 
     @cached_property
@@ -132,7 +137,7 @@ class Rules(FactScorer):
 
     @cached_property
     def _index(self) -> TableIndex:
-        return TableIndex(self.facts.table)
+        return TableIndex((self.facts.forward or self.facts).table)
 
     @cached_property
     def _inference(self) -> Any:

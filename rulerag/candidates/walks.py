@@ -73,13 +73,7 @@ class Walks(FactScorer):
         way = self._way(time, subject, entity)
         if not way:
             return ()
-        names = [self.facts.fact(row) for row in way]
-        told = [
-            f"{self.facts.entity(self.facts.table.entities.id(one.subject))} "
-            f"{self.facts.relation(self.facts.table.relations.id(one.relation))} "
-            f"{self.facts.entity(self.facts.table.entities.id(one.object))}"
-            for one in names
-        ]
+        told = [self.facts.said(row) for row in way]
         return (self.supported("connected: " + "; ".join(told), way[::-1]),)
 
     def _way(self, time: int, subject: int, entity: int) -> list[int]:

@@ -40,6 +40,9 @@ class Statement(NamedTuple):
 class Statements:
     """What documents state of every subject and relation.
 
+    Of a question for the subject of a relation (``^relation``) they state who has the asked one as
+    its object.
+
     Args:
         documents: the corpus, or the documents that a reader sees; those without facts state
             nothing that is known.
@@ -59,6 +62,20 @@ class Statements:
                 stated.setdefault(key, []).append(Statement(fact.object, fact.timestamp, row))
         return stated
 
+    @cached_property
+    def _stated_back(self) -> dict[tuple[str, str], list[Statement]]:
+        """By object and inverse relation; made when first asked, which few questions do."""
+        stated: dict[tuple[str, str], list[Statement]] = {}
+        for row, document in enumerate(self.documents):
+            for fact in document.facts:
+                key = fact.object, f"^{fact.relation}"
+                stated.setdefault(key, []).append(Statement(fact.subject, fact.timestamp, row))
+        return stated
+
+    def _all_of(self, subject: str, relation: str) -> Sequence[Statement]:
+        known = self._stated_back if relation.startswith("^") else self._stated
+        return known.get((subject, relation), ())
+
     def of(self, query: Query) -> list[Statement]:
         """What is stated of the question: of its own time, or else of the latest before it.
 
@@ -67,14 +84,14 @@ class Statements:
         """
         if query.prediction:
             return []
-        now, stated = query.timestamp, self._stated.get((query.subject, query.relation), [])
+        now, stated = query.timestamp, self._all_of(query.subject, query.relation)
         times = [s.timestamp for s in stated if s.timestamp is not None]
         latest = max((t for t in times if now is None or t <= now), default=None)
         return [s for s in stated if s.timestamp is None or s.timestamp == latest]
 
     def before(self, query: Query) -> frozenset[str]:
         """Every answer that is stated before the query's time, however long ago."""
-        now, stated = query.timestamp, self._stated.get((query.subject, query.relation), ())
+        now, stated = query.timestamp, self._all_of(query.subject, query.relation)
         return frozenset(
             s.object for s in stated if now is None or s.timestamp is None or s.timestamp < now
         )
@@ -88,7 +105,8 @@ class Statements:
         """
         relation = query.relation
         if relation not in self._single:
-            groups = [g for key in self._stated if key[1] == relation for g in self._groups(key)]
+            known = self._stated_back if relation.startswith("^") else self._stated
+            groups = [g for key in known if key[1] == relation for g in self._groups(key)]
             self._single[relation] = sum(len(g) == 1 for g in groups), len(groups)
         single, total = self._single[relation]
         total -= sum(len(group) > 1 for group in self._groups((query.subject, relation)))
@@ -97,7 +115,7 @@ class Statements:
     def _groups(self, key: tuple[str, str]) -> Iterable[set[str]]:
         """The objects of one subject and relation, by time."""
         groups: dict[int | None, set[str]] = {}
-        for stated in self._stated.get(key, ()):
+        for stated in self._all_of(*key):
             groups.setdefault(stated.timestamp, set()).add(stated.object)
         return groups.values()
 
