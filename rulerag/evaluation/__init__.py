@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         EntityMatcher,
         answer_metrics,
         mean_metrics,
+        qrels_metrics,
     )
     from rulerag.evaluation.runner import (
         RunRecord,
