@@ -265,7 +265,7 @@ def retrieve(
     mean = sum(map(len, found)) / len(queries)
     say(
         f"{len(queries):,} queries in {seconds:.1f} s, {mean:.1f} documents each"
-        f"{_recall(queries, found)}{_judged(opened.dataset, queries, found, depth)} → {out}"
+        f"{_recall(queries, found) or _judged(opened.dataset, queries, found, depth)} → {out}"
     )
 
 

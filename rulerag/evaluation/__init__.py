@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         reading_columns,
     )
     from rulerag.evaluation.metrics import (
+        AnswerCoverage,
         AnswerMatcher,
         EntityMatcher,
         answer_metrics,
