@@ -323,8 +323,8 @@ def _doubts(graph: KnowledgeGraph) -> Iterator[tuple[str, str]]:
     same = [" and ".join(map(repr, names)) for names in alike.values() if len(names) > 1]
     if same:
         yield "look alike", f"{len(same):,} names differ only in case or signs: {_some(same, 3)}"
-    found = list(_several(graph, graph.train))
-    for number, text in enumerate(found[:3]):
+    found = [*_several(graph, graph.train)][:3] + [*_several_dates(graph, graph.train)][:3]
+    for number, text in enumerate(found):
         yield "" if number else "may contradict", text
 
 
@@ -346,6 +346,28 @@ def _several(graph: KnowledgeGraph, facts: FactTable) -> Iterator[str]:
         yield (
             f"{graph.relations.labels[relation]}: {len(several):,} of {len(known):,} have several "
             f"objects{when}, as {subject}: {names}; all are kept"
+        )
+
+
+def _several_dates(graph: KnowledgeGraph, facts: FactTable) -> Iterator[str]:
+    """Relations of which most facts have one date, and those that have more."""
+    if facts.timestamp is None:
+        return
+    for relation in _often(facts.relation):
+        table = facts.select(facts.relation == relation)
+        keys = np.stack([table.subject, table.object], axis=1)
+        known, key = np.unique(keys, axis=0, return_inverse=True)
+        counts = np.bincount(key.reshape(-1))
+        several = np.flatnonzero(counts > 1)
+        if len(known) < _SOME or not len(several) or (counts == 1).mean() < _MOST:
+            continue
+        assert table.timestamp is not None  # noqa: S101 - those of facts are there
+        subject, object_ = (graph.entities.labels[int(end)] for end in known[several[0]])
+        times = sorted(table.timestamp[key.reshape(-1) == several[0]].tolist())
+        yield (
+            f"{graph.relations.labels[relation]}: {len(several):,} of {len(known):,} have several "
+            f"dates, as {subject}, {object_}: {_some(map(graph.calendar.format, times), 3)}; "
+            "all are kept"
         )
 
 

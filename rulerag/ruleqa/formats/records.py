@@ -62,7 +62,7 @@ def split_files(files: Sequence[Path]) -> dict[str, list[Path]]:
 
 
 def first_row(path: Path) -> Row:
-    """The first row of a file of JSON lines, of a JSON list, or of WebQSP's one object.
+    """The first row of a file of JSON lines or of a JSON list; the object of a file of one.
 
     Raises:
         DataError: the file cannot be read.
@@ -70,19 +70,14 @@ def first_row(path: Path) -> Row:
     """
     line = _first_line(path)
     if _is_object(line):
-        row = json.loads(line)
-    else:  # of a list, the first entry alone is parsed: such files are large
-        text = read_text(path)
-        start = text.find("{", text.find(QUESTIONS) if line.lstrip()[:1] == "{" else 0)
-        try:
-            row, _ = json.JSONDecoder().raw_decode(text, max(start, 0))
-        except json.JSONDecodeError as error:
-            raise DataFormatError(
-                f"not JSON ({error.msg})",
-                path=path,
-                line=error.lineno,
-            ) from error
-        return {QUESTIONS: [row]} if line.lstrip()[:1] == "{" else _checked(row, path)
+        return _checked(json.loads(line), path)
+    if line.lstrip().startswith("{"):
+        return _checked(read_json(path), path)
+    text = read_text(path)
+    try:  # of a list, the first entry alone is parsed: such files are large
+        row, _ = json.JSONDecoder().raw_decode(text, max(text.find("{"), 0))
+    except json.JSONDecodeError as error:
+        raise DataFormatError(f"not JSON ({error.msg})", path=path, line=error.lineno) from error
     return _checked(row, path)
 
 

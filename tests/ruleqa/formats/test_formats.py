@@ -383,6 +383,9 @@ def test_wrong_judgements_are_named(beir: Path) -> None:
 
 def test_folders_that_hold_something_else(tmp_path: Path) -> None:
     assert not is_benchmark(tmp_path) and not is_benchmark(tmp_path / "none.jsonl")
+    (tmp_path / "settings.json").write_text(json.dumps({"a": {"b": 1}}, indent=1))
+    (tmp_path / "bad.json").write_text("[oops")
+    assert not is_benchmark(tmp_path)
     with pytest.raises(DataFormatError, match=r"no manifest\.json"):
         read_benchmark(tmp_path)
     lines(tmp_path / "a.jsonl", FLASHRAG)
