@@ -297,13 +297,13 @@ def excerpt(line: str) -> str:
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a UTF-8 file (gzip by its name), with named errors.
+    """The text of a UTF-8 file (gzip by its name), without a byte order mark, with named errors.
 
     Raises:
         DataError: the file is missing or unreadable.
         DataFormatError: the bytes are not UTF-8.
     """
-    return decode(read_bytes(path), path)
+    return decode(read_bytes(path), path).removeprefix("\ufeff")
 
 
 def write_text(path: str | Path, text: str) -> None:

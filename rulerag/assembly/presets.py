@@ -210,7 +210,8 @@ def _part(family: str, name: str) -> dict[str, Any]:
 def _manifest(folder: Path) -> tuple[str, bool]:
     """The name of a dataset folder, and whether it has dates, as far as it says."""
     manifest = folder / "manifest.json"
-    stated = read_json(manifest) if manifest.is_file() else {}
+    # Benchmarks of others have no manifest, and no dates.
+    stated = read_json(manifest) if manifest.is_file() else {"calendar": None}
     if not isinstance(stated, dict):
         stated = {}
     return str(stated.get("name") or folder.name), bool(stated.get("calendar", True))

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from rulerag.cli.common import (
+    FACTS_ALONE,
     SHOWN,
     LimitOption,
     Opened,
@@ -32,12 +33,10 @@ from rulerag.kg import Calendar, Phrases
 from rulerag.kg.grounding import statement_lines
 from rulerag.linking import LinkedQuestion, QuestionLinker, Reading
 from rulerag.retrieval.dense.encoders import load_encoder
-from rulerag.ruleqa import RuleQADataset
+from rulerag.ruleqa import RuleQADataset, is_benchmark
 from rulerag.text import exact_match
 from rulerag.types import Answer, Query
 
-# Generators that read facts, and say nothing of texts without any.
-_FACTS_ALONE = ("symbolic", "candidate")
 # Other readings of a question that are named.
 _OTHERS = 4
 
@@ -77,7 +76,7 @@ def answer(
     prose = any(item.documents for item in answers) and not any(
         scored.document.facts for item in answers for scored in item.documents
     )
-    if prose and options.generator in (None, *_FACTS_ALONE) and not any(a.text for a in answers):
+    if prose and options.generator in (None, *FACTS_ALONE) and not any(a.text for a in answers):
         say(
             "no reader: texts are read by a language model, --generator smollm2-135m-instruct or "
             "another of `rulerag models list`"
@@ -115,7 +114,7 @@ def open_target(
     if is_own(target, dataset, options):
         return open_own(target, options)
     if dataset is None:
-        if not is_experiment(target) and not (_exists(target) and Path(target).is_dir()):
+        if not is_experiment(target) and not _is_dataset(target):
             raise ConfigError(
                 f"{target!r} is no dataset folder and no experiment file",
                 hint="for a question, name the dataset too: --dataset FOLDER, or an index of your "
@@ -156,6 +155,10 @@ def is_own(target: str, dataset: Path | None, options: PipelineOptions) -> bool:
     """Whether a question is asked of an index of one's own texts."""
     there = is_experiment(target) or _exists(target)
     return dataset is None and options.index is not None and not there
+
+
+def _is_dataset(target: str) -> bool:
+    return _exists(target) and (Path(target).is_dir() or is_benchmark(target))
 
 
 def _exists(target: str) -> bool:

@@ -50,6 +50,8 @@ QuietOption = Annotated[bool, typer.Option("--quiet", help="no progress bars")]
 
 CORPUS = "corpus.jsonl"
 """The documents, in a dataset and in an index of texts of one's own."""
+FACTS_ALONE = ("symbolic", "candidate")
+"""Generators that read facts, and say nothing of texts without any."""
 SHOWN = 5
 """Answers or explanations printed one by one; the rest goes to files alone."""
 

@@ -33,7 +33,7 @@ from rulerag.errors import ConfigError, OutputError
 from rulerag.io import check_folder, read_json, read_records, write_jsonl
 from rulerag.kg import KnowledgeGraph
 from rulerag.linking import link_mentions
-from rulerag.ruleqa import DatasetInfo, RuleQADataset
+from rulerag.ruleqa import DatasetInfo, RuleQADataset, is_benchmark, read_benchmark
 from rulerag.texts import ChunkSettings, read_texts
 from rulerag.types import Document, Query, ScoredDocument, entities_of
 
@@ -63,7 +63,8 @@ def index(
     corpus: Annotated[
         Path,
         typer.Argument(
-            help="a dataset folder, or a file or folder of texts: Markdown, HTML, PDF, text, .jsonl"
+            help="a dataset folder, a benchmark (BEIR, FlashRAG, HotpotQA …), or a file or folder "
+            "of texts: Markdown, HTML, PDF, text, .jsonl"
         ),
     ],
     out: Annotated[Path, typer.Option(help="the index folder to write")],
@@ -107,7 +108,7 @@ def index(
     if out.is_file():
         raise OutputError("is a file", path=out, hint="name a new or empty folder")
     check_folder(out)
-    own = not (corpus / "manifest.json").is_file()
+    own = not ((corpus / "manifest.json").is_file() or is_benchmark(corpus))
     documents = read_documents(corpus, how)
     started = time.perf_counter()
     _BUILDERS[retriever](documents, out, progress=show_progress(quiet), **options)
@@ -145,7 +146,10 @@ def read_documents(corpus: Path, how: TextOptions) -> list[Document]:
     Says what was not read, and how many texts mention somebody of the graph.
     """
     own = corpus / CORPUS if corpus.is_dir() else corpus
-    if corpus.is_dir() and own.is_file():
+    foreign = is_benchmark(corpus) and not (corpus / "manifest.json").is_file()
+    if foreign:
+        documents = list(read_benchmark(corpus).corpus)
+    elif corpus.is_dir() and own.is_file():
         documents = read_records(own, Document.from_json)
     else:
         read = read_texts(corpus, how.chunks)
@@ -261,7 +265,7 @@ def retrieve(
     mean = sum(map(len, found)) / len(queries)
     say(
         f"{len(queries):,} queries in {seconds:.1f} s, {mean:.1f} documents each"
-        f"{_recall(queries, found)} → {out}"
+        f"{_recall(queries, found) or _judged(opened.dataset, queries, found, depth)} → {out}"
     )
 
 
@@ -278,3 +282,25 @@ def _recall(queries: Sequence[Query], found: Sequence[Sequence[ScoredDocument]])
     if not ranks:
         return ""
     return f", answer recall {percent(sum(rank is not None for rank in ranks) / len(ranks))} %"
+
+
+def _judged(
+    dataset: RuleQADataset,
+    queries: Sequence[Query],
+    found: Sequence[Sequence[ScoredDocument]],
+    depth: int,
+) -> str:
+    """The measures against the judgements of documents, in words; nothing where there are none."""
+    from rulerag.evaluation import qrels_metrics
+
+    rankings = {
+        query.id: [scored.document.id for scored in documents]
+        for query, documents in zip(queries, found, strict=True)
+    }
+    measured = qrels_metrics(dataset.qrels_for(queries), rankings, top_k=depth)
+    names = {"recall": "recall", "ndcg": "nDCG"}
+    return "".join(
+        f", {names[name]}@{depth} {percent(measured[f'{name}@{depth}'])} %"
+        for name in names
+        if measured
+    )

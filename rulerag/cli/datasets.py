@@ -13,10 +13,13 @@ import typer
 
 from rulerag.cli.common import GraphFiles, QuietOption, by_flags, say, show_progress, with_settings
 from rulerag.errors import ConfigError
+from rulerag.io import excerpt
 from rulerag.kg import FactTable, KnowledgeGraph, Verbalizer
 from rulerag.output_folder import output_folder
-from rulerag.ruleqa import BENCHMARKS, VARIANTS, RuleQASettings, read_settings
+from rulerag.ruleqa import BENCHMARKS, VARIANTS, RuleQASettings, is_benchmark, read_settings
+from rulerag.ruleqa.formats import open_folder
 from rulerag.text import normalize_answer
+from rulerag.types import Document
 
 _SHOWN = 8  # relations; examples of anything else: three
 _MOST = 0.9  # of the subjects of a relation have one object, so several may contradict
@@ -187,10 +190,16 @@ def sparql(
 @by_flags()
 def inspect(
     *,
-    kg: Annotated[Path, typer.Argument(help="a graph folder, or one file of facts")],
+    kg: Annotated[
+        Path,
+        typer.Argument(help="a graph folder or one file of facts; or a dataset or benchmark"),
+    ],
     files: GraphFiles,
 ) -> None:
-    """Show what is understood of a graph's files: columns, dates, facts, and what was left out."""
+    """Show what is understood of files: of a graph columns, dates, facts, and what was left out."""
+    if (kg / "manifest.json").is_file() or is_benchmark(kg):
+        _inspect_dataset(kg)
+        return
     graph = files.load(kg)
     parts: Any = graph.notes.get("parts")
     files_read = f" from {_some(parts, _SHOWN)}" if parts else ""
@@ -203,6 +212,34 @@ def inspect(
     place = shlex.quote(str(kg))
     say(f"Next: rulerag mine {place}{stated} --out rules.jsonl")
     say(f"      rulerag ruleqa build --kg {place}{stated} --out dataset")
+
+
+def _inspect_dataset(place: Path) -> None:
+    """Show the documents and questions of a dataset, or of a benchmark of others."""
+    dataset = open_folder(str(place))
+    say(f"{place}: read as {dataset.settings.get('format', 'a dataset folder')}")
+    say(f"  documents  {len(dataset.corpus):,}, as {_in_short(dataset.corpus[0])}")
+    stated = sum(bool(document.facts) for document in dataset.corpus)
+    say(f"             {stated:,} state facts; {len(dataset.rules):,} rules")
+    for split, queries in dataset.queries.items():
+        answered = sum(bool(query.answers) for query in queries)
+        judged = len(dataset.qrels(split))
+        say(f"  questions  {split} {len(queries):,}: {answered:,} with answers, {judged:,} judged")
+        if queries:
+            answers = _some(queries[0].answers, 3) or "no answer"
+            say(f"             as {queries[0].text!r}: {answers}")
+    left_out = (dataset.statistics.get("left_out") or {}).items()
+    for number, (why, count) in enumerate(left_out):
+        say(f"  {'' if number else 'left out':9}  {count:,} × {why}")
+    split = "" if "test" in dataset.queries else f" query_set={next(iter(dataset.queries))}"
+    method = "bm25-guided__symbolic" if len(dataset.rules) else "bm25__symbolic"
+    place_ = shlex.quote(str(place))
+    say(f"Next: rulerag evaluate {method} --dataset {place_}{split} --out run")
+
+
+def _in_short(document: Document) -> str:
+    text = f"{document.title}: {document.text}" if document.title else document.text
+    return excerpt(" ".join(text.split()))
 
 
 def _lines(graph: KnowledgeGraph) -> Iterator[tuple[str, str]]:
@@ -286,8 +323,8 @@ def _doubts(graph: KnowledgeGraph) -> Iterator[tuple[str, str]]:
     same = [" and ".join(map(repr, names)) for names in alike.values() if len(names) > 1]
     if same:
         yield "look alike", f"{len(same):,} names differ only in case or signs: {_some(same, 3)}"
-    found = list(_several(graph, graph.train))
-    for number, text in enumerate(found[:3]):
+    found = [*_several(graph, graph.train)][:3] + [*_several_dates(graph, graph.train)][:3]
+    for number, text in enumerate(found):
         yield "" if number else "may contradict", text
 
 
@@ -309,6 +346,28 @@ def _several(graph: KnowledgeGraph, facts: FactTable) -> Iterator[str]:
         yield (
             f"{graph.relations.labels[relation]}: {len(several):,} of {len(known):,} have several "
             f"objects{when}, as {subject}: {names}; all are kept"
+        )
+
+
+def _several_dates(graph: KnowledgeGraph, facts: FactTable) -> Iterator[str]:
+    """Relations of which most facts have one date, and those that have more."""
+    if facts.timestamp is None:
+        return
+    for relation in _often(facts.relation):
+        table = facts.select(facts.relation == relation)
+        keys = np.stack([table.subject, table.object], axis=1)
+        known, key = np.unique(keys, axis=0, return_inverse=True)
+        counts = np.bincount(key.reshape(-1))
+        several = np.flatnonzero(counts > 1)
+        if len(known) < _SOME or not len(several) or (counts == 1).mean() < _MOST:
+            continue
+        assert table.timestamp is not None  # noqa: S101 - those of facts are there
+        subject, object_ = (graph.entities.labels[int(end)] for end in known[several[0]])
+        times = sorted(table.timestamp[key.reshape(-1) == several[0]].tolist())
+        yield (
+            f"{graph.relations.labels[relation]}: {len(several):,} of {len(known):,} have several "
+            f"dates, as {subject}, {object_}: {_some(map(graph.calendar.format, times), 3)}; "
+            "all are kept"
         )
 
 

@@ -10,6 +10,7 @@ import typer
 from rulerag.assembly import experiment as load_experiment
 from rulerag.assembly import learn_merge_weights, open_dataset
 from rulerag.cli.common import (
+    FACTS_ALONE,
     IndexOption,
     LimitOption,
     QuietOption,
@@ -39,7 +40,11 @@ def evaluate(
         ),
     ] = None,
     dataset: Annotated[
-        Path | None, typer.Option(help="the dataset folder (default: the experiment file's)")
+        Path | None,
+        typer.Option(
+            help="the dataset folder, or a benchmark: BEIR, FlashRAG, HotpotQA, WebQSP, CWQ "
+            "(default: the experiment file's)"
+        ),
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="throw away another run in the folder")
@@ -81,6 +86,12 @@ def evaluate(
         )
         page = _write_page(out, result)
     _tell(Path(experiment).stem, result)
+    if result["generator"] in FACTS_ALONE and not any(d.facts for d in opened.dataset.corpus):
+        say(
+            f"no reader: the documents state no facts, which {result['generator']} needs; texts "
+            "are read by a language model, generator=smollm2-135m-instruct or another of "
+            "`rulerag models list`"
+        )
     say(f"written to {out}; read {page}")
 
 

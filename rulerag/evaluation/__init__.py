@@ -20,10 +20,12 @@ if TYPE_CHECKING:
         reading_columns,
     )
     from rulerag.evaluation.metrics import (
+        AnswerCoverage,
         AnswerMatcher,
         EntityMatcher,
         answer_metrics,
         mean_metrics,
+        qrels_metrics,
     )
     from rulerag.evaluation.runner import (
         RunRecord,

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from rulerag.errors import UnknownNameError, did_you_mean
-from rulerag.text import best_token_f1, exact_match, normalize_answer
+from rulerag.text import best_token_f1, contains_answer, exact_match, normalize_answer
 from rulerag.types import Answer, Document
 
 CUTOFFS = (1, 2, 5, 10)
+TOKEN_BUDGET = 100
+"""Tokens of what the reader saw, for answer coverage."""
+_TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,20 @@ _METRICS = {
             higher_is_better=None,
             high=math.inf,
         ),
+        # What a fixed reading costs: GNN-RAG, arXiv:2405.20139, compares retrievals of graphs by
+        # their answer coverage and their number of tokens.
+        Metric(
+            "answer_coverage@k_tokens",
+            "coverage@k tokens",
+            "an acceptable answer stands in the first k tokens (words and signs) of the documents",
+        ),
+        Metric(
+            "tokens_per_query",
+            "tokens",
+            "tokens (words and signs) of the documents that the reader saw",
+            higher_is_better=None,
+            high=math.inf,
+        ),
         # Exact match and F1: SQuAD, arXiv:1606.05250, section 6.1; the lenient ones: the evaluator
         # published with RuleRAG, which calls them EM and T-F1.
         Metric("exact_match", "EM", "the normalised answer equals an acceptable one"),
@@ -123,6 +140,67 @@ def metric(name: str) -> Metric:
         title=found.title.replace("@k", f"@{cutoff}"),
         description=found.description.replace("first k", f"first {cutoff}"),
     )
+
+
+def token_ends(text: str) -> list[int]:
+    """Where the tokens of a text end: words and signs, ``U.S.`` four, ``location.contains`` three.
+
+    A language model's tokens are more: it cuts rare words into pieces.
+    """
+    return [found.end() for found in _TOKEN.finditer(text)]
+
+
+class AnswerCoverage:
+    """Whether an answer stands within so many tokens of documents, whatever their number.
+
+    Documents of different lengths, and retrievers that find more or fewer of them, are compared
+    at one cost of reading. The document in which the budget ends is cut there. One object serves
+    one corpus.
+
+    Args:
+        ends: where the tokens of a text end, ascending; a model's own in place of words and signs.
+    """
+
+    def __init__(self, ends: Callable[[str], Sequence[int]] = token_ends) -> None:
+        self._ends = ends
+        self._known: dict[str, Sequence[int]] = {}
+        self._matcher = AnswerMatcher()
+
+    def num_tokens(self, document: Document) -> int:
+        """The tokens of a document's text."""
+        return len(self._of(document))
+
+    def tokens_needed(self, documents: Iterable[Document], answers: Sequence[str]) -> float:
+        """The tokens, from the first of the documents on, until an answer stands there whole.
+
+        Args:
+            documents: in the order in which they are read.
+            answers: the acceptable answers.
+
+        Returns:
+            A whole number; infinite where no document holds an answer.
+        """
+        before = 0
+        for document in documents:
+            if self._matcher.first_rank((document,), answers) is None:
+                before += self.num_tokens(document)
+                continue
+            ends = self._of(document)
+            low, high = 0, len(ends)  # tokens: too few, enough
+            while high - low > 1:
+                middle = (low + high) // 2
+                if contains_answer(document.text[: ends[middle - 1]], answers):
+                    high = middle
+                else:
+                    low = middle
+            return float(before + high)
+        return math.inf
+
+    def _of(self, document: Document) -> Sequence[int]:
+        ends = self._known.get(document.id)
+        if ends is None:
+            ends = self._known[document.id] = self._ends(document.text)
+        return ends
 
 
 class AnswerMatcher:
@@ -196,14 +274,16 @@ def answer_metrics(
     *,
     top_k: int = 10,
     matcher: AnswerMatcher | None = None,
+    coverage: AnswerCoverage | None = None,
 ) -> dict[str, float]:
-    """The metrics of one answer, all in [0, 1] but the two counts of documents.
+    """The metrics of one answer, all in [0, 1] but the counts of documents and of tokens.
 
     Args:
         answer: with its documents, and with the untrimmed union where there was one.
         top_k: the depth of each search; it names the union's recall, and is a k of answer recall
             beside those of :data:`CUTOFFS` below it.
         matcher: one for a whole run, which makes it fast.
+        coverage: one for a whole run, likewise.
     """
     matcher = matcher or AnswerMatcher()
     answers = answer.query.answers
@@ -218,6 +298,12 @@ def answer_metrics(
         for k in sorted({*(k for k in CUTOFFS if k < top_k), top_k})
     }
     values[f"answer_recall@{top_k}_union"] = float(union)
+    coverage = coverage or AnswerCoverage()
+    seen = [scored.document for scored in answer.documents]
+    values[f"answer_coverage@{TOKEN_BUDGET}_tokens"] = float(
+        coverage.tokens_needed(seen, answers) <= TOKEN_BUDGET
+    )
+    values["tokens_per_query"] = float(sum(map(coverage.num_tokens, seen)))
     values["documents_per_query"] = float(len(answer.documents))
     values["documents_per_query_union"] = float(answer.union_size)
     values["exact_match"] = exact_match(answer.text, answers)

@@ -145,9 +145,10 @@ class SearchResults:
                 first[kind, place] = np.inf if rank is None else rank
                 rank = one.first_rank((corpus[row] for row in union[order]), query.answers)
                 deepest[kind, place] = np.inf if rank is None else depth[order][rank - 1]
-            if wanted := qrels.get(query.id):
+            wanted = {one for one, grade in qrels.get(query.id, {}).items() if grade > 0}
+            if wanted:
                 ten = {corpus[row].id for row in rows[:10]}
-                judged[place] = len(ten & wanted.keys()) / len(wanted)
+                judged[place] = len(ten & wanted) / len(wanted)
         values: dict[str, Doubles] = {}
         for kind, name in enumerate(_KINDS):
             for k in SEARCH_CUTOFFS:

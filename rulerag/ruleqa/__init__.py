@@ -2,7 +2,8 @@
 
 Read :mod:`~rulerag.ruleqa.dataset` first (what a dataset is and how its folder looks), then
 :mod:`~rulerag.ruleqa.builder` (how one is made from a graph), with the choices that the paper
-leaves open in :mod:`~rulerag.ruleqa.settings`.
+leaves open in :mod:`~rulerag.ruleqa.settings`; :mod:`~rulerag.ruleqa.formats` reads the benchmarks
+of others.
 """
 
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from rulerag.ruleqa.ceilings import CEILINGS
     from rulerag.ruleqa.check import check_leakage
     from rulerag.ruleqa.dataset import DatasetInfo, RuleQADataset
+    from rulerag.ruleqa.formats import is_benchmark, read_benchmark
     from rulerag.ruleqa.questions import (
         QuestionParser,
         graph_labels,

@@ -25,9 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from rulerag.cache import WORTH_KEEPING, file_states, recall, remember
-from rulerag.composition import register
 from rulerag.errors import (
-    ConfigError,
     DataError,
     DataFormatError,
     EmptyDataError,
@@ -565,27 +563,3 @@ def _read_qrels(path: Path) -> Qrels:
                 line=number,
             ) from None
     return qrels
-
-
-@register("dataset", "folder")
-def open_folder(path: str, *, prediction: bool | None = None) -> RuleQADataset:
-    """The dataset of a folder, as :meth:`RuleQADataset.load` reads it.
-
-    Args:
-        path: the folder.
-        prediction: what the queries ask for, in place of what the manifest says.
-
-    Raises:
-        ConfigError: no folder lies there; says how to build it.
-        DataError: the folder holds no dataset, or not the one that its manifest describes.
-    """
-    folder = Path(path)
-    if not folder.is_dir():
-        name = folder.name if folder.name.startswith("ruleqa-") else "NAME"
-        raise ConfigError(
-            f"the dataset folder {folder} is not here",
-            key="path",
-            hint=f"build it: rulerag ruleqa build --name {name} --kg GRAPH_FOLDER --out {folder}; "
-            "or name another folder",
-        )
-    return RuleQADataset.load(folder, prediction=prediction)

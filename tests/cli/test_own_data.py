@@ -46,6 +46,17 @@ def test_inspect_shows_what_is_understood_and_doubtful(table: Path, rulerag: Any
     assert "1 names differ only in case or signs: 'P1' and 'p1.'" in undated.out
 
 
+def test_inspect_names_facts_with_several_dates(tmp_path: Path, rulerag: Any) -> None:
+    rows = [f"p{n},born in,town,19{n + 10}-01-02" for n in range(12)]
+    file = tmp_path / "born.csv"
+    file.write_text("\n".join(["from,relation,to,date", *rows, "p3,born in,town,1914-01-02"]))
+    shown = rulerag("inspect", file)
+    assert (
+        "born in: 1 of 12 have several dates, as p3, town: 1913-01-02, 1914-01-02; all are kept"
+        in shown.out
+    )
+
+
 def test_inspect_of_a_graph_without_a_header(tmp_path: Path, rulerag: Any) -> None:
     (tmp_path / "train.txt").write_text("a\tr\tb\t3\nb\tr\ta\t4\n")
     shown = rulerag("inspect", tmp_path)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rulerag.errors import UnknownNameError
 from rulerag.evaluation.metrics import (
+    AnswerCoverage,
     AnswerMatcher,
     EntityMatcher,
     answer_metrics,
@@ -41,6 +42,8 @@ def test_an_answer_counted_by_hand() -> None:
         "answer_recall@2": 0.0,  # "South Korea" is not "Korea South"
         "answer_recall@4": 1.0,
         "answer_recall@4_union": 1.0,
+        "answer_coverage@100_tokens": 1.0,
+        "tokens_per_query": 20.0,  # four, five, seven and four, signs counted
         "documents_per_query": 4.0,
         "documents_per_query_union": 4.0,
         "exact_match": 0.0,
@@ -161,3 +164,23 @@ def test_every_metric_says_what_it_means() -> None:
         UnknownNameError, match=r"unknown metric 'exact_mach' — did you mean 'exact_match'"
     ):
         metric("exact_mach")
+
+
+def test_coverage_counts_the_tokens_until_an_answer_stands_whole() -> None:
+    first, second = Document("1", "Ann met Bob."), Document("2", "On Monday, Cy saw New York.")
+    coverage = AnswerCoverage()
+    assert coverage.num_tokens(second) == 8
+    assert coverage.tokens_needed((first, second), ["Bob"]) == 3
+    assert coverage.tokens_needed((first, second), ["New York"]) == 4 + 7
+    assert coverage.tokens_needed((second, first), ["nobody", "Bob"]) == 8 + 3
+    assert coverage.tokens_needed((first, second), ["York New"]) == math.inf
+    letters = AnswerCoverage(lambda text: range(1, len(text) + 1))
+    assert letters.tokens_needed((first,), ["met"]) == 7
+
+
+def test_coverage_at_a_budget_is_not_more_than_recall() -> None:
+    long = " ".join(f"w{n}" for n in range(120))
+    found = answer_metrics(answer("", ("Bob",), (long, "Bob")))
+    assert found["answer_recall@10"] == 1.0 and found["answer_coverage@100_tokens"] == 0.0
+    assert found["tokens_per_query"] == 121
+    assert metric("answer_coverage@100_tokens").title == "coverage@100 tokens"

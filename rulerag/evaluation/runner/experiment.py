@@ -34,7 +34,13 @@ from rulerag.errors import (
     GenerationError,
     OutputError,
 )
-from rulerag.evaluation.metrics import AnswerMatcher, answer_metrics, mean_metrics, qrels_metrics
+from rulerag.evaluation.metrics import (
+    AnswerCoverage,
+    AnswerMatcher,
+    answer_metrics,
+    mean_metrics,
+    qrels_metrics,
+)
 from rulerag.io import (
     fingerprint_object,
     read_json,
@@ -172,7 +178,7 @@ def _fill(
     done = len(queries) - len(missing)
     if done:
         _LOG.info("%d of %d queries stand already", done, len(queries))
-    matcher = AnswerMatcher()
+    matcher, coverage = AnswerMatcher(), AnswerCoverage()
     with tqdm(
         total=len(queries), initial=done, desc="answering", unit="query", disable=not progress
     ) as bar:
@@ -184,7 +190,9 @@ def _fill(
                 {
                     **answer.to_json(),
                     "union": [scored.document.id for scored in answer.union],
-                    "metrics": answer_metrics(answer, top_k=top_k, matcher=matcher),
+                    "metrics": answer_metrics(
+                        answer, top_k=top_k, matcher=matcher, coverage=coverage
+                    ),
                 }
                 for answer in answers
             ]

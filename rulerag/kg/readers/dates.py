@@ -1,4 +1,10 @@
-"""Times in words as timestamps: which form a column of dates has, and what its values are."""
+"""Times in words as timestamps: which form a column of dates has, and what its values are.
+
+A time of day may name its zone (``2023-01-02T23:30:00+02:00``, ``Z``). Where all times of a column
+are in one zone, they count as written: an event at half past midnight is of the day that its clock
+showed. Times of several zones are put in order on one clock, that of UTC; but for days written as
+midnights, which stay the days that were written, as summer time moves their zone.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +25,8 @@ from rulerag.kg.calendar import Calendar
 #: What is the first number of 02/01/2023, by the value of ``dates=``.
 DATE_ORDERS = {"day-first": (0, 1), "month-first": (1, 0)}
 
-_CLOCK = r"(?:[T ]+(\d{1,2}):(\d\d)(?::\d\d(?:\.\d+)?)?\s*(?:Z|[+-]\d\d:?\d\d)?)?"
+_ZONE = r"Z|z|UTC|GMT|[+-]\d\d(?::?\d\d)?"
+_CLOCK = rf"(?:[T ]+(\d{{1,2}}):(\d\d)(?::\d\d(?:[.,]\d+)?)?\s*({_ZONE})?)?"
 _YEAR_FIRST = re.compile(rf"(\d{{4}})([-/.])(\d{{1,2}})\2(\d{{1,2}}){_CLOCK}")
 _DOTS = re.compile(rf"(\d{{1,2}})\.\s?(\d{{1,2}})\.\s?(\d{{4}}){_CLOCK}")
 _SLASHES = re.compile(rf"(\d{{1,2}})([/-])(\d{{1,2}})\2(\d{{4}}){_CLOCK}")
@@ -37,6 +44,21 @@ _FORMS = {
     "numbers": "whole numbers",
 }
 _WORKS = "write 2023-01-02, 02.01.2023, 2023-01, a year or a whole number, all in one form"
+
+
+@dataclass(frozen=True)
+class _Moment:
+    """A date with a time of day: as written, with its zone.
+
+    Args:
+        written: what date and clock show; midnight for a date alone.
+        zone: how far the clock is ahead of UTC; None where no zone is named.
+        has_clock: whether a time of day stands there.
+    """
+
+    written: dt.datetime
+    zone: dt.timedelta | None = None
+    has_clock: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,10 +110,10 @@ def read_times(
     if wanted == "number":
         return _numbers(texts, fault)
     if wanted == "month":
-        moments = [
+        months = [
             _moment(n, t, (*map(int, t.split("-")), 1), (), fault) for n, t in enumerate(texts)
         ]
-        return _dated(moments, "YYYY-MM, read as the first day")
+        return _dated([month.written for month in months], "YYYY-MM, read as the first day")
     return _dates(texts, fault, order)
 
 
@@ -130,15 +152,48 @@ def _dates(
     moments, forms = [], set()
     for number, text in enumerate(texts):
         if found := _YEAR_FIRST.fullmatch(text):
-            parts, clock, form = (found[1], found[3], found[4]), found.groups()[4:6], "year first"
+            parts, clock, form = (found[1], found[3], found[4]), found.groups()[4:], "year first"
         elif found := _DOTS.fullmatch(text):
-            parts, clock, form = (found[3], found[2], found[1]), found.groups()[3:5], "dots"
+            parts, clock, form = (found[3], found[2], found[1]), found.groups()[3:], "dots"
         elif order is not None and (found := _SLASHES.fullmatch(text)):
             day, month = (found[(1, 3)[place]] for place in DATE_ORDERS[order])
-            parts, clock, form = (found[4], month, day), found.groups()[4:6], order
+            parts, clock, form = (found[4], month, day), found.groups()[4:], order
         moments.append(_moment(number, text, tuple(map(int, parts)), clock, fault))
         forms.add(_FORMS[form])
-    return _dated(moments, " and ".join(sorted(forms)))
+    written, zones = _on_one_clock(texts, moments, fault)
+    return _dated(written, " and ".join(sorted(forms)), zones)
+
+
+def _on_one_clock(
+    texts: Sequence[str],
+    moments: Sequence[_Moment],
+    fault: Callable[[int, str, str], DataFormatError],
+) -> tuple[list[dt.datetime], str]:
+    """The moments by one clock, and what was done about their zones, in words."""
+    written = [moment.written for moment in moments]
+    zones = {moment.zone for moment in moments if moment.zone is not None}
+    if not zones:
+        return written, ""
+    one = next(n for n, moment in enumerate(moments) if moment.zone is not None)
+    for number, moment in enumerate(moments):
+        if moment.zone is None and (moment.has_clock or len(zones) > 1):
+            raise fault(
+                number,
+                f"{texts[number]!r} names no time zone, and {texts[one]!r} does",
+                "name the zone of every time of day, or of none",
+            )
+    if len(zones) == 1:
+        return written, f", all times in {dt.timezone(zones.pop())}"
+    if not any(moment.written.time() != dt.time() for moment in moments):
+        return written, ", midnights of several time zones read as days"
+    on_utc = []
+    for number, moment in enumerate(moments):
+        assert moment.zone is not None  # noqa: S101 - checked above
+        try:
+            on_utc.append(moment.written - moment.zone)
+        except OverflowError as error:
+            raise fault(number, f"{texts[number]!r} is no date ({error})", _WORKS) from error
+    return on_utc, ", times of several time zones read in UTC"
 
 
 def _slash_order(
@@ -170,25 +225,41 @@ def _moment(
     day: Sequence[int],
     clock: Sequence[str | None],
     fault: Callable[[int, str, str], DataFormatError],
-) -> dt.datetime:
+) -> _Moment:
+    """A date, with hour, minute and zone where it has a clock."""
+    time, zone = [int(part) for part in clock[:2] if part], clock[2] if len(clock) > 2 else None
     try:
-        return dt.datetime(*day, *(int(part) for part in clock if part))  # type: ignore[arg-type]
+        return _Moment(dt.datetime(*day, *time), _zone(zone), bool(time))  # type: ignore[arg-type]
     except ValueError as error:
         hint = "the date may be mistyped, or day and month changed round: --dates says their order"
         raise fault(number, f"{text!r} is no date ({error})", hint) from error
 
 
-def _dated(moments: Sequence[dt.datetime], form: str) -> Times:
-    """Days since the first one, or hours where a time of day is given."""
+def _zone(text: str | None) -> dt.timedelta | None:
+    """How far a zone is ahead of UTC; a ValueError where there is no such zone."""
+    if text is None:
+        return None
+    if text[0] not in "+-":
+        return dt.timedelta()
+    digits = text[1:].replace(":", "")
+    hours, minutes = int(digits[:2]), int(digits[2:] or 0)
+    if hours > 14 or minutes > 59:
+        raise ValueError(f"there is no time zone {text}")
+    ahead = dt.timedelta(hours=hours, minutes=minutes)
+    return -ahead if text[0] == "-" else ahead
+
+
+def _dated(moments: Sequence[dt.datetime], form: str, zones: str = "") -> Times:
+    """Days since the first one, or whole hours where a time of day is given."""
     origin = min(moments).date()
     start = dt.datetime.combine(origin, dt.time())
     if any(moment.hour or moment.minute for moment in moments):
         hours = [(moment - start) // dt.timedelta(hours=1) for moment in moments]
         calendar = Calendar("hour", origin.isoformat(), _step(hours))
-        return Times(np.array(hours, np.int32), calendar, f"{form} with hours")
+        return Times(np.array(hours, np.int32), calendar, f"{form} with hours{zones}")
     days = [(moment - start).days for moment in moments]
     calendar = Calendar("day", origin.isoformat(), _step(days))
-    return Times(np.array(days, np.int32), calendar, form)
+    return Times(np.array(days, np.int32), calendar, form + zones)
 
 
 def _step(values: Sequence[int]) -> int:

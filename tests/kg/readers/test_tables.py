@@ -79,13 +79,28 @@ def test_signs_marks_ends_and_names(
         (("2021", "2023"), ("2021", "2023")),
         (("2021.0", "2023.0"), ("2021", "2023")),
         (("7", "12"), ("7", "12")),
-        (("2023-01-02T13:30:00Z", "2023-01-02 15:00"), ("2023-01-02 13:00", "2023-01-02 15:00")),
+        (("2023-01-02T13:30:00", "2023-01-02 15:00"), ("2023-01-02 13:00", "2023-01-02 15:00")),
+        # In one zone the clock counts as written, whatever UTC says; a day alone may stand beside.
+        (("2023-01-02T23:30:00+02:00", "2023-01-03 00:10+02"), ("2023-01-02 23:00", "2023-01-03")),
+        (("2023-01-02T23:30:00.5z", "2023-01-04"), ("2023-01-02 23:00", "2023-01-04")),
+        (("2.1.2023 23:30 UTC", "02.01.2023 22:00 GMT"), ("2023-01-02 23:00", "2023-01-02 22:00")),
+        # In several, all are on the clock of UTC: India is ahead by half an hour more.
+        (("2023-01-02T23:30+02:00", "2023-01-02T22:10Z"), ("2023-01-02 21:00", "2023-01-02 22:00")),
+        (("2023-01-03T02:45+0530", "2023-01-02T16:30-05:00"), ("2023-01-02 21:00",) * 2),
+        # Midnights are days, even when summer time has moved their zone.
+        (("2023-03-02T00:00+01:00", "2023-07-02T00:00+02:00"), ("2023-03-02", "2023-07-02")),
     ],
 )
 def test_forms_of_dates(dates: tuple[str, str], formatted: tuple[str, str], tmp_path: Path) -> None:
     graph = _read(tmp_path, f"s,p,o,date\na,r,b,{dates[0]}\na,r,c,{dates[1]}\n")
     read = [graph.calendar.format(fact.timestamp or 0) for fact in graph.train]
     assert tuple(read) == formatted
+
+
+def test_what_was_done_about_time_zones_is_noted(tmp_path: Path) -> None:
+    text = "s,p,o,date\na,r,b,2023-01-02T23:30:00+02:00\na,r,c,2023-01-02T22:10:00{}\n"
+    for zone, note in (("+02:00", "all times in UTC+02:00"), ("Z", "several time zones read in U")):
+        assert note in _read(tmp_path, text.format(zone)).notes["dates"]
 
 
 def test_dates_that_may_be_read_both_ways(tmp_path: Path) -> None:
@@ -109,6 +124,22 @@ FAULTS = {
     "no such day": ("s,p,o,date\na,r,b,30.02.2020\n", r"line 2, key 'date': '30.02.2020' is no da"),
     "two orders": ("s,p,o,date\na,r,b,13/01/2020\na,r,c,01/13/2020\n", r"line 3.*the day first"),
     "milliseconds": ("s,p,o,time\na,r,b,1700000000000\n", r"line 2, key 'time'.*too large"),
+    "zones of some": (
+        "s,p,o,date\na,r,b,2020-01-02T10:00Z\na,r,c,2020-01-02T11:00\n",
+        r"line 3, key 'date': '2020-01-02T11:00' names no time zone, and '2020-01-02T10:00Z' does",
+    ),
+    "a day among zones": (
+        "s,p,o,date\na,r,b,2020-01-02T10:00Z\na,r,c,2020-01-02T11:00+01\na,r,d,2020-01-03\n",
+        r"line 4, key 'date': '2020-01-03' names no time zone",
+    ),
+    "no such zone": (
+        "s,p,o,date\na,r,b,2020-01-02T10:00+27:00\n",
+        r"there is no time zone \+27:00",
+    ),
+    "a zone by name": (
+        "s,p,o,date\na,r,b,2020-01-02 10:00\na,r,c,2020-01-02 10:00 Europe/Berlin\n",
+        r"line 3, key 'date': expected a time such as",
+    ),
     "a year among days": ("s,p,o,date\na,r,b,1.2.2020\na,r,c,2.2.2020\na,r,d,2021\n", r"line 4"),
     "mostly undated": ("s,p,o,date\na,r,b,2020\na,r,c,\na,r,d,\n", r"key 'date': .*2 of 3.*none"),
     "two columns": ("a,b\n1,2\n", r"line 1: found no table of three columns"),

@@ -1,0 +1,20 @@
+"""Benchmarks of others as datasets: BEIR, FlashRAG, HotpotQA, WebQSP and CWQ.
+
+:mod:`~rulerag.ruleqa.formats.detect` knows a format by the keys of its files and makes the
+dataset of what its reader gathered (:mod:`~rulerag.ruleqa.formats.records`); there is one module
+for each family of formats.
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.ruleqa.formats.detect import (
+        FORMATS,
+        is_benchmark,
+        open_folder,
+        read_benchmark,
+    )
+else:
+    __getattr__ = front_door(__name__)

@@ -1,0 +1,119 @@
+"""BEIR: a corpus, queries, and judgements by split.
+
+References:
+    Thakur et al. 2021 (arXiv:2104.08663). The files are those that ``GenericDataLoader`` of
+    github.com/beir-cellar/beir reads (``beir/datasets/data_loader.py``)::
+
+        corpus.jsonl   {"_id", "title", "text", "metadata"}
+        queries.jsonl  {"_id", "text", "metadata"}
+        qrels/*.tsv    query-id, corpus-id, score; a header
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rulerag.errors import DataError, DataFormatError
+from rulerag.io import read_lines, read_records
+from rulerag.ruleqa.dataset import Qrels
+from rulerag.ruleqa.formats.records import Gathered, Row, text_of
+from rulerag.types import Document, Query
+
+# A query that several files judge belongs to the first of these.
+_ORDER = ("test", "dev", "train")
+
+
+def beir_files(folder: Path) -> tuple[Path, Path] | None:
+    """The corpus and the queries of a folder in BEIR's layout; None where it is none."""
+    found = []
+    for name in ("corpus.jsonl", "queries.jsonl"):
+        there = [one for one in (folder / name, folder / f"{name}.gz") if one.is_file()]
+        if not there:
+            return None
+        found.append(there[0])
+    return found[0], found[1]
+
+
+def read_beir(folder: Path) -> Gathered:
+    """The corpus, and of each split the queries that are judged, as BEIR's own loader takes them.
+
+    A document without a text has its title as text; one without both is left out. Without
+    ``qrels`` all queries are test queries.
+
+    Raises:
+        DataError: a file is missing.
+        DataFormatError: a row cannot be read; names file, line and key.
+    """
+    files = beir_files(folder)
+    if files is None:
+        raise DataError("lacks corpus.jsonl or queries.jsonl", path=folder)
+    found = Gathered()
+    rows = read_records(files[0], _document)
+    found.documents = [row for row in rows if row is not None]
+    if len(rows) > len(found.documents):
+        found.left_out["documents without title and text"] = len(rows) - len(found.documents)
+    queries = {query.id: query for query in read_records(files[1], _query)}
+    judged = sorted(folder.glob("qrels/*.tsv"), key=_place)
+    if not judged:
+        found.queries["test"] = list(queries.values())
+        return found
+    known = {document.id for document in found.documents}
+    seen: set[str] = set()
+    for file in judged:
+        qrels = _qrels(file, queries)
+        again = qrels.keys() & seen
+        found.left_out["queries judged in another split too"] += len(again)
+        seen |= qrels.keys()
+        kept: Qrels = {}
+        for query, grades in qrels.items():
+            if query in again:
+                continue
+            kept[query] = {one: grade for one, grade in grades.items() if one in known}
+            found.left_out["judgements of documents that the corpus lacks"] += len(grades) - len(
+                kept[query]
+            )
+        found.qrels[file.stem] = kept
+        found.queries[file.stem] = [queries[query] for query in kept]
+    found.left_out["queries without judgements"] += len(queries.keys() - seen)
+    return found
+
+
+def _place(file: Path) -> tuple[int, str]:
+    return (_ORDER.index(file.stem) if file.stem in _ORDER else len(_ORDER), file.stem)
+
+
+def _document(row: Row) -> Document | None:
+    title, text = (str(row.get(key) or "").strip() for key in ("title", "text"))
+    if not title and not text:
+        text_of(row, "_id")
+        return None
+    return Document(text_of(row, "_id"), text or title, title=title if text else "")
+
+
+def _query(row: Row) -> Query:
+    return Query(text_of(row, "_id"), text_of(row, "text"))
+
+
+def _qrels(path: Path, queries: dict[str, Query]) -> Qrels:
+    """Query id → document id → grade; a first row whose grade is no number is the header."""
+    found: Qrels = {}
+    for number, line in read_lines(path):
+        cells = line.split("\t")
+        if number == 1 and not cells[-1].strip().lstrip("-").isdigit():
+            continue
+        try:
+            query, document, grade = cells
+            value = int(grade)
+        except ValueError:
+            raise DataFormatError(
+                f"expected query-id, corpus-id and a whole number, found {line!r}",
+                path=path,
+                line=number,
+                hint="three columns parted by TAB",
+            ) from None
+        if query not in queries:
+            raise DataFormatError(
+                f"no query has the id {query!r}", path=path, line=number, key="query-id"
+            )
+        found.setdefault(query, {})[document] = value
+    return found

@@ -1,0 +1,65 @@
+"""FlashRAG: questions with golden answers, and a corpus beside them.
+
+References:
+    Jin et al. 2024 (arXiv:2405.13576). Rows are those that ``Item`` of
+    github.com/RUC-NLPIR/FlashRAG reads (``flashrag/dataset/dataset.py``)::
+
+        test.jsonl    {"id", "question", "golden_answers": […], "metadata"}
+        corpus.jsonl  {"id", "contents"}, the title on the first line of the contents
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+
+from rulerag.errors import DataError
+from rulerag.ruleqa.formats.records import (
+    Gathered,
+    Row,
+    list_of,
+    read_rows,
+    split_files,
+    text_of,
+)
+from rulerag.types import Document, Query
+
+
+def read_flashrag(files: Sequence[Path], corpora: Sequence[Path]) -> Gathered:
+    """The questions of each split over the documents of the corpora.
+
+    Args:
+        files: the files of questions.
+        corpora: the files of documents.
+
+    Raises:
+        DataError: there is no corpus.
+        DataFormatError: a row cannot be read; names file, line and key.
+    """
+    if not corpora:
+        raise DataError(
+            "holds FlashRAG questions, and no corpus lies beside them",
+            path=files[0],
+            hint='put a file of lines {"id": …, "contents": …} into the same folder',
+        )
+    found = Gathered()
+    for file in corpora:
+        found.documents += read_rows(file, _document)
+    for split, parts in split_files(files).items():
+        for file in parts:
+            numbers = count()
+            queries = read_rows(file, lambda row: _query(row, f"{split}_{next(numbers)}"))  # noqa: B023
+            found.queries.setdefault(split, []).extend(queries)
+    return found
+
+
+def _document(row: Row) -> Document:
+    # The title stays where it is: FlashRAG indexes it, and finds answers in it.
+    return Document(text_of(row, "id"), " ".join(text_of(row, "contents").split()))
+
+
+def _query(row: Row, number: str) -> Query:
+    identifier = number if row.get("id") is None else text_of(row, "id")
+    answers = tuple(str(one) for one in list_of(row, "golden_answers"))
+    return Query(identifier, text_of(row, "question"), answers=answers)
