@@ -254,18 +254,30 @@ def read_bytes(path: str | Path, limit: int = -1) -> bytes:
 
 
 def decode(data: bytes, path: str | Path) -> str:
-    """The text of a file's bytes.
+    """The text of a file's bytes: UTF-8, or UTF-16 where a byte order mark says so.
 
     Raises:
-        DataFormatError: they are not UTF-8; names the line.
+        DataFormatError: they are neither; names the line.
     """
     try:
+        if is_utf16(data):
+            whole = len(data) - len(data) % 2  # a part of a file may end inside a letter
+            return data[:whole].decode("utf-16")
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise DataFormatError(
-            "not UTF-8 text", path=path, line=line, hint="save the file as UTF-8"
+            "not UTF-8 text",
+            path=path,
+            line=line,
+            hint="save the file as UTF-8; what older programs of Windows wrote is converted by "
+            "iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW",
         ) from error
+
+
+def is_utf16(data: bytes) -> bool:
+    """Whether the byte order mark of UTF-16 stands in front, as of Excel's "Unicode text"."""
+    return data.startswith((b"\xff\xfe", b"\xfe\xff"))
 
 
 def read_lines(path: str | Path, limit: int = -1) -> Iterator[tuple[int, str]]:

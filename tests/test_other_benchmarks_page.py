@@ -1,4 +1,4 @@
-"""The page about benchmarks of others: its blocks, run one after another, print what stands there."""
+"""The page about benchmarks of others: its blocks print what stands there."""
 
 from __future__ import annotations
 

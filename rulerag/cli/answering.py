@@ -247,7 +247,9 @@ def _shown(item: Answer, phrases: Phrases | None = None) -> str:
     if phrases is not None and led:
         because = phrases.because(led[0], item.query.subject_words, item.text)
         lines.insert(2, f"  {because}")
-    if item.documents:
+    if not item.documents:
+        lines.append("  no document was found")
+    else:
         lines.append("  documents (* leads to the answer):")
     for scored in item.documents:
         mark = "*" if scored.document.id in support else " "

@@ -79,6 +79,11 @@ def build(
         chosen = ("miner", "max_atoms", "min_support", "min_confidence", "min_head_size")
         known = (f"{key}={dataset.settings[key]}" for key in chosen if key in dataset.settings)
         say(f"settings: {' '.join(known)} (see manifest.json for all)")
+        if not any(dataset.rules.for_head(one.relation) for one in dataset.queries["test"]):
+            say(
+                f"no rule guides a held-out question ({len(dataset.rules):,} were mined): what "
+                "documents state can be asked, and more facts give more rules"
+            )
     say(
         f"{dataset.name}: |R| {sizes['rules']:,}  |D| {sizes['documents']:,}  "
         f"|F_R| {sizes['f_r']:,} pairs of {sizes['f_r_queries']:,} queries  "

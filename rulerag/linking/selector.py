@@ -31,6 +31,9 @@ class LinkedSelector:
     body counts divided by it, so that every ratio made of them is weighed alike. A query with one
     meaning gets what the wrapped selector gives it, the very same rules.
 
+    Where one meaning has rules and another has none, what documents state of the latter is its
+    rule (:func:`itself`), so that an unlikely meaning does not decide alone.
+
     A question for the subject of a relation is one for the object of its inverse
     (:data:`~rulerag.linking.direction.INVERSE`), whose rules are those of the relation with the
     ends of the head swapped, and one that defines it: ``r(?x, ?y) => ^r(?y, ?x)``.
@@ -92,7 +95,12 @@ class LinkedSelector:
         ]
         if len(followed) == 1:
             return self._rules(query, followed[0][0])
-        rules = [weighed(rule, p) for r, p in followed for rule in self._rules(query, r)]
+        found = {r: self._rules(query, r) for r, _ in followed}
+        if any(found.values()):
+            # Else the rules of a less likely meaning would decide alone what the question means.
+            dated = query.timestamp is not None
+            found = {r: rules or [itself(r, temporal=dated)] for r, rules in found.items()}
+        rules = [weighed(rule, p) for r, p in followed for rule in found[r]]
         return sorted(rules, key=lambda rule: -rule.ranking_confidence)
 
     def _rules(self, query: Query, relation: str) -> list[Rule]:
@@ -151,6 +159,13 @@ def definition(relation: str, *, temporal: bool) -> Rule:
     quality = RuleQuality(confidence=_CERTAIN, pca_confidence=_CERTAIN, standard_confidence=1.0)
     head, body = Atom(INVERSE + relation, "?y", "?x"), Atom(relation, "?x", "?y")
     return Rule(head, (body,), temporal=temporal, quality=quality, miner="inverse")
+
+
+def itself(relation: str, *, temporal: bool) -> Rule:
+    """What is stated of a relation without rules, as one: ``r(?x, ?y) => r(?x, ?y)``."""
+    quality = RuleQuality(confidence=_CERTAIN, pca_confidence=_CERTAIN, standard_confidence=1.0)
+    atom = Atom(relation, "?x", "?y")
+    return Rule(atom, (atom,), temporal=temporal, quality=quality, miner="stated")
 
 
 def path_rule(path: str, instead: Sequence[Rule | None], *, temporal: bool) -> Rule:

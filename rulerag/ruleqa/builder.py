@@ -47,7 +47,8 @@ def build(
     """Build one benchmark, or a dataset from a graph of one's own, and prove that it does not leak.
 
     Without a name, a graph that lacks splits gets some
-    (:func:`~rulerag.ruleqa.validation_split.with_splits`), and the strictest of a few thresholds
+    (:func:`~rulerag.ruleqa.validation_split.with_splits`), questions that no rule guides are drawn
+    where there are no others, and the strictest of a few thresholds
     under which rules guide half of the test queries are taken
     (:func:`~rulerag.ruleqa.settings.settings_to_try`); ``settings`` of the dataset say which.
 
@@ -65,7 +66,7 @@ def build(
 
     Raises:
         ConfigError: an unknown name, a graph of the other kind, a setting out of range.
-        EmptyDataError: a split is empty, or no query has a guiding rule.
+        EmptyDataError: a split is empty, or no query of a benchmark has a guiding rule.
         DataError: it leaks.
     """
     described = {"graph": graph.name, "graph_fingerprint": graph.fingerprint, "variant": variant}
@@ -101,6 +102,8 @@ def build(
         if (query.id in qrels["test"] or settings.balance_from == "guided")
         and rules.for_head(query.relation)
     ]
+    if not pool and name is None:
+        pool = full  # of a small graph of one's own; the facts can be asked without rules
     chosen = balanced(pool, graph, settings.num_queries, random)
     if variant == "degenerate":
         made, qrels["test"] = oracle.degenerate(full, words, settings.degenerate_time)

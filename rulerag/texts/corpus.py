@@ -68,7 +68,7 @@ def read_texts(path: str | Path, settings: ChunkSettings | None = None) -> TextC
             raise DataError(
                 f"nothing reads {root.suffix or 'files without an ending'}",
                 path=root,
-                hint=f"texts end in {_known()}",
+                hint=f"texts end in {_known()}; save another document as PDF, HTML or text",
             )
         found.documents += _documents(root, root.name, settings, "")
         return found

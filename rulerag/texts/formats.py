@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rulerag.errors import DataFormatError, EmptyDataError, MissingDependencyError
-from rulerag.io import decode, read_bytes
+from rulerag.io import decode, is_utf16, read_bytes
 
 _LINE_HYPHEN = re.compile(r"(?<=[^\W\d_])-\n(?=[a-zß-ÿ])")
 _SPACE = re.compile(r"\s+")
@@ -106,7 +106,7 @@ def _html(data: bytes, path: Path) -> Iterator[Block]:
         from bs4 import BeautifulSoup, Comment
     except ImportError as error:
         raise MissingDependencyError("beautifulsoup4", "texts") from error
-    if b"\0" in data[:1024] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if b"\0" in data[:1024] and not is_utf16(data):
         raise _binary(path)
     soup: Any = BeautifulSoup(data, "html.parser")
     for tag in soup(_UNSEEN):
@@ -158,7 +158,7 @@ def _pdf(data: bytes, path: Path) -> Iterator[Block]:
 
 
 def _decoded(data: bytes, path: Path) -> str:
-    if b"\0" in data:
+    if b"\0" in data and not is_utf16(data):
         raise _binary(path)
     return decode(data, path).removeprefix("\ufeff").replace("\r\n", "\n")
 

@@ -136,3 +136,12 @@ def test_a_sentence_without_an_end_is_cut_between_words() -> None:
 def test_settings_out_of_range(words: int, overlap: int) -> None:
     with pytest.raises(ConfigError):
         ChunkSettings(words, overlap)
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.md"])
+def test_utf_16_is_read_by_its_byte_order_mark(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("Düne sells sand.\n\nIt snowed.", encoding="utf-16")
+    assert [one.text for one in read_texts(tmp_path).documents] == [
+        "Düne sells sand.",
+        "It snowed.",
+    ]

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from rulerag.errors import ConfigError, DataFormatError, EmptyDataError, did_you_mean
-from rulerag.io import decode, excerpt, read_bytes
+from rulerag.io import decode, excerpt, is_utf16, read_bytes
 
 #: What a column can be, in the order in which columns are looked for.
 ROLES = ("subject", "relation", "object", "time")
@@ -123,7 +123,7 @@ def read_table_text(path: Path, limit: int = -1) -> str:
     data = read_bytes(path, limit)
     if len(data) == limit:
         data = data[: data.rfind(b"\n") + 1] or data
-    if b"\0" in data[:_HEAD]:
+    if b"\0" in data[:_HEAD] and not is_utf16(data):
         raise DataFormatError(
             "is no text file: it holds zero bytes",
             path=path,

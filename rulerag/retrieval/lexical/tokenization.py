@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Self
 
 from pydantic import Field, model_validator
@@ -19,6 +21,10 @@ ENGLISH_STOPWORDS = frozenset(_LUCENE_STOPWORDS.split())
 DATE_MODES = ("token", "split", "drop")
 _DATE = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
 _WORD = re.compile(r"[^\W_]+")  # the underscores of raw graph names part words
+# Chinese, Japanese and Korean letters: they stand without spaces, or with endings grown to them.
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+_HAS_CJK = re.compile(f"[{_CJK}]")
+_CJK_RUN = re.compile(f"[{_CJK}]+|[^{_CJK}]+")
 
 
 def check_dates(dates: str) -> None:
@@ -39,8 +45,20 @@ def rewrite_dates(text: str, dates: str) -> str:
     return _DATE.sub(r"\1\2\3" if dates == "token" else " ", text)
 
 
+def _cjk_pairs(word: str) -> Iterator[str]:
+    """Each two neighbours of Chinese, Japanese or Korean letters; other letters stay together."""
+    for run in _CJK_RUN.findall(word):
+        if len(run) == 1 or not _HAS_CJK.match(run):
+            yield run
+        else:
+            yield from map("".join, pairwise(run))
+
+
 class Tokenizer(Settings):
     """Splits texts into lower-case words.
+
+    Chinese, Japanese and Korean words are not parted by spaces: every two neighbouring letters are
+    a word, as Lucene's CJKAnalyzer has them.
 
     Args:
         dates: what happens to ``2014-06-23``: ``token`` keeps it as one word (``20140623``), so
@@ -73,6 +91,8 @@ class Tokenizer(Settings):
     def __call__(self, text: str) -> list[str]:
         """The words of a text, in order, repeats kept."""
         words = _WORD.findall(rewrite_dates(text.lower(), self.dates))
+        if _HAS_CJK.search(text):
+            words = [part for word in words for part in _cjk_pairs(word)]
         left_out, least = self._left_out, self.min_length
         return [word for word in words if len(word) >= least and word not in left_out]
 

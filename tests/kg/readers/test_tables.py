@@ -171,6 +171,13 @@ def test_empty_and_binary_files(name: str, content: bytes, message: str, tmp_pat
         _read(tmp_path, content, name)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_tables_as_excel_writes_them(encoding: str, tmp_path: Path) -> None:
+    rows = ["from\trelation\tto", *(f"Zoë {n}\tlebt in\tKöln" for n in range(4000))]
+    graph = _read(tmp_path, "\r\n".join(rows).encode(encoding))
+    assert len(graph.train) == 4000 and graph.entities.names[:2] == ["Zoë 0", "Köln"]
+
+
 def test_rows_left_out_duplicates_and_contradictions(tmp_path: Path) -> None:
     rows = "a,r,b,1.2.2020\na,r,c,1.2.2020\na,r,b,1.2.2020\na,,b,1.2.2020\n\nd,r,b,\n"
     graph = _read(tmp_path, f"s,p,o,date\n{rows}")

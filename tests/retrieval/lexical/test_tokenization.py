@@ -51,3 +51,11 @@ def test_settings_give_the_same_tokenizer() -> None:
 def test_unknown_options_are_named(options: dict[str, object], key: str) -> None:
     with pytest.raises(ConfigError, match=key):
         Tokenizer(**options)  # type: ignore[arg-type]
+
+
+def test_languages_without_spaces_are_split_into_pairs_of_letters() -> None:
+    assert Tokenizer()("王伟在北京 works 2023年") == [
+        *("王伟", "伟在", "在北", "北京", "works", "2023", "年"),
+    ]
+    assert Tokenizer(dates="token")("2023-01-02東京") == ["20230102", "東京"]
+    assert Tokenizer()("Düsseldorf Ünal") == ["düsseldorf", "ünal"]
