@@ -154,7 +154,9 @@ class MentionFinder:
         return longest
 
     def nearest(self, text: str, limit: int = 3) -> list[str]:
-        """Names that look most like some run of a question's words, whatever the likeness.
+        """Names with a word of a question, else those that look most like some run of its words.
+
+        A first name alone may be that of several; those are named, rare words before common ones.
 
         Args:
             text: the question.
@@ -168,6 +170,10 @@ class MentionFinder:
         for run in {" ".join(unknown), *unknown}:
             for key, score, _ in process.extract(run, self._keys, scorer=fuzz.ratio, limit=limit):
                 found[key] = max(score, found.get(key, 0.0))
+        said = self._frequency.keys() & set(words)
+        for key in self._keys if said else ():
+            if shared := said & set(key.split()):
+                found[key] = 100.0 + sum(1 / self._frequency[word] for word in shared)
         best = sorted(found, key=lambda key: (-found[key], key))
         return list(dict.fromkeys(self._entities[key][0] for key in best))[:limit]
 

@@ -8,6 +8,7 @@ import pytest
 from rulerag.errors import DataFormatError, UnknownNameError
 from rulerag.linking import INVERSE, QuestionLinker
 from rulerag.ruleqa import RuleQADataset, parse_question
+from rulerag.types import Document, Fact
 
 
 @pytest.mark.parametrize(
@@ -115,3 +116,12 @@ def test_an_encoder_compares_meanings(linker: QuestionLinker) -> None:
 def test_the_asked_end_is_told(linker: QuestionLinker, text: str, subject: bool) -> None:
     best = linker.link([text])[0].readings[0]
     assert best.asks_for_subject is best.query.relation.startswith(INVERSE) is subject
+
+
+def test_a_first_name_alone_names_those_who_have_it() -> None:
+    names = ("Anna Meyer", "Anna Koch", "Ben Koch", "Borealis")
+    facts = [Fact(name, "works for", "Acme") for name in names]
+    corpus = [Document(f"d{n}", " ".join(one[:3]), (one,)) for n, one in enumerate(facts)]
+    linker = QuestionLinker(RuleQADataset(corpus=corpus, queries={}))
+    (found,) = linker.link(["Who does Anna work for?"])
+    assert found.readings == () and found.nearest[:2] == ("Anna Koch", "Anna Meyer")

@@ -45,6 +45,19 @@ def test_relations_that_are_unlikely_are_not_followed(selector: LinkedSelector) 
     assert selector.select([one])[0][0] is HIRED
 
 
+def test_an_unlikely_meaning_with_rules_does_not_decide_alone(selector: LinkedSelector) -> None:
+    meant = (("protests_against", 0.9), ("works_for", 0.1))
+    query = Query("q", "?", "Citizen_(India)", "protests_against", 4, relations=meant)
+    (rules,) = selector.select([query])
+    stated, hired = rules
+    assert stated.head == stated.body[0] and stated.head.relation == "protests_against"
+    assert stated.ranking_confidence == pytest.approx(0.9)
+    assert hired.id == HIRED.id
+    # Where no meaning has rules, the question is searched as it is.
+    none = replace(query, relations=(("protests_against", 0.9), ("is_located_in", 0.1)))
+    assert selector.select([none]) == [[]]
+
+
 def test_a_question_without_a_relation_is_linked(selector: LinkedSelector) -> None:
     (rules,) = selector.select([Query("q", "Who does Anna Meyer work for?")])
     assert HIRED.id in {rule.id for rule in rules}
