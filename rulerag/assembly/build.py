@@ -37,6 +37,8 @@ TOP_KEYS = (
 )
 """Every key that an experiment file may hold at its top."""
 
+# Settings of an index that `rulerag index` has a flag for, by the same name.
+_INDEXED = ("dates", "encoder")
 # Sections that stood beside the retriever before wrappers nested.
 _WRAPPERS = {"time_aware": "time_aware", "pooled": "pooled", "guided": "guided", "fusion": "fused"}
 
@@ -176,7 +178,9 @@ def _opened(entry: Entry, section: Config, folder: Path, values: Mapping[str, An
             raise section.error(
                 f"is {section[key]!r} here, and the index {folder} was built with {value!r}",
                 key,
-                hint="name an index that fits, or leave --index out",
+                hint="name an index that fits"
+                + (f" (rulerag index … --{key} {section[key]})" if key in _INDEXED else "")
+                + ", or leave --index out",
             )
     return opened
 
