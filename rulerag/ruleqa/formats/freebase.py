@@ -16,6 +16,7 @@ question, and the topic where the rows name it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -38,6 +39,7 @@ from rulerag.types import Query
 Triple = tuple[str, str, str]
 Asked = tuple[Query, list[str]]
 """A question and the names or ids of its topics."""
+_MID = re.compile(r"[mg]\.[0-9a-z_]+")
 _NO_ANSWER = "questions without an answer"
 
 
@@ -152,13 +154,18 @@ def _graph(triples: Iterable[Triple], names: dict[str, str]) -> KnowledgeGraph:
         one: relation_candidates("/" + one.replace(".", "/")) for one in relations if "." in one
     }
     kinds = (
-        Vocabulary(entities, make_labels(entities, entity_candidates, given)),
+        Vocabulary(entities, make_labels(entities, _labels_of, given)),
         Vocabulary(relations, make_labels(relations, relation_candidates, paths)),
     )
     ids = [{name: n for n, name in enumerate(one.names)} for one in kinds]
     rows = [(ids[0][s], ids[1][r], ids[0][o]) for s, r, o in facts]
     table = FactTable.of(np.array(rows, np.int32).reshape(-1, 3), *kinds, Calendar(), "train")
     return KnowledgeGraph(*kinds, {"train": table})
+
+
+def _labels_of(name: str) -> LabelCandidates:
+    """An id is no words: its underscore stays."""
+    return (name,) if _MID.fullmatch(name) else entity_candidates(name)
 
 
 def _webqsp(row: Row, names: dict[str, str]) -> Asked:

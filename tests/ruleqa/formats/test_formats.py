@@ -331,7 +331,7 @@ def test_cwq_takes_aliases_as_answers(tmp_path: Path) -> None:
     dataset = read_benchmark(home)
     (query,) = dataset.query_set("full")
     assert query.answers == ("Jamaican English", "Patois") and query.subject == ""
-    assert dataset.corpus[0].text == "m.03 r3 languages spoken Jamaican English."
+    assert dataset.corpus[0].text == "m.03_r3 languages spoken Jamaican English."
 
 
 @pytest.mark.parametrize(
