@@ -101,7 +101,7 @@ def read_originals(files: Sequence[Path], graph: Path | None) -> Gathered:
     loaded = _load(graph)
     triples = ((_mid(s), _mid(r), _mid(o)) for s, r, o, _ in loaded.train)
     words = zip(loaded.entities.names, loaded.entities.labels, strict=True)
-    said = {_mid(name): label for name, label in words if label != name}
+    said = {_mid(n): label for n, label in words if label not in (n, *entity_candidates(n))}
     _over(found, asked, _graph(dict.fromkeys(triples), {**said, **names}))
     return found
 
