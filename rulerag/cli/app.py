@@ -46,7 +46,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "inspect": Command(
         "rulerag.cli.datasets:inspect",
-        "Show what is understood of a graph or a dataset: columns, dates, facts, what was left out.",
+        "Show what is understood of a graph or dataset: columns, dates, facts, what was left out.",
         "rulerag inspect facts.csv",
     ),
     "mine": Command(

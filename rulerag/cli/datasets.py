@@ -201,7 +201,7 @@ def inspect(
     ],
     files: GraphFiles,
 ) -> None:
-    """Show what is understood of a graph or a dataset: columns, dates, facts, what was left out."""
+    """Show what is understood of a graph or dataset: columns, dates, facts, what was left out."""
     if (kg / "manifest.json").is_file() or is_benchmark(kg):
         _inspect_dataset(kg)
         return
