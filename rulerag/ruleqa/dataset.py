@@ -200,7 +200,11 @@ class RuleQADataset:
                 hint=did_you_mean(name, {*self.queries, *self.query_sets, "full"}),
             )
         if not rows:
-            raise EmptyDataError(f"the query set {name!r} of {self.name!r} holds no query")
+            others = [split for split, queries in self.queries.items() if queries]
+            hint = f"those with queries: {', '.join(others)}" if others else None
+            raise EmptyDataError(
+                f"the query set {name!r} of {self.name!r} holds no query", hint=hint
+            )
         return list(rows)
 
     @cached_property

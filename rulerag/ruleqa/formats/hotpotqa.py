@@ -83,9 +83,9 @@ def _pairs(row: Row, key: str, first: str, second: str) -> list[tuple[Any, Any]]
     """The pairs of a column: a list of pairs, or two lists by name."""
     value = row.get(key)
     if isinstance(value, dict):
-        columns = [value.get(first), value.get(second)]
-        if all(isinstance(one, list) for one in columns) and len(columns[0]) == len(columns[1]):
-            return list(zip(*columns, strict=True))
+        one, other = value.get(first), value.get(second)
+        if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+            return list(zip(one, other, strict=True))
     elif isinstance(value, list) and all(isinstance(p, list) and len(p) == 2 for p in value):
-        return [(one, other) for one, other in value]
+        return [(pair[0], pair[1]) for pair in value]
     raise DataFormatError(f"expected pairs of {first} and {second}", key=key)

@@ -131,7 +131,7 @@ def list_of(row: Row, key: str, kind: type = object) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(one, kind) for one in value):
-        kinds = {str: "texts", dict: "objects", list: "lists"}
+        kinds: dict[type, str] = {str: "texts", dict: "objects", list: "lists"}
         raise DataFormatError(f"expected a list of {kinds.get(kind, 'values')}", key=key)
     return value
 

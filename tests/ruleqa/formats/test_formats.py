@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rulerag.cli import main
-from rulerag.errors import DataError, DataFormatError, RuleRAGError
+from rulerag.errors import DataError, DataFormatError, EmptyDataError, RuleRAGError
 from rulerag.io import read_json
 from rulerag.kg import KnowledgeGraph
 from rulerag.linking import QuestionLinker
@@ -214,6 +214,11 @@ def test_flashrag_reads_questions_over_the_corpus_beside_them(tmp_path: Path) ->
     ]
     assert [q.id for q in dataset.queries["dev"]] == ["dev_0"]
     assert len(read_benchmark(home / "dev.jsonl").query_set("full")) == 1
+    (home / "test.jsonl").rename(home / "train.jsonl")
+    with pytest.raises(
+        EmptyDataError, match="'full' of 'nq' holds no query — those with queries: "
+    ):
+        read_benchmark(home).query_set("full")
     (home / "wiki.jsonl.gz").unlink()
     with pytest.raises(DataError, match=r"no corpus lies beside them — put a file of lines"):
         read_benchmark(home)
