@@ -214,7 +214,8 @@ def _manifest(folder: Path) -> tuple[str, bool]:
     stated = read_json(manifest) if manifest.is_file() else {"calendar": None}
     if not isinstance(stated, dict):
         stated = {}
-    return str(stated.get("name") or folder.name), bool(stated.get("calendar", True))
+    home = folder.resolve().parent if folder.is_file() else folder
+    return str(stated.get("name") or home.name), bool(stated.get("calendar", True))
 
 
 def _keys(values: Mapping[str, Any]) -> Iterator[str]:

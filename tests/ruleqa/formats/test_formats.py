@@ -193,6 +193,7 @@ def test_retrieval_is_measured_against_the_judgements_of_beir(
     metrics = read_json(out / "metrics.json")["metrics"]
     # Of two judged documents one is right (grade 1), and it is found first; the other has grade 0.
     assert (metrics["recall@10"], metrics["ndcg@10"]) == (1.0, 1.0)
+    assert read_json(out / "metrics.json")["benchmark"] == "scifact"
     capsys.readouterr()
     run("retrieve", beir, "--query-set", "train", "--out", tmp_path / "run.trec")
     assert "recall@10 100.0 %, nDCG@10 100.0 %" in capsys.readouterr().out
