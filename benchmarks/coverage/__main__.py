@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from rulerag.arrays import Doubles
 from rulerag.assembly import experiment, make_pipeline, open_dataset
 from rulerag.console import guarded
 from rulerag.evaluation import (
@@ -34,7 +35,14 @@ from rulerag.evaluation import (
     markdown_table,
     paired_randomization_test,
 )
-from rulerag.io import fingerprint_object, prepare_folder, read_json, write_json, write_text
+from rulerag.io import (
+    atomic_write,
+    fingerprint_object,
+    prepare_folder,
+    read_json,
+    write_json,
+    write_text,
+)
 from rulerag.models import find_model
 from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Document, Query
@@ -85,18 +93,20 @@ def model_tokens(model: str) -> Callable[[str], Sequence[int]]:
 
 def measured(
     found: Found, queries: Sequence[Query], coverage: AnswerCoverage
-) -> tuple[dict[str, Any], list[float]]:
+) -> tuple[dict[str, Any], Doubles]:
     """The figures of a row, and for each query the tokens until an answer stands whole."""
-    needed = [
-        coverage.tokens_needed(documents, query.answers)
-        for documents, query in zip(found, queries, strict=True)
-    ]
-    read = [sum(map(coverage.num_tokens, documents[:_TEN])) for documents in found]
-    held = [need <= tokens for need, tokens in zip(needed, read, strict=True)]
-    covered = {str(k): float(np.mean([need <= k for need in needed])) for k in BUDGETS}
+    needed = np.array(
+        [
+            coverage.tokens_needed(documents, query.answers)
+            for documents, query in zip(found, queries, strict=True)
+        ]
+    )
+    read = np.array([sum(map(coverage.num_tokens, documents[:_TEN])) for documents in found])
+    held = needed <= read
+    covered = {str(k): float(np.mean(needed <= k)) for k in BUDGETS}
     return {
         "coverage": covered,
-        "interval@100": bootstrap_interval([float(need <= 100) for need in needed]),
+        "interval@100": bootstrap_interval((needed <= 100).astype(float).tolist()),
         "ten_documents": float(np.mean(held)),
         "tokens": float(np.mean(read)),
         "per_100_tokens": 100 * float(np.mean(held)) / max(float(np.mean(read)), 1.0),
@@ -114,19 +124,22 @@ def study(folder: Path, query_set: str, coverage: AnswerCoverage, out: Path) -> 
     if result.get("identity") != identity:
         result = {"identity": identity, "dataset": dataset.name, "query_set": known}
         result |= {"questions": len(queries), "rows": {}}
-    rows, needs = result["rows"], {}
+    rows, kept = result["rows"], file.with_suffix(".npz")
+    needs: dict[str, Doubles] = {}
+    if rows and kept.is_file():
+        with np.load(kept) as held:
+            needs = {way: held[way] for way in held.files}
     for way in _WAYS if len(dataset.rules) else ("bm25",):
-        if way in rows and (way not in _CONTROL or "p" in rows[way]):
+        if way in rows and way in needs:
             continue
         plain = way == "frequent"
         found = frequent(dataset, queries) if plain else retrieved(folder, way, queries)
         rows[way], needs[way] = measured(found, queries, coverage)
         if way in _CONTROL:
-            if _CONTROL[way] not in needs:
-                again = retrieved(folder, _CONTROL[way], queries)
-                needs[_CONTROL[way]] = measured(again, queries, coverage)[1]
-            pair = [[float(n <= 100) for n in needs[one]] for one in (way, _CONTROL[way])]
+            pair = [(needs[one] <= 100).astype(float).tolist() for one in (way, _CONTROL[way])]
             rows[way]["p"] = paired_randomization_test(*pair)
+        with atomic_write(kept, "wb") as array:
+            np.savez_compressed(array, **needs)
         write_json(file, result)
     return result
 
