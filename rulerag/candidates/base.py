@@ -25,8 +25,6 @@ DECAY = 0.01
 _BATCH, _ENTRIES = 256, 2**24
 # A relation in which fewer facts than this lead back to their subject has it by accident.
 _LOOPS = 0.05
-# Questions whose candidates are remembered.
-_MOST = 2048
 
 
 @runtime_checkable
@@ -204,7 +202,7 @@ def _no_support(entity: int) -> tuple[Support, ...]:
 
 
 class RememberedScorer:
-    """What a scorer found for the last some two thousand questions.
+    """What a scorer found for the last questions.
 
     A retriever and a reader ask the same ones. Questions for the subject of a relation
     (``^relation``) are asked of the same scorer over facts with swapped ends; one that cannot be
@@ -212,10 +210,12 @@ class RememberedScorer:
 
     Args:
         scorer: the scorer.
+        most: how many questions are remembered.
     """
 
-    def __init__(self, scorer: CandidateScorer) -> None:
+    def __init__(self, scorer: CandidateScorer, *, most: int = 2048) -> None:
         self.scorer: CandidateScorer = scorer
+        self._most = most
         self._known: dict[tuple[object, ...], ScoredCandidates] = {}
 
     @property
@@ -241,9 +241,9 @@ class RememberedScorer:
                 scorer = self._backward if back else self.scorer
                 fresh |= dict(zip(asked, scorer.score(list(asked.values())), strict=True))
         found = [fresh[key] if key in fresh else self._known[key] for key in keys]
-        if len(self._known) + len(fresh) > _MOST:
+        if len(self._known) + len(fresh) > self._most:
             self._known.clear()
-        self._known.update(list(fresh.items())[-_MOST:])
+        self._known.update(list(fresh.items())[-self._most :])
         return found
 
     @cached_property
