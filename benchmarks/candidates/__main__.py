@@ -190,7 +190,7 @@ def _peer(arguments: argparse.Namespace) -> None:
     found = _measured(
         arguments.out / "peer.json",
         ("model", "dataset", "graph", "rank", "epochs"),
-        [(model, *sizes) for model in peer.MODELS],
+        [(model, *sizes) for model in arguments.models],
         peer.measure,
     )
     rows = [
@@ -244,6 +244,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     of = kinds.add_parser("peer", help="our embeddings beside PyKEEN's")
     of.add_argument("dataset", type=Path, help="the folder of a dataset")
     of.add_argument("graph", type=Path, help="that of the graph whose training facts it states")
+    of.add_argument("--models", nargs="+", default=peer.MODELS, choices=peer.MODELS)
     _add_sizes(of)
     of.set_defaults(run=_peer)
     of = kinds.add_parser("cost", help="seconds and memory of scoring, without retrieval")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +48,7 @@ def _child(folder: str, query_set: str) -> dict[str, Any]:
     for _ in range(2):
         scorer.score(asked)
         clock.append(time.process_time())
-    learning, scoring, again = (
-        round(end - start, 1) for start, end in zip(clock[:-1], clock[1:], strict=True)
-    )
+    learning, scoring, again = (round(end - start, 1) for start, end in pairwise(clock))
     return {
         "questions": len(asked),
         "facts": len(scorer.facts),

@@ -1,10 +1,12 @@
 """PyKEEN's ComplEx on the questions of a dataset, beside ``training.embeddings``.
 
 Both learn from the same triples with as many numbers a vector and as many epochs, reciprocal
-relations, Adagrad and a cross-entropy loss, PyKEEN's over all entities, as its LCWA loop does it, ours over those
-that the relation has. Candidates are the same: what the relation has at the asked end, without
-what is stated of the subject. The prior of the relation stands beside them, which learns nothing.
-One process a model, so that seconds and memory are its own.
+relations, the nuclear 3-norm, Adagrad and a cross-entropy loss: PyKEEN's over all entities, as its
+LCWA loop has it, ours over those that the relation has. Where PyKEEN starts from other vectors or
+with another norm by default, it is given ours, which serve it better. Candidates are the same: what
+the relation has at the asked end, without what is stated of the subject. The prior of the relation
+stands beside them, which learns nothing. One process a model, so that seconds and memory are its
+own.
 """
 
 from __future__ import annotations

@@ -92,9 +92,9 @@ def study(
         "questions": len(asked),
         "config": config.section("retriever").section("scorer").to_dict(),
     }
-    if earlier is not None and said.items() <= earlier.items():
-        if earlier["without"] or not ablate:
-            return dict(earlier)
+    same = earlier is not None and said.items() <= earlier.items()
+    if earlier is not None and same and (earlier["without"] or not ablate):
+        return dict(earlier)
     kept = [_Kept(scorer, len(asked) + joined.questions) for scorer in joined.scorers]
     alone = [right_places(one.score(asked), asked, facts) for one in kept]
     seconds = [round(one.cpu_seconds, 2) for one in kept]

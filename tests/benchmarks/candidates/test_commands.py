@@ -112,6 +112,7 @@ def test_costs_are_measured_once(
     assert (tmp_path / f"{kind}.json").stat().st_mtime_ns == stamp
 
 
+@pytest.mark.slow  # a process that imports PyKEEN takes a quarter of a minute
 def test_vectors_beside_those_of_pykeen(
     world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
