@@ -215,8 +215,8 @@ def _peer(arguments: argparse.Namespace) -> None:
 def _cost(arguments: argparse.Namespace) -> None:
     asked = [(folder, arguments.query_set) for folder in arguments.datasets]
     rows = _measured(arguments.out / "cost.json", ("dataset", "query_set"), asked, cost.measure)
-    columns = ("dataset", "query_set", "questions", "facts", "learning", "scoring", "again")
-    _write(arguments.out / "cost.md", (*columns, "loaded_mb", "peak_mb"), rows)
+    columns = ("dataset", "query_set", "questions", "facts", "learning", "scoring")
+    _write(arguments.out / "cost.md", (*columns, "loaded_mb", "learned_mb", "peak_mb"), rows)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
