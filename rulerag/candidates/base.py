@@ -88,20 +88,24 @@ class FactScorer(ABC):
         found: list[ScoredCandidates] = [
             ScoredCandidates(self.names, *nothing, _no_support) for _ in queries
         ]
+        marked = np.zeros(len(self.names), bool)
         for relation, time, places, subject in self._groups(queries):
             entity, score = self.scored(relation, time, subject)
             order = self._tie_order(relation, time, entity)
-            entity, score = entity[order], score[:, order]
+            if order is not None:
+                entity, score = entity[order], score[:, order]
             loops = self._has_loops(relation)
             for line, place in enumerate(places.tolist()):
-                values = np.asarray(score[line], dtype=np.float64)
+                values = np.array(score[line], dtype=np.float64)
                 if not loops:
                     values[entity == subject[line]] = 0
                 if queries[place].prediction and not self.facts.is_dated:
                     stated = self.facts.table.object[
                         self.facts.stated(int(subject[line]), relation)
                     ]
-                    values[np.isin(entity, stated)] = 0
+                    marked[stated] = True
+                    values[marked[entity]] = 0
+                    marked[stated] = False
                 able = np.flatnonzero(values > 0)
                 best = able[np.argsort(-values[able], kind="stable")]
                 found[place] = ScoredCandidates(
@@ -163,10 +167,11 @@ class FactScorer(ABC):
                 places = order[cut : min(cut + size, end)]
                 yield int(relation[places[0]]), int(time[places[0]]), places, subject[places]
 
-    def _tie_order(self, relation: int, time: int, entity: Longs) -> Longs:
+    def _tie_order(self, relation: int, time: int, entity: Longs) -> Longs | None:
+        """The order that breaks ties; None where entities have it."""
         answers, counts = self.facts.answers(relation, time)
         if len(entity) == len(answers) and (entity is answers or (entity == answers).all()):
-            return np.arange(len(entity))
+            return None
         often = np.zeros(len(self.names))
         often[answers] = counts
         return np.lexsort((self.facts.name_rank[entity], -often[entity]))
