@@ -16,8 +16,8 @@ import numpy as np
 from rulerag.arrays import Bools
 from rulerag.assembly import make_scorer, method
 from rulerag.candidates import CorpusFacts
-from rulerag.candidates.base import RememberedScorer
-from rulerag.candidates.learned import LearnedScorer, Movable
+from rulerag.candidates.base import Movable, RememberedScorer
+from rulerag.candidates.learned import LearnedScorer
 from rulerag.errors import ConfigError
 from rulerag.evaluation import holm, paired_randomization_test, verdict
 from rulerag.evaluation.runner import peak_memory_mb
