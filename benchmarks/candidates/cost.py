@@ -55,7 +55,7 @@ def _child(folder: str, query_set: str) -> dict[str, Any]:
     scoring = time.process_time() - started
     return {
         "questions": len(asked),
-        "facts": len(scorer.facts),
+        "facts": sum(len(document.facts) for document in dataset.corpus),
         "learning": round(learning, 1),
         "scoring": round(scoring, 1),
         "loaded_mb": round(loaded),
