@@ -26,7 +26,7 @@ class Ranked(NamedTuple):
     merit: tuple[int, int]
 
 
-class CorpusFacts:
+class CountedFacts:
     """The facts of a corpus, grouped to be counted.
 
     Args:
@@ -92,7 +92,7 @@ def _order(seen: Iterable[Seen], recent: bool, until: int | None) -> list[tuple[
     return [(first[name], name) for name in order]
 
 
-Candidates = Callable[[CorpusFacts, Query], Iterator[Ranked]]
+Candidates = Callable[[CountedFacts, Query], Iterator[Ranked]]
 
 
 @dataclass(frozen=True)
@@ -112,12 +112,12 @@ class Baseline:
     needs_time: bool = False
 
 
-def _most_recent(facts: CorpusFacts, query: Query) -> Iterator[Ranked]:
+def _most_recent(facts: CountedFacts, query: Query) -> Iterator[Ranked]:
     for merit, name in facts.ranked(query, query.subject, query.relation, recent=True):
         yield Ranked(name, (0, merit))
 
 
-def _most_frequent(facts: CorpusFacts, query: Query) -> Iterator[Ranked]:
+def _most_frequent(facts: CountedFacts, query: Query) -> Iterator[Ranked]:
     given: set[str] = set()
     levels = ((query.subject, query.relation), (query.subject, ""), ("", query.relation))
     for level, (subject, relation) in enumerate(levels):
@@ -127,7 +127,7 @@ def _most_frequent(facts: CorpusFacts, query: Query) -> Iterator[Ranked]:
                 yield Ranked(name, (level, merit))
 
 
-def _relation_prior(facts: CorpusFacts, query: Query) -> Iterator[Ranked]:
+def _relation_prior(facts: CountedFacts, query: Query) -> Iterator[Ranked]:
     known = facts.objects(query, query.subject, query.relation)
     for merit, name in facts.ranked(query, relation=query.relation):
         if name not in known:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from benchmarks.baselines.counts import BASELINES, Baseline, CorpusFacts, best_and_tied
+from benchmarks.baselines.counts import BASELINES, Baseline, CountedFacts, best_and_tied
 from benchmarks.common.bench import Bench, tell
 from benchmarks.common.results import Result, load_result
 from rulerag.console import guarded
@@ -79,7 +79,7 @@ def run_baselines(bench: Bench, query_set: str) -> list[dict[str, Any]]:
     made = {name: record for name, run in runs.items() if (record := run.finished()) is not None}
     missing = [one for one in wanted if one.name not in made]
     if missing:
-        facts, names = CorpusFacts(bench.dataset.corpus), entity_names(bench.dataset)
+        facts, names = CountedFacts(bench.dataset.corpus), entity_names(bench.dataset)
     for one in missing:
         record, values = _answer(one, facts, names, bench, query_set)
         places = np.arange(len(record["answers"]))
@@ -88,7 +88,7 @@ def run_baselines(bench: Bench, query_set: str) -> list[dict[str, Any]]:
 
 
 def _answer(
-    one: Baseline, facts: CorpusFacts, names: NameFinder, bench: Bench, query_set: str
+    one: Baseline, facts: CountedFacts, names: NameFinder, bench: Bench, query_set: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """A baseline's record, but for its identity, and one value a query of each measure."""
     queries = bench.queries(query_set)
@@ -121,7 +121,7 @@ def _answer(
 
 
 def _predictions(
-    one: Baseline, facts: CorpusFacts, bench: Bench, query_set: str
+    one: Baseline, facts: CountedFacts, bench: Bench, query_set: str
 ) -> Iterator[tuple[list[str], list[str]]]:
     """For each query the best candidates, and those that tie with the first."""
     labels = bench.dataset.labels["entities"]

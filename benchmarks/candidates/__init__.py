@@ -1,6 +1,6 @@
 """What candidate scorers find, what limits them, what each adds, and what they cost.
 
 ``python -m benchmarks.candidates study`` measures questions of datasets, ``links`` predicts links
-of graphs, ``growth`` measures seconds and memory on generated graphs, ``peer`` compares vectors
-with PyKEEN's.
+of graphs, ``growth`` measures seconds and memory on generated graphs, ``cost`` on a dataset, and
+``peer`` compares vectors with PyKEEN's.
 """

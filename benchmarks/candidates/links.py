@@ -3,6 +3,7 @@
 The protocol and the ranks are those of :mod:`rulerag.evaluation.link_prediction`: of a dated fact
 the facts before its time are known, of a static one the training facts; other true answers are
 taken out; ties share their mean rank. Joined scorers learn their weights from validation facts.
+Every scorer's figures are kept as soon as they are there, and a run that was killed goes on.
 """
 
 from __future__ import annotations
@@ -10,14 +11,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rulerag.arrays import Longs
 from rulerag.candidates import CorpusFacts
+from rulerag.candidates.embeddings import Embeddings
 from rulerag.candidates.learned import LearnedScorer
 from rulerag.composition import find
+from rulerag.errors import ConfigError
 from rulerag.evaluation.link_prediction import load_rules
 from rulerag.evaluation.link_prediction.ranks import (
     Prior,
@@ -28,6 +31,7 @@ from rulerag.evaluation.link_prediction.ranks import (
     rank_answers,
 )
 from rulerag.evaluation.runner import peak_memory_mb, versions
+from rulerag.io import fingerprint_object
 from rulerag.kg import FactTable, KnowledgeGraph
 from rulerag.mining.amie import AmieMiner
 from rulerag.mining.inference import Candidates
@@ -36,6 +40,9 @@ from rulerag.protocols import CandidateScorer
 from rulerag.ruleqa.validation_split import joined
 from rulerag.rules import RuleBank
 from rulerag.types import Query
+
+if TYPE_CHECKING:
+    from training.embeddings import EmbeddingSettings
 
 # Validation facts that weights are learned from, and queries that are ranked at once.
 _LEARNED_FROM, _PART = 2000, 2048
@@ -48,7 +55,9 @@ def link_prediction(
     rules: Path | None = None,
     split: str = "test",
     limit: int | None = None,
-    tell: Callable[[str], None] = lambda _: None,
+    vectors: EmbeddingSettings | None = None,
+    earlier: Mapping[str, Any] | None = None,
+    keep: Callable[[dict[str, Any]], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Ranks of each scorer, and of all joined.
 
@@ -58,41 +67,69 @@ def link_prediction(
         rules: a rule file; rules are mined from the training facts when None.
         split: the facts that are predicted.
         limit: only the first so many.
-        tell: says what is done.
+        vectors: how vectors are trained that are scored and joined too; none when None.
+        earlier: what this gave before; its figures of the same scorers and queries are taken over.
+        keep: called with everything so far after each scorer.
+
+    Raises:
+        ConfigError: vectors of a dated graph, which know facts that come after a query.
     """
     graph = KnowledgeGraph.load(folder)
-    scorers = by_kind[graph.is_temporal]
+    if vectors is not None and graph.is_temporal:
+        raise ConfigError(
+            f"vectors know all facts of {graph.name}, those after a query's time too",
+            key="vectors",
+            hint="leave them out where facts are dated",
+        )
     started = time.process_time()
     bank = load_rules(rules, graph) if rules is not None else _mined(graph)
     mining = time.process_time() - started
-    known = list(graph.splits.values())
-    queries = queries_of(graph.split(split), known, limit=limit)
-    facts = _known_facts(graph)
+    queries = queries_of(graph.split(split), list(graph.splits.values()), limit=limit)
+    tables = [table.fingerprint for table in graph.splits.values()]
+    asked = fingerprint_object([*tables, split, limit])
+    facts = known_facts(graph)
     both = facts, facts.reversed
-    made = [[_made(section, one, bank) for section in scorers] for one in both]
-    rows = []
-    for number, section in enumerate(scorers):
-        pair = [direction[number] for direction in made]
-        rows.append(_row(str(pair[0].title), pair, queries, graph, section, facts))
-        tell(f"{rows[-1]['scorer']}: MRR {rows[-1]['metrics']['mrr']:.4f}")
+    pairs = [([_made(one, part, bank) for part in both], one) for one in by_kind[graph.is_temporal]]
+    if vectors is not None:
+        from training.embeddings import train_embeddings
+
+        train_embeddings(vectors, facts=facts)
+        section = {"type": "embeddings", "rank": vectors.rank, "epochs": vectors.epochs}
+        pairs.append(([Embeddings(part, folder=vectors.out) for part in both], section))
     if split == "test":
         examples = [_examples(graph, facts, reverse) for reverse in (False, True)]
-        pair = [
-            LearnedScorer(one, parts, examples=asked, questions=_LEARNED_FROM)
-            for one, parts, asked in zip(both, made, examples, strict=True)
+        joined_pair = [
+            LearnedScorer(one, parts, examples=taught, questions=_LEARNED_FROM)
+            for one, parts, taught in zip(
+                both, zip(*(pair for pair, _ in pairs), strict=True), examples, strict=True
+            )
         ]
-        rows.append(_row("learned", pair, queries, graph, {}, facts))
-        tell(f"learned: MRR {rows[-1]['metrics']['mrr']:.4f}")
-    return {
+        pairs.append((joined_pair, {"type": "learned"}))
+    known = {}
+    if earlier is not None and earlier.get("fingerprint") == asked:
+        known = {row["fingerprint"]: row for row in earlier["scorers"]}
+    found: dict[str, Any] = {
         "graph": graph.name,
         "split": split,
         "queries": len(queries),
+        "fingerprint": asked,
         "rules": len(bank),
         "mining_cpu_seconds": round(mining, 1),
-        "scorers": rows,
-        "peak_memory_mb": round(peak_memory_mb(), 1),
+        "scorers": [],
         "versions": versions(),
     }
+    for pair, section in pairs:
+        name = pair[0].fingerprint
+        row = known.get(name) or {
+            "scorer": str(getattr(pair[0], "title", section["type"])),
+            "settings": section,
+            "fingerprint": name,
+            **ranked(pair, queries, graph),
+            "peak_memory_mb": round(peak_memory_mb(), 1),
+        }
+        found["scorers"].append(row)
+        keep(found)
+    return found
 
 
 def _mined(graph: KnowledgeGraph) -> RuleBank:
@@ -100,7 +137,7 @@ def _mined(graph: KnowledgeGraph) -> RuleBank:
     return miner.mine(graph.train)
 
 
-def _known_facts(graph: KnowledgeGraph) -> CorpusFacts:
+def known_facts(graph: KnowledgeGraph) -> CorpusFacts:
     """What queries may see: all dated facts, of which those before them count; training facts."""
     tables: list[FactTable] = list(graph.splits.values()) if graph.is_temporal else [graph.train]
     return CorpusFacts.of_table(joined(tables, "known"))
@@ -138,14 +175,10 @@ def _query(subject: str, relation: str, when: int | None, answers: tuple[str, ..
     return Query("link", "?", subject, relation, when, answers=answers, prediction=True)
 
 
-def _row(
-    title: str,
-    pair: Sequence[CandidateScorer],
-    queries: Queries,
-    graph: KnowledgeGraph,
-    section: dict[str, Any],
-    facts: CorpusFacts,
+def ranked(
+    pair: Sequence[CandidateScorer], queries: Queries, graph: KnowledgeGraph
 ) -> dict[str, Any]:
+    """Measures of two scorers, of objects and of subjects, and the seconds that they took."""
     started = time.process_time()
     prior = Prior.of(graph.train)
     parts: list[Ranks] = []
@@ -155,8 +188,7 @@ def _row(
         found = _candidates(part, pair, graph)
         parts.append(rank_answers(part, found, prior, len(graph.entities), "everywhere"))
     metrics = measures(Ranks.join(parts))
-    seconds = round(time.process_time() - started, 1)
-    return {"scorer": title, "settings": section, "metrics": metrics, "cpu_seconds": seconds}
+    return {"metrics": metrics, "cpu_seconds": round(time.process_time() - started, 1)}
 
 
 def _picked(queries: Queries, places: Longs) -> Queries:

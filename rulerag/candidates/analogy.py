@@ -147,11 +147,14 @@ class Analogy(FactScorer):
         """The same for scorers that differ in how they use it, which are asked in turn."""
         kind = "likeness", self.decay, self.time_step
         known: dict[Any, Floats] = self.facts.remembered.setdefault(kind, {})
+        sizes = self.facts.remembered.setdefault((*kind, "size"), {"all": 0})
         key = relation, time, subject.tobytes()
         if key not in known:
-            if sum(one.size for one in known.values()) > _LIKE:
+            if sizes["all"] > _LIKE:
                 known.clear()
+                sizes["all"] = 0
             known[key] = self._likeness(time, subject, voters)
+            sizes["all"] += known[key].size
         return known[key]
 
     def _likeness(self, time: int, subject: Longs, voters: Longs) -> Floats:

@@ -25,8 +25,6 @@ DECAY = 0.01
 _BATCH, _ENTRIES = 256, 2**24
 # A relation in which fewer facts than this lead back to their subject has it by accident.
 _LOOPS = 0.05
-# Questions whose candidates are remembered.
-_MOST = 2048
 
 
 @runtime_checkable
@@ -90,20 +88,24 @@ class FactScorer(ABC):
         found: list[ScoredCandidates] = [
             ScoredCandidates(self.names, *nothing, _no_support) for _ in queries
         ]
+        marked = np.zeros(len(self.names), bool)
         for relation, time, places, subject in self._groups(queries):
             entity, score = self.scored(relation, time, subject)
             order = self._tie_order(relation, time, entity)
-            entity, score = entity[order], score[:, order]
+            if order is not None:
+                entity, score = entity[order], score[:, order]
             loops = self._has_loops(relation)
             for line, place in enumerate(places.tolist()):
-                values = np.asarray(score[line], dtype=np.float64)
+                values = np.array(score[line], dtype=np.float64)
                 if not loops:
                     values[entity == subject[line]] = 0
                 if queries[place].prediction and not self.facts.is_dated:
                     stated = self.facts.table.object[
                         self.facts.stated(int(subject[line]), relation)
                     ]
-                    values[np.isin(entity, stated)] = 0
+                    marked[stated] = True
+                    values[marked[entity]] = 0
+                    marked[stated] = False
                 able = np.flatnonzero(values > 0)
                 best = able[np.argsort(-values[able], kind="stable")]
                 found[place] = ScoredCandidates(
@@ -165,10 +167,11 @@ class FactScorer(ABC):
                 places = order[cut : min(cut + size, end)]
                 yield int(relation[places[0]]), int(time[places[0]]), places, subject[places]
 
-    def _tie_order(self, relation: int, time: int, entity: Longs) -> Longs:
+    def _tie_order(self, relation: int, time: int, entity: Longs) -> Longs | None:
+        """The order that breaks ties; None where entities have it."""
         answers, counts = self.facts.answers(relation, time)
         if len(entity) == len(answers) and (entity is answers or (entity == answers).all()):
-            return np.arange(len(entity))
+            return None
         often = np.zeros(len(self.names))
         often[answers] = counts
         return np.lexsort((self.facts.name_rank[entity], -often[entity]))
@@ -204,7 +207,7 @@ def _no_support(entity: int) -> tuple[Support, ...]:
 
 
 class RememberedScorer:
-    """What a scorer found for the last some two thousand questions.
+    """What a scorer found for the last questions.
 
     A retriever and a reader ask the same ones. Questions for the subject of a relation
     (``^relation``) are asked of the same scorer over facts with swapped ends; one that cannot be
@@ -212,10 +215,12 @@ class RememberedScorer:
 
     Args:
         scorer: the scorer.
+        most: how many questions are remembered.
     """
 
-    def __init__(self, scorer: CandidateScorer) -> None:
+    def __init__(self, scorer: CandidateScorer, *, most: int = 2048) -> None:
         self.scorer: CandidateScorer = scorer
+        self._most = most
         self._known: dict[tuple[object, ...], ScoredCandidates] = {}
 
     @property
@@ -241,9 +246,9 @@ class RememberedScorer:
                 scorer = self._backward if back else self.scorer
                 fresh |= dict(zip(asked, scorer.score(list(asked.values())), strict=True))
         found = [fresh[key] if key in fresh else self._known[key] for key in keys]
-        if len(self._known) + len(fresh) > _MOST:
+        if len(self._known) + len(fresh) > self._most:
             self._known.clear()
-        self._known.update(list(fresh.items())[-_MOST:])
+        self._known.update(list(fresh.items())[-self._most :])
         return found
 
     @cached_property

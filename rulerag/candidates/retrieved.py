@@ -40,9 +40,10 @@ class Retrieved:
 
     A document names the entity in it, other than the query's subject, that is most often an object
     of the asked relation; of equal ones the first. A document at rank p (from 1) gives its
-    candidate ``1 / p``. Documents whose facts are not among those at hand are passed over, and so
-    is what is stated already of a prediction on undated facts. A text without facts names what it
-    mentions (:attr:`rulerag.Document.entities`) and the asked relation has as an object elsewhere.
+    candidate ``1 / p``. Documents whose facts are not among those at hand, or not from before the
+    question's time, are passed over, and so is what is stated already of a prediction on undated
+    facts. A text without facts names what it mentions (:attr:`rulerag.Document.entities`) and the
+    asked relation has as an object elsewhere.
 
     Args:
         facts: the facts that candidates are known from.
@@ -79,17 +80,21 @@ class Retrieved:
     def score(self, queries: Sequence[Query]) -> list[ScoredCandidates]:
         """Return, for each query, the candidates that its documents name, best first."""
         found = self.retriever.retrieve(queries, self.depth)
-        subject, relation, _ = self.facts.coded(queries)
-        coded = zip(subject.tolist(), relation.tolist(), strict=True)
+        coded = zip(*(column.tolist() for column in self.facts.coded(queries)), strict=True)
         return [
             self._one(query, listed, *ids)
             for query, listed, ids in zip(queries, found, coded, strict=True)
         ]
 
     def _one(
-        self, query: Query, listed: Sequence[ScoredDocument], subject: int, relation: int
+        self,
+        query: Query,
+        listed: Sequence[ScoredDocument],
+        subject: int,
+        relation: int,
+        time: int,
     ) -> ScoredCandidates:
-        answers, counts = self.facts.answers(relation)
+        answers, counts = self.facts.answers(relation, time)
         often = dict(zip(answers.tolist(), counts.tolist(), strict=True))
         skipped = {subject}
         if query.prediction and not self.facts.is_dated:
@@ -98,7 +103,7 @@ class Retrieved:
         weight: dict[int, float] = {}
         named: dict[int, list[_Named]] = {}
         for scored in listed:
-            one = self._named(scored, skipped, often)
+            one = self._named(scored, skipped, often, time)
             if one is not None:
                 weight[one.entity] = weight.get(one.entity, 0.0) + 1 / scored.rank
                 named.setdefault(one.entity, []).append(one)
@@ -121,12 +126,12 @@ class Retrieved:
         return ScoredCandidates(self.names, np.array(order, dtype=np.int64), score, explain)
 
     def _named(
-        self, scored: ScoredDocument, skipped: set[int], often: dict[int, float]
+        self, scored: ScoredDocument, skipped: set[int], often: dict[int, float], time: int
     ) -> _Named | None:
         rows = self._rows.get(scored.document.id, ())
-        table = self.facts.table
+        table, times = self.facts.table, self.facts.times
         best: _Named | None = None
-        for row in rows:
+        for row in (row for row in rows if times[row] < time):
             for entity in (int(table.subject[row]), int(table.object[row])):
                 count = often.get(entity, 0.0)
                 if entity not in skipped and (best is None or count > best.often):

@@ -238,6 +238,7 @@ def _shown(item: Answer, phrases: Phrases | None = None) -> str:
     places = {scored.document.id: f"D{scored.rank}" for scored in item.documents}
     stated = statement_lines(item.stated, item.query, item.text, places, names)
     lines += [f"  {line}" for line in stated]
+    lines += _equally_likely(item)
     if names:
         lines.append("  rules that found documents:")
         lines += [f"    {name:4}{texts.get(rule_id, rule_id)}" for rule_id, name in names.items()]
@@ -260,6 +261,15 @@ def _shown(item: Answer, phrases: Phrases | None = None) -> str:
         )
         lines += [f"         {one.scorer}: {one.why}" for one in scored.support[:1]]
     return "\n".join(lines) + "\n"
+
+
+def _equally_likely(item: Answer) -> list[str]:
+    """Candidates of scorers that are as likely as the answer, which comes first by a rule alone."""
+    best, *others = item.completion.candidates or (None,)
+    if best is None or not any(scored.support for scored in item.documents):
+        return []
+    equal = [one.text for one in others if one.score == best.score and one.text != best.text]
+    return [f"  equally likely: {', '.join(equal)}"] if equal else []
 
 
 def tell_rest(count: int, what: str, out: Path | None) -> None:

@@ -12,6 +12,7 @@ import pytest
 from rulerag import BM25Retriever, Document, GenerationRequest, Query
 from rulerag.candidates import CorpusFacts
 from rulerag.candidates.analogy import Analogy
+from rulerag.candidates.base import RememberedScorer
 from rulerag.candidates.counts import MostFrequent, RelationPrior
 from rulerag.candidates.learned import LearnedScorer
 from rulerag.candidates.reader import ScoredReader
@@ -194,3 +195,34 @@ def test_text_names_candidates_and_hidden_documents_name_none(
     assert scored.support(0)[0].facts == (Fact("bob", "likes", "jazz"),)
     kept = np.arange(len(facts)) != len(facts) - 1
     assert "jazz" not in scorer.over(facts.select(kept)).score([likes])[0].entities
+
+
+def test_documents_from_the_time_of_the_question_name_no_candidate() -> None:
+    rows = [Fact("ann", "meets", f"p{day}", day) for day in range(5)]
+    dated = CorpusFacts(corpus(rows))
+    scorer = Retrieved(dated, BM25Retriever(dated.documents), depth=5)
+    asked = [Query("q", "who meets ann ?", "ann", "meets", day, prediction=True) for day in (0, 3)]
+    early, late = scorer.score(asked)
+    assert early.entities == [] and sorted(late.entities) == ["p0", "p1", "p2"]
+
+
+def test_what_was_scored_is_remembered_for_so_many_questions(facts: CorpusFacts) -> None:
+    class Counting(Analogy):
+        asked = 0
+
+        def score(self, queries: Sequence[Query]) -> list[ScoredCandidates]:
+            self.asked += len(queries)
+            return super().score(queries)
+
+    scorer = Counting(facts)
+    kept = RememberedScorer(scorer, most=2)
+    three = [replace(ANN, subject=f"person{n}", prediction=False) for n in range(3)]
+    first = kept.score([*three[:2], replace(three[0], id="again")])
+    assert scorer.asked == 2 and first[2] is first[0]
+    assert kept.score(three[:1])[0] is first[0] and scorer.asked == 2
+    kept.score(three)  # the third pushes the others out
+    assert scorer.asked == 3
+    kept.score(three[2:])
+    assert scorer.asked == 3
+    kept.score(three[:2])
+    assert scorer.asked == 5

@@ -11,7 +11,6 @@ from rulerag import Document, Query, RuleBank
 from rulerag.candidates import CorpusFacts
 from rulerag.candidates.analogy import Analogy
 from rulerag.candidates.base import FactScorer
-from rulerag.candidates.constants import ConstantRules
 from rulerag.candidates.counts import MostFrequent, MostRecent, RelationPrior
 from rulerag.candidates.rules import Rules
 from rulerag.candidates.walks import Walks
@@ -48,7 +47,7 @@ def scorers(facts: CorpusFacts) -> list[FactScorer]:
     bank = RuleBank([] if facts.is_dated else [rule])
     every: list[FactScorer] = [MostRecent(facts), MostFrequent(facts), RelationPrior(facts)]
     every += [Analogy(facts), Analogy(facts, best=True), Walks(facts), Walks(facts, steps=3)]
-    return [*every, Rules(facts, bank), ConstantRules(facts)]
+    return [*every, Rules(facts, bank)]
 
 
 def test_an_analogue_votes_with_its_object_and_says_what_is_shared() -> None:
@@ -120,7 +119,7 @@ def test_equal_scores_are_ordered_by_frequency_and_then_by_name() -> None:
     assert scored.score[1] == scored.score[2]
 
 
-@pytest.mark.parametrize("place", range(9))
+@pytest.mark.parametrize("place", range(8))
 def test_what_is_unknown_or_alone_is_no_error(place: int) -> None:
     scorer = scorers(facts_of(SONGS))[place]
     unknown = [ask("nobody", "label"), ask("dylan", "no such relation"), ask("", "")]

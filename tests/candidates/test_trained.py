@@ -1,4 +1,4 @@
-"""Rules with constants and trained vectors: what they find, say, and refuse."""
+"""Trained vectors: what they find, say, and refuse."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 from rulerag import Document, Query
 from rulerag.candidates import CorpusFacts
-from rulerag.candidates.constants import ConstantRules
 from rulerag.candidates.embeddings import FILE, Embeddings
 from rulerag.errors import DataError, DataFormatError, FingerprintError
 from rulerag.types import Fact
@@ -45,20 +44,6 @@ def folder(facts: CorpusFacts, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 def settings(out: Path, **changes: int) -> EmbeddingSettings:
     return EmbeddingSettings(dataset="none", out=str(out), **{"rank": 8, "epochs": 15, **changes})
-
-
-def test_a_rule_with_constants_counts_those_that_fulfil_it(facts: CorpusFacts) -> None:
-    scored = ConstantRules(facts, top=1).score([asked(51)])[0]
-    # 25 of the relation's subjects work in office1, all live in town1; five are added below.
-    assert scored.entities == ["town1"] and scored.score.tolist() == pytest.approx([25 / 30])
-    (reason,) = scored.support(0)
-    assert reason.why == "of 25 that office office1, like the subject, 25 town town1"
-    assert [fact.relation for fact in reason.facts] == ["town", "office"]
-    assert reason.facts[1].subject == "person51"
-    # Joined by noisy-or, two rules say more than one.
-    both = CorpusFacts([*corpus(), Document("x", "", (Fact("person51", "office", "office0"),))])
-    one, two = (ConstantRules(both, top=top).score([asked(51)])[0] for top in (1, 2))
-    assert one.entities == two.entities == ["town0", "town1"]
 
 
 def test_vectors_find_what_the_facts_imply_and_say_what_shows_it(

@@ -450,7 +450,7 @@ def test_an_analogue_is_named_with_what_it_shares(rulerag: Any, tmp_path: Path) 
         "retriever:\n"
         "  type: scored\n"
         "  retriever: {type: bm25}\n"
-        "  scorer: {type: learned, scorers: [{type: analogy}, {type: constants}]}\n"
+        "  scorer: {type: learned, scorers: [{type: analogy}, {type: walks}]}\n"
         "generator: {type: candidate-scorer}\n"
     )
     result = rulerag("answer", tmp_path / "songs.yaml", "--quiet")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.baselines.counts import BASELINES, CorpusFacts
+from benchmarks.baselines.counts import BASELINES, CountedFacts
 from benchmarks.baselines.runs import RECALL, TIES, baselines_of, main, run_baselines
 from benchmarks.common.bench import Bench
 from benchmarks.experiments.generation.tables import against_baselines, compared
@@ -53,7 +53,7 @@ def asked(subject: str, relation: str, time: int | None, *answers: str) -> Query
 
 
 def names(baseline: Any, query: Query) -> list[str]:
-    return [one.name for one in baseline.candidates(CorpusFacts(CORPUS), query)]
+    return [one.name for one in baseline.candidates(CountedFacts(CORPUS), query)]
 
 
 def test_candidates_by_hand() -> None:
