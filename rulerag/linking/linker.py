@@ -306,7 +306,7 @@ class QuestionLinker:
         times: Sequence[tuple[int, tuple[int, int]]],
     ) -> Iterator[Reading]:
         blanked = _without(text, _spans(times))
-        timestamp = times[0][0] if times else self._now
+        timestamp = times[0][0] if times else self._parser.now
         fits, rest = self._roles.fits(mention.entity)
         weighed = []
         for likely, relation in zip(relations, self.relations.names, strict=True):
@@ -358,14 +358,6 @@ class QuestionLinker:
             relation_label=words,
             prediction=self.dataset.prediction,
         )
-
-    @cached_property
-    def _now(self) -> int | None:
-        """The time after the last document, which an undated question is about."""
-        if self._calendar is None:
-            return None
-        times = (document.timestamp for document in self.dataset.corpus)
-        return max((t for t in times if t is not None), default=0) + self._calendar.step
 
     def _facts(self) -> Iterator[Fact]:
         for document in self.dataset.corpus:

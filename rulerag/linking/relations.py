@@ -6,6 +6,8 @@ inflection and slips); with an encoder, by likeness of meaning as well.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.linking.mentions import WORD, words_of
+from rulerag.linking.thesaurus import thesaurus
 
 if TYPE_CHECKING:
     from rulerag.protocols import Encoder
@@ -24,6 +27,10 @@ Doubles = npt.NDArray[np.float64]
 _NGRAMS = (2, 5)
 _SHARPNESS_LETTERS, _SHARPNESS_BOTH = 15.0, 30.0
 _MEANING = 0.7
+_ANY_WORD, _JOINING_WEIGHT = 0.3, 0.2
+_JOINING = frozenset(
+    "a an the of in at by to for on with or and such as from is are was be been has have had".split()
+)
 _STRENGTH = 30.0
 _LIKENESS = 1.0
 SOMETHING = "something"
@@ -89,6 +96,14 @@ class RelationRanker:
         asked = self._letters.transform([_plain(_content(text)) for text in questions])
         return self._best((asked @ self._matrix.T).toarray())
 
+    def _by_words(self, questions: Sequence[str]) -> Doubles:
+        """How many of the words of each are in the other, or ones that mean much the same."""
+        return self._best(np.array([self._words.scores(text) for text in questions]))
+
+    @cached_property
+    def _words(self) -> SharedMeanings:
+        return SharedMeanings(self._flat)
+
     def _by_meaning(self, questions: Sequence[str]) -> Doubles:
         assert self.encoder is not None  # noqa: S101
         if not hasattr(self, "_vectors"):
@@ -99,6 +114,65 @@ class RelationRanker:
     def _best(self, scores: npt.NDArray[np.floating]) -> Doubles:
         """The best of each relation's texts: (questions, texts) → (questions, relations)."""
         return np.maximum.reduceat(np.asarray(scores, dtype=np.float64), self._starts, axis=1)
+
+
+class SharedMeanings:
+    """Compares questions with texts word by word, by stem and by a thesaurus.
+
+    Args:
+        texts: of relations.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._source = thesaurus()
+        rows = [self._tokens(text) for text in texts]
+        self._known = sorted({token for row in rows for token in row})
+        places = {token: n for n, token in enumerate(self._known)}
+        self._stems = np.array([stem(token) for token in self._known])
+        self._vectors = self._source.vectors(self._known).T.tocsc()
+        found = Counter(one for row in rows for one in {stem(token) for token in row})
+        self._found, self._total = found, len(texts)
+        self._flat = np.array([places[token] for row in rows for token in row], dtype=np.int64)
+        sizes = np.array([len(row) for row in rows])
+        self._filled = np.flatnonzero(sizes)
+        self._starts = np.cumsum([0, *sizes[self._filled][:-1]]) if len(self._filled) else []
+        self._weights = np.array([self._weight(token) for row in rows for token in row])
+        self._sums = np.add.reduceat(self._weights, self._starts) if len(self._filled) else []
+
+    def _tokens(self, text: str) -> list[str]:
+        words = [w for w in words_of(text) if w not in _ASKING and w != SOMETHING]
+        return [token for token, *_ in self._source.tokens(words)]
+
+    def _weight(self, token: str) -> float:
+        """Rare words count more; those that only join others count little."""
+        weight = math.log((self._total + 1) / (self._found[stem(token)] + 0.5)) + _ANY_WORD
+        return weight * (_JOINING_WEIGHT if token in _JOINING else 1.0)
+
+    def alike(self, tokens: Sequence[str]) -> Doubles:
+        """How alike words are to those of the texts, from 0 to 1: shape (words, words)."""
+        found = (self._source.vectors(tokens) @ self._vectors).toarray()
+        stems = np.array([stem(token) for token in tokens])
+        return np.where(stems[:, None] == self._stems[None, :], 1.0, np.minimum(found, 1.0))
+
+    def scores(self, question: str) -> Doubles:
+        """For each text, the weighed share of its words that the question has, and the reverse.
+
+        Args:
+            question: with a blank where the mention stood.
+
+        Returns:
+            The mean of the two, from 0 to 1: shape (texts).
+        """
+        result = np.zeros(self._total)
+        tokens = self._tokens(question.replace("\0", " "))
+        if not tokens or not len(self._filled):
+            return result
+        pairs = self.alike(tokens)[:, self._flat]
+        theirs = np.add.reduceat(pairs.max(axis=0) * self._weights, self._starts) / self._sums
+        weights = np.array([self._weight(token) for token in tokens])
+        mine = np.maximum.reduceat(pairs, self._starts, axis=1)
+        result[self._filled] = (theirs + weights @ mine / weights.sum()) / 2
+        return result
 
 
 class LearnedRanker:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from functools import cached_property
 
 from rulerag.cache import remembered
 from rulerag.errors import DataFormatError, UnknownNameError, did_you_mean
@@ -76,9 +77,10 @@ def parse_question(text: str, dataset: RuleQADataset) -> Query:
         UnknownNameError: no entity and relation of the dataset make up the question; suggests
             close names.
     """
-    entities, relations = _names(dataset)
-    query, rest = _read(text, dataset, entities, relations)
+    parser = QuestionParser(dataset)
+    query, rest = parser.read(text)
     if query is None:
+        entities, relations = parser.names
         raise UnknownNameError(
             f"no entity and relation of {dataset.name!r} make up {rest!r}",
             hint=f"ask 'what does SUBJECT RELATION ?'; {_closest(rest, entities, relations)}",
@@ -95,7 +97,16 @@ class QuestionParser:
 
     def __init__(self, dataset: RuleQADataset) -> None:
         self.dataset = dataset
-        self._names = _names(dataset)
+        self.names = _names(dataset)
+        self._calendar = Calendar(**dataset.calendar) if dataset.calendar else None
+
+    @cached_property
+    def now(self) -> int | None:
+        """The time after the last document, which an undated question is about; read once."""
+        if self._calendar is None:
+            return None
+        times = (document.timestamp for document in self.dataset.corpus)
+        return max((t for t in times if t is not None), default=0) + self._calendar.step
 
     def parse(self, text: str) -> Query | None:
         """The query behind a question; None where it is not in the dataset's own form.
@@ -103,45 +114,41 @@ class QuestionParser:
         Raises:
             DataFormatError: the date is none of this dataset.
         """
-        return _read(text, self.dataset, *self._names)[0]
+        return self.read(text)[0]
 
+    def read(self, text: str) -> tuple[Query | None, str]:
+        """The query, and the words of the question that name entity and relation.
 
-def _read(
-    text: str,
-    dataset: RuleQADataset,
-    entities: Mapping[str, _Known],
-    relations: Mapping[str, _Known],
-) -> tuple[Query | None, str]:
-    """The query, and the words of the question that name entity and relation."""
-    calendar = Calendar(**dataset.calendar) if dataset.calendar else None
-    rest, timestamp = text.strip().rstrip("?. "), None
-    stated = _TIME.match(rest)
-    if stated:
-        if calendar is None:
-            raise DataFormatError(
-                "the question has a date, the dataset has none", key="Time", hint="leave it out"
-            )
-        timestamp, rest = calendar.parse(stated.group(1)), rest[stated.end() :]
-    elif calendar is not None:
-        times = [t for t in (document.timestamp for document in dataset.corpus) if t is not None]
-        timestamp = max(times, default=0) + calendar.step
-    rest = _ASK.sub("", rest, count=1).strip()
-    found = _split(rest, entities, relations)
-    if found is None:
-        return None, rest
-    (subject, subject_label), (relation, relation_label) = found
-    time = calendar.format(timestamp) if calendar and timestamp is not None else ""
-    query = Query(
-        "question",
-        query_text(subject_label, relation_label, time),
-        subject,
-        relation,
-        timestamp,
-        subject_label=subject_label,
-        relation_label=relation_label,
-        prediction=dataset.prediction,
-    )
-    return query, rest
+        Raises:
+            DataFormatError: the date is none of this dataset.
+        """
+        calendar, rest, timestamp = self._calendar, text.strip().rstrip("?. "), None
+        stated = _TIME.match(rest)
+        if stated:
+            if calendar is None:
+                raise DataFormatError(
+                    "the question has a date, the dataset has none", key="Time", hint="leave it out"
+                )
+            timestamp, rest = calendar.parse(stated.group(1)), rest[stated.end() :]
+        rest = _ASK.sub("", rest, count=1).strip()
+        found = _split(rest, *self.names)
+        if found is None:
+            return None, rest
+        if not stated:
+            timestamp = self.now
+        (subject, subject_label), (relation, relation_label) = found
+        time = calendar.format(timestamp) if calendar and timestamp is not None else ""
+        query = Query(
+            "question",
+            query_text(subject_label, relation_label, time),
+            subject,
+            relation,
+            timestamp,
+            subject_label=subject_label,
+            relation_label=relation_label,
+            prediction=self.dataset.prediction,
+        )
+        return query, rest
 
 
 def _split(

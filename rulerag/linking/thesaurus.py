@@ -1,0 +1,147 @@
+"""Words that mean much the same, from WordNet: "condemn" and "criticize", "movie" and "film".
+
+``thesaurus.txt.gz`` lists the senses of 41,000 English words and fixed phrases ("look into"): those
+that occur in WordNet's tagged texts, and what shares a sense with them
+(``python -m training.shipped.thesaurus`` makes it). A sense is a line: its words, each with the
+number of the sense among those of the word, the most usual first; the more general senses; and those
+derived from it or alike. Fellbaum (ed.), WordNet: An Electronic Lexical Database, MIT Press 1998.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rulerag.io import read_text
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+FILE = "thesaurus.txt.gz"
+# Chosen on validation questions: what a more general sense counts, and one derived or alike.
+_GENERAL, _ALIKE = 0.5, 0.5
+_LONGEST = 4
+# Verbs and nouns whose forms no ending explains, after their base form.
+_IRREGULAR_LIST = """
+be is am are was were been being, have has had, do does did done, make made, meet met, win won,
+hold held, give gave given, bring brought, lead led, find found, get got gotten, say said, tell told,
+write wrote written, sing sang sung, speak spoke spoken, buy bought, sell sold, build built,
+teach taught, take took taken, leave left, lose lost, send sent, pay paid, fight fought,
+choose chose chosen, become became, begin began begun, know knew known, see saw seen, go went gone,
+come came, run ran, drive drove driven, wear wore worn, grow grew grown, eat ate eaten, keep kept,
+think thought, catch caught, draw drew drawn, fall fell fallen, fly flew flown, feel felt, hear heard,
+mean meant, ride rode ridden, rise rose risen, seek sought, shoot shot, show shown, sit sat,
+spend spent, stand stood, steal stole stolen, strike struck, swear swore sworn, throw threw thrown,
+understand understood, withdraw withdrew withdrawn, bear bore borne, die dying, lie lay lain lying,
+bind bound, breed bred, feed fed, flee fled, forbid forbade forbidden, hang hung, hide hid hidden,
+man men, woman women, person people, child children, wife wives, life lives
+"""
+_IRREGULAR = {
+    form: base for base, *forms in map(str.split, _IRREGULAR_LIST.split(",")) for form in forms
+}
+_ENDINGS = (
+    ("ies", ("y",)), ("ied", ("y",)), ("es", ("", "e")), ("s", ("",)), ("ed", ("", "e")),
+    ("ing", ("", "e")),
+)  # fmt: skip
+
+
+class Thesaurus:
+    """Senses of words, and how alike two words are by them.
+
+    Args:
+        lines: senses, as the module says.
+    """
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._senses: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        self._general: list[list[int]] = []
+        self._alike: list[list[int]] = []
+        for number, line in enumerate(lines):
+            words, general, alike = line.split("\t")
+            for word in words.split():
+                self._senses[word[:-1].replace("_", " ")].append((int(word[-1]), number))
+            self._general.append([int(one) for one in general.split()])
+            self._alike.append([int(one) for one in alike.split()])
+
+    def tokens(self, words: Sequence[str]) -> list[tuple[str, int, int]]:
+        """Words and fixed phrases among words, with the places where they start and end.
+
+        Args:
+            words: of a text, case folded.
+        """
+        found = []
+        start = 0
+        while start < len(words):
+            end = start + 1
+            token = words[start]
+            for size in range(min(_LONGEST, len(words) - start), 1, -1):
+                rest = words[start + 1 : start + size]
+                phrases = (" ".join((first, *rest)) for first in self.bases(words[start]))
+                phrase = next((one for one in phrases if one in self._senses), None)
+                if phrase is not None:
+                    token, end = phrase, start + size
+                    break
+            found.append((token, start, end))
+            start = end
+        return found
+
+    def bases(self, word: str) -> list[str]:
+        """The word, and what it may be a form of: "criticized" of "criticize"."""
+        return list(dict.fromkeys(self._bases(word)))
+
+    @staticmethod
+    def _bases(word: str) -> Iterator[str]:
+        yield word
+        if word in _IRREGULAR:
+            yield _IRREGULAR[word]
+        for ending, instead in _ENDINGS:
+            start = word.removesuffix(ending)
+            if start != word and len(start) > 1:
+                yield from (start + letters for letters in instead)
+                if ending in ("ed", "ing") and len(start) > 3 and start[-1] == start[-2]:
+                    yield start[:-1]
+
+    def vectors(self, words: Sequence[str]) -> csr_array:
+        """A unit vector over senses for each word, zero for a word without any.
+
+        The product of two is how alike the words are, from 0 to 1; less usual senses count less.
+
+        Args:
+            words: words or phrases, as :meth:`tokens` gives them.
+
+        Returns:
+            Shape (words, senses).
+        """
+        from scipy.sparse import csr_array
+
+        data: list[float] = []
+        columns: list[int] = []
+        starts = [0]
+        for word in words:
+            vector = self._vector(word)
+            size = math.sqrt(sum(value * value for value in vector.values()))
+            columns += vector
+            data += [value / size for value in vector.values()]
+            starts.append(len(columns))
+        return csr_array((data, columns, starts), shape=(len(words), len(self._general)))
+
+    def _vector(self, word: str) -> dict[int, float]:
+        found: dict[int, float] = {}
+        for base in self.bases(word):
+            for rank, sense in self._senses.get(base, ()):
+                weight = 1 / math.sqrt(rank)
+                near = ((sense, 1.0), *((one, _GENERAL) for one in self._general[sense]))
+                for one, share in (*near, *((one, _ALIKE) for one in self._alike[sense])):
+                    found[one] = max(found.get(one, 0.0), weight * share)
+        return found
+
+
+@cache
+def thesaurus() -> Thesaurus:
+    """The one that is shipped, read once."""
+    lines = read_text(Path(__file__).with_name(FILE)).splitlines()
+    return Thesaurus([line for line in lines if not line.startswith("#")])
