@@ -2,8 +2,8 @@
 
 Names are looked up as runs of words in a dictionary. A question has some twenty words and a name
 a dozen at most, so that is some two hundred look-ups however many names there are; an automaton
-over all names finds the same runs and has to be built first. Only runs with a word that no name
-and no relation has are compared with every name (rapidfuzz), for there a slip may be.
+over all names finds the same runs and has to be built first. Names with a slip are found by the
+words that they share with the question (:mod:`~rulerag.linking.slips`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+
+from rulerag.linking.slips import NearNames
 
 WORD = re.compile(r"\w+")
 _ASIDE = re.compile(r"\s*\([^()]*\)\s*$")
@@ -26,14 +28,15 @@ tell that the their them they thing things this to us was we were what when wher
 whom whose why will with would you
 """
 _COMMON = frozenset(_COMMON_LIST.split())
-# What each slip takes off a name's score, a fraction; longer names may have two.
-_SLIP_COST, _SHORT, _LONG = 0.12, 3, 9
+# What each slip takes off a name's score, less where it explains a word that nothing known has.
+_SLIP, _STRANGE = 1.0, 0.8
+# The most unlikely slip from words that are known to others.
+_MOST_KNOWN = 1.5
 # How much less a name counts that was shortened: "Citizen" for "Citizen (India)".
 _SHORTENED = 0.6
 _CAPITAL = 1.15
 # Of names that differ in capital letters alone ("poetry", "Poetry") the one that stands there.
 _AS_WRITTEN = 1.05
-_CLOSEST, _MOST_RUNS = 3, 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +111,8 @@ class MentionFinder:
         """
         tokens = [(m.group().casefold(), m.start(), m.end()) for m in WORD.finditer(text)]
         found: dict[str, Mention] = {}
-        mentions = [*self._exact(text, tokens), *self._misspelt(text, tokens, every=False)]
-        for mention in mentions or self._misspelt(text, tokens, every=True):
+        mentions = [*self._exact(text, tokens), *self._misspelt(tokens, every=False)]
+        for mention in mentions or self._misspelt(tokens, every=True):
             known = found.get(mention.entity)
             if known is None or mention.score > known.score:
                 found[mention.entity] = mention
@@ -201,53 +204,30 @@ class MentionFinder:
                         yield Mention(entity, span, score, said)
 
     def _misspelt(
-        self, text: str, tokens: Sequence[tuple[str, int, int]], *, every: bool
+        self, tokens: Sequence[tuple[str, int, int]], *, every: bool
     ) -> Iterator[Mention]:
-        runs = list(self._runs([word for word, *_ in tokens], every=every))
-        if not runs:
-            return
-        from rapidfuzz import process
-        from rapidfuzz.distance import OSA
+        """Mentions with slips; of words that are known on their own only where nothing else is."""
+        words = [word for word, *_ in tokens]
 
-        for start, end in runs[:_MOST_RUNS]:
-            run = " ".join(word for word, *_ in tokens[start:end])
-            span = tokens[start][1], tokens[end - 1][2]
-            most = 1 if len(run) < _LONG else 2
-            lengths = range(len(run) - most, len(run) + most + 1)
-            near = [key for length in lengths for key in self._by_length.get(length, ())]
-            for key, slips, _ in process.extract(
-                run, near, scorer=OSA.distance, score_cutoff=most, limit=_CLOSEST
-            ):
-                score = self._weight(key) * (1 - _SLIP_COST * slips)
-                for entity in self._entities[key]:
-                    yield Mention(entity, span, score, key, exact=False)
+        def apart(word: str) -> bool:
+            return word not in (_COMMON if every else self._known)
+
+        for start, end, key, slips in self._near.near(words, apart):
+            strange = any(word not in self._known for word in words[start:end])
+            if not strange and slips > _MOST_KNOWN and not every:
+                continue
+            score = self._weight(key) - _SLIP * slips + (_STRANGE if strange else -_STRANGE)
+            for entity in self._entities[key]:
+                span = tokens[start][1], tokens[end - 1][2]
+                yield Mention(entity, span, score, key, exact=False)
 
     @cached_property
-    def _by_length(self) -> dict[int, list[str]]:
-        groups: dict[int, list[str]] = {}
-        for key in self._entities:
-            groups.setdefault(len(key), []).append(key)
-        return groups
+    def _near(self) -> NearNames:
+        return NearNames(self._entities, _COMMON)
 
     @cached_property
     def _keys(self) -> list[str]:
         return list(self._entities)
-
-    def _runs(self, words: Sequence[str], *, every: bool) -> Iterator[tuple[int, int]]:
-        """Runs of words with one that nothing known has, or else all runs, shortest first."""
-        places = [
-            place
-            for place, word in enumerate(words)
-            if word not in self._known or (every and word not in _COMMON)
-        ]
-        runs = {
-            (start, end)
-            for place in places
-            for start in range(max(0, place - 4), place + 1)
-            for end in range(place + 1, min(place + 8, len(words)) + 1)
-            if end - start <= self._longest and len(" ".join(words[start:end])) > _SHORT
-        }
-        yield from sorted(runs, key=lambda run: (run[1] - run[0], run))
 
 
 def spellings(names: Iterable[str], labels: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
