@@ -326,10 +326,10 @@ class QuestionLinker:
         label = self._labels["relations"].get(relation, relation)
         # "hired by" is a relation in the passive: its subject is the object of hiring.
         passive = words_of(label)[-1:] == ["by"]
-        spans = shared_words(text, label, but=("by",) if passive else ())
-        parts = skeleton(text, mention.span, list(spans))
+        spans = shared_words(_without(text, [mention.span]), label, but=("by",) if passive else ())
+        parts = skeleton(text, mention.span, spans)
         if parts is None:
-            # Nothing of the relation's label to go by: after "does" or "did" stands a subject.
+            # No word says what is asked: after "does" or "did" stands a subject.
             before = text[: mention.span[0]].casefold().split()
             return _AFTER_DOES if before and before[-1] in _DOES else 0.5
         before_both, between, after, first = parts

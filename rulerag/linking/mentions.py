@@ -27,7 +27,7 @@ him his how i in is it its kind me my name of on one or please she since some so
 tell that the their them they thing things this to us was we were what when where which who
 whom whose why will with would you
 """
-_COMMON = frozenset(_COMMON_LIST.split())
+COMMON = frozenset(_COMMON_LIST.split())
 # What each slip takes off a name's score, less where it explains a word that nothing known has.
 _SLIP, _STRANGE = 1.0, 0.8
 # The most unlikely slip from words that are known to others.
@@ -92,13 +92,13 @@ class MentionFinder:
                     self._add(self._shortened, short, entity)
         self._frequency = frequency
         self._total = max(len(names), 1)
-        self._known = set(frequency) | {w for one in other_words for w in words_of(one)} | _COMMON
+        self._known = set(frequency) | {w for one in other_words for w in words_of(one)} | COMMON
         keys = (*self._entities, *self._shortened)
         self._longest = max((key.count(" ") + 1 for key in keys), default=0)
 
     @staticmethod
     def _add(index: dict[str, list[str]], words: Sequence[str], entity: str) -> None:
-        if words and not (len(words) == 1 and words[0] in _COMMON):
+        if words and not (len(words) == 1 and words[0] in COMMON):
             known = index.setdefault(" ".join(words), [])
             if entity not in known:
                 known.append(entity)
@@ -167,7 +167,7 @@ class MentionFinder:
         """
         from rapidfuzz import fuzz, process
 
-        words = [word for word in words_of(text) if word not in _COMMON]
+        words = [word for word in words_of(text) if word not in COMMON]
         unknown = [word for word in words if word not in self._known] or words
         found: dict[str, float] = {}
         for run in {" ".join(unknown), *unknown}:
@@ -184,7 +184,7 @@ class MentionFinder:
         """How much of a question a name explains: rare words count more than common ones."""
         return sum(
             0.2
-            if word in _COMMON
+            if word in COMMON
             else 1.0 + math.log((self._total + 1) / (self._frequency[word] + 1)) / 4
             for word in key.split()
         )
@@ -210,7 +210,7 @@ class MentionFinder:
         words = [word for word, *_ in tokens]
 
         def apart(word: str) -> bool:
-            return word not in (_COMMON if every else self._known)
+            return word not in (COMMON if every else self._known)
 
         for start, end, key, slips in self._near.near(words, apart):
             strange = any(word not in self._known for word in words[start:end])
@@ -223,7 +223,7 @@ class MentionFinder:
 
     @cached_property
     def _near(self) -> NearNames:
-        return NearNames(self._entities, _COMMON)
+        return NearNames(self._entities, COMMON)
 
     @cached_property
     def _keys(self) -> list[str]:

@@ -1,21 +1,22 @@
 """Which relation a question asks for: the question without its mention against relations in words.
 
 Without models, by the letters that they share (tf-idf of character n-grams, which forgives
-inflection and slips); with an encoder, by likeness of meaning as well.
+inflection and slips) and by words that a thesaurus says mean much the same; with an encoder, by
+likeness of meaning as well.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.linking.mentions import WORD, words_of
+from rulerag.linking.mentions import COMMON, WORD, words_of
 from rulerag.linking.thesaurus import thesaurus
 
 if TYPE_CHECKING:
@@ -25,12 +26,12 @@ Doubles = npt.NDArray[np.float64]
 
 # Chosen on validation questions (F_G): see benchmarks/linking.
 _NGRAMS = (2, 5)
-_SHARPNESS_LETTERS, _SHARPNESS_BOTH = 15.0, 30.0
-_MEANING = 0.7
+_SHARPNESS, _SHARPNESS_BOTH = 15.0, 30.0
+_WORDS, _MEANING = 0.6, 0.5
 _ANY_WORD, _JOINING_WEIGHT = 0.3, 0.2
-_JOINING = frozenset(
-    "a an the of in at by to for on with or and such as from is are was be been has have had".split()
-)
+# Words of a question that are this much like one of a label say where the relation stands.
+_ALIKE = 0.3
+_JOINING = COMMON | {"and", "or", "such", "been", "from"}
 _STRENGTH = 30.0
 _LIKENESS = 1.0
 SOMETHING = "something"
@@ -79,11 +80,11 @@ class RelationRanker:
         """
         if not self.names or not questions:
             return np.zeros((len(questions), len(self.names)))
-        letters = self._by_letters(questions)
+        spelt = (1 - _WORDS) * self._by_letters(questions) + _WORDS * self._by_words(questions)
         if self.encoder is None:
-            return _SHARPNESS_LETTERS * letters
+            return _SHARPNESS * spelt
         meaning = self._by_meaning(questions)
-        return _SHARPNESS_BOTH * ((1 - _MEANING) * letters + _MEANING * meaning)
+        return _SHARPNESS_BOTH * ((1 - _MEANING) * spelt + _MEANING * meaning)
 
     def _by_letters(self, questions: Sequence[str]) -> Doubles:
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -135,9 +136,10 @@ class SharedMeanings:
         self._flat = np.array([places[token] for row in rows for token in row], dtype=np.int64)
         sizes = np.array([len(row) for row in rows])
         self._filled = np.flatnonzero(sizes)
-        self._starts = np.cumsum([0, *sizes[self._filled][:-1]]) if len(self._filled) else []
+        self._starts = np.cumsum([0, *sizes[self._filled][:-1].tolist()])
         self._weights = np.array([self._weight(token) for row in rows for token in row])
-        self._sums = np.add.reduceat(self._weights, self._starts) if len(self._filled) else []
+        if len(self._flat):
+            self._sums = np.add.reduceat(self._weights, self._starts)
 
     def _tokens(self, text: str) -> list[str]:
         words = [w for w in words_of(text) if w not in _ASKING and w != SOMETHING]
@@ -165,7 +167,7 @@ class SharedMeanings:
         """
         result = np.zeros(self._total)
         tokens = self._tokens(question.replace("\0", " "))
-        if not tokens or not len(self._filled):
+        if not tokens or not len(self._flat):
             return result
         pairs = self.alike(tokens)[:, self._flat]
         theirs = np.add.reduceat(pairs.max(axis=0) * self._weights, self._starts) / self._sums
@@ -255,18 +257,32 @@ def _unit(vectors: npt.NDArray[np.float32]) -> Doubles:
     return np.asarray(vectors / np.where(norms == 0, 1, norms), dtype=np.float64)
 
 
-def shared_words(text: str, label: str, *, but: Collection[str] = ()) -> Iterator[tuple[int, int]]:
-    """Where words of a question stand that a relation's label has too, in any inflection.
+def shared_words(text: str, label: str, *, but: Collection[str] = ()) -> list[tuple[int, int]]:
+    """Where words of a question stand that say what a relation's label says.
+
+    Those that the label has too, in any inflection; where there are none, those that mean much the
+    same; where there are none either, all that do not only ask.
 
     Args:
-        text: the question.
+        text: the question, with a blank where the mention stood.
         label: the relation in words.
         but: words of the label that are left out.
     """
-    stems = {stem(word) for word in words_of(label) if word not in but} - _ASKING
-    for match in WORD.finditer(text):
-        if stem(match.group().casefold()) in stems:
-            yield match.span()
+    said = [word for word in words_of(label) if word not in but and word not in _ASKING]
+    places = [(match.group().casefold(), match.span()) for match in WORD.finditer(text)]
+    words = [(word, span) for word, span in places if word not in _ASKING]
+    stems = {stem(word) for word in said}
+    found = [span for word, span in words if stem(word) in stems]
+    if found:
+        return found
+    source = thesaurus()
+    known = [token for token, *_ in source.tokens(said) if token not in _JOINING]
+    found = [
+        (words[start][1][0], words[end - 1][1][1])
+        for token, start, end in source.tokens([word for word, _ in words])
+        if token not in _JOINING and any(source.alike(token, one) > _ALIKE for one in known)
+    ]
+    return found or [span for word, span in words if word not in _JOINING]
 
 
 def stem(word: str) -> str:

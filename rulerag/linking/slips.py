@@ -1,8 +1,8 @@
-"""Names with slips of the pen: a letter left out, added, changed or swapped, words joined or parted.
+"""Names with slips of the pen: a letter left out, added, changed or swapped, a blank too many.
 
-A slip spoils one word, or two at a word's edge, so a name of several words keeps another of its own:
-runs of words of a question are compared with the names that have one of their words, and only words
-that nothing known has with every name of their length. Distances are those of optimal string
+A slip spoils one word, or two at a word's edge, so a name of several words keeps another of its
+own: runs of words of a question are compared with the names that have one of their words, and only
+words that nothing known has with every name of their length. Distances are those of optimal string
 alignment (Damerau 1964), by rapidfuzz.
 """
 
@@ -44,7 +44,7 @@ class NearNames:
     def near(
         self, words: Sequence[str], apart: Callable[[str], bool]
     ) -> Iterator[tuple[int, int, str, float]]:
-        """The names near to a run of words: its start and end, a name, and how unlikely the slip is.
+        """The names near to runs of words: start, end, the name, and how unlikely the slip is.
 
         Args:
             words: of a question, case folded.
@@ -60,9 +60,11 @@ class NearNames:
                 if any(known[start:end]):
                     yield from self._best(words, start, end, self._sharing)
         alone = [n for n, word in enumerate(words) if apart(word)][:_MOST_APART]
-        runs = {(n, n + 1) for n in alone} | {(n, n + 2) for n in alone} | {
-            (n - 1, n + 1) for n in alone if n
-        }
+        runs = (
+            {(n, n + 1) for n in alone}
+            | {(n, n + 2) for n in alone}
+            | {(n - 1, n + 1) for n in alone if n}
+        )
         for start, end in sorted(runs):
             if end <= len(words):
                 yield from self._best(words, start, end, self._all)
@@ -108,8 +110,8 @@ def slips(written: str, name: str, distance: int) -> float:
     """How unlikely it is to write one text for another.
 
     A letter that is left out, doubled or swapped with the next can be so in one way, but another
-    letter may stand in its place in 25: what is written says less for such a name (the noisy channel
-    of Kernighan, Church and Gale 1990).
+    letter may stand in its place in 25: what is written says less for such a name (the noisy
+    channel of Kernighan, Church and Gale 1990).
 
     Args:
         written: what stands there.

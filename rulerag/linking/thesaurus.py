@@ -3,8 +3,9 @@
 ``thesaurus.txt.gz`` lists the senses of 41,000 English words and fixed phrases ("look into"): those
 that occur in WordNet's tagged texts, and what shares a sense with them
 (``python -m training.shipped.thesaurus`` makes it). A sense is a line: its words, each with the
-number of the sense among those of the word, the most usual first; the more general senses; and those
-derived from it or alike. Fellbaum (ed.), WordNet: An Electronic Lexical Database, MIT Press 1998.
+number of the sense among those of the word, the most usual first; the more general senses; and
+those derived from it or alike. Fellbaum (ed.), WordNet: An Electronic Lexical Database, MIT Press
+1998.
 """
 
 from __future__ import annotations
@@ -23,22 +24,22 @@ if TYPE_CHECKING:
 
 FILE = "thesaurus.txt.gz"
 # Chosen on validation questions: what a more general sense counts, and one derived or alike.
-_GENERAL, _ALIKE = 0.5, 0.5
-_LONGEST = 4
+_GENERAL, _ALIKE = 0.7, 0.5
+_LONGEST, _MOST_KEPT = 4, 50_000
 # Verbs and nouns whose forms no ending explains, after their base form.
 _IRREGULAR_LIST = """
 be is am are was were been being, have has had, do does did done, make made, meet met, win won,
-hold held, give gave given, bring brought, lead led, find found, get got gotten, say said, tell told,
-write wrote written, sing sang sung, speak spoke spoken, buy bought, sell sold, build built,
-teach taught, take took taken, leave left, lose lost, send sent, pay paid, fight fought,
-choose chose chosen, become became, begin began begun, know knew known, see saw seen, go went gone,
-come came, run ran, drive drove driven, wear wore worn, grow grew grown, eat ate eaten, keep kept,
-think thought, catch caught, draw drew drawn, fall fell fallen, fly flew flown, feel felt, hear heard,
-mean meant, ride rode ridden, rise rose risen, seek sought, shoot shot, show shown, sit sat,
-spend spent, stand stood, steal stole stolen, strike struck, swear swore sworn, throw threw thrown,
-understand understood, withdraw withdrew withdrawn, bear bore borne, die dying, lie lay lain lying,
-bind bound, breed bred, feed fed, flee fled, forbid forbade forbidden, hang hung, hide hid hidden,
-man men, woman women, person people, child children, wife wives, life lives
+hold held, give gave given, bring brought, lead led, find found, get got gotten, say said, tell
+told, write wrote written, sing sang sung, speak spoke spoken, buy bought, sell sold, build built,
+teach taught, take took taken, leave left, lose lost, send sent, pay paid, fight fought, choose
+chose chosen, become became, begin began begun, know knew known, see saw seen, go went gone, come
+came, run ran, drive drove driven, wear wore worn, grow grew grown, eat ate eaten, keep kept,
+think thought, catch caught, draw drew drawn, fall fell fallen, fly flew flown, feel felt, hear
+heard, mean meant, ride rode ridden, rise rose risen, seek sought, shoot shot, show shown, sit
+sat, spend spent, stand stood, steal stole stolen, strike struck, swear swore sworn, throw threw
+thrown, understand understood, withdraw withdrew withdrawn, bear bore borne, die dying, lie lay
+lain lying, bind bound, breed bred, feed fed, flee fled, forbid forbade forbidden, hang hung, hide
+hid hidden, man men, woman women, person people, child children, wife wives, life lives
 """
 _IRREGULAR = {
     form: base for base, *forms in map(str.split, _IRREGULAR_LIST.split(",")) for form in forms
@@ -60,6 +61,7 @@ class Thesaurus:
         self._senses: dict[str, list[tuple[int, int]]] = defaultdict(list)
         self._general: list[list[int]] = []
         self._alike: list[list[int]] = []
+        self._vectors: dict[str, dict[int, float]] = {}
         for number, line in enumerate(lines):
             words, general, alike = line.split("\t")
             for word in words.split():
@@ -123,21 +125,40 @@ class Thesaurus:
         starts = [0]
         for word in words:
             vector = self._vector(word)
-            size = math.sqrt(sum(value * value for value in vector.values()))
             columns += vector
-            data += [value / size for value in vector.values()]
+            data += vector.values()
             starts.append(len(columns))
         return csr_array((data, columns, starts), shape=(len(words), len(self._general)))
 
+    def alike(self, word: str, other: str) -> float:
+        """How alike two words are: the product of their vectors."""
+        theirs = self._vector(other)
+        return sum(value * theirs.get(sense, 0.0) for sense, value in self._vector(word).items())
+
     def _vector(self, word: str) -> dict[int, float]:
+        if word in self._vectors:
+            return self._vectors[word]
         found: dict[int, float] = {}
         for base in self.bases(word):
             for rank, sense in self._senses.get(base, ()):
                 weight = 1 / math.sqrt(rank)
-                near = ((sense, 1.0), *((one, _GENERAL) for one in self._general[sense]))
-                for one, share in (*near, *((one, _ALIKE) for one in self._alike[sense])):
+                for one, share in self._near(sense):
                     found[one] = max(found.get(one, 0.0), weight * share)
-        return found
+        size = math.sqrt(sum(value * value for value in found.values()))
+        vector = {sense: value / size for sense, value in found.items()}
+        if len(self._vectors) < _MOST_KEPT:
+            self._vectors[word] = vector
+        return vector
+
+    def _near(self, sense: int) -> Iterator[tuple[int, float]]:
+        """The sense itself, those derived from it, and two steps to more general ones."""
+        yield sense, 1.0
+        for one in self._alike[sense]:
+            yield one, _ALIKE
+        for one in self._general[sense]:
+            yield one, _GENERAL
+            for more in self._general[one]:
+                yield more, _GENERAL**2
 
 
 @cache

@@ -1,7 +1,7 @@
 """Makes ``rulerag/linking/thesaurus.txt.gz`` from the database files of WordNet 3.1.
 
-Kept are words and phrases without capitals that occur in WordNet's tagged texts, their five most usual
-senses, and the words that share one of these.
+Kept are words and phrases without capitals that occur in WordNet's tagged texts, their five most
+usual senses, and the words that share one of these.
 
     python -m training.shipped.thesaurus WORDNET/dict --out rulerag/linking/thesaurus.txt.gz
 """
@@ -30,19 +30,20 @@ _GENERAL = "@"
 _ALIKE = ("+", "=", "&", "\\", "^", "$")
 _HEADER = """\
 # Senses of English words, taken from WordNet 3.1 by training/shipped/thesaurus.py.
-# WordNet 3.1 Copyright 2011 by Princeton University. All rights reserved.
-# Permission to use, copy, modify and distribute this software and database and its documentation for
-# any purpose and without fee or royalty is hereby granted, provided that you agree to comply with the
-# following copyright notice and statements, including the disclaimer, and that the same appear on ALL
-# copies of the software, database and documentation, including modifications that you make for
-# internal use or for distribution. THIS SOFTWARE AND DATABASE IS PROVIDED "AS IS" AND PRINCETON
-# UNIVERSITY MAKES NO REPRESENTATIONS OR WARRANTIES, EXPRESS OR IMPLIED. BY WAY OF EXAMPLE, BUT NOT
-# LIMITATION, PRINCETON UNIVERSITY MAKES NO REPRESENTATIONS OR WARRANTIES OF MERCHANTABILITY OR FITNESS
-# FOR ANY PARTICULAR PURPOSE OR THAT THE USE OF THE LICENSED SOFTWARE, DATABASE OR DOCUMENTATION WILL
-# NOT INFRINGE ANY THIRD PARTY PATENTS, COPYRIGHTS, TRADEMARKS OR OTHER RIGHTS. The name of Princeton
-# University or Princeton may not be used in advertising or publicity pertaining to distribution of the
-# software and/or database. Title to copyright in this software, database and any associated
-# documentation shall at all times remain with Princeton University and LICENSEE agrees to preserve same.
+# WordNet 3.1 Copyright 2011 by Princeton University. All rights reserved. Permission to use,
+# copy, modify and distribute this software and database and its documentation for any purpose
+# and without fee or royalty is hereby granted, provided that you agree to comply with the
+# following copyright notice and statements, including the disclaimer, and that the same appear
+# on ALL copies of the software, database and documentation, including modifications that you
+# make for internal use or for distribution. THIS SOFTWARE AND DATABASE IS PROVIDED "AS IS" AND
+# PRINCETON UNIVERSITY MAKES NO REPRESENTATIONS OR WARRANTIES, EXPRESS OR IMPLIED. BY WAY OF
+# EXAMPLE, BUT NOT LIMITATION, PRINCETON UNIVERSITY MAKES NO REPRESENTATIONS OR WARRANTIES OF
+# MERCHANTABILITY OR FITNESS FOR ANY PARTICULAR PURPOSE OR THAT THE USE OF THE LICENSED
+# SOFTWARE, DATABASE OR DOCUMENTATION WILL NOT INFRINGE ANY THIRD PARTY PATENTS, COPYRIGHTS,
+# TRADEMARKS OR OTHER RIGHTS. The name of Princeton University or Princeton may not be used in
+# advertising or publicity pertaining to distribution of the software and/or database. Title to
+# copyright in this software, database and any associated documentation shall at all times
+# remain with Princeton University and LICENSEE agrees to preserve same.
 """
 Key = tuple[str, str]  # a part of speech and an offset in its file
 
@@ -65,9 +66,7 @@ def read_senses(folder: Path) -> dict[Key, _Sense]:
             size = int(cells[3], 16)
             words = [_MARKER.sub("", cells[4 + 2 * n]) for n in range(size)]
             start = 5 + 2 * size
-            links = [
-                cells[start + 4 * n : start + 4 * n + 3] for n in range(int(cells[start - 1]))
-            ]
+            links = [cells[start + 4 * n : start + 4 * n + 3] for n in range(int(cells[start - 1]))]
             keys = [(kind, (_part(target), offset)) for kind, offset, target in links]
             found[part, cells[0]] = _Sense(
                 words,
@@ -110,13 +109,17 @@ def make(folder: Path) -> str:
     for word in words:
         for rank, key in enumerate(order.get(word, ()), start=1):
             members[key].append(f"{word}{rank}")
-    places = {key: number for number, key in enumerate(sorted(members))}
+    # A more general sense joins what is below it, whether or not a word of its own is kept.
+    kept = {key for one in members for key in (one, *senses[one].general)}
+    places = {key: number for number, key in enumerate(sorted(kept))}
 
     def numbers(keys: Sequence[Key]) -> str:
         return " ".join(map(str, sorted({places[key] for key in keys if key in places})))
 
     lines = [
-        "\t".join((" ".join(members[k]), numbers(senses[k].general), numbers(senses[k].alike)))
+        "\t".join(
+            (" ".join(members.get(k, ())), numbers(senses[k].general), numbers(senses[k].alike))
+        )
         for k in places
     ]
     return _HEADER + "\n".join(lines) + "\n"
