@@ -28,8 +28,8 @@ tell that the their them they thing things this to us was we were what when wher
 whom whose why will with would you
 """
 COMMON = frozenset(_COMMON_LIST.split())
-# What each slip takes off a name's score, less where it explains a word that nothing known has.
-_SLIP, _STRANGE = 1.0, 0.8
+# What a slip takes off a name's score, and what a word that nothing known has adds to it.
+_SLIP, _STRANGE = 1.3, 2.0
 # The most unlikely slip from words that are known to others.
 _MOST_KNOWN = 1.5
 # How much less a name counts that was shortened: "Citizen" for "Citizen (India)".
@@ -111,8 +111,8 @@ class MentionFinder:
         """
         tokens = [(m.group().casefold(), m.start(), m.end()) for m in WORD.finditer(text)]
         found: dict[str, Mention] = {}
-        mentions = [*self._exact(text, tokens), *self._misspelt(tokens, every=False)]
-        for mention in mentions or self._misspelt(tokens, every=True):
+        mentions = [*self._exact(text, tokens), *self._misspelt(text, tokens, every=False)]
+        for mention in mentions or self._misspelt(text, tokens, every=True):
             known = found.get(mention.entity)
             if known is None or mention.score > known.score:
                 found[mention.entity] = mention
@@ -204,7 +204,7 @@ class MentionFinder:
                         yield Mention(entity, span, score, said)
 
     def _misspelt(
-        self, tokens: Sequence[tuple[str, int, int]], *, every: bool
+        self, text: str, tokens: Sequence[tuple[str, int, int]], *, every: bool
     ) -> Iterator[Mention]:
         """Mentions with slips; of words that are known on their own only where nothing else is."""
         words = [word for word, *_ in tokens]
@@ -216,7 +216,8 @@ class MentionFinder:
             strange = any(word not in self._known for word in words[start:end])
             if not strange and slips > _MOST_KNOWN and not every:
                 continue
-            score = self._weight(key) - _SLIP * slips + (_STRANGE if strange else -_STRANGE)
+            capital = _CAPITAL if start and text[tokens[start][1]].isupper() else 1.0
+            score = capital * self._weight(key) - _SLIP * slips + _STRANGE * strange
             for entity in self._entities[key]:
                 span = tokens[start][1], tokens[end - 1][2]
                 yield Mention(entity, span, score, key, exact=False)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 _SHORTEST, _LONG = 3, 9
 _CLOSEST = 4
 # How unlikely a letter is that is another or too many, and two slips in one name, beside one.
-_OTHER, _TWO = 1.5, 3.0
+_OTHER, _TWO = 1.5, 4.0
 # A longer question is looked through for names as they are; slips are looked for in its start.
 _MOST_WORDS, _MOST_APART = 80, 24
 

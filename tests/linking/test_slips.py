@@ -18,7 +18,7 @@ FINDER = MentionFinder({name: (name,) for name in NAMES}, ["owns", "plays sport"
         ("What does Irn own?", "Iran"),  # three letters are left
         ("Who has ran there?", "Iran"),  # a known word, and nothing else is a name
         ("What could own Ban Cars?", "Bean Cars"),  # the rest is a name too
-        ("Had of Government (Nigeria) owns what?", "Head of Government (Nigeria)"),
+        ("What does Had of Government (Nigeria) own?", "Head of Government (Nigeria)"),
         ("Who owns Citizen (Zamiba)?", "Citizen (Zambia)"),  # two swapped letters, or two slips
         ("Who plays basketbal?", "basketball"),
         ("Who plays basket ball?", "basketball"),  # parted
