@@ -51,9 +51,9 @@ def _run(arguments: argparse.Namespace) -> None:
 
 def _table(found: Sequence[dict[str, Any]]) -> str:
     lines = [
-        "| benchmark | questions | linker | entity | relation | in first 3 | direction | all "
-        "| ms |",
-        "|---|---|---|--:|--:|--:|--:|--:|--:|",
+        "| benchmark | questions | number | linker | entity | relation | in first 3 | direction "
+        "| all | ms |",
+        "|---|---|--:|---|--:|--:|--:|--:|--:|--:|",
     ]
     for one in found:
         for variant in VARIANTS:
@@ -64,7 +64,8 @@ def _table(found: Sequence[dict[str, Any]]) -> str:
                 ]
                 ms = f"{row['ms']:.0f}" if "ms" in row else ""
                 lines.append(
-                    f"| {one['dataset']} | {variant} | {name} | {' | '.join(cells)} | {ms} |"
+                    f"| {one['dataset']} | {variant} | {one['asked'][variant]} | {name} "
+                    f"| {' | '.join(cells)} | {ms} |"
                 )
     answers = [one for one in found if "exact_match" in one]
     if answers:

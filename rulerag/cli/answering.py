@@ -38,6 +38,7 @@ from rulerag.text import exact_match
 from rulerag.types import Answer, Query
 
 # Other readings of a question that are named.
+_RELATIONS = 5
 _OTHERS = 4
 
 TargetArgument = Annotated[
@@ -205,6 +206,13 @@ def _understood(question: LinkedQuestion, opened: Opened) -> str:
     if best.mention is not None and not best.mention.exact:
         start, end = best.mention.span
         lines.append(f"  {question.text[start:end]!r} was read as {best.query.subject_words!r}")
+    if question.guessed:
+        known = sorted({labels.get(name, name) for name in opened.dataset.rules.head_relations})
+        some = ", ".join(map(repr, known[:_RELATIONS])) or "none"
+        lines.append(
+            "  no word of the question names a known relation: what is asked is guessed "
+            f"(English is understood; some relations: {some})"
+        )
     choices = question.choices()
     if choices:
         names = ", ".join(f"{one.query.subject_words} ({one.query.subject})" for one in choices)

@@ -13,8 +13,9 @@ _DAY = r"\d{1,4}-\d{1,2}-\d{1,2}(?: \d{1,2}:\d{2})?"
 _WRITTEN = r"\d{1,2}\.? [A-Za-z]{3,9}\.?,? \d{4}|[A-Za-z]{3,9}\.? \d{1,2}(?:st|nd|rd|th)?,? \d{4}"
 _DOTTED = r"\d{1,2}\.\d{1,2}\.\d{4}"
 _TIME = re.compile(
-    rf"[,(]?\s*\b(?:time|on|in|at|by|as of|during|the year|year)\s+({_DAY}|{_DOTTED}|{_WRITTEN}"
-    rf"|\d{{4}})\b[,)]?|({_DAY}|{_DOTTED})",
+    # Few blanks at a place: many of them would be tried from each one on.
+    rf"[,(]?\s{{0,9}}\b(?:time|on|in|at|by|as of|during|the year|year)\s{{1,9}}"
+    rf"({_DAY}|{_DOTTED}|{_WRITTEN}|\d{{4}})\b[,)]?|({_DAY}|{_DOTTED})",
     re.IGNORECASE,
 )
 _FORMS = ("%d.%m.%Y", "%d %B %Y", "%d %b %Y", "%B %d %Y", "%b %d %Y")

@@ -19,7 +19,13 @@ from rulerag.linking.dates import stated_times
 from rulerag.linking.direction import INVERSE, asks_for_subject, skeleton
 from rulerag.linking.examples import FILE, LinkedExample, hops, read_examples
 from rulerag.linking.mentions import Mention, MentionFinder, spellings, words_of
-from rulerag.linking.relations import SOMETHING, LearnedRanker, RelationRanker, shared_words
+from rulerag.linking.relations import (
+    LEAST_EVIDENCE,
+    SOMETHING,
+    LearnedRanker,
+    RelationRanker,
+    shared_words,
+)
 from rulerag.linking.roles import Roles
 from rulerag.ruleqa import QuestionParser, RuleQADataset, known_names
 from rulerag.rules import readable
@@ -76,12 +82,14 @@ class LinkedQuestion:
         readings: the most likely first; empty where nobody known is mentioned.
         exact: whether it is in the dataset's own form, which has one meaning.
         nearest: labels of entities that look most like its words, where nobody is mentioned.
+        guessed: whether no word of it says a known relation, so that the readings' are guesses.
     """
 
     text: str
     readings: tuple[Reading, ...]
     exact: bool = False
     nearest: tuple[str, ...] = ()
+    guessed: bool = False
 
     def relations(self) -> dict[str, float]:
         """The probability of each relation, most likely first; see :attr:`Query.relation`."""
@@ -261,9 +269,11 @@ class QuestionLinker:
                 mentions, likely - likely.max(initial=-1e9), strict=True
             ):
                 readings += self._readings(text, mention, share, np.exp(row).tolist(), times)
-            yield self._whole(text, readings)
+            yield self._whole(text, readings, times)
 
-    def _whole(self, text: str, readings: list[Reading]) -> LinkedQuestion:
+    def _whole(
+        self, text: str, readings: list[Reading], times: Sequence[tuple[int, tuple[int, int]]]
+    ) -> LinkedQuestion:
         if not readings:
             labels = self._labels["entities"]
             near = [labels.get(name, name) for name in self.mentions.nearest(text)]
@@ -272,7 +282,10 @@ class QuestionLinker:
         shares = [replace(one, probability=one.probability / total) for one in readings]
         shares.sort(key=lambda one: (-one.probability, one.query.subject, one.query.relation))
         kept = [one for one in shares[: self.max_readings] if one.probability >= _LEAST]
-        return LinkedQuestion(text, tuple(kept))
+        best = kept[0].mention
+        rest = _without(text, [*([best.span] if best else []), *_spans(times)])
+        guessed = bool(self.relations.evidence([rest])[0] < LEAST_EVIDENCE)
+        return LinkedQuestion(text, tuple(kept), guessed=guessed)
 
     def _mentioned(
         self, text: str

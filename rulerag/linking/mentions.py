@@ -169,6 +169,8 @@ class MentionFinder:
 
         words = [word for word in words_of(text) if word not in COMMON]
         unknown = [word for word in words if word not in self._known] or words
+        if not unknown:
+            return []
         found: dict[str, float] = {}
         for run in {" ".join(unknown), *unknown}:
             for key, score, _ in process.extract(run, self._keys, scorer=fuzz.ratio, limit=limit):

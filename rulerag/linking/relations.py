@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,14 +26,18 @@ Doubles = npt.NDArray[np.float64]
 
 # Chosen on validation questions (F_G): see benchmarks/linking.
 _NGRAMS = (2, 5)
-_SHARPNESS, _SHARPNESS_BOTH = 15.0, 30.0
-_WORDS, _MEANING = 0.6, 0.5
-_ANY_WORD, _JOINING_WEIGHT = 0.3, 0.2
+_SHARPNESS, _SHARPNESS_BOTH = 20.0, 30.0
+_WORDS, _MEANING = 0.6, 0.6
+_ANY_WORD, _JOINING_WEIGHT = 0.3, 0.1
 # Words of a question that are this much like one of a label say where the relation stands.
 _ALIKE = 0.3
-_JOINING = COMMON | {"and", "or", "such", "been", "from"}
+_JOINING = (COMMON | {"and", "or", "such", "been", "from"}) - {"kind", "name", "thing", "things"}
+# Words that start alike are often of one family, if they share so many letters.
+_FAMILY, _FAMILY_LETTERS = 0.8, 3
 _STRENGTH = 30.0
 _LIKENESS = 1.0
+LEAST_EVIDENCE = 0.15
+"""Below it a relation is a guess; questions about nothing known had 0.13 at most, on validation."""
 SOMETHING = "something"
 """What stands for the entity in texts about a relation."""
 # Words that every question has and that tell relations apart by chance alone.
@@ -80,11 +84,26 @@ class RelationRanker:
         """
         if not self.names or not questions:
             return np.zeros((len(questions), len(self.names)))
-        spelt = (1 - _WORDS) * self._by_letters(questions) + _WORDS * self._by_words(questions)
+        spelt = self._spelt(questions)
         if self.encoder is None:
             return _SHARPNESS * spelt
         meaning = self._by_meaning(questions)
         return _SHARPNESS_BOTH * ((1 - _MEANING) * spelt + _MEANING * meaning)
+
+    def evidence(self, questions: Sequence[str]) -> Doubles:
+        """How well the relation that fits best does, by letters and words: shape (questions).
+
+        From 0 to 1; below :data:`LEAST_EVIDENCE` no word of the question says what is asked.
+
+        Args:
+            questions: with a blank where the mention stood.
+        """
+        if not self.names or not questions:
+            return np.zeros(len(questions))
+        return np.asarray(self._spelt(questions).max(axis=1))
+
+    def _spelt(self, questions: Sequence[str]) -> Doubles:
+        return (1 - _WORDS) * self._by_letters(questions) + _WORDS * self._by_words(questions)
 
     def _by_letters(self, questions: Sequence[str]) -> Doubles:
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -129,7 +148,7 @@ class SharedMeanings:
         rows = [self._tokens(text) for text in texts]
         self._known = sorted({token for row in rows for token in row})
         places = {token: n for n, token in enumerate(self._known)}
-        self._stems = np.array([stem(token) for token in self._known])
+        self._stems = [stem(token) for token in self._known]
         self._vectors = self._source.vectors(self._known).T.tocsc()
         found = Counter(one for row in rows for one in {stem(token) for token in row})
         self._found, self._total = found, len(texts)
@@ -152,9 +171,10 @@ class SharedMeanings:
 
     def alike(self, tokens: Sequence[str]) -> Doubles:
         """How alike words are to those of the texts, from 0 to 1: shape (words, words)."""
-        found = (self._source.vectors(tokens) @ self._vectors).toarray()
-        stems = np.array([stem(token) for token in tokens])
-        return np.where(stems[:, None] == self._stems[None, :], 1.0, np.minimum(found, 1.0))
+        found = np.minimum((self._source.vectors(tokens) @ self._vectors).toarray(), 1.0)
+        for row, token in zip(found, tokens, strict=True):
+            np.maximum(row, [_family(stem(token), other) for other in self._stems], out=row)
+        return found
 
     def scores(self, question: str) -> Doubles:
         """For each text, the weighed share of its words that the question has, and the reverse.
@@ -173,7 +193,7 @@ class SharedMeanings:
         theirs = np.add.reduceat(pairs.max(axis=0) * self._weights, self._starts) / self._sums
         weights = np.array([self._weight(token) for token in tokens])
         mine = np.maximum.reduceat(pairs, self._starts, axis=1)
-        result[self._filled] = (theirs + weights @ mine / weights.sum()) / 2
+        result[self._filled] = (theirs + weights @ mine / (weights.sum() + _ANY_WORD)) / 2
         return result
 
 
@@ -226,6 +246,10 @@ class LearnedRanker:
             return letters
         return hstack([letters, csr_array(_unit(self.encoder.encode(said)))]).tocsr()
 
+    def evidence(self, questions: Sequence[str]) -> Doubles:
+        """As :meth:`RelationRanker.evidence`, examples among the texts."""
+        return self._likeness.evidence(questions)
+
     def scores(self, questions: Sequence[str]) -> Doubles:
         """Log-probabilities: shape (questions, names).
 
@@ -237,6 +261,17 @@ class LearnedRanker:
         seen, model = self._model
         found = np.asarray(model.predict_log_proba(self._features(seen, questions)), np.float64)
         return found + _LIKENESS * self._likeness.scores(questions)
+
+
+@lru_cache(maxsize=100_000)
+def _family(one: str, other: str) -> float:
+    """How alike two stems are by the letters that they start with: "act" and "actor"."""
+    if one == other:
+        return 1.0
+    from rapidfuzz.distance import Prefix
+
+    shared = Prefix.similarity(one, other)
+    return _FAMILY * shared / max(len(one), len(other)) if shared >= _FAMILY_LETTERS else 0.0
 
 
 def _blanked(text: str) -> str:

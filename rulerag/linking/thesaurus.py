@@ -82,6 +82,8 @@ class Thesaurus:
             token = words[start]
             for size in range(min(_LONGEST, len(words) - start), 1, -1):
                 rest = words[start + 1 : start + size]
+                if rest[-1] == "of":  # "kind of" asks for a kind, and is no adverb
+                    continue
                 phrases = (" ".join((first, *rest)) for first in self.bases(words[start]))
                 phrase = next((one for one in phrases if one in self._senses), None)
                 if phrase is not None:
