@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -37,9 +38,8 @@ from rulerag.ruleqa import RuleQADataset, is_benchmark
 from rulerag.text import exact_match
 from rulerag.types import Answer, Query
 
-# Other readings of a question that are named.
-_RELATIONS = 5
-_OTHERS = 4
+# Other readings of a question and relations that are named, and how much of a question is shown.
+_OTHERS, _RELATIONS, _WIDTH = 4, 5, 400
 
 TargetArgument = Annotated[
     str, typer.Argument(help="a dataset folder, an experiment file, or a question in quotes")
@@ -121,6 +121,8 @@ def open_target(
                 hint="for a question, name the dataset too: --dataset FOLDER, or an index of your "
                 "own texts: --index FOLDER",
             )
+    elif not target.strip():
+        raise ConfigError("the question is empty", hint="ask one in words, in quotes")
     elif _exists(target):
         raise ConfigError(
             f"{target!r} is no question", hint="leave out --dataset to ask its queries"
@@ -234,9 +236,18 @@ def _said(reading: Reading, phrases: Phrases, opened: Opened) -> str:
     return f"{said}{time}  [{percent(reading.probability)} %]"
 
 
+def _legible(text: str) -> str:
+    """A question as a terminal can show it: on one line, not too long, no control characters."""
+    plain = "".join(letter if letter.isprintable() else " " for letter in text)
+    return textwrap.shorten(plain, _WIDTH, placeholder=" …") if len(plain) > _WIDTH else plain
+
+
 def _shown(item: Answer, phrases: Phrases | None = None) -> str:
     """An answer, what is stated and what rules say of it, and its documents with their rules."""
-    lines = [item.query.text, f"  answer: {item.text or '(none: nothing found leads to one)'}"]
+    lines = [
+        _legible(item.query.text),
+        f"  answer: {item.text or '(none: nothing found leads to one)'}",
+    ]
     if item.query.answers:
         lines.append(f"  accepted: {', '.join(item.query.answers)}")
     found = dict.fromkeys(rule_id for scored in item.documents for rule_id in scored.rule_ids)

@@ -227,6 +227,7 @@ def test_what_has_no_answer_is_named(
         (("{dated}", "--dataset", "{dated}"), "is no question"),
         (("{dated}", "--out", "{blocked}/a.jsonl"), "cannot be written"),
         (("{dated}", "--out", "{dated}"), "is a folder"),
+        ((" ", "--dataset", "{dated}"), "the question is empty"),
         (("what ?", "--dataset", "nowhere"), "the dataset folder nowhere is not here"),
         (("what ?", "--dataset", "{dated}", "--limit", "3"), "key 'limit': chooses queries of a"),
         (("what ?", "--dataset", "{dated}", "--query", "q-000001"), "a question was asked"),
@@ -272,6 +273,21 @@ def test_a_question_about_nobody_known_names_the_nearest(
     assert result.code == 0
     assert result.out.startswith("nobody known is mentioned; nearest names: '")
     assert "plain retrieval was used, without rules" in result.out
+
+
+def test_what_no_word_asks_is_guessed_and_said_so(asked: Query, dated: Path, rulerag: Any) -> None:
+    german = f"Was gibt es Neues von {asked.subject_words}?"
+    result = rulerag("answer", german, "--dataset", dated, "--quiet")
+    assert result.code == 0 and "what is asked is guessed (English is understood" in result.out
+    result = rulerag("answer", asked.text, "--dataset", dated, "--quiet")
+    assert "guessed" not in result.out
+
+
+def test_a_long_question_with_control_characters_is_shown_short(dated: Path, rulerag: Any) -> None:
+    long = "who \x1b[31m knows " + "xqwzzt " * 1500
+    result = rulerag("answer", long, "--dataset", dated, "--quiet")
+    assert result.code == 0 and "\x1b" not in result.out
+    assert max(map(len, result.out.splitlines())) < 500
 
 
 def test_templates_of_a_dataset_are_used(asked: Query, dated: Path, rulerag: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -81,6 +83,47 @@ def test_nobody_known(linker: QuestionLinker, text: str) -> None:
     assert found.readings == () and not found.exact
     with pytest.raises(UnknownNameError, match="no known name"):
         found.query()
+
+
+@pytest.mark.parametrize(
+    ("text", "guessed"),
+    [
+        ("Who does Anna Meyer work for?", False),
+        ("Anna Meyer?", True),
+        ("Wer kennt Anna Meyer?", True),
+        ("Anna Meyer 为谁工作?", True),
+        ("من يعمل لصالح Borsig؟", True),
+    ],
+)
+def test_a_relation_that_no_word_names_is_a_guess(
+    linker: QuestionLinker, text: str, guessed: bool
+) -> None:
+    (found,) = linker.link([text])
+    assert found.readings and found.guessed is guessed
+
+
+def test_two_relations_are_two_readings(linker: QuestionLinker) -> None:
+    (found,) = linker.link(["Who works for and protests against Borsig?"])
+    assert set(list(found.relations())[:2]) == {"^works_for", "^protests_against"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " " * 10_000 + "Who works for Borsig?",
+        "who works for " * 700 + "Borsig",
+        "Who \x1b[31mworks\x07 for Borsig?\n\r",
+        "\u202eWho works for Borsig?",
+        "Borsig " * 1400,
+        "?!(" * 3_000 + "Borsig",
+    ],
+)
+def test_no_question_takes_long(linker: QuestionLinker, text: str) -> None:
+    linker.link(["Who works for Borsig?"])
+    start = time.perf_counter()
+    (found,) = linker.link([text])
+    assert found.readings[0].query.subject == "Borsig"
+    assert time.perf_counter() - start < 10  # a busy machine takes one second; blanks took thirteen
 
 
 def test_the_nearest_names_are_named(linker: QuestionLinker) -> None:
