@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.linking.study import VARIANTS, answered, sample, study
 from rulerag.console import guarded
-from rulerag.io import write_json, write_text
+from rulerag.io import read_json, write_json, write_text
 from rulerag.linking import QuestionLinker
 from rulerag.retrieval.dense.encoders import load_encoder
 from rulerag.ruleqa import RuleQADataset
@@ -23,7 +23,10 @@ from rulerag.ruleqa import RuleQADataset
 
 def _run(arguments: argparse.Namespace) -> None:
     encoder = load_encoder(arguments.encoder) if arguments.encoder else None
-    found: list[dict[str, Any]] = []
+    settings = {
+        key: str(value) for key, value in vars(arguments).items() if key not in ("out", "datasets")
+    }
+    found = _measured(arguments.out, settings)
     for folder in arguments.datasets:
         dataset = RuleQADataset.load(folder)
         one = study(
@@ -37,16 +40,19 @@ def _run(arguments: argparse.Namespace) -> None:
             queries = sample(dataset, arguments.split, arguments.questions, 0)
             linker = QuestionLinker(dataset, encoder=encoder)
             one["exact_match"] = answered(dataset, str(folder), queries, linker, seed=0)
-        found.append(one)
+        found = [*(row for row in found if row["dataset"] != one["dataset"]), one]
         sys.stdout.write(_table(found[-1:]) + "\n")
         if arguments.out is not None:
-            settings = {
-                key: str(value)
-                for key, value in vars(arguments).items()
-                if key not in ("out", "datasets")
-            }
             write_json(arguments.out / "linking.json", {"settings": settings, "benchmarks": found})
             write_text(arguments.out / "linking.md", _table(found) + "\n")
+
+
+def _measured(out: Path | None, settings: dict[str, str]) -> list[dict[str, Any]]:
+    """What was measured before with the same settings: benchmarks can be run one by one."""
+    if out is None or not (out / "linking.json").is_file():
+        return []
+    known = read_json(out / "linking.json")
+    return list(known["benchmarks"]) if known["settings"] == settings else []
 
 
 def _table(found: Sequence[dict[str, Any]]) -> str:

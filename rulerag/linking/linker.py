@@ -260,7 +260,10 @@ class QuestionLinker:
             for text, (mentions, times) in zip(texts, found, strict=True)
             for mention, _ in mentions
         ]
-        rows = iter(self.relations.scores(masked))
+        # Entities of one name leave the same text: it is compared, and encoded, once.
+        distinct = {text: n for n, text in enumerate(dict.fromkeys(masked))}
+        scores = self.relations.scores(list(distinct))
+        rows = (scores[distinct[text]] for text in masked)
         for text, (mentions, times) in zip(texts, found, strict=True):
             readings: list[Reading] = []
             likely = np.array([next(rows) for _ in mentions])
