@@ -103,7 +103,8 @@ class RelationRanker:
         return np.asarray(self._spelt(questions).max(axis=1))
 
     def _spelt(self, questions: Sequence[str]) -> Doubles:
-        return (1 - _WORDS) * self._by_letters(questions) + _WORDS * self._by_words(questions)
+        letters, words = self._by_letters(questions), self._by_words(questions)
+        return np.asarray((1 - _WORDS) * letters + _WORDS * words, dtype=np.float64)
 
     def _by_letters(self, questions: Sequence[str]) -> Doubles:
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -171,7 +172,8 @@ class SharedMeanings:
 
     def alike(self, tokens: Sequence[str]) -> Doubles:
         """How alike words are to those of the texts, from 0 to 1: shape (words, words)."""
-        found = np.minimum((self._source.vectors(tokens) @ self._vectors).toarray(), 1.0)
+        products = (self._source.vectors(tokens) @ self._vectors).toarray()
+        found = np.minimum(np.asarray(products, dtype=np.float64), 1.0)
         for row, token in zip(found, tokens, strict=True):
             np.maximum(row, [_family(stem(token), other) for other in self._stems], out=row)
         return found
