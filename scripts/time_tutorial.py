@@ -74,14 +74,21 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, help="the JSON file to write")
-    out = parser.parse_args().out
-    out = out.resolve() if out else None
+    parser.add_argument(
+        "--installed", action="store_true", help="with the commands beside this Python, no clone"
+    )
+    arguments = parser.parse_args()
+    out = arguments.out.resolve() if arguments.out else None
     with tempfile.TemporaryDirectory() as name:
         clone, work = Path(name) / "clone", Path(name) / "work"
         work.mkdir()
-        seconds = {"clone": _timed(f"git clone -q '{ROOT}' '{clone}'", Path(name))}
-        seconds["set-up"] = sum(_timed(command, clone) for command in SET_UP)
-        blocks = list(follow(clone / PAGE, clone / ".venv/bin", work))
+        seconds: dict[str, float] = {}
+        home, programs = ROOT, Path(sys.executable).parent
+        if not arguments.installed:
+            seconds["clone"] = _timed(f"git clone -q '{ROOT}' '{clone}'", Path(name))
+            seconds["set-up"] = sum(_timed(command, clone) for command in SET_UP)
+            home, programs = clone, clone / ".venv/bin"
+        blocks = list(follow(home / PAGE, programs, work))
     seconds["page"] = round(sum(block.get("seconds", 0.0) for block in blocks), 2)
     total = sum(seconds.values())
     wrong = [one for one in blocks if one.get("status") or not one.get("as_shown", True)]

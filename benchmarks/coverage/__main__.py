@@ -138,8 +138,9 @@ def study(folder: Path, query_set: str, coverage: AnswerCoverage, out: Path) -> 
         if way in _CONTROL:
             pair = [(needs[one] <= 100).astype(float).tolist() for one in (way, _CONTROL[way])]
             rows[way]["p"] = paired_randomization_test(*pair)
-        with atomic_write(kept, "wb") as array:
-            np.savez_compressed(array, **needs)
+        arrays: dict[str, Any] = dict(needs)
+        with atomic_write(kept, "wb") as held:
+            np.savez_compressed(held, **arrays)
         write_json(file, result)
     return result
 
