@@ -13,6 +13,7 @@ nothing here. That words which join the same pairs mean the same is DIRT's idea 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -30,13 +31,16 @@ Words = tuple[str, ...]
 LEAST_SAID, _LEAST_COMPANY = 4, 3
 # Pseudo-occurrences of the average profile: in that of a relation, and in that of no known one.
 _PRIOR, _PRIOR_NONE = 3.0, 1.0
+# How much likelier words are to mean none of the relations than each of them, as a logarithm.
+_NONE = 2.0
 # How likely words are to name the object of their relation first, before any evidence.
 _TURNED = 0.05
+_LEAN = {False: math.log(1 - _TURNED), True: math.log(_TURNED)}
 # The share of a pair's ends that must be of the kinds of a relation.
 _FITTING = 0.7
 # By how much, as a logarithm, a meaning must be likelier than any other, and than none: the least
 # of these that is right often enough on words held out.
-_MARGINS = (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 11.0)
+_MARGINS = (3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 9.0, 12.0)
 _RIGHT = 0.95
 _FOLDS, _GROUPS, _ROUNDS = 3, 9, 8
 # Of a pair with more facts, those near in time alone.
@@ -81,15 +85,14 @@ class Company:
         guesses: by words.
         margin: how much likelier than the rest a meaning had to be; None where nothing could be
             learned about that.
-        tested: clauses of held-out known words that were given a meaning at this margin.
-        right: how many of these were right.
+        right: of held-out words that were given a meaning at this margin, the fraction of clauses
+            for which it was right.
         unknown: how many clauses have words that were said often enough, and are unknown.
     """
 
     guesses: dict[Words, Guess] = field(default_factory=dict)
     margin: float | None = None
-    tested: int = 0
-    right: int = 0
+    right: float = 0.0
     unknown: int = 0
 
 
@@ -106,7 +109,7 @@ def understand(said: Iterable[Said], kinds: EntityKinds) -> Company:
     found = Company(unknown=int(profiles.size[unknown].sum()))
     if not len(unknown) or not profiles.relations:
         return found
-    found.margin, found.tested, found.right = _margin(profiles)
+    found.margin, found.right = _margin(profiles)
     if found.margin is not None:
         guesses = _settle(profiles, profiles.meaning, unknown, found.margin)
         found.guesses = {profiles.words[n]: guess for n, guess in guesses.items()}
@@ -263,43 +266,44 @@ def _guesses(
         company = int(own.sum())
         if company < _LEAST_COMPANY:
             continue
-        scores: list[tuple[float, int, bool]] = []
-        for turned in (False, True):
-            fitting = np.flatnonzero(profiles.fits[unit, int(turned)] & open_)
-            if not len(fitting):
-                continue
-            c = np.minimum(own[:, _TURN] if turned else own, n)
-            every = counts[fitting].sum(0)
-            seen = np.flatnonzero((every + c).ravel())
-            c, every = c.ravel()[seen], every.ravel()[seen]
-            average = (every + 0.5) / (totals[fitting].sum() + 1)
-            lean = np.log(_TURNED if turned else 1 - _TURNED)
-            for relation in fitting.tolist():
-                hits = np.minimum(counts[relation].ravel()[seen], totals[relation])
-                more = hits + _PRIOR * average, totals[relation] - hits + _PRIOR * (1 - average)
-                scores.append((lean + _log(c, n, *more), relation, turned))
-            if not turned:
-                more = _PRIOR_NONE * average, _PRIOR_NONE * (1 - average)
-                scores.append((_log(c, n, *more), -1, False))
-        scores.sort(reverse=True)
-        if len(scores) < 2 or scores[0][1] < 0:
+        choices = [
+            (int(relation), turned)
+            for turned in (False, True)
+            for relation in np.flatnonzero(profiles.fits[unit, int(turned)] & open_)
+        ]
+        if not choices:
             continue
-        first, second = scores[0], scores[1]
-        if first[0] - second[0] >= margin:
-            name = profiles.relations[first[1]]
-            yield unit, Guess(name, first[2], first[0] - second[0], n, company)
+        chosen = [r for r, _ in choices]
+        # Of words that name the object first, the company stands the other way round.
+        rows = np.stack([counts[r][:, _TURN] if turned else counts[r] for r, turned in choices])
+        rows = np.minimum(rows.reshape(len(choices), -1), totals[chosen, None])
+        c = np.minimum(own.ravel(), n)
+        seen = np.flatnonzero(rows.sum(0) + c)
+        rows, c = rows[:, seen], c[seen]
+        average = (rows.sum(0) + 0.5) / (totals[chosen].sum() + 1)
+        hits = rows + _PRIOR * average
+        misses = totals[chosen, None] - rows + _PRIOR * (1 - average)
+        likely = _log(c, n, hits, misses) + [_LEAN[turned] for _, turned in choices]
+        none = _log(c, n, _PRIOR_NONE * average, _PRIOR_NONE * (1 - average)) + _NONE
+        scores = [(float(one), *choice) for one, choice in zip(likely, choices, strict=True)]
+        scores.append((float(none), -1, False))
+        scores.sort(reverse=True)
+        (best, relation, turned), second = scores[0], scores[1][0]
+        if relation >= 0 and best - second >= margin:
+            yield unit, Guess(profiles.relations[relation], turned, best - second, n, company)
 
 
-def _log(counts: Doubles, n: int, hits: Doubles, misses: Doubles) -> float:
-    """The log-likelihood of counts among ``n`` clauses, each with a beta prior."""
-    return float((betaln(counts + hits, n - counts + misses) - betaln(hits, misses)).sum())
+def _log(counts: Doubles, n: int, hits: Doubles, misses: Doubles) -> Doubles:
+    """The log-likelihood of counts among ``n`` clauses, each cell with a beta prior."""
+    return np.asarray(betaln(counts + hits, n - counts + misses) - betaln(hits, misses)).sum(-1)
 
 
-def _margin(profiles: _Profiles) -> tuple[float | None, int, int]:
-    """The least margin that is right on known words held out, and how often.
+def _margin(profiles: _Profiles) -> tuple[float | None, float]:
+    """The least margin that is right on known words held out, and how often it is.
 
     A third of the words of every relation is held out at a time, and with it all that is known of
-    some relations: words of these mean nothing that could be chosen, as new words may.
+    some relations: words of these mean nothing that could be chosen, as new words may. They count
+    as if they were half of all clauses.
     """
     known = np.flatnonzero((profiles.meaning >= 0) & (profiles.size >= LEAST_SAID))
     fold = np.full(len(profiles.words), -1)
@@ -309,17 +313,21 @@ def _margin(profiles: _Profiles) -> tuple[float | None, int, int]:
         fold[unit] = dealt[relation] % _FOLDS
         dealt[relation] += 1
     for margin in _MARGINS:
-        tested = right = 0
+        # Clauses of relations that are a choice, and of others: all, with a meaning, a right one.
+        counts = np.zeros((2, 3))
         for group in range(_GROUPS):
             hidden = np.arange(group, len(profiles.relations), _GROUPS)
             held = fold == group % _FOLDS
-            units = np.flatnonzero(held)
-            meaning = np.where(held | np.isin(profiles.meaning, hidden), -1, profiles.meaning)
-            for unit, guess in _settle(profiles, meaning, units, margin, hidden).items():
-                size = int(profiles.size[unit])
+            gone = np.isin(profiles.meaning, hidden)
+            meaning = np.where(held | gone, -1, profiles.meaning)
+            guesses = _settle(profiles, meaning, np.flatnonzero(held), margin, hidden)
+            for unit in np.flatnonzero(held).tolist():
+                size, guess = profiles.size[unit], guesses.get(unit)
                 true = profiles.relations[profiles.meaning[unit]]
-                tested += size
-                right += size * (guess.relation == true and not guess.turned)
-        if tested and right >= _RIGHT * tested:
-            return margin, tested, right
-    return None, 0, 0
+                right = guess is not None and guess.relation == true and not guess.turned
+                counts[int(gone[unit])] += size, size * (guess is not None), size * right
+        weight = counts[0, 0] / counts[1, 0] if counts[1, 0] else 0.0
+        given, right = counts[0, 1] + weight * counts[1, 1], counts[0, 2]
+        if given and right >= _RIGHT * given:
+            return margin, float(right / given)
+    return None, 0.0
