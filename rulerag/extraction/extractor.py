@@ -21,7 +21,7 @@ from rulerag.extraction.clauses import Clause, clauses_of
 from rulerag.extraction.company import Company, Said, understand
 from rulerag.extraction.language_model import Asked, ModelExtractor
 from rulerag.extraction.names import NameReader
-from rulerag.extraction.patterns import INVERSE, Meaning, PatternBook
+from rulerag.extraction.patterns import INVERSE, Heard, Meaning, PatternBook, Words, shared_out
 from rulerag.extraction.records import Extraction, Span, Triple
 from rulerag.extraction.slots import EntityKinds
 from rulerag.kg import Calendar, Phrases
@@ -129,17 +129,22 @@ class TripleExtractor:
         return self.patterns
 
     def _learn(self, pages: Sequence[_Page]) -> None:
-        """Two passes: pronouns are understood by what the first one learned."""
+        """Learn from clauses that join the ends of known facts, dated ones at their time."""
         known: dict[tuple[str, str], list[Fact]] = {}
         for fact in self.facts:
             known.setdefault((fact.subject, fact.object), []).append(fact)
+        undated: dict[Fact, set[Heard]] = {}
         for page in pages:
-            self.patterns.learn(self._meant(page, known))
+            self.patterns.learn(self._meant(page, known, undated))
         self.patterns.add_labels(self._labels, self._labels)
+        self.patterns.learn(list(shared_out(undated, self.patterns.counts)))
 
     def _meant(
-        self, page: _Page, known: Mapping[tuple[str, str], Sequence[Fact]]
-    ) -> Iterator[tuple[tuple[str, ...], str, str, float]]:
+        self,
+        page: _Page,
+        known: Mapping[tuple[str, str], Sequence[Fact]],
+        undated: dict[Fact, set[Heard]],
+    ) -> Iterator[tuple[Words, str, str, float]]:
         last: int | None = None
         for clause in page.clauses:
             time = last if clause.same_day else clause.time
@@ -149,10 +154,13 @@ class TripleExtractor:
             a, b = clause.subject.entity, clause.object.entity
             for pair, prefix in (((a, b), ""), ((b, a), INVERSE)):
                 for fact in known.get(pair, ()):
-                    if fact.timestamp in (None, time):
-                        yield clause.words, clause.said, prefix + fact.relation, 1.0
+                    relation = prefix + fact.relation
+                    if fact.timestamp is None:
+                        undated.setdefault(fact, set()).add((clause.words, clause.said, relation))
+                    elif fact.timestamp == time:
+                        yield clause.words, clause.said, relation, 1.0
                     elif time is None:
-                        yield clause.words, clause.said, prefix + fact.relation, _UNDATED
+                        yield clause.words, clause.said, relation, _UNDATED
 
     def extract(
         self,
