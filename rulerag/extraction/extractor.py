@@ -119,6 +119,11 @@ class TripleExtractor:
         self._chosen: dict[tuple[str, ...], list[Meaning]] = {}
         self._labels = {name: (labels or {}).get(name, name) for name in relations}
 
+    @property
+    def relations(self) -> list[str]:
+        """The relations that words may mean, by raw name."""
+        return list(self._labels)
+
     def learn(self, documents: Iterable[Document]) -> PatternBook:
         """Learn from documents what words mean, by the known facts.
 
@@ -146,12 +151,15 @@ class TripleExtractor:
         undated: dict[Fact, set[Heard]],
     ) -> Iterator[tuple[Words, str, str, float]]:
         last: int | None = None
+        who: str | None = None
         for clause in page.clauses:
             time = last if clause.same_day else clause.time
             last = time if time is not None else last
-            if clause.subject is None or not clause.words:
+            # A pronoun may be the subject before it: whether it is, the known fact says.
+            who = who if clause.subject is None else clause.subject.entity
+            if who is None or not clause.words:
                 continue
-            a, b = clause.subject.entity, clause.object.entity
+            a, b = who, clause.object.entity
             for pair, prefix in (((a, b), ""), ((b, a), INVERSE)):
                 for fact in known.get(pair, ()):
                     relation = prefix + fact.relation
