@@ -46,12 +46,16 @@ def _run(arguments: argparse.Namespace) -> None:
             found.append({"kind": kind, "world": seed, **one, "texts": texts})
             sys.stdout.write(f"{_parts(found[-1:])}\n\n{_texts(found[-1:])}\n\n")
             sys.stdout.flush()
-            if arguments.out is not None:
-                found.sort(key=lambda one: (one["kind"] != "temporal", one["world"]))
-                rows = {"settings": settings, "worlds": found}
-                write_json(arguments.out / "extraction.json", rows)
-                tables = [_parts(found), _texts(found), *map(_single, found)]
-                write_text(arguments.out / "extraction.md", "\n\n".join(tables) + "\n")
+            _write(arguments.out, settings, found)
+    _write(arguments.out, settings, found)
+
+
+def _write(out: Path | None, settings: dict[str, Any], found: list[dict[str, Any]]) -> None:
+    if out is not None:
+        found.sort(key=lambda one: (one["kind"] != "temporal", one["world"]))
+        write_json(out / "extraction.json", {"settings": settings, "worlds": found})
+        tables = [_parts(found), _texts(found), *map(_single, found)]
+        write_text(out / "extraction.md", "\n\n".join(tables) + "\n")
 
 
 def _done(out: Path | None, settings: dict[str, Any]) -> list[dict[str, Any]]:
@@ -116,7 +120,8 @@ def _texts(found: Sequence[dict[str, Any]]) -> str:
                 rows = [one[texts][name] for one in own]
                 cells = [_mean(row[key] for row in rows) for key in _SCORES]
                 cells += [_mean(row["new"][key] for row in rows) for key in _SCORES]
-                cells += [_mean(row["rules"][key] for row in rows) for key in _SCORES[:2]]
+                rules = [row["rules"] for row in rows if "rules" in row]
+                cells += [_mean(one[key] for one in rules) for key in _SCORES[:2]]
                 lines.append(f"| {_named(kind)} | {texts} | {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -168,9 +168,10 @@ def study_texts(
         found[name] = {
             **measured(all_read, stated, known),
             "new": measured(of_new, [one for one in new if one.relation not in gone], known),
-            "rules": rules_found(world, all_read),
             "seconds": round(seconds, 1),
         }
+        if not gone:
+            found[name]["rules"] = rules_found(world, all_read)
         if read.company.margin is not None:
             guesses = read.company.guesses.values()
             found[name]["company"] = {

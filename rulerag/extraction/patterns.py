@@ -41,7 +41,7 @@ Words = tuple[str, ...]
 Heard = tuple[Words, str, str]
 """Stems, the words as they are written, and the relation that they may mean."""
 # How often counts are shared out, and the least of them that is kept.
-_SHARINGS, _LEAST_SHARE = 10, 0.05
+_SHARINGS, _LEAST_SHARE, _TWICE = 10, 0.05, 1.5
 # What words count that would name the object of a fact first: most name its subject first, and the
 # clause that does may have a pronoun.
 _TURNED = 0.25
@@ -299,20 +299,27 @@ def shared_out(
     for own in heard.values():
         said |= {words: text for words, text, _ in sorted(own, reverse=True)}
         choices.append(sorted({(words, relation) for words, _, relation in own}))
+    base = {(w, r): count for w, row in known.items() for r, count in row.items()}
+    every = Counter(base) + Counter(one for own in choices for one in own)
+    totals: dict[Words, float] = {}
+    for (words, _), count in every.items():
+        totals[words] = totals.get(words, 0.0) + count
+    # Words that stand with facts of many relations say none of these for that alone.
+    alone = {one: (count / totals[one[0]]) ** 2 for one, count in every.items()}
     shares = [[1 / len(own)] * len(own) for own in choices]
+    counts = dict(base)
     for _ in range(_SHARINGS):
-        counts = {(w, r): count for w, row in known.items() for r, count in row.items()}
+        counts = dict(base)
         for own_choices, own_shares in zip(choices, shares, strict=True):
             for one, share in zip(own_choices, own_shares, strict=True):
                 counts[one] = counts.get(one, 0.0) + share
-        totals: dict[Words, float] = {}
-        for (words, _), count in counts.items():
-            totals[words] = totals.get(words, 0.0) + count
         for number, own_choices in enumerate(choices):
-            likely = [counts[one] ** 2 / totals[one[0]] for one in own_choices]
+            likely = [counts[one] * alone[one] for one in own_choices]
             shares[number] = [one / sum(likely) for one in likely]
+    # Once, and beside others that may say it, is no evidence.
+    sure = {own[0] for own in choices if len(own) == 1} | base.keys()
     for own_choices, own_shares in zip(choices, shares, strict=True):
-        for (words, relation), share in zip(own_choices, own_shares, strict=True):
-            weight = share * (_TURNED if relation.startswith(INVERSE) else 1.0)
-            if weight >= _LEAST_SHARE:
-                yield words, said[words], relation, weight
+        for one, share in zip(own_choices, own_shares, strict=True):
+            weight = share * (_TURNED if one[1].startswith(INVERSE) else 1.0)
+            if weight >= _LEAST_SHARE and (one in sure or counts[one] >= _TWICE):
+                yield one[0], said[one[0]], one[1], weight
