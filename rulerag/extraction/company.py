@@ -42,7 +42,7 @@ _FITTING = 0.7
 _EXAMPLES = 20
 # By how much, as a logarithm, a meaning must be likelier than any other, and than none: the least
 # of these that is right often enough on words held out.
-_MARGINS = (3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 9.0, 12.0)
+_MARGINS = (2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 9.0, 12.0)
 _RIGHT = 0.95
 _FOLDS, _GROUPS, _ROUNDS = 3, 9, 8
 # Of a pair with more facts, those near in time alone.
@@ -135,14 +135,19 @@ class _Profiles:
         clauses = list(dict.fromkeys(said))
         self.relations = sorted({one.fact.relation for one in clauses if one.fact.relation})
         number = {name: n for n, name in enumerate(self.relations)}
-        # Known facts without words are dealt out to as many units as there are folds.
-        dealt = [0] * len(self.relations)
+        known: dict[int, set[Words]] = {}
+        for words, fact in clauses:
+            if fact.relation and words:
+                known.setdefault(number[fact.relation], set()).add(words)
+        # Facts without words, and words of relations that are said in few, are dealt out to as many
+        # units as there are folds: what is held out is never all of a relation. By chance, else
+        # facts of the same two would be held out together.
+        rng = np.random.default_rng(0)
         members: dict[tuple[Words, int], list[Fact]] = {}
         for words, fact in clauses:
             meaning = number.get(fact.relation, -1)
-            if not words:
-                words = (f"#{dealt[meaning] % _FOLDS}",)
-                dealt[meaning] += 1
+            if meaning >= 0 and (not words or len(known[meaning]) < _FOLDS):
+                words = (*words, f"#{rng.integers(_FOLDS)}")
             members.setdefault((words, meaning), []).append(fact)
         often = {k: v for k, v in members.items() if k[1] >= 0 or len(v) >= LEAST_SAID}
         self.words = [words for words, _ in often]
@@ -330,6 +335,7 @@ def _margin(profiles: _Profiles) -> tuple[float | None, float]:
                 counts[int(gone[unit])] += size, size * (guess is not None), size * right
         weight = counts[0, 0] / counts[1, 0] if counts[1, 0] else 0.0
         given, right = counts[0, 1] + weight * counts[1, 1], counts[0, 2]
-        if given and right >= _RIGHT * given:
+        # As if one more, wrong one, were among them: of a few nothing is known.
+        if given and right >= _RIGHT * (given + profiles.size[known].mean() / 2):
             return margin, float(right / given)
     return None, 0.0
