@@ -153,7 +153,7 @@ def study_texts(
         told.append(replace(page.document, id=f"new {page.document.id}"))
     labels = dict(zip(world.graph.relations.names, world.graph.relations.labels, strict=True))
     found: dict[str, Any] = {"unknown": sorted(gone)}
-    ways = {"patterns": None, "and company": None}
+    ways: dict[str, Encoder | None] = {"patterns": None, "and company": None}
     ways |= {"encoder and company": encoder} if encoder is not None else {}
     for name, compared in ways.items():
         extractor = TripleExtractor(known, calendar=calendar, labels=labels, encoder=compared)

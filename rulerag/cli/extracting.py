@@ -105,6 +105,14 @@ def extract(
         say(f"  {count:>6,}  {relation}: {text[slice(*one.sentence)]}")
     for why, count in report["passed_over"].items():
         say(f"  passed over: {count:,} × {why}")
+    for words, meaning in list(report["new_words"]["understood"].items())[:_SHOWN]:
+        say(f"  new words: {words!r}, said {meaning['said']} times, mean {meaning['relation']}")
+    doubts = report["may_contradict"]
+    if doubts:
+        one = doubts[0]
+        what = ", ".join(one.get("objects") or one["dates"])
+        named = " ".join(one[key] for key in ("subject", "relation", "object") if key in one)
+        say(f"  may contradict each other: {len(doubts):,}, first {named}: {what}; all are kept")
     if found.faults:
         say(f"  not read of what the model wrote: {len(found.faults):,}, first {found.faults[0]}")
     say(f"Next: rulerag mine {out} --out rules.jsonl")
@@ -127,8 +135,6 @@ def _model(name: str, out: Path, relations: Sequence[str]) -> ModelExtractor:
     if values["generator"].keys() == {"type", "model"}:
         values["generator"].update(ModelExtractor.PROMPT)
     elif values["generator"]["type"] == "openai":
-        values["generator"] = merged_values(
-            ModelExtractor.endpoint(relations), values["generator"]
-        )
+        values["generator"] = merged_values(ModelExtractor.endpoint(relations), values["generator"])
     generator = make_generator(Config(values), RuleQADataset(corpus=(), queries={}), Options())
     return ModelExtractor(generator, cache=out / "answers.jsonl")

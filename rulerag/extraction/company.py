@@ -1,4 +1,4 @@
-"""What unknown words mean, by the company that they keep: who they join, and what else is said of these.
+"""What unknown words mean, by the company that they keep: whom they join, and how else.
 
 Words that no pattern knows, said often enough, have a profile: the kinds of their ends, and which
 relations hold of the same two before, after or the other way round, near or far. A relation has
@@ -14,8 +14,9 @@ nothing here. That words which join the same pairs mean the same is DIRT's idea 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -170,7 +171,7 @@ class _Profiles:
         lags = [
             abs(one[0] - other[0])
             for own in pairs.values()
-            for one, other in zip(own, own[1:], strict=False)
+            for one, other in pairwise(own)
             if one[0] != other[0]
         ]
         far = float(np.median(lags)) if lags else 0.0
@@ -200,7 +201,7 @@ _CELLS = 10
 
 
 def _cell(lag: int, far: float, same: bool) -> int:
-    """A cell of a profile: five lags (long before, before, at once, after, long after), two ways."""
+    """A cell of a profile: one of five lags, from long before to long after, and two ways."""
     step = int(np.sign(lag)) * (2 if abs(lag) > far else 1)
     return step + 2 + (0 if same else 5)
 
@@ -302,7 +303,8 @@ def _guesses(
 
 def _log(counts: Doubles, n: int, hits: Doubles, misses: Doubles) -> Doubles:
     """The log-likelihood of counts among ``n`` clauses, each cell with a beta prior."""
-    return np.asarray(betaln(counts + hits, n - counts + misses) - betaln(hits, misses)).sum(-1)
+    found: Doubles = betaln(counts + hits, n - counts + misses) - betaln(hits, misses)
+    return np.asarray(found.sum(-1))
 
 
 def _margin(profiles: _Profiles) -> tuple[float | None, float]:

@@ -199,7 +199,7 @@ class TripleExtractor:
         said = list(_as_said(pages))
         kinds = EntityKinds([*self.facts, *said])
         self._chosen = {}
-        company = Company()
+        company, heard = Company(), list[Said]()
         for reading in _READINGS:
             if reading == "company":
                 if learn:
@@ -209,7 +209,7 @@ class TripleExtractor:
                 if not self._chosen:
                     break
             found = Extraction(documents={one.id: one for one in listed})
-            heard: list[Said] = []
+            heard = []
             for page in pages:
                 heard += self._read(page, kinds, found, pronouns=reading != "names")
             # What was read by likeness alone may be wrong, and would vouch for itself.

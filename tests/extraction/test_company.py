@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.extraction.study import seeds_of
 from rulerag.extraction import TripleExtractor
-from rulerag.extraction.company import Said, Words, understand
+from rulerag.extraction.company import Said, understand
 from rulerag.extraction.patterns import INVERSE, shared_out
 from rulerag.extraction.slots import EntityKinds
 from rulerag.synthetic import World, write_prose

@@ -102,7 +102,7 @@ def test_broken_json_is_counted_and_named(
     shown = capsys.readouterr().out
     assert "not read of what the model wrote: 3, first texts.txt#" in shown
     report = json.loads((corpus / "graph" / "extraction.json").read_text())
-    assert len(report["faults"]) == 3 and "no JSON: '{\"relation\": \"jo'" in report["faults"][0]
+    assert len(report["faults"]) == 3 and 'no JSON: \'{"relation": "jo\'' in report["faults"][0]
 
 
 def test_what_was_answered_before_a_server_failed_is_not_asked_again(

@@ -44,7 +44,9 @@ def test_every_fact_stands_in_its_sentence(part: str, kind: str) -> None:
             assert sentence[0].isupper() and sentence.endswith(".")
             assert any(words in sentence for words in (past, base, *participle))
     pronouns = [
-        page for page in pages if any(f"{p} " in page.document.text for p in (" he", " she", "He", "She"))
+        page
+        for page in pages
+        if any(f"{p} " in page.document.text for p in (" he", " she", "He", "She"))
     ]
     assert pronouns or part not in ("seen", "new words")
     assert write_prose(facts, world.graph.calendar, part=part) == pages
