@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +13,7 @@ import typer
 from rulerag.assembly import Options, make_generator, preset
 from rulerag.cli.common import GraphFiles, QuietOption, by_flags, say
 from rulerag.cli.corpora import TextOptions, graph_names, read_documents
-from rulerag.composition import Config
+from rulerag.composition import Config, merged_values
 from rulerag.errors import ConfigError
 from rulerag.extraction import (
     ExtractionSettings,
@@ -87,7 +88,9 @@ def extract(
             encoder=encoder,
             settings=settings,
         )
-        model = None if how.generator is None else _model(how.generator, out)
+        model = None
+        if how.generator is not None:
+            model = _model(how.generator, out, extractor.relations)
         found = extractor.extract(documents, model=model)
         about = {"settings": {**vars(settings), "model": how.generator, "encoder": how.encoder}}
         report = write_graph(out, found, extractor.calendar, extractor.patterns, about)
@@ -102,6 +105,14 @@ def extract(
         say(f"  {count:>6,}  {relation}: {text[slice(*one.sentence)]}")
     for why, count in report["passed_over"].items():
         say(f"  passed over: {count:,} × {why}")
+    for words, meaning in list(report["new_words"]["understood"].items())[:_SHOWN]:
+        say(f"  new words: {words!r}, said {meaning['said']} times, mean {meaning['relation']}")
+    doubts = report["may_contradict"]
+    if doubts:
+        one = doubts[0]
+        what = ", ".join(one.get("objects") or one["dates"])
+        named = " ".join(one[key] for key in ("subject", "relation", "object") if key in one)
+        say(f"  may contradict each other: {len(doubts):,}, first {named}: {what}; all are kept")
     if found.faults:
         say(f"  not read of what the model wrote: {len(found.faults):,}, first {found.faults[0]}")
     say(f"Next: rulerag mine {out} --out rules.jsonl")
@@ -112,7 +123,7 @@ def _relation_labels(graph: KnowledgeGraph) -> dict[str, str]:
     return dict(zip(graph.relations.names, graph.relations.labels, strict=True))
 
 
-def _model(name: str, out: Path) -> ModelExtractor:
+def _model(name: str, out: Path, relations: Sequence[str]) -> ModelExtractor:
     """A language model that answers in its own words, with what it said kept beside the graph."""
     if name in _NO_MODELS:
         raise ConfigError(
@@ -123,5 +134,7 @@ def _model(name: str, out: Path) -> ModelExtractor:
     values = preset(out, generator=name).to_dict()
     if values["generator"].keys() == {"type", "model"}:
         values["generator"].update(ModelExtractor.PROMPT)
+    elif values["generator"]["type"] == "openai":
+        values["generator"] = merged_values(ModelExtractor.endpoint(relations), values["generator"])
     generator = make_generator(Config(values), RuleQADataset(corpus=(), queries={}), Options())
     return ModelExtractor(generator, cache=out / "answers.jsonl")

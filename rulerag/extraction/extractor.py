@@ -11,15 +11,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rulerag.errors import ConfigError, EmptyDataError
 from rulerag.extraction.clauses import Clause, clauses_of
+from rulerag.extraction.company import Company, Said, understand
 from rulerag.extraction.language_model import Asked, ModelExtractor
 from rulerag.extraction.names import NameReader
-from rulerag.extraction.patterns import INVERSE, Meaning, PatternBook
+from rulerag.extraction.patterns import INVERSE, Heard, Meaning, PatternBook, Words, shared_out
 from rulerag.extraction.records import Extraction, Span, Triple
 from rulerag.extraction.slots import EntityKinds
 from rulerag.kg import Calendar, Phrases
@@ -34,6 +36,10 @@ _PRONOUN, _ELIDED, _DAY_BEFORE = 0.85, 0.95, 0.95
 _UNDATED = 0.2
 # The confidence from which a triple says what kinds its ends are of.
 _SURE = 0.5
+# What a meaning by company counts.
+_COMPANY = 0.8
+# Clauses with two names; those with pronouns as well; and once more, with words that were new.
+_READINGS = ("names", "pronouns", "company")
 # What a model's choice counts, and how many examples of the same words it sees.
 _MODEL, _ASKED = 0.8, 3
 # How many sentences back a pronoun may point.
@@ -113,6 +119,11 @@ class TripleExtractor:
         self._chosen: dict[tuple[str, ...], list[Meaning]] = {}
         self._labels = {name: (labels or {}).get(name, name) for name in relations}
 
+    @property
+    def relations(self) -> list[str]:
+        """The relations that words may mean, by raw name."""
+        return list(self._labels)
+
     def learn(self, documents: Iterable[Document]) -> PatternBook:
         """Learn from documents what words mean, by the known facts.
 
@@ -123,30 +134,41 @@ class TripleExtractor:
         return self.patterns
 
     def _learn(self, pages: Sequence[_Page]) -> None:
-        """Two passes: pronouns are understood by what the first one learned."""
+        """Learn from clauses that join the ends of known facts, dated ones at their time."""
         known: dict[tuple[str, str], list[Fact]] = {}
         for fact in self.facts:
             known.setdefault((fact.subject, fact.object), []).append(fact)
+        undated: dict[Fact, set[Heard]] = {}
         for page in pages:
-            self.patterns.learn(self._meant(page, known))
+            self.patterns.learn(self._meant(page, known, undated))
         self.patterns.add_labels(self._labels, self._labels)
+        self.patterns.learn(list(shared_out(undated, self.patterns.counts)))
 
     def _meant(
-        self, page: _Page, known: Mapping[tuple[str, str], Sequence[Fact]]
-    ) -> Iterator[tuple[tuple[str, ...], str, str, float]]:
+        self,
+        page: _Page,
+        known: Mapping[tuple[str, str], Sequence[Fact]],
+        undated: dict[Fact, set[Heard]],
+    ) -> Iterator[tuple[Words, str, str, float]]:
         last: int | None = None
+        who: str | None = None
         for clause in page.clauses:
             time = last if clause.same_day else clause.time
             last = time if time is not None else last
-            if clause.subject is None or not clause.words:
+            # A pronoun may be the subject before it: whether it is, the known fact says.
+            who = who if clause.subject is None else clause.subject.entity
+            if who is None or not clause.words:
                 continue
-            a, b = clause.subject.entity, clause.object.entity
+            a, b = who, clause.object.entity
             for pair, prefix in (((a, b), ""), ((b, a), INVERSE)):
                 for fact in known.get(pair, ()):
-                    if fact.timestamp in (None, time):
-                        yield clause.words, clause.said, prefix + fact.relation, 1.0
+                    relation = prefix + fact.relation
+                    if fact.timestamp is None:
+                        undated.setdefault(fact, set()).add((clause.words, clause.said, relation))
+                    elif fact.timestamp == time:
+                        yield clause.words, clause.said, relation, 1.0
                     elif time is None:
-                        yield clause.words, clause.said, prefix + fact.relation, _UNDATED
+                        yield clause.words, clause.said, relation, _UNDATED
 
     def extract(
         self,
@@ -177,17 +199,41 @@ class TripleExtractor:
         said = list(_as_said(pages))
         kinds = EntityKinds([*self.facts, *said])
         self._chosen = {}
-        for pronouns in (False, True):
-            if pronouns and model is not None:
-                self._ask(model, pages, kinds)
+        company, heard = Company(), list[Said]()
+        for reading in _READINGS:
+            if reading == "company":
+                if learn:
+                    company = self._understand(heard, kinds)
+                if model is not None:
+                    self._ask(model, pages, kinds)
+                if not self._chosen:
+                    break
             found = Extraction(documents={one.id: one for one in listed})
+            heard = []
             for page in pages:
-                self._read(page, kinds, found, pronouns=pronouns)
+                heard += self._read(page, kinds, found, pronouns=reading != "names")
             # What was read by likeness alone may be wrong, and would vouch for itself.
             sure = (one.fact for one in found.triples if one.confidence >= _SURE)
             kinds = EntityKinds([*self.facts, *said, *sure])
+        found.company = company
         found.faults = model.faults if model is not None else []
         return found
+
+    def _understand(self, said: Sequence[Said], kinds: EntityKinds) -> Company:
+        """What words like no pattern mean, by the company that they keep."""
+        stated = {one.fact for one in said}
+        company = understand(
+            [*said, *(Said((), fact) for fact in self.facts if fact not in stated)], kinds
+        )
+        for words, guess in company.guesses.items():
+            sure = _COMPANY * (1 - math.exp(-guess.margin))
+            name = INVERSE * guess.turned + guess.relation
+            self._chosen[words] = [Meaning(name, sure, f"company: {' '.join(words)}")]
+        return company
+
+    def _is_new(self, clause: Clause) -> bool:
+        """Whether a clause has words that are like none that are known."""
+        return bool(clause.words) and not self.patterns.meanings(clause.words, clause.said)
 
     def _ask(self, model: ModelExtractor, pages: Sequence[_Page], kinds: EntityKinds) -> None:
         """Ask a model what the words mean that are like no pattern, by a few examples of each."""
@@ -195,8 +241,8 @@ class TripleExtractor:
         often: Counter[tuple[str, ...]] = Counter()
         for page in pages:
             for clause in map(self._known, page.clauses):
-                new = clause.subject is not None and clause.words and often[clause.words] < _ASKED
-                if new and not self.patterns.meanings(clause.words, clause.said):
+                new = clause.subject is not None and often[clause.words] < _ASKED
+                if new and clause.words not in self._chosen and self._is_new(clause):
                     often[clause.words] += 1
                     asked.append((clause.words, self._asked(page.document, clause, kinds)))
         shares: dict[tuple[str, ...], Counter[str]] = {}
@@ -240,7 +286,10 @@ class TripleExtractor:
         }
         return _Page(document, tuple(clauses), within)
 
-    def _read(self, page: _Page, kinds: EntityKinds, found: Extraction, *, pronouns: bool) -> None:
+    def _read(
+        self, page: _Page, kinds: EntityKinds, found: Extraction, *, pronouns: bool
+    ) -> Iterator[Said]:
+        """Add what a page says to what was found; what its known and unknown words join."""
         last: int | None = None
         agents: list[str] = []
         for clause in page.clauses:
@@ -248,12 +297,23 @@ class TripleExtractor:
             last = time if time is not None else last
             if clause.subject is None and not pronouns:
                 continue
-            triple = self._triple(page, self._known(clause), time, kinds, agents, found.passed_over)
+            clause = self._known(clause)
+            triple = self._triple(page, clause, time, kinds, agents, found.passed_over)
+            who = None if clause.subject is None else clause.subject.entity
             if triple is not None:
                 found.triples.append(triple)
-                agents.append(triple.fact.subject)
-            elif clause.subject is not None:
-                agents.append(clause.subject.entity)
+                who = triple.fact.subject
+                if triple.confidence >= _SURE:
+                    yield Said(clause.words, triple.fact)
+            elif self._is_new(clause) and (time is not None or not self.dated):
+                # Whoever else these words are said of is of the kind that a pronoun stands for.
+                slot = _said_as(clause.words), "subject"
+                who = self._subject(page, clause, kinds, agents, slot)
+                if who is not None and who != clause.object.entity:
+                    stated = time if self.dated else None
+                    yield Said(clause.words, Fact(who, "", clause.object.entity, stated))
+            if who is not None:
+                agents.append(who)
 
     def _known(self, clause: Clause) -> Clause:
         """A clause by general patterns, or else one whose known words stand beside its object.
@@ -361,5 +421,9 @@ def _as_said(pages: Iterable[_Page]) -> Iterator[Fact]:
     for page in pages:
         for clause in page.clauses:
             if clause.subject is not None and clause.words:
-                words = "said: " + " ".join(clause.words)
-                yield Fact(clause.subject.entity, words, clause.object.entity)
+                yield Fact(clause.subject.entity, _said_as(clause.words), clause.object.entity)
+
+
+def _said_as(words: tuple[str, ...]) -> str:
+    """The relation that words are, whatever they mean."""
+    return "said: " + " ".join(words)

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from rulerag.errors import EmptyDataError
+from rulerag.extraction.company import Company
+from rulerag.extraction.contradictions import contradictions
 from rulerag.extraction.patterns import PatternBook
 from rulerag.extraction.records import Extraction, Triple
 from rulerag.io import atomic_write, prepare_folder, read_records, write_json, write_jsonl
@@ -73,6 +75,8 @@ def write_graph(
         "facts": len(facts),
         "relations": dict(Counter(fact.relation for fact in facts).most_common()),
         "passed_over": dict(found.passed_over.most_common()),
+        "may_contradict": contradictions(facts, calendar),
+        "new_words": _new_words(found.company),
         "faults": found.faults,
         **(about or {}),
     }
@@ -85,6 +89,23 @@ def write_graph(
             time = [] if fact.timestamp is None else [calendar.format(fact.timestamp)]
             table.writerow([*fact[:3], *time])
     return report
+
+
+def _new_words(company: Company) -> dict[str, Any]:
+    """What was understood by company alone, and how sure that was among known words."""
+    return {
+        "clauses": company.unknown,
+        "margin": company.margin,
+        "right_on_held_out_words": round(company.right, 4),
+        "understood": {
+            " ".join(words): {
+                "relation": "^" * guess.turned + guess.relation,
+                "margin": round(guess.margin, 2),
+                "said": guess.said,
+            }
+            for words, guess in company.guesses.items()
+        },
+    }
 
 
 def _order(fact: Fact) -> tuple[Any, ...]:

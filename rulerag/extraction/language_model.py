@@ -23,6 +23,8 @@ from rulerag.types import GenerationRequest, Query
 
 NONE = "none"
 _BATCH = 16
+# Tokens of a reply: JSON of one relation, however long its name.
+_LONGEST = 64
 _TOGETHER = "{x} and {y} have nothing to do with each other"
 
 
@@ -63,6 +65,30 @@ class ModelExtractor:
     }
     """What the configuration of a local model needs beside its name: statements follow as text."""
 
+    @staticmethod
+    def endpoint(relations: Sequence[str]) -> dict[str, Any]:
+        """What the configuration of a server needs beside its address: a prompt, and the schema.
+
+        The schema goes along as ``response_format``, to which vLLM, Ollama and llama.cpp hold the
+        reply; a server that does not know it ignores it, and what it writes is checked anyway.
+
+        Args:
+            relations: all that may be chosen.
+        """
+        choice = {"type": "string", "enum": [*relations, NONE]}
+        schema = {
+            "type": "object",
+            "properties": {"relation": choice},
+            "required": ["relation"],
+            "additionalProperties": False,
+        }
+        named = {"name": "relation", "strict": True, "schema": schema}
+        return {
+            "template": ModelExtractor.PROMPT["template"],
+            "max_new_tokens": _LONGEST,
+            "options": {"response_format": {"type": "json_schema", "json_schema": named}},
+        }
+
     def __init__(self, generator: Generator, *, cache: str | Path | None = None) -> None:
         self.generator = generator
         self.cache = None if cache is None else Path(cache)
@@ -81,10 +107,10 @@ class ModelExtractor:
         new = [n for n, key in enumerate(keys) if key not in known]
         for start in range(0, len(new), _BATCH):
             part = new[start : start + _BATCH]
-            said = self._said([asked[n] for n in part])
-            known |= {keys[n]: one for n, one in zip(part, said, strict=True)}
-            self._keep({keys[n]: known[keys[n]] for n in part})
-            self.num_asked += len(part)
+            for place, said in self._said([asked[n] for n in part]):
+                known[keys[part[place]]] = said
+                self._keep({keys[part[place]]: said})
+                self.num_asked += 1
         found = []
         for one, key in zip(asked, keys, strict=True):
             reply = known[key]
@@ -93,12 +119,19 @@ class ModelExtractor:
             found.append({r: p for r, p in reply.get("relations", {}).items() if r != NONE})
         return found
 
-    def _said(self, asked: Sequence[Asked]) -> list[dict[str, Any]]:
+    def _said(self, asked: Sequence[Asked]) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The reply to each question, as soon as it is there: its number and what was said."""
         if hasattr(self.generator, "score"):
-            return list(self._scored(asked))
+            yield from enumerate(self._scored(asked))
+            return
         requests = [GenerationRequest(Query("extract", _question(one))) for one in asked]
-        replies = self.generator.generate(requests)
-        return [_read(reply.text, one) for reply, one in zip(replies, asked, strict=True)]
+        if not hasattr(self.generator, "stream"):
+            for place, reply in enumerate(self.generator.generate(requests)):
+                yield place, _read(reply.text, asked[place])
+            return
+        # A server may fail in the middle: what it had answered before is kept.
+        for arrival in self.generator.stream(requests):
+            yield arrival.place, _read(arrival.completion.text, asked[arrival.place])
 
     def _scored(self, asked: Sequence[Asked]) -> Iterator[dict[str, Any]]:
         requests, answers = [], []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,6 +21,7 @@ from rulerag.extraction.clauses import bare, trigger
 from rulerag.io import to_json, write_text
 from rulerag.kg import derived_phrase
 from rulerag.rules import readable
+from rulerag.types import Fact
 
 if TYPE_CHECKING:
     from rulerag.protocols import Encoder
@@ -33,6 +34,17 @@ _LEAST_LIKE = 0.35
 # What a match by shared words counts.
 _SHARED = 0.9
 _PRIOR = 0.5
+
+
+Words = tuple[str, ...]
+"""The stems of a clause."""
+Heard = tuple[Words, str, str]
+"""Stems, the words as they are written, and the relation that they may mean."""
+# How often counts are shared out, and the least of them that is kept.
+_SHARINGS, _LEAST_SHARE, _TWICE = 10, 0.05, 1.5
+# What words count that would name the object of a fact first: most name its subject first, and the
+# clause that does may have a pronoun.
+_TURNED = 0.25
 
 
 class Meaning(NamedTuple):
@@ -263,3 +275,51 @@ class PatternBook:
 def _unit(vectors: np.ndarray) -> np.ndarray:
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(norms == 0, 1, norms))
+
+
+def shared_out(
+    heard: Mapping[Fact, Collection[Heard]], known: Mapping[Words, Mapping[str, float]]
+) -> Iterator[tuple[Words, str, str, float]]:
+    """What words say of undated facts, each of which is shared out among what joins its ends.
+
+    Where rules hold, two who have one relation have others too, and no date tells which of several
+    clauses says which. One of them says the fact (Riedel et al. 2010, section 3): the likelier the
+    more often its words say that relation elsewhere, and the less often others (expectation
+    maximisation).
+
+    Args:
+        heard: for each fact all that joins its ends.
+        known: how often words are known to say relations already.
+
+    Yields:
+        What :meth:`PatternBook.learn` takes up.
+    """
+    said: dict[Words, str] = {}
+    choices: list[list[tuple[Words, str]]] = []
+    for own in heard.values():
+        said |= {words: text for words, text, _ in sorted(own, reverse=True)}
+        choices.append(sorted({(words, relation) for words, _, relation in own}))
+    base = {(w, r): count for w, row in known.items() for r, count in row.items()}
+    every = Counter(base) + Counter(one for own in choices for one in own)
+    totals: dict[Words, float] = {}
+    for (words, _), count in every.items():
+        totals[words] = totals.get(words, 0.0) + count
+    # Words that stand with facts of many relations say none of these for that alone.
+    alone = {one: (count / totals[one[0]]) ** 2 for one, count in every.items()}
+    shares = [[1 / len(own)] * len(own) for own in choices]
+    counts = dict(base)
+    for _ in range(_SHARINGS):
+        counts = dict(base)
+        for own_choices, own_shares in zip(choices, shares, strict=True):
+            for one, share in zip(own_choices, own_shares, strict=True):
+                counts[one] = counts.get(one, 0.0) + share
+        for number, own_choices in enumerate(choices):
+            likely = [counts[one] * alone[one] for one in own_choices]
+            shares[number] = [one / sum(likely) for one in likely]
+    # Once, and beside others that may say it, is no evidence.
+    sure = {own[0] for own in choices if len(own) == 1} | base.keys()
+    for own_choices, own_shares in zip(choices, shares, strict=True):
+        for one, share in zip(own_choices, own_shares, strict=True):
+            weight = share * (_TURNED if one[1].startswith(INVERSE) else 1.0)
+            if weight >= _LEAST_SHARE and (one in sure or counts[one] >= _TWICE):
+                yield one[0], said[one[0]], one[1], weight

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rulerag.errors import DataFormatError
+from rulerag.extraction.company import Company
 from rulerag.kg import Calendar
 from rulerag.types import Document, Fact
 
@@ -84,9 +85,11 @@ class Extraction:
         documents: the documents, by id.
         passed_over: how many clauses gave no triple, by reason.
         faults: what a model wrote that could not be read, one line each: document and reason.
+        company: what unknown words mean by the company that they keep.
     """
 
     triples: list[Triple] = field(default_factory=list)
     documents: dict[str, Document] = field(default_factory=dict)
     passed_over: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
+    company: Company = field(default_factory=Company)

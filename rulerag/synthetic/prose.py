@@ -1,7 +1,8 @@
-"""Dated worlds written out as prose: many wordings, pronouns, two facts a sentence, and decoys.
+"""Worlds written out as prose: many wordings, pronouns, two facts a sentence, and decoys.
 
 What a system reads out of the texts can be compared with the facts that were written. Every
-relation has twenty wordings: five phrases (``wordings.toml``) in four constructions each.
+relation has twenty wordings: five phrases (``wordings.toml``, for undated worlds
+``static_wordings.toml``) in four constructions each.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ _DECOYS = (
     "Nobody has ever seen {x} near {z}.",
 )
 _SAME_DAY = "that same day"
+_WORDINGS = {"temporal": "wordings.toml", "static": "static_wordings.toml"}
 
 
 class Wording(NamedTuple):
@@ -92,18 +94,27 @@ class ProsePage:
 
 
 @cache
-def phrases() -> Mapping[str, tuple[tuple[str, ...], ...]]:
-    """For each relation of dated worlds its phrases: past, base, and a participle if it has one."""
-    text = Path(__file__).with_name("wordings.toml").read_text(encoding="utf-8")
+def phrases(kind: str = "temporal") -> Mapping[str, tuple[tuple[str, ...], ...]]:
+    """For each relation of worlds its phrases: past, base, and a participle if it has one.
+
+    Args:
+        kind: of the worlds, ``temporal`` or ``static``; no relation is in both.
+    """
+    text = Path(__file__).with_name(_WORDINGS[kind]).read_text(encoding="utf-8")
     rows: dict[str, list[str]] = tomllib.loads(text)
     return {name: tuple(tuple(one.split("/")) for one in row) for name, row in rows.items()}
+
+
+@cache
+def _all_phrases() -> Mapping[str, tuple[tuple[str, ...], ...]]:
+    return {**phrases("temporal"), **phrases("static")}
 
 
 def wordings_of(relation: str, part: str, seed: int = 0) -> list[Wording]:
     """The wordings of a relation that belong to a part.
 
     Args:
-        relation: of a dated world.
+        relation: of a world.
         part: one of :data:`PARTS`.
         seed: decides which phrase has the new words, and which construction of the others is new.
 
@@ -111,10 +122,12 @@ def wordings_of(relation: str, part: str, seed: int = 0) -> list[Wording]:
         ConfigError: there is no such part.
     """
     check_choice("part", part, PARTS, "part")
-    rng = np.random.default_rng([seed, sorted(phrases()).index(relation)])
-    new_words = int(rng.integers(len(phrases()[relation])))
+    kind = "temporal" if relation in phrases("temporal") else "static"
+    said = phrases(kind)
+    rng = np.random.default_rng([seed, sorted(said).index(relation)])
+    new_words = int(rng.integers(len(said[relation])))
     found = []
-    for phrase in range(len(phrases()[relation])):
+    for phrase in range(len(said[relation])):
         new = int(rng.integers(len(CONSTRUCTIONS)))
         if part == "unforeseen":
             found += [Wording(phrase, one) for one in UNFORESEEN if phrase != new_words]
@@ -134,21 +147,22 @@ def write_prose(
     seed: int = 0,
     split: int = 0,
 ) -> list[ProsePage]:
-    """Facts of a dated world as paragraphs, each about one subject.
+    """Facts of a world as paragraphs, each about one subject.
 
     Args:
-        facts: dated facts whose relations are those of dated worlds.
+        facts: of a world, all dated or none.
         calendar: of their times, in days.
         part: the wordings, one of :data:`PARTS`.
         seed: decides every draw.
         split: decides which wordings belong to which part.
 
     Raises:
-        ConfigError: a relation has no wordings, or facts are undated.
+        ConfigError: a relation has no wordings, or facts of a dated world have no date.
     """
     for fact in facts:
-        if fact.relation not in phrases() or fact.timestamp is None:
-            raise ConfigError(f"no wording for {fact}", hint="facts of a dated world alone")
+        dated = fact.relation in phrases("temporal")
+        if fact.relation not in _all_phrases() or dated != (fact.timestamp is not None):
+            raise ConfigError(f"no wording for {fact}", hint="facts of a generated world alone")
     relations = {fact.relation for fact in facts}
     wordings = {one: wordings_of(one, part, split) for one in sorted(relations)}
     writer = _Writer(calendar, wordings, np.random.default_rng([seed, 17]), facts)
@@ -219,9 +233,12 @@ class _Writer:
         said, dates = [], []
         for number, (fact, wording) in enumerate(zip(facts, wordings, strict=True)):
             said.append(self._clause(fact, wording, "" if number else named))
-            dates.append(self._date(fact, last))
+            if fact.timestamp is not None:
+                dates.append(self._date(fact, last))
             last = fact.timestamp
-        if len(said) == 1 and dates[0] != _SAME_DAY and self.rng.random() < 0.35:
+        if facts[0].timestamp is None:
+            pass
+        elif len(said) == 1 and dates[0] != _SAME_DAY and self.rng.random() < 0.35:
             said[0] = f"{dates[0]}, {said[0]}"
         else:
             said = [f"{one} {date}" for one, date in zip(said, dates, strict=True)]
@@ -233,7 +250,7 @@ class _Writer:
         return known[int(self.rng.integers(len(known)))]
 
     def _clause(self, fact: Fact, wording: Wording, subject: str) -> str:
-        past, base, *participle = phrases()[fact.relation][wording.phrase]
+        past, base, *participle = _all_phrases()[fact.relation][wording.phrase]
         if wording.construction in UNFORESEEN:
             return {
                 "among": f"among those who {past} {fact.object} was {subject}",
@@ -268,7 +285,7 @@ class _Writer:
         """A sentence without a fact; some name somebody who could stand there, and does not."""
         template = self._one((*_IDLE, *_DECOYS, *_DECOYS))
         other = self.facts[int(self.rng.integers(len(self.facts)))]
-        base = phrases()[other.relation][self._wording(other).phrase][1]
+        base = _all_phrases()[other.relation][self._wording(other).phrase][1]
         stranger = self.entities[int(self.rng.integers(len(self.entities)))]
         if "{base}" in template:
             return template.format(x=other.subject, base=base, z=stranger)
@@ -280,17 +297,17 @@ class _Writer:
 
 @cache
 def _kinds() -> Mapping[str, tuple[str, str]]:
-    """The kinds of subject and object of every relation of dated worlds."""
-    schema = SCHEMAS["temporal"]
+    """The kinds of subject and object of every relation of worlds."""
     kinds: dict[str, tuple[str, str]] = {}
-    for group in schema.groups:
-        ends = (group.subject, group.object)
-        kinds[group.head] = ends
-        kinds.update({c.relation: ends[::-1] if c.inverse else ends for c in group.clues})
-    x, z, y = schema.chain.kinds
-    chain = schema.chain
-    kinds |= {chain.head: (x, y), chain.first: (x, z), chain.second: (z, y)}
-    kinds |= {one.relation: (one.subject, one.object) for one in schema.distractors}
-    if schema.echo is not None:
-        kinds[schema.echo] = ("person", "person")
+    for schema in SCHEMAS.values():
+        for group in schema.groups:
+            ends = (group.subject, group.object)
+            kinds[group.head] = ends
+            kinds.update({c.relation: ends[::-1] if c.inverse else ends for c in group.clues})
+        x, z, y = schema.chain.kinds
+        chain = schema.chain
+        kinds |= {chain.head: (x, y), chain.first: (x, z), chain.second: (z, y)}
+        kinds |= {one.relation: (one.subject, one.object) for one in schema.distractors}
+        if schema.echo is not None:
+            kinds[schema.echo] = ("person", "person")
     return kinds

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rulerag.rules import RuleBank
+from tests.texts.pdf import pdf_bytes
 
 Refused = Callable[..., str]
 TABLE = "Wer;Was;Wen;Datum;Notiz\n" + "".join(
@@ -261,3 +262,32 @@ def test_extraction_without_facts_or_with_nothing_to_find(
     assert (tmp_path / "undated" / "train.csv").read_text() == (
         "subject,relation,object\nAnna Meyer,works for,Acme\nBen Koch,left,Acme\n"
     )
+
+
+def test_extraction_of_files_that_cannot_be_read_and_of_facts_that_contradict(
+    rulerag: Any, refused: Refused, tmp_path: Path
+) -> None:
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    (texts / "empty.txt").write_text("")
+    (texts / "raw.txt").write_bytes(bytes(range(256)))
+    (texts / "scan.pdf").write_bytes(pdf_bytes([]))
+    for name, reason in {
+        "empty.txt": "is empty",
+        "raw.txt": "is no text",
+        "scan.pdf": "holds no text on any page",
+    }.items():
+        assert reason in refused("extract", texts / name, "--out", tmp_path / "none")
+    homes = [f"P{n}x Qu lives in {'Ulm' if n % 2 else 'Kiel'}." for n in range(12)]
+    (texts / "homes.txt").write_text("\n\n".join([*homes, "P3x Qu lives in Bonn."]))
+    found = rulerag("extract", texts, "--out", tmp_path / "graph")
+    assert found.code == 0, found.err
+    assert "scan.pdf: holds no text on any page" in found.out
+    assert found.out.count("not read: ") == 3
+    shown = "may contradict each other: 1, first P3x Qu lives in: Bonn, Ulm; all are kept"
+    assert shown in found.out
+    report = json.loads((tmp_path / "graph" / "extraction.json").read_text())
+    assert report["facts"] == 13
+    assert report["may_contradict"] == [
+        {"relation": "lives in", "subject": "P3x Qu", "objects": ["Bonn", "Ulm"]}
+    ]

@@ -54,6 +54,22 @@ def test_facts_and_rules_of_a_world_are_found_again(
     assert all(t.sentence[0] <= t.span[0] < t.span[1] <= t.sentence[1] for t in right)
 
 
+def test_facts_and_rules_of_an_undated_world_are_found_again() -> None:
+    world = World.generate(5000, kind="static", seed=11, max_body_atoms=1)
+    facts, calendar = list(world.graph.train), world.graph.calendar
+    extractor = TripleExtractor(seeds_of(facts, 10, 11))
+    pages = write_prose(facts, calendar, split=11)
+    extractor.learn(page.document for page in pages)
+    found = extractor.extract([page.document for page in pages], learn=False)
+    read = [triple.fact for triple in found.triples]
+    scores = measured(read, facts, extractor.facts)
+    assert scores["f1"] >= 0.88
+    assert scores["precision"] >= 0.95
+    rules = rules_found(world, read)
+    assert rules["precision"] == 1
+    assert rules["recall"] >= 0.8
+
+
 def test_measured_leaves_the_seeds_out() -> None:
     a, b, c = (Fact("x", "r", name) for name in "abc")
     assert measured([a, b], [a, c], [a]) == {"precision": 0.0, "recall": 0.0, "f1": 0.0}
