@@ -109,10 +109,7 @@ class Traits:
             self._habits[relation],
             np.concatenate(
                 [np.zeros(0)]
-                + [
-                    self._likeness(one)[entity[start:end]]
-                    for one, start, end in _runs(relation)
-                ]
+                + [self._likeness(one)[entity[start:end]] for one, start, end in _runs(relation)]
             )[:, None],
         ]
         return np.hstack(parts).astype(np.float32)

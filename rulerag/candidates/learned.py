@@ -230,7 +230,9 @@ class LearnedScorer:
         """The weights; learned when first needed."""
         made = self._made() if len(self.examples) < _FEW else self._asked()
         examples: list[tuple[_Question, Bools]] = []
-        for one, answers in zip(self._questions(made.queries, made.found), made.answers, strict=True):
+        for one, answers in zip(
+            self._questions(made.queries, made.found), made.answers, strict=True
+        ):
             right = np.isin(one.entity, answers)
             if right.any() and not right.all():
                 examples.append((one, right))

@@ -47,7 +47,13 @@ def scorers(facts: CorpusFacts) -> list[FactScorer]:
     )
     bank = RuleBank([] if facts.is_dated else [rule])
     every: list[FactScorer] = [MostRecent(facts), MostFrequent(facts), RelationPrior(facts)]
-    every += [Analogy(facts), Names(facts), Analogy(facts, best=True), Walks(facts), Walks(facts, steps=3)]
+    every += [
+        Analogy(facts),
+        Names(facts),
+        Analogy(facts, best=True),
+        Walks(facts),
+        Walks(facts, steps=3),
+    ]
     return [*every, Rules(facts, bank)]
 
 
