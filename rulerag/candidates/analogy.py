@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from rulerag.arrays import Doubles, Floats, Longs
@@ -17,6 +18,8 @@ from rulerag.types import Query, Support
 
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import TfidfVectorizer
+
+    Words = npt.NDArray[np.str_]
 
 # Analogues and shared features that an explanation names.
 _ANALOGUES, _SHARED = 3, 3
@@ -266,12 +269,12 @@ class Names(Analogy):
         del time
         both = self._words_of(np.array([one])).multiply(self._words[1][[other]]).tocsr()
         order = np.argsort(-both.data, kind="stable")[:_SHARED]
-        words = self._words[0].get_feature_names_out()[both.indices[order]].tolist()
+        words = self._words[2][both.indices[order]].tolist()
         return [], f"{' and '.join(map(repr, words))} in the name"
 
     def _words_of(self, subject: Longs) -> sparse.csr_matrix:
         """The words of names, known or not, shape (b, words)."""
-        vectorizer, known = self._words
+        vectorizer, known, _ = self._words
         found = known[np.minimum(subject, len(self.names) - 1)]
         strange = np.flatnonzero(subject >= len(self.names))
         if not len(strange):
@@ -283,8 +286,8 @@ class Names(Analogy):
         return sparse.vstack([found, asked]).tocsr()[order]
 
     @property
-    def _words(self) -> tuple[TfidfVectorizer, sparse.csr_matrix]:
-        """What turns names into words, and the words of the known names, rows of length 1."""
+    def _words(self) -> tuple[TfidfVectorizer, sparse.csr_matrix, Words]:
+        """What counts words, those of the known names, rows of length 1, and the words."""
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         known = self.facts.remembered.setdefault(("names",), {})
@@ -293,8 +296,9 @@ class Names(Analogy):
             names = [
                 _called(name, self.facts.entity(entity)) for entity, name in enumerate(self.names)
             ]
-            known["words"] = vectorizer, vectorizer.fit_transform(names).tocsr()
-        found: tuple[TfidfVectorizer, sparse.csr_matrix] = known["words"]
+            counts = vectorizer.fit_transform(names).tocsr()
+            known["words"] = vectorizer, counts, vectorizer.get_feature_names_out()
+        found: tuple[TfidfVectorizer, sparse.csr_matrix, Words] = known["words"]
         return found
 
 
