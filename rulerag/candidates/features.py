@@ -89,22 +89,25 @@ class Traits:
             entity: the candidates' ids, shape (n,).
         """
         size, relations = self._entities, self._relations
-        # What is unknown has no key, whatever it is joined with.
         known = (subject >= 0) & (subject < size)
-        subject = np.where(known, subject, size**2 * relations)
+
+        def key(of: Longs) -> Longs:
+            """What is unknown has no key, whatever it is joined with."""
+            return np.where(known, of, -1)
+
         pair = subject * relations + relation
-        parts = [
-            self._stated.of(pair * size + entity),
-            self._stated.of((entity * relations + relation) * size + subject),
-            self._linked.of(subject * size + entity),
-            self._linked.of(entity * size + subject),
-            self._asked.of(pair),
+        parts: list[Floats | Doubles] = [
+            self._stated.of(key(pair * size + entity)),
+            self._stated.of(key((entity * relations + relation) * size + subject)),
+            self._linked.of(key(subject * size + entity)),
+            self._linked.of(key(entity * size + subject)),
+            self._asked.of(key(pair)),
             self._answers.of(relation * size + entity),
-            self._as_subject.of(subject),
+            self._as_subject.of(key(subject)),
             self._as_subject.of(entity),
             self._as_object.of(entity),
             self._of_relation.of(relation),
-            self._objects.of(pair),
+            self._objects.of(key(pair)),
             self._subjects.of(relation * size + entity),
             self._habits[relation],
             np.concatenate(
