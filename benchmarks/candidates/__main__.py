@@ -227,7 +227,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     of.add_argument("datasets", nargs="+", type=Path, help="folders of datasets")
     of.add_argument("--query-set", default="balanced")
     of.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="configuration")
-    of.add_argument("--no-ablation", action="store_true", help="learn with all scorers alone")
+    of.add_argument(
+        "--no-ablation", action="store_true", help="leave out trees alone, and no scorer"
+    )
     of.set_defaults(run=_study)
     of = kinds.add_parser("links", help="link prediction")
     of.add_argument("graphs", nargs="+", type=Path, help="folders of graphs")

@@ -27,6 +27,8 @@ from rulerag.types import Query
 
 METHOD = "bm25-scored__candidate-scorer"
 _TOP = 10
+# What is left out first: what orders the likeliest candidates of the weighted sum.
+_TREES = "trees"
 
 
 class _Kept(RememberedScorer):
@@ -74,7 +76,7 @@ def study(
         benchmark: what its configuration is called.
         query_set: which questions.
         overrides: changes of the configuration.
-        ablate: learn without each kind of scorer, too.
+        ablate: learn without each kind of scorer, too, and not without trees alone.
         earlier: what this gave before, which is given again where nothing has changed.
 
     Raises:
@@ -93,7 +95,7 @@ def study(
         "config": config.section("retriever").section("scorer").to_dict(),
     }
     same = earlier is not None and said.items() <= earlier.items()
-    if earlier is not None and same and (earlier["without"] or not ablate):
+    if earlier is not None and same and (len(earlier["without"]) > 1 or not ablate):
         return dict(earlier)
     kept = [_Kept(scorer, len(asked) + joined.questions) for scorer in joined.scorers]
     alone = [right_places(one.score(asked), asked, facts) for one in kept]
@@ -123,24 +125,31 @@ def study(
         "learned_from": learned.questions,
         "loss": learned.loss,
         "scorers": rows,
-        "without": _without(whole, kept, asked, right) if ablate else [],
+        "without": _without(whole, kept, asked, right, ablate=ablate),
         "cpu_seconds": {"learning": round(learning, 2), "joining": round(joining, 2)},
         "peak_memory_mb": round(peak_memory_mb(), 1),
     }
 
 
 def _without(
-    whole: LearnedScorer, kept: Sequence[_Kept], asked: Sequence[Query], right: Bools
+    whole: LearnedScorer,
+    kept: Sequence[_Kept],
+    asked: Sequence[Query],
+    right: Bools,
+    *,
+    ablate: bool,
 ) -> list[dict[str, Any]]:
-    """Each kind of scorer left out, with what is learned anew, and whether it was missed."""
+    """The trees and each kind of scorer left out, with what is learned anew, and what is missed."""
     kinds = dict.fromkeys(getattr(one.scorer, "kind", one.title) for one in kept)
     rows, p_values = [], []
-    for kind in kinds:
+    for kind in (_TREES, *(kinds if ablate else ())):
         rest = [one for one in kept if getattr(one.scorer, "kind", one.title) != kind]
         if not rest:
             continue
-        found = whole.with_scorers(rest).score(asked)
-        less = right_places(found, asked, whole.facts)
+        left = whole.with_scorers(rest)
+        if kind == _TREES:
+            left.learned = whole.learned._replace(trees=None)
+        less = right_places(left.score(asked), asked, whole.facts)
         row: dict[str, Any] = {"kind": kind, **_shares(less)}
         for place, measure in enumerate(("first", "top10")):
             mine, its = right[:, place].astype(float), less[:, place].astype(float)

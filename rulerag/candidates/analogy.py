@@ -1,23 +1,32 @@
-"""Candidates by analogy: subjects that are like the asked one vote with their objects."""
+"""Candidates by analogy: subjects that are like the asked one, by facts or name, vote."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from rulerag.arrays import Doubles, Floats, Longs
 from rulerag.candidates.base import DECAY, FactScorer
 from rulerag.candidates.facts import NO_TIME, CorpusFacts
 from rulerag.composition import check_range, register
-from rulerag.types import Support
+from rulerag.types import Query, Support
+
+if TYPE_CHECKING:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    Words = npt.NDArray[np.str_]
 
 # Analogues and shared features that an explanation names.
 _ANALOGUES, _SHARED = 3, 3
 # Cosines that are kept: some 64 MB.
 _LIKE = 2**24
+# Names of unknown subjects that are remembered, so that reasons can be given for them.
+_UNKNOWN = 65_536
 # How many times of questions have their features kept.
 _KEPT = 4
 
@@ -197,6 +206,105 @@ class Analogy(FactScorer):
     def _features(self, time: int) -> Descriptions:
         """What is known of every entity before a time."""
         return described(self.facts, time, self.decay, self.time_step)
+
+
+@register("scorer", "names")
+class Names(Analogy):
+    """Subjects whose names are like the asked one's vote with their objects of the relation.
+
+    Two names are as alike as the cosine of their words, each weighing its inverse document
+    frequency; the raw name and the readable one both count. It is asked of subjects, too, of which
+    no fact is known. The subject itself does not vote. Votes are as those of
+    :class:`Analogy`, without a prior: where no name is alike, there is no candidate.
+
+    Args:
+        facts: the facts.
+        power: how much the likest names count beyond others; at least 0.
+        decay: fading of dated facts per time step, as in ``exp(-decay * age)``.
+        time_step: the distance of two neighbouring times in timestamps.
+
+    Raises:
+        ConfigError: a setting is out of range.
+
+    References:
+        Salton and Buckley 1988 (Term-weighting approaches in automatic text retrieval).
+    """
+
+    kind = "names"
+    prior = 0.0
+    best = False
+
+    def __init__(
+        self, facts: CorpusFacts, *, power: float = 2.0, decay: float = DECAY, time_step: int = 1
+    ) -> None:
+        for key, value in (("power", power), ("decay", decay)):
+            check_range(key, value, 0)
+        FactScorer.__init__(self, facts, power=power, decay=decay, time_step=time_step)
+        self._unknown: dict[str, int] = {}
+
+    def _coded(self, queries: Sequence[Query]) -> tuple[Longs, Longs, Longs]:
+        """An unknown subject gets an id beyond those of the facts, by its name."""
+        subject, relation, time = self.facts.coded(queries)
+        if len(self._unknown) > _UNKNOWN:
+            self._unknown.clear()
+        for place in np.flatnonzero(subject < 0).tolist():
+            name = _called(queries[place].subject, queries[place].subject_label)
+            known = len(self.names) + len(self._unknown)
+            subject[place] = self._unknown.setdefault(name, known)
+        return subject, relation, time
+
+    def _shared_likeness(self, relation: int, time: int, subject: Longs, voters: Longs) -> Floats:
+        del relation
+        return self._likeness(time, subject, voters)
+
+    def _likeness(self, time: int, subject: Longs, voters: Longs) -> Floats:
+        """Cosines of the names of subjects and voters, shape (b, v)."""
+        del time
+        like: Floats = (self._words_of(subject) @ self._words[1][voters].T).toarray()
+        like[subject[:, None] == voters[None, :]] = 0
+        return like.astype(np.float32)
+
+    def _shared(self, time: int, one: int, other: int) -> tuple[list[int], str]:
+        """The words that two names share, the rarest first."""
+        del time
+        both = self._words_of(np.array([one])).multiply(self._words[1][[other]]).tocsr()
+        order = np.argsort(-both.data, kind="stable")[:_SHARED]
+        words = self._words[2][both.indices[order]].tolist()
+        return [], f"{' and '.join(map(repr, words))} in the name"
+
+    def _words_of(self, subject: Longs) -> sparse.csr_matrix:
+        """The words of names, known or not, shape (b, words)."""
+        vectorizer, known, _ = self._words
+        found = known[np.minimum(subject, len(self.names) - 1)]
+        strange = np.flatnonzero(subject >= len(self.names))
+        if not len(strange):
+            return found
+        names = {number: name for name, number in self._unknown.items()}
+        asked = vectorizer.transform([names[int(subject[place])] for place in strange])
+        order = np.arange(len(subject))
+        order[strange] = len(subject) + np.arange(len(strange))
+        return sparse.vstack([found, asked]).tocsr()[order]
+
+    @property
+    def _words(self) -> tuple[TfidfVectorizer, sparse.csr_matrix, Words]:
+        """What counts words, those of the known names, rows of length 1, and the words."""
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        known = self.facts.remembered.setdefault(("names",), {})
+        if not known:
+            vectorizer = TfidfVectorizer(token_pattern=r"[^\W_]+", dtype=np.float32)
+            names = [
+                _called(name, self.facts.entity(entity)) for entity, name in enumerate(self.names)
+            ]
+            counts = vectorizer.fit_transform(names).tocsr()
+            known["words"] = vectorizer, counts, vectorizer.get_feature_names_out()
+        found: tuple[TfidfVectorizer, sparse.csr_matrix, Words] = known["words"]
+        return found
+
+
+def _called(name: str, label: str | None) -> str:
+    """A name as it stands, and its readable form where that has other words."""
+    return name if not label or label == name else f"{name} {label}"
 
 
 class Descriptions(NamedTuple):

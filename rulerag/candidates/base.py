@@ -153,7 +153,7 @@ class FactScorer(ABC):
 
     def _groups(self, queries: Sequence[Query]) -> Iterator[tuple[int, int, Longs, Longs]]:
         """Relation, time, places and subjects of questions that are scored at once."""
-        subject, relation, time = self.facts.coded(queries)
+        subject, relation, time = self._coded(queries)
         order = np.lexsort((subject, time, relation))
         order = order[relation[order] >= 0]
         if not len(order):
@@ -166,6 +166,10 @@ class FactScorer(ABC):
             for cut in range(start, end, size):
                 places = order[cut : min(cut + size, end)]
                 yield int(relation[places[0]]), int(time[places[0]]), places, subject[places]
+
+    def _coded(self, queries: Sequence[Query]) -> tuple[Longs, Longs, Longs]:
+        """Subject, relation and time of queries, see :meth:`CorpusFacts.coded`."""
+        return self.facts.coded(queries)
 
     def _tie_order(self, relation: int, time: int, entity: Longs) -> Longs | None:
         """The order that breaks ties; None where entities have it."""

@@ -111,6 +111,12 @@ class CorpusFacts:
         found = self.table.timestamp
         return np.zeros(len(self), np.int64) if found is None else found.astype(np.int64)
 
+    @cached_property
+    def time_step(self) -> int:
+        """The usual distance of two neighbouring times; 1 for undated facts."""
+        gaps = np.diff(np.unique(self.times))
+        return int(np.median(gaps)) if len(gaps) else 1
+
     def coded(self, queries: Sequence[Query]) -> tuple[Longs, Longs, Longs]:
         """Subject, relation and time of queries, arrays of shape (q,).
 

@@ -5,19 +5,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rulerag.arrays import Bools, Doubles, Longs
+from rulerag.arrays import Bools, Doubles, Floats, Longs
 from rulerag.candidates.base import Movable
 from rulerag.candidates.facts import CorpusFacts
+from rulerag.candidates.features import list_features, traits_of
 from rulerag.composition import check_choice, check_range, register
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
 from rulerag.kg import query_text
 from rulerag.protocols import CandidateScorer, ScoredCandidates
 from rulerag.types import Query, Support
+
+if TYPE_CHECKING:
+    from sklearn.ensemble import HistGradientBoostingClassifier
 
 _LOG = logging.getLogger(__name__)
 
@@ -28,6 +32,18 @@ _HIDDEN = 0.05
 # The quadratic penalties on weights of standardised features, per question: on those that all
 # relations share, and on what a relation adds to them. Chosen on validation questions.
 _PENALTY, _OWN_PENALTY = 1e-3, 3e-3
+# The likeliest candidates of a question, which trees order; fewer questions teach trees nothing.
+_ORDERED, _MANY = 40, 300
+# Of the trees; chosen on validation questions.
+_TREES: dict[str, Any] = {
+    "max_iter": 150,
+    "learning_rate": 0.06,
+    "max_leaf_nodes": 15,
+    "min_samples_leaf": 40,
+    "l2_regularization": 5.0,
+    "early_stopping": False,
+    "random_state": 0,
+}
 # Reasons that are given; further ones cost time for every document of every question.
 _REASONS = 1
 
@@ -43,6 +59,7 @@ class Learned(NamedTuple):
         own: by relation id, what it adds to these weights, shape (2 s,).
         questions: how many questions it was learned from.
         loss: the mean negative log-likelihood of the answers, in nats.
+        trees: what orders the likeliest candidates; None where questions are few.
     """
 
     floor: Doubles
@@ -52,6 +69,41 @@ class Learned(NamedTuple):
     own: Mapping[int, Doubles]
     questions: int
     loss: float
+    trees: HistGradientBoostingClassifier | None = None
+
+    def parts(self, scores: Doubles, relation: int, failed: Bools) -> Doubles:
+        """What the scorers add to the logarithms of the odds of candidates, shape (m, 2 s).
+
+        Args:
+            scores: of candidates, shape (m, s).
+            relation: the id of the asked one.
+            failed: which scorers failed, shape (s,); they add nothing.
+        """
+        features = (_features(scores, self.floor) - self.mean) / self.spread
+        features[:, np.r_[failed, failed]] = 0
+        parts: Doubles = features * (self.weight + self.own.get(relation, 0.0))
+        return parts
+
+
+class _Question(NamedTuple):
+    """A question with the candidates that any scorer names.
+
+    Args:
+        lists: what each scorer found; None for one that failed.
+        entity: the candidates, shape (m,).
+        scores: theirs, shape (m, s).
+        ids: subject, relation and time, as coded.
+    """
+
+    lists: Sequence[ScoredCandidates | None]
+    entity: Longs
+    scores: Doubles
+    ids: tuple[int, int, int]
+
+    @property
+    def failed(self) -> Bools:
+        """Which scorers failed."""
+        return np.array([one is None for one in self.lists])
 
 
 @register("scorer", "learned", parts={"more": "scorer*"})
@@ -128,7 +180,7 @@ class LearnedScorer:
         parts = [scorer.fingerprint for scorer in self.scorers]
         asked = [[q.subject, q.relation, q.timestamp, *q.answers] for q in self.examples]
         parts.append(fingerprint_object(asked))
-        return fingerprint_object(["learned", *self._settings.values(), *parts])
+        return fingerprint_object(["learned", _ORDERED, _TREES, *self._settings.values(), *parts])
 
     def over(self, facts: CorpusFacts) -> LearnedScorer:
         """The same scorer over other facts."""
@@ -149,41 +201,49 @@ class LearnedScorer:
 
     def score(self, queries: Sequence[Query]) -> list[ScoredCandidates]:
         """Return, for each query, its candidates with their probabilities, best first."""
-        learned = self.learned
-        found = _score_all(self.scorers, queries)
-        _, relations, _ = self.facts.coded(queries)
+        learned, size = self.learned, len(self.scorers)
+        asked = self._questions(queries, _score_all(self.scorers, queries))
+        parts = [learned.parts(one.scores, one.ids[1], one.failed) for one in asked]
+        odds = _ordered(learned, self.facts, asked, [one.sum(axis=1) for one in parts])
         scored = []
-        for number in range(len(queries)):
-            lists = [None if one is None else one[number] for one in found]
-            entity, values = self._joined(lists)
-            features = _features(values, learned.floor)
-            features = (features - learned.mean) / learned.spread
-            failed = np.array([one is None for one in lists])
-            features[:, np.r_[failed, failed]] = 0
-            parts = features * (learned.weight + learned.own.get(int(relations[number]), 0.0))
-            total = parts.sum(axis=1)
-            order = np.argsort(-total, kind="stable")
-            odds = np.exp(total[order] - total.max(initial=-np.inf))
-            probability = np.maximum(odds / odds.sum() if len(odds) else odds, 1e-12)
-            size = len(self.scorers)
-            reasons = _Reasons(lists, entity, parts[:, :size] + parts[:, size:])
-            scored.append(ScoredCandidates(self.names, entity[order], probability, reasons))
+        for one, part, of in zip(asked, parts, odds, strict=True):
+            order = np.argsort(-of, kind="stable")
+            share = np.exp(of[order] - of.max(initial=-np.inf))
+            probability = np.maximum(share / share.sum() if len(share) else share, 1e-12)
+            reasons = _Reasons(one.lists, one.entity, part[:, :size] + part[:, size:])
+            scored.append(ScoredCandidates(self.names, one.entity[order], probability, reasons))
         return scored
+
+    def _questions(
+        self, queries: Sequence[Query], found: Sequence[list[ScoredCandidates] | None]
+    ) -> list[_Question]:
+        """Questions with what each scorer finds for them."""
+        ids = np.stack(self.facts.coded(queries), axis=1).tolist()
+        asked = []
+        for number, (subject, relation, time) in enumerate(ids):
+            lists = [None if one is None else one[number] for one in found]
+            asked.append(_Question(lists, *self._joined(lists), (subject, relation, time)))
+        return asked
 
     @cached_property
     def learned(self) -> Learned:
         """The weights; learned when first needed."""
-        queries, answers, found = self._made() if len(self.examples) < _FEW else self._asked()
-        _, relations, _ = self.facts.coded(queries)
-        examples: list[_Example] = []
-        for number, relation in enumerate(relations.tolist()):
-            entity, values = self._joined([None if one is None else one[number] for one in found])
-            right = np.isin(entity, answers[number])
+        made = self._made() if len(self.examples) < _FEW else self._asked()
+        examples: list[tuple[_Question, Bools]] = []
+        for one, answers in zip(
+            self._questions(made.queries, made.found), made.answers, strict=True
+        ):
+            right = np.isin(one.entity, answers)
             if right.any() and not right.all():
-                examples.append(_Example(values, right, relation))
-        return _fit(examples) if examples else self._plain()
+                examples.append((one, right))
+        if not examples:
+            return self._plain()
+        learned = _fit([_Example(one.scores, right, one.ids[1]) for one, right in examples])
+        if len(examples) < _MANY:
+            return learned
+        return learned._replace(trees=_grown(learned, made.facts, examples))
 
-    def _asked(self) -> _Questions:
+    def _asked(self) -> _Made:
         """Questions of the dataset, at most so many."""
         order = np.random.default_rng(self.seed).permutation(len(self.examples))
         queries = [self.examples[place] for place in sorted(order[: self.questions].tolist())]
@@ -191,14 +251,14 @@ class LearnedScorer:
             [entity for name in query.answers for entity in self.facts.called(name)]
             for query in queries
         ]
-        return queries, answers, _score_all(self.scorers, queries)
+        return _Made(queries, answers, _score_all(self.scorers, queries), self.facts)
 
-    def _made(self) -> _Questions:
+    def _made(self) -> _Made:
         """Questions for facts that are hidden from the scorers."""
         hidden = self._hidden_facts()
         known = self.facts.select(~hidden)
         if not len(known):
-            return [], [], []
+            return _Made([], [], [], known)
         gold: dict[tuple[str, str, int | None], list[int]] = {}
         table = self.facts.table
         rows = np.flatnonzero(hidden)
@@ -208,7 +268,7 @@ class LearnedScorer:
         chosen = np.random.default_rng(self.seed).permutation(rows)[: self.questions]
         queries = self._queries(chosen)
         answers = [gold[query.subject, query.relation, query.timestamp] for query in queries]
-        return queries, answers, _score_all(self.scorers, queries, known)
+        return _Made(queries, answers, _score_all(self.scorers, queries, known), known)
 
     def _queries(self, rows: Longs) -> list[Query]:
         """The questions for the objects of facts, each once."""
@@ -311,10 +371,20 @@ class _Reasons:
         return tuple(reasons)
 
 
-# Questions, the entities that answer each, and what each scorer finds for them.
-_Questions = tuple[
-    Sequence[Query], Sequence[Sequence[int]], Sequence[list[ScoredCandidates] | None]
-]
+class _Made(NamedTuple):
+    """Questions to learn from.
+
+    Args:
+        queries: the questions.
+        answers: the entities that answer each.
+        found: what each scorer finds for them; None for one that failed.
+        facts: what the scorers knew.
+    """
+
+    queries: Sequence[Query]
+    answers: Sequence[Sequence[int]]
+    found: Sequence[list[ScoredCandidates] | None]
+    facts: CorpusFacts
 
 
 def _called(scorer: CandidateScorer) -> str:
@@ -418,3 +488,75 @@ def _fit(examples: Sequence[_Example]) -> Learned:
     weight, own = found.x[: shape[1]], found.x[shape[1] :].reshape(shape)
     by_id = dict(zip(relations.tolist(), own, strict=True))
     return Learned(floor, mean, spread, weight, by_id, len(sizes), float(found.fun))
+
+
+def _tops(asked: Sequence[_Question], total: Sequence[Doubles]) -> list[Longs]:
+    """The likeliest candidates of each question, those that trees order."""
+    return [np.argsort(-of, kind="stable")[:_ORDERED] for of in total] if asked else []
+
+
+def _numbers(
+    learned: Learned,
+    facts: CorpusFacts,
+    asked: Sequence[_Question],
+    total: Sequence[Doubles],
+    tops: Sequence[Longs],
+) -> Floats:
+    """What trees see of the likeliest candidates, those of one question after the other."""
+    lists = []
+    for one, of, top in zip(asked, total, tops, strict=True):
+        if not len(top):
+            continue
+        logs = np.log(np.maximum(one.scores, learned.floor))
+        features = list_features(of, logs, one.scores > 0)[top]
+        failed = np.flatnonzero(one.failed)
+        for block in range(3):  # missing, which is not the same as not naming it
+            features[:, 4 + block * len(one.lists) + failed] = np.nan
+        lists.append(features)
+    sizes = [len(top) for top in tops]
+    subject, relation, time = np.repeat([one.ids for one in asked], sizes, axis=0).T
+    entity = np.concatenate([one.entity[top] for one, top in zip(asked, tops, strict=True)])
+    said: Floats | None = None
+    for moment in np.unique(time).tolist():
+        at = np.flatnonzero(time == moment)
+        at = at[np.argsort(relation[at], kind="stable")]
+        traits = traits_of(facts, moment).of(subject[at], relation[at], entity[at])
+        if said is None:
+            said = np.zeros((len(entity), traits.shape[1]), np.float32)
+        said[at] = traits
+    return np.hstack([np.concatenate(lists), *([] if said is None else [said])])
+
+
+def _grown(
+    learned: Learned, facts: CorpusFacts, examples: Sequence[tuple[_Question, Bools]]
+) -> HistGradientBoostingClassifier | None:
+    """Trees that tell answers from the other likely candidates."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    asked = [one for one, _ in examples]
+    total = [learned.parts(one.scores, one.ids[1], one.failed).sum(axis=1) for one in asked]
+    tops = _tops(asked, total)
+    right = np.concatenate([of[top] for (_, of), top in zip(examples, tops, strict=True)])
+    if right.all() or not right.any():
+        return None
+    numbers = _numbers(learned, facts, asked, total, tops)
+    return HistGradientBoostingClassifier(**_TREES).fit(numbers, right)
+
+
+def _ordered(
+    learned: Learned, facts: CorpusFacts, asked: Sequence[_Question], total: Sequence[Doubles]
+) -> list[Doubles]:
+    """Logarithms of the odds of candidates, the likeliest as trees order them."""
+    tops = _tops(asked, total)
+    if learned.trees is None or not sum(map(len, tops)):
+        return list(total)
+    numbers = _numbers(learned, facts, asked, total, tops)
+    margins = np.split(learned.trees.decision_function(numbers), np.cumsum([len(t) for t in tops]))
+    ordered = []
+    for of, top, margin in zip(total, tops, margins, strict=False):
+        # The others stay behind, as far as they were behind the least of the likeliest.
+        odds = of - of[top].min(initial=np.inf) + margin.min(initial=np.inf) if len(top) else of
+        odds = np.array(odds)
+        odds[top] = margin
+        ordered.append(odds)
+    return ordered

@@ -148,6 +148,61 @@ def test_of_dated_facts_the_latest_are_asked() -> None:
     assert learned.learned.questions >= 10 and learned.learned.loss < 0.5
 
 
+def test_trees_learn_from_facts_what_no_score_says() -> None:
+    """Of a subject's two objects the one comes back that was there first; scores say nothing."""
+    random = np.random.default_rng(0)
+    pairs = [random.permutation(8)[:2].tolist() for _ in range(450)]
+    facts = CorpusFacts(
+        corpus(
+            [
+                Fact(f"s{n}", "has", f"o{o}", t)
+                for n, pair in enumerate(pairs)
+                for t, o in enumerate(pair)
+            ]
+        )
+    )
+    asked = [
+        Query(f"q{n}", "?", f"s{n}", "has", 3, answers=(f"o{pair[0]}",), prediction=True)
+        for n, pair in enumerate(pairs)
+    ]
+
+    def right(scorer: LearnedScorer) -> float:
+        found = scorer.score(asked[400:])
+        good = [one.entities[0] in q.answers for one, q in zip(found, asked[400:], strict=True)]
+        return float(np.mean(good))
+
+    few = LearnedScorer(facts, [RelationPrior(facts)], examples=asked[:200])
+    assert few.learned.trees is None and right(few) < 0.4
+    many = LearnedScorer(facts, [RelationPrior(facts)], examples=asked[:400])
+    assert many.learned.trees is not None and right(many) > 0.95
+    again = LearnedScorer(facts, [RelationPrior(facts)], examples=asked[:400])
+    (one,), (other,) = many.score(asked[:1]), again.score(asked[:1])
+    assert one.score.tolist() == other.score.tolist() and one.score.sum() == pytest.approx(1)
+    assert one.support(0)[0].scorer == "relation-prior"
+
+
+def test_trees_order_the_likeliest_and_the_others_stay_behind() -> None:
+    rows = [Fact(f"s{n}", "has", f"o{n % 60:02}", n % 5) for n in range(900)]
+    facts = CorpusFacts(corpus(rows))
+    asked = [
+        Query(f"q{n}", "?", f"s{n}", "has", 6, answers=(f"o{n % 60:02}",), prediction=True)
+        for n in range(400)
+    ]
+    learned = LearnedScorer(facts, [RelationPrior(facts), MostFrequent(facts)], examples=asked)
+    (found,) = learned.score([asked[0]])
+    assert learned.learned.trees is not None
+    assert found.entities[0] == "o00" and len(set(found.entities)) == 60
+    assert (np.diff(found.score) <= 0).all()
+    # One that fails is missing to the trees, and the rest still answers.
+    broken = [Broken(facts), MostFrequent(facts)]
+    (found,) = LearnedScorer(facts, broken, examples=asked).score([asked[0]])
+    assert found.entities[0] == "o00"
+    # A question without candidates has none among those that have some.
+    unknown = replace(asked[0], relation="no such relation")
+    none, some = learned.score([unknown, asked[1]])
+    assert none.entities == [] and some.entities[0] == "o01"
+
+
 def test_places_go_to_candidates_and_say_why(documents: list[Document], facts: CorpusFacts) -> None:
     text = BM25Retriever(documents)
     retriever = ScoredRetriever(documents, text, Analogy(facts))

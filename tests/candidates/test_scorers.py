@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from rulerag import Document, Query, RuleBank
 from rulerag.candidates import CorpusFacts
-from rulerag.candidates.analogy import Analogy
+from rulerag.candidates.analogy import Analogy, Names
 from rulerag.candidates.base import FactScorer
 from rulerag.candidates.counts import MostFrequent, MostRecent, RelationPrior
 from rulerag.candidates.rules import Rules
@@ -46,7 +47,13 @@ def scorers(facts: CorpusFacts) -> list[FactScorer]:
     )
     bank = RuleBank([] if facts.is_dated else [rule])
     every: list[FactScorer] = [MostRecent(facts), MostFrequent(facts), RelationPrior(facts)]
-    every += [Analogy(facts), Analogy(facts, best=True), Walks(facts), Walks(facts, steps=3)]
+    every += [
+        Analogy(facts),
+        Names(facts),
+        Analogy(facts, best=True),
+        Walks(facts),
+        Walks(facts, steps=3),
+    ]
     return [*every, Rules(facts, bank)]
 
 
@@ -61,6 +68,26 @@ def test_an_analogue_votes_with_its_object_and_says_what_is_shared() -> None:
     assert reason.document_ids == ("d2", "d1")
     (reason,) = scored.support(1)  # nobody who has it is like the subject
     assert reason.why == "davis label columbia, as others do"
+
+
+def test_like_names_vote_also_for_a_subject_that_is_not_known() -> None:
+    rows = [("club_red_star", "plays", "football"), ("club_blue_star", "plays", "football")]
+    rows += [("band_red_shoes", "plays", "jazz"), ("band_blue_notes", "plays", "jazz")]
+    facts = facts_of(rows)
+    names = Names(facts)
+    new = replace(ask("band_9", "plays"), subject_label="The green Notes (band)")
+    known, nothing = ask("club_red_star", "plays", prediction=False), ask("xyz", "plays")
+    scored, other, none = names.score([new, known, nothing])
+    assert scored.entities == ["jazz"]
+    (first, second) = scored.support(0)
+    why = "band blue notes, like the subject, has 'band' and 'notes' in the name: plays jazz"
+    assert (first.why, first.document_ids) == (why, ("d3",))
+    assert "has 'band' in the name" in second.why
+    # A subject that is known has no vote itself: the other club speaks for football.
+    assert other.entities == ["football", "jazz"]
+    assert other.support(0)[0].facts == (Fact(*rows[1]),)
+    assert none.entities == []
+    assert names.over(facts).fingerprint == names.fingerprint != Names(facts, power=1).fingerprint
 
 
 def test_a_walk_goes_the_way_that_it_says() -> None:
@@ -119,13 +146,13 @@ def test_equal_scores_are_ordered_by_frequency_and_then_by_name() -> None:
     assert scored.score[1] == scored.score[2]
 
 
-@pytest.mark.parametrize("place", range(8))
+@pytest.mark.parametrize("place", range(9))
 def test_what_is_unknown_or_alone_is_no_error(place: int) -> None:
     scorer = scorers(facts_of(SONGS))[place]
     unknown = [ask("nobody", "label"), ask("dylan", "no such relation"), ask("", "")]
     nobody, *nothing = scorer.score(unknown)
     assert [len(one) for one in nothing] == [0, 0]
-    if isinstance(scorer, Analogy | RelationPrior) and scorer.title != "analogy-best":
+    if scorer.kind in ("analogy", "relation-prior") and scorer.title != "analogy-best":
         assert nobody.entities == ["columbia", "vanguard"]  # the prior alone
         assert nobody.support(0)[0].facts[0] == Fact("davis", "label", "columbia")
     else:
