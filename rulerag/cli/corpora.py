@@ -28,9 +28,10 @@ from rulerag.cli.common import (
     say,
     show_progress,
 )
+from rulerag.cache import remembered_fingerprint
 from rulerag.composition import Config, retriever_name
 from rulerag.errors import ConfigError, OutputError
-from rulerag.io import check_folder, read_json, read_records, write_jsonl
+from rulerag.io import StoredRecords, check_folder, read_json, read_records, write_jsonl
 from rulerag.kg import KnowledgeGraph
 from rulerag.linking import link_mentions
 from rulerag.ruleqa import DatasetInfo, RuleQADataset, is_benchmark, read_benchmark
@@ -163,6 +164,19 @@ def read_documents(corpus: Path, how: TextOptions) -> list[Document]:
     known = sum(bool(entities_of(document)) for document in linked)
     say(f"{known:,} of {len(linked):,} documents mention somebody of {graph.name!r}")
     return linked
+
+
+def open_corpus(folder: Path) -> StoredRecords[Document]:
+    """The texts of an index of one's own, each read when it is used.
+
+    Args:
+        folder: the index.
+
+    Raises:
+        DataError: it keeps no texts.
+    """
+    file = folder / CORPUS
+    return StoredRecords(file, Document.from_json, remembered_fingerprint(file))
 
 
 def graph_names(graph: KnowledgeGraph) -> dict[str, tuple[str, ...]]:
