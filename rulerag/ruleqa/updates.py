@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,13 +21,19 @@ from rulerag.errors import DataError, DataFormatError, FingerprintError
 from rulerag.io import read_bytes, read_json, read_lines, to_json, write_json
 from rulerag.kg import Calendar, FactTable, KnowledgeGraph, Verbalizer, Vocabulary
 from rulerag.output_folder import finish_replacing, output_folder, replaced_files
-from rulerag.ruleqa.builder import mine
+from rulerag.ruleqa.builder import mine, temporal_miner
 from rulerag.ruleqa.corpus_facts import CorpusFacts, facts_of_corpus, keep_columns
 from rulerag.ruleqa.dataset import dataset_fingerprint, hash_lines, read_manifest
 from rulerag.ruleqa.settings import RuleQASettings
 from rulerag.text import normalize_answer
 from rulerag.types import Document, Fact
 
+if TYPE_CHECKING:
+    from rulerag.mining.temporal import TemporalRules
+
+# As a dataset writes its questions.
+_TEXT = r'("(?:[^"\\\\]|\\\\.)*")'
+_ASKED = re.compile(f'"metadata": {{"subject": {_TEXT}, "relation": {_TEXT}, "timestamp": (null|-?\\d+)')
 _BUILD = "build the dataset again: rulerag ruleqa build"
 
 
@@ -147,9 +154,8 @@ class _Updating:
         table = FactTable.of(rows, *(x.vocabulary() for x in (entities, relations)), calendar)
         facts = CorpusFacts(entities.names, relations.names, rows)
         documents = self._documents(table, list(given.values()), sources)
-        rules = mine(_graph_of(table, self.manifest), self.settings, progress=self.progress)
         left, files = self._questions([document.facts[0] for document in documents])
-        files["rules.jsonl"] = [to_json(rule.to_json()) for rule in rules]
+        files["rules.jsonl"] = rules = self._rules(table)
         files["labels.json"] = [to_json(self.labels)]
         self._write(documents, files, facts)
         return replace(done, rules=(counts["rules"], len(rules)), questions=(asked, left))
@@ -179,11 +185,20 @@ class _Updating:
 
     def _stated(self, given: Mapping[tuple[int, ...], Fact], relations: int) -> Iterable[tuple[int, ...]]:
         """Those of some facts, by ids, that a document states already."""
+        wanted = np.array(list(given), dtype=np.int64)
         rows = self.known.rows
-        wanted = {row[0] * relations + row[1] for row in given}
-        pairs = rows[:, 0].astype(np.int64) * relations + rows[:, 1]
-        near = rows[np.isin(pairs, np.fromiter(wanted, np.int64, len(wanted)))]
-        return given.keys() & set(map(tuple, near.tolist()))
+        # Column by column, so that the codes stay small; what is left is compared row by row.
+        code, mine = rows[:, 0].astype(np.int64), wanted[:, 0]
+        for column in range(1, rows.shape[1]):
+            known, mine = np.unique(mine, return_inverse=True)
+            place = np.minimum(np.searchsorted(known, code), len(known) - 1)
+            keep = known[place] == code
+            rows, place = rows[keep], place[keep]
+            least = min(int(wanted[:, column].min()), int(rows[:, column].min(initial=0)))
+            span = max(int(wanted[:, column].max()), int(rows[:, column].max(initial=0))) - least + 1
+            code = place * span + (rows[:, column] - least)
+            mine = mine * span + (wanted[:, column] - least)
+        return given.keys() & set(map(tuple, rows[np.isin(code, mine)].tolist()))
 
     def _documents(
         self, table: FactTable, given: Sequence[Fact], sources: Sequence[Document]
@@ -204,6 +219,26 @@ class _Updating:
             made.append(document)
         return made
 
+    def _rules(self, table: FactTable) -> list[str]:
+        """The lines of the rules of all facts.
+
+        Rules of one dated fact are counted all together, and their lines take the new counts; to
+        make rules of them would cost more than to count.
+        """
+        settings = self.settings
+        if settings.miner != "tlogic" or settings.max_atoms > 2 or settings.num_rules:
+            graph = _graph_of(table, self.manifest)
+            return [to_json(r.to_json()) for r in mine(graph, settings, progress=self.progress)]
+        from rulerag.mining.temporal import as_rules
+
+        found = temporal_miner(settings, progress=self.progress).count(table)
+        lines = _RuleLines(read_lines(self.home / "rules.jsonl"))
+        told = lines.recounted(found, table.relations)
+        rest = np.flatnonzero([line is None for line in told])
+        made = as_rules(type(found)(*(column[rest] for column in found)), table.relations)
+        told += [_Told(r.head.relation, r.ranking_confidence, r.text, to_json(r.to_json())) for r in made]
+        return [one.line for one in sorted(filter(None, told), key=_place)]
+
     def _questions(self, added: Sequence[Fact]) -> tuple[int, dict[str, list[str]]]:
         """How many questions are held out still, and the files without the others."""
         label = self.labels["entities"]
@@ -213,7 +248,17 @@ class _Updating:
             stated.setdefault(key, set()).add(label.get(fact.object, fact.object))
         latest = max((f.timestamp for f in added if f.timestamp is not None), default=None)
         kept, gone = [], set()
+        pairs = {(to_json(fact.subject), to_json(fact.relation)) for fact in added}
         for _, line in read_lines(self.home / "queries.jsonl"):
+            # Most questions need no closer look: after every document, or of something else.
+            seen = _ASKED.search(line)
+            if seen and (
+                seen.group(1, 2) not in pairs
+                if latest is None
+                else seen[3] != "null" and int(seen[3]) > latest
+            ):
+                kept.append(line)
+                continue
             row = json.loads(line)
             asked = row["metadata"]
             time = asked["timestamp"]
@@ -289,6 +334,58 @@ class _Updating:
             "statistics": {},
             "files": dict(files),
         }
+
+
+class _Told(NamedTuple):
+    """A rule's line, and what it is sorted by."""
+
+    head: str
+    confidence: float
+    text: str
+    line: str
+
+
+def _place(told: _Told) -> tuple[str, float, str]:
+    """The order of mined rules, as :func:`rulerag.mining.temporal.as_rules` has it."""
+    return told.head, -told.confidence, told.text
+
+
+class _RuleLines:
+    """The lines of known rules of one atom, by their atoms; each can take new counts.
+
+    Args:
+        lines: of ``rules.jsonl``.
+    """
+
+    def __init__(self, lines: Iterable[tuple[int, str]]) -> None:
+        self._ends: dict[str, str] = {}
+        for _, line in lines:
+            atoms, _, rest = line.partition(', "temporal": true, ')
+            self._ends[atoms] = rest.partition(', "text": ')[2]
+
+    def recounted(self, found: TemporalRules, relations: Vocabulary) -> list[_Told | None]:
+        """The lines of counted rules; None of one that is not known."""
+        names = [to_json(name) for name in relations.names]
+        ends = ('"subject": "?x", "object": "?y"', '"subject": "?y", "object": "?x"')
+        atom = [f'{{"relation": {name}, {end}}}' for end in ends for name in names]
+        told: list[_Told | None] = []
+        columns = (found.rule[:, 0], found.rule[:, 2], found.support, found.body_size)
+        for head, body, support, size in zip(*(c.tolist() for c in columns), strict=True):
+            atoms = f'{{"head": {atom[head]}, "body": [{atom[body]}]'
+            end = self._ends.get(atoms)
+            if end is None:
+                told.append(None)
+                continue
+            confidence = support / size
+            counts = (
+                f'"support": {support}, "head_coverage": null, "standard_confidence": null, '
+                f'"pca_confidence": null, "body_size": {size}, "pca_body_size": null, '
+                f'"confidence": {confidence!r}'
+            )
+            line = f'{atoms}, "temporal": true, {counts}, "text": {end}'
+            text = json.loads(end[: end.rindex(', "miner": ')])
+            told.append(_Told(relations.names[head], confidence, text, line))
+        return told
 
 
 class _Names:
