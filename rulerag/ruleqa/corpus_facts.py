@@ -13,7 +13,7 @@ import numpy.typing as npt
 from rulerag.arrays import Ints
 from rulerag.cache import remembered_arrays
 from rulerag.errors import DataFormatError
-from rulerag.io import read_records
+from rulerag.io import read_json, read_records
 from rulerag.types import Document, Fact
 
 
@@ -44,14 +44,15 @@ def facts_of_corpus(corpus: Path, digest: str) -> CorpusFacts:
     return _kept(digest, lambda: read_records(corpus, Document.from_json))
 
 
-def keep_facts(documents: Iterable[Document], digest: str) -> None:
-    """Keep the facts of a corpus that was just written, for its first update.
+def keep_facts(folder: str | Path, documents: Iterable[Document]) -> None:
+    """Keep the facts of a dataset that was just written, for its first update.
 
     Args:
-        documents: the corpus.
-        digest: the SHA-256 of its file.
+        folder: of the dataset.
+        documents: its corpus.
     """
-    _kept(digest, lambda: documents)
+    manifest = read_json(Path(folder) / "manifest.json")
+    _kept(manifest["files"]["corpus.jsonl"]["sha256"], lambda: documents)
 
 
 def keep_columns(facts: CorpusFacts, digest: str) -> None:
