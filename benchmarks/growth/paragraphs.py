@@ -28,7 +28,8 @@ from typing import Any
 import numpy as np
 
 from rulerag.evaluation import peak_memory_mb, versions
-from rulerag.io import read_json, read_jsonl, write_json, write_jsonl
+from rulerag.evaluation.tables import markdown_table
+from rulerag.io import read_json, read_jsonl, write_json, write_jsonl, write_text
 
 SIZES = (10_000, 100_000, 1_000_000)
 """Paragraphs of the corpora."""
@@ -178,7 +179,38 @@ def run(out: Path, work: Path, sizes: Sequence[int] = SIZES) -> Row:
         rows = [known[key] for key in sorted(known)]
         result = {"rows": rows, "versions": versions()}
         write_json(path, result)
+        write_text(out / "paragraphs.md", table(rows))
     return result
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The rows as Markdown."""
+    titles = (
+        "paragraphs",
+        "MB",
+        "index, s",
+        "GB",
+        "open, s",
+        "GB",
+        "queries / s",
+        "linked",
+        "found",
+    )
+    lines = [
+        (
+            f"{row['paragraphs']:,}",
+            f"{row['write']['mb']:.0f}",
+            f"{row['index']['seconds']:.1f}",
+            f"{row['index']['memory_mb'] / 1024:.2f}",
+            f"{row['search']['open_seconds']:.1f}",
+            f"{row['search']['memory_mb'] / 1024:.2f}",
+            f"{row['search']['queries_per_second']:,.0f}",
+            f"{row['index']['linked']:.1%}",
+            f"{row['search']['found']:.1%}",
+        )
+        for row in rows
+    ]
+    return markdown_table(titles, lines, "r" * len(titles))
 
 
 if __name__ == "__main__":  # one step in a process of its own

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from rulerag.assembly import Options, make_pipeline
+from rulerag.cache import remembered_fingerprint
 from rulerag.cli.common import (
     CORPUS,
     EncoderOption,
@@ -29,7 +30,6 @@ from rulerag.cli.common import (
     say,
     show_progress,
 )
-from rulerag.cache import remembered_fingerprint
 from rulerag.composition import Config, retriever_name
 from rulerag.errors import ConfigError, DataFormatError, OutputError
 from rulerag.io import (

@@ -1,4 +1,4 @@
-"""Commands about data: ``inspect``, ``ruleqa`` build, update, check, table, phrases, ``data fetch``."""
+"""Commands about data: ``inspect``, ``ruleqa`` build, update and the rest, ``data fetch``."""
 
 from __future__ import annotations
 

@@ -105,7 +105,10 @@ def bm25_scores(
     """
     frequency = np.diff(words.starts)
     idf = np.array(
-        [math.log(1 + (num_documents - n + 0.5) / (n + 0.5)) if n else 0.0 for n in frequency.tolist()],
+        [
+            math.log(1 + (num_documents - n + 0.5) / (n + 0.5)) if n else 0.0
+            for n in frequency.tolist()
+        ],
         dtype=np.float32,
     )
     lengths = np.bincount(words.indices, words.counts, num_documents)
