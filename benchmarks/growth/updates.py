@@ -20,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -189,7 +190,7 @@ def run(out: Path, work: Path, *, facts: int = WORLD) -> dict[str, Any]:
     path = out / "updates.json"
     rows: dict[str, Row] = read_json(path)["rows"] if path.is_file() else {}
     tasks: dict[str, Callable[[Path], Row]] = {
-        **{name: lambda home, name=name: measure(name, home) for name in GRAPHS},
+        **{name: partial(measure, name) for name in GRAPHS},
         "world": lambda home: measure("world", home, facts),
         "world, commands": lambda home: measure_commands(home, facts),
     }

@@ -62,8 +62,8 @@ def keep_columns(facts: CorpusFacts, digest: str) -> None:
 
 def _kept(digest: str, documents: Any) -> CorpusFacts:
     found = remembered_arrays("datasets", _key(digest), lambda: _packed(_columns(documents())))
-    names = (json.loads(found[key].tobytes()) for key in ("entities", "relations"))
-    return CorpusFacts(*names, found["rows"])
+    entities, relations = (json.loads(found[key].tobytes()) for key in ("entities", "relations"))
+    return CorpusFacts(entities, relations, found["rows"])
 
 
 def _key(digest: str) -> list[str]:

@@ -133,7 +133,7 @@ class _Updating:
             ): fact
             for fact, time in self._dated(graph)
         }
-        for row in self._stated(given, len(relations.names)):
+        for row in self._stated(given):
             del given[row]
         new = len(entities.names) - len(old.entities), len(relations.names) - len(old.relations)
         asked = sum(counts["queries"].values())
@@ -150,7 +150,7 @@ class _Updating:
             return done
         rows = np.concatenate([old.rows, np.array(list(given), dtype=np.int32)])
         calendar = self.calendar or Calendar()
-        table = FactTable.of(rows, *(x.vocabulary() for x in (entities, relations)), calendar)
+        table = FactTable.of(rows, entities.vocabulary(), relations.vocabulary(), calendar)
         facts = CorpusFacts(entities.names, relations.names, rows)
         documents = self._documents(table, list(given.values()), sources)
         left, files = self._questions([document.facts[0] for document in documents])
@@ -182,9 +182,7 @@ class _Updating:
                     times[time] = time if same else ours.parse(theirs.format(time or 0))
                 yield fact, times[time]
 
-    def _stated(
-        self, given: Mapping[tuple[int, ...], Fact], relations: int
-    ) -> Iterable[tuple[int, ...]]:
+    def _stated(self, given: Mapping[tuple[int, ...], Fact]) -> set[tuple[int, ...]]:
         """Those of some facts, by ids, that a document states already."""
         wanted = np.array(list(given), dtype=np.int64)
         rows = self.known.rows
@@ -238,7 +236,7 @@ class _Updating:
         lines = _RuleLines(read_lines(self.home / "rules.jsonl"))
         told = lines.recounted(found, table.relations)
         rest = np.flatnonzero([line is None for line in told])
-        made = as_rules(type(found)(*(column[rest] for column in found)), table.relations)
+        made = as_rules(found.rows(rest), table.relations)
         told += [
             _Told(r.head.relation, r.ranking_confidence, r.text, to_json(r.to_json())) for r in made
         ]
@@ -407,11 +405,10 @@ class _Names:
 
     def id(self, name: str, theirs: Vocabulary) -> int:
         """The id of a raw name or a label, a new one where neither is known."""
-        known = self._ids.get(name)
-        if known is None and name in self._by_label:
-            known = self._ids.get(self._by_label[name])
-        if known is not None:
-            return known
+        if name not in self._ids:
+            name = self._by_label.get(name, name)
+        if name in self._ids:
+            return self._ids[name]
         if self._taken is None:
             self._taken = {normalize_answer(self._labels.get(n, n)) for n in self.names}
             self._taken |= {normalize_answer(label) for label in self._labels.values()}

@@ -204,7 +204,8 @@ def check_growth(
             path=path,
             hint=_anew(kind),
         )
-    return manifest["settings"], known
+    settings: dict[str, Any] = manifest["settings"]
+    return settings, known
 
 
 def _digest(documents: Sequence[Document]) -> str:
@@ -218,7 +219,9 @@ def _digest(documents: Sequence[Document]) -> str:
 def _other_corpus(path: str | Path, kind: str, stated: object, found: object) -> FingerprintError:
     what = f"{stated}, the documents given are {found}"
     return FingerprintError(
-        f"the index was built from another corpus ({what})", path=path, hint=_anew(kind)
+        f"the index was built from another corpus ({what})",
+        path=path,
+        hint=f"{_anew(kind)}; if the corpus has only grown, with --add",
     )
 
 

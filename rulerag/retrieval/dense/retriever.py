@@ -309,7 +309,7 @@ class DenseRetriever(CorpusIndex):
             OutputError: the folder cannot be written.
         """
         settings, known = check_growth(folder, _KIND, documents)
-        self = cls._opened(folder, documents[:known], settings, encoder, None, {"mmap": False})
+        self = cls._opened(folder, documents, known, settings, encoder, None, {"mmap": False})
         if not self._index.form.exact:
             form = self._index.form
             raise ConfigError(
@@ -326,7 +326,6 @@ class DenseRetriever(CorpusIndex):
             self._index.add(found.vectors[:, : self.dimension], normalize=unit)
             truncated = about.truncated_documents + found.truncated
             self._about = about._replace(truncated_documents=truncated)
-        self.documents = documents
         stored = isinstance(documents, StoredRecords)
         corpus = None if stored else corpus_fingerprint(documents)
         self._save(folder, corpus, beside or {})
@@ -371,19 +370,21 @@ class DenseRetriever(CorpusIndex):
         if search_parameters is not None:
             settings["search_parameters"] = search_parameters
         opening = {"mmap": mmap, "threads": threads, "progress": progress}
-        return cls._opened(folder, corpus, settings, encoder, query_encoder, opening)
+        size = len(corpus)
+        return cls._opened(folder, corpus, size, settings, encoder, query_encoder, opening)
 
     @classmethod
     def _opened(
         cls,
         folder: str | Path,
         documents: Sequence[Document],
+        size: int,
         settings: dict[str, Any],
         encoder: Encoder | None,
         query_encoder: Encoder | None,
         opening: dict[str, Any],
     ) -> DenseRetriever:
-        """The index of a folder whose manifest was read."""
+        """The index of a folder whose manifest was read, of the first ``size`` documents."""
         queries = _query_side(encoder, query_encoder)
         self = cls.__new__(cls)
         self.documents, self.progress = documents, bool(opening.pop("progress", False))
@@ -396,7 +397,7 @@ class DenseRetriever(CorpusIndex):
                     path=folder,
                     hint="give the encoder that it was built with",
                 )
-            index = VectorIndex.load(folder, settings, len(documents), **opening)
+            index = VectorIndex.load(folder, settings, size, **opening)
             # Before vectors could be shortened, their length was stated once.
             whole = int(settings.get("encoded_dimension", index.dimension))
             truncated = int(settings["truncated_documents"])

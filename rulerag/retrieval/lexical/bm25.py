@@ -221,7 +221,8 @@ class BM25Retriever(CorpusIndex):
         about = (corpus, len(self.documents), self._settings(), corpus_file(self.documents))
         with new_index_folder(folder, _KIND, *about) as working:
             index.save(str(working / "bm25s"), corpus=None, show_progress=False)
-            np.save(working / _COUNTS, arrays.counts, allow_pickle=False)
+            if arrays.counts is not None:
+                np.save(working / _COUNTS, arrays.counts, allow_pickle=False)
             for name, file in beside.items():
                 shutil.copyfile(file, working / name)
 
@@ -262,7 +263,8 @@ class BM25Retriever(CorpusIndex):
         bar = tqdm(documents[known:], desc="Tokenize", disable=not progress)
         vocabulary = dict(old.vocabulary)
         new = count_words(map(indexed_text, bar), self.tokenizer, vocabulary, first=known)
-        counts = joined_counts(WordCounts(old.vocabulary, old.indices, old.starts, old.counts), new)
+        known_counts = WordCounts(dict(old.vocabulary), old.indices, old.starts, old.counts)
+        counts = joined_counts(known_counts, new)
         self._arrays = self._scored(counts)
         corpus = None if isinstance(documents, StoredRecords) else self.corpus_fingerprint
         self._save(folder, corpus, beside or {})

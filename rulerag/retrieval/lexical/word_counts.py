@@ -115,4 +115,4 @@ def bm25_scores(
     norm = k1 * ((1 - b) + b * lengths / lengths.mean())
     scores = words.counts / (norm[words.indices] + words.counts)
     scores *= np.repeat(idf, frequency)
-    return scores.astype(np.float32)
+    return np.asarray(scores, dtype=np.float32)
