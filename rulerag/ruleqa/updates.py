@@ -409,20 +409,25 @@ class _Names:
             name = self._by_label.get(name, name)
         if name in self._ids:
             return self._ids[name]
-        if self._taken is None:
-            self._taken = {normalize_answer(self._labels.get(n, n)) for n in self.names}
-            self._taken |= {normalize_answer(label) for label in self._labels.values()}
-        label = first = self._labels.get(name) or theirs.label(name)
-        number = 1
-        while name not in self._labels and normalize_answer(label) in self._taken:
-            number += 1
-            label = f"{first} ({number})"
-        self._taken.add(normalize_answer(label))
-        if label != name:
-            self._labels[name] = label
-            self._by_label[label] = name
+        if name not in self._labels:
+            label = self._free(theirs.label(name))
+            if label != name:
+                self._labels[name] = label
+                self._by_label[label] = name
         self.names.append(name)
         return self._ids.setdefault(name, len(self._ids))
+
+    def _free(self, label: str) -> str:
+        """The label, numbered where answers could not tell it from a known one."""
+        if self._taken is None:
+            self._taken = {normalize_answer(self._labels.get(n, n)) for n in self.names}
+            self._taken |= {normalize_answer(known) for known in self._labels.values()}
+        free, number = label, 1
+        while normalize_answer(free) in self._taken:
+            number += 1
+            free = f"{label} ({number})"
+        self._taken.add(normalize_answer(free))
+        return free
 
     def vocabulary(self) -> Vocabulary:
         """The names with their labels."""
