@@ -120,7 +120,9 @@ def index(
         if value is not None:
             options["index" if key == "kind" else key] = value
     if add:
-        _add(corpus, out, retriever, options, how, progress=show_progress(quiet))
+        made = out / "manifest.json"
+        kind = str(read_json(made).get("kind")) if made.is_file() else retriever
+        _add(corpus, out, kind, options, how, progress=show_progress(quiet))
         return
     if out.is_file():
         raise OutputError("is a file", path=out, hint="name a new or empty folder")

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 # As a dataset writes its questions.
 _TIMES = re.compile(r'"timestamp": (-?\d+)')
+_SINCE = "Sizes are those of the build. Since then"
 _BUILD = "build the dataset again: rulerag ruleqa build"
 
 
@@ -103,6 +104,7 @@ class _Updating:
         self.home, self.progress = home, progress
         self.manifest = read_manifest(home, verify=True)
         self.settings = _mining_settings(self.manifest, home)
+        self._added = int(self.manifest["settings"].get("facts_added", 0))
         file = home / "corpus.jsonl"
         self.data = read_bytes(file)
         self.hashed = hashlib.sha256(self.data)
@@ -156,6 +158,14 @@ class _Updating:
         left, files = self._questions([document.facts[0] for document in documents])
         files["rules.jsonl"] = rules = self._rules(table)
         files["labels.json"] = [to_json(self.labels)]
+        card = self.home / "README.md"
+        if card.is_file():
+            text = read_text(card).partition(f"\n{_SINCE}")[0].rstrip("\n")
+            files["README.md"] = [
+                text,
+                "",
+                f"{_SINCE} {self._added + len(given):,} facts were added.",
+            ]
         self._write(documents, files, facts)
         return replace(done, rules=(counts["rules"], len(rules)), questions=(asked, left))
 
@@ -274,6 +284,10 @@ class _Updating:
         for path in sorted((self.home / "qrels").glob("*.tsv")):
             lines = (line for _, line in read_lines(path))
             files[f"qrels/{path.name}"] = [x for x in lines if x.split("\t", 1)[0] not in gone]
+        for path in sorted((self.home / "judgements").glob("*.jsonl")):
+            lines = (line for _, line in read_lines(path))
+            judged = [line for line in lines if json.loads(line)["query-id"] not in gone]
+            files[f"judgements/{path.name}"] = judged
         return len(kept), files
 
     def _write(
@@ -286,7 +300,8 @@ class _Updating:
                 (aside / name).parent.mkdir(exist_ok=True)
                 with open(aside / name, "wb") as file:
                     digest, count = hash_lines(lines, file.write)
-                    described[name] = {"sha256": digest, "bytes": file.tell(), "lines": count}
+                    if name in described:  # a card and its like are no part of the content
+                        described[name] = {"sha256": digest, "bytes": file.tell(), "lines": count}
             with open(aside / "corpus.jsonl", "wb") as file:
                 file.write(self.data)
                 for document in documents:
@@ -323,9 +338,8 @@ class _Updating:
             counts["judgements"] = {
                 split: len(changed[f"qrels/{split}.tsv"]) - 1 for split in counts["judgements"]
             }
-        built = counts["documents"] - self.documents
         settings = {**self.manifest["settings"]}
-        settings["facts_added"] = settings.get("facts_added", 0) + built
+        settings["facts_added"] = self._added + counts["documents"] - self.documents
         return {
             **self.manifest,
             "fingerprint": dataset_fingerprint(digests, self.manifest.get("calendar") or {}),

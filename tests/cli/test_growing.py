@@ -67,6 +67,24 @@ def test_facts_that_cannot_join_are_refused(
     assert (dataset / "manifest.json").read_bytes() == before
 
 
+def test_the_card_says_so_and_judgements_of_gone_questions_go(rulerag: Any, tmp_path: Path) -> None:
+    World.generate(1000).save(tmp_path / "world")
+    folder = tmp_path / "dataset"
+    made = ("ruleqa", "build", "--kg", tmp_path / "world", "--out", folder, "--quiet")
+    assert rulerag(*made).code == 0
+    judged = folder / "judgements" / "test.jsonl"
+    assert judged.read_text()
+    for number, lines in enumerate(([1], [2], [1, 2]), start=1):
+        rows = NEW.splitlines(keepends=True)
+        (tmp_path / "new.csv").write_text(rows[0] + "".join(rows[line] for line in lines))
+        rulerag("ruleqa", "update", folder, "--facts", tmp_path / "new.csv")
+        card = (folder / "README.md").read_text()
+        assert card.count(" facts were added.\n") == 1
+        assert card.endswith(f"Since then {min(number, 2)} facts were added.\n")
+    assert not judged.read_text()
+    assert not RuleQADataset.load(folder).qrels()
+
+
 def test_texts_join_an_index_of_texts(rulerag: Any, refused: Refused, tmp_path: Path) -> None:
     for name, text in (("old", "Acme sells bolts."), ("new", "Dune sells sand.")):
         (tmp_path / name).mkdir()
@@ -89,8 +107,11 @@ def test_an_index_that_cannot_grow_says_why(
     assert rulerag("index", built, "--out", index).code == 0
     (tmp_path / "texts.md").write_text("Acme sells bolts.")
     assert "no texts" in refused("index", tmp_path / "texts.md", "--add", "--out", index)
-    lucene = ("index", dataset, "--add", "--retriever", "lucene", "--out", index)
-    assert "lucene cannot grow" in refused(*lucene)
+    manifest = index / "manifest.json"
+    whole = manifest.read_text()
+    manifest.write_text(whole.replace('"bm25"', '"lucene"', 1))
+    assert "lucene cannot grow" in refused("index", dataset, "--add", "--out", index)
+    manifest.write_text(whole)
     assert "dates" in refused("index", dataset, "--add", "--dates", "split", "--out", index)
     other = tmp_path / "other"
     build(None, World.generate(1000, seed=1).graph).save(other)
