@@ -218,7 +218,8 @@ class BM25Retriever(CorpusIndex):
         }
         index.vocab_dict = dict(arrays.vocabulary)
         index.nonoccurrence_array = None
-        about = (corpus, len(self.documents), self._settings(), corpus_file(self.documents))
+        settings = {**self._settings(), "counts": arrays.counts is not None}
+        about = (corpus, len(self.documents), settings, corpus_file(self.documents))
         with new_index_folder(folder, _KIND, *about) as working:
             index.save(str(working / "bm25s"), corpus=None, show_progress=False)
             if arrays.counts is not None:
@@ -307,7 +308,8 @@ class BM25Retriever(CorpusIndex):
             tokenizer = Tokenizer(**settings["tokenizer"])
             self._set(settings["k1"], settings["b"], tokenizer, threads, progress)
             index = _bm25s().BM25.load(str(Path(folder) / "bm25s"), show_progress=False)
-            kept = np.load(counts, mmap_mode="r") if counts.is_file() else None
+            # Indexes of before they could grow keep no counts.
+            kept = np.load(counts, mmap_mode="r") if settings.get("counts") else None
             self._arrays = _arrays_of(index, kept)
             self._check_arrays(index.scores["num_docs"], size)
         except (ConfigError, OSError, ValueError, KeyError, TypeError, EOFError) as error:
