@@ -164,9 +164,9 @@ def mine(graph: KnowledgeGraph, settings: RuleQASettings, *, progress: bool = Fa
             min_head_coverage=settings.min_head_coverage,
             min_pca_confidence=settings.min_confidence,
             min_head_size=settings.min_head_size or 100,
+            min_support=settings.min_support,
             progress=progress,
         ).mine(graph.train)
-        bank = bank.filter(min_support=settings.min_support)
     if settings.num_rules is None or len(bank) <= settings.num_rules:
         return bank
     best = {rule.id for rule in sorted(bank, key=_smoothed, reverse=True)[: settings.num_rules]}
