@@ -200,6 +200,7 @@ def run(out: Path, work: Path, *, facts: int = WORLD) -> dict[str, Any]:
             shutil.rmtree(home, ignore_errors=True)
             rows[name] = task(prepare_folder(home))
             shutil.rmtree(home)
+            rows = {one: rows[one] for one in tasks if one in rows}
             write_json(path, {"rows": rows, "versions": versions()})
     write_text(out / "updates.md", table(rows))
     return {"rows": rows}
