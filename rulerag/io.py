@@ -423,7 +423,11 @@ class StoredRecords(Sequence[T]):
         self.fingerprint = fingerprint
         self.path = Path(path)
         self._make = make
-        self._lines = [line for line in read_bytes(path).split(b"\n") if line.strip()]
+        self._lines = read_bytes(path).split(b"\n")
+        if not self._lines[-1]:
+            self._lines.pop()
+        if not all(self._lines) or any(map(bytes.isspace, self._lines)):
+            self._lines = [line for line in self._lines if line.strip()]
         self._made = dict(enumerate(made))
 
     def __len__(self) -> int:

@@ -195,7 +195,9 @@ class _Updating:
     def _stated(self, given: Mapping[tuple[int, ...], Fact]) -> set[tuple[int, ...]]:
         """Those of some facts, by ids, that a document states already."""
         wanted = np.array(list(given), dtype=np.int64)
-        rows = self.known.rows
+        subjects = np.zeros(1 + max(len(self.known.entities), int(wanted[:, 0].max())), dtype=bool)
+        subjects[wanted[:, 0]] = True
+        rows = self.known.rows[subjects[self.known.rows[:, 0]]]
         # Column by column, so that the codes stay small; what is left is compared row by row.
         code, mine = rows[:, 0].astype(np.int64), wanted[:, 0]
         for column in range(1, rows.shape[1]):
