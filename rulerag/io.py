@@ -406,6 +406,9 @@ class StoredRecords(Sequence[T]):
         fingerprint: of the file's bytes, for what is worked out from all records.
         made: the records, where they are at hand.
 
+    Attributes:
+        path: the file.
+
     Raises:
         DataError: the file cannot be read.
     """
@@ -418,8 +421,13 @@ class StoredRecords(Sequence[T]):
         made: Sequence[T] = (),
     ) -> None:
         self.fingerprint = fingerprint
+        self.path = Path(path)
         self._make = make
-        self._lines = [line for line in read_bytes(path).split(b"\n") if line.strip()]
+        self._lines = read_bytes(path).split(b"\n")
+        if not self._lines[-1]:
+            self._lines.pop()
+        if not all(self._lines) or any(map(bytes.isspace, self._lines)):
+            self._lines = [line for line in self._lines if line.strip()]
         self._made = dict(enumerate(made))
 
     def __len__(self) -> int:

@@ -115,6 +115,11 @@ COMMANDS: dict[str, Command] = {
         "Make questions, corpus, rules and judgements from a knowledge graph.",
         "rulerag ruleqa build --kg facts.csv --out dataset",
     ),
+    "ruleqa update": Command(
+        "rulerag.cli.datasets:update",
+        "Add new facts to a dataset: its documents, its counts and its rules follow.",
+        "rulerag ruleqa update dataset --facts new.csv",
+    ),
     "ruleqa check": Command(
         "rulerag.cli.datasets:check",
         "Prove that a dataset does not leak its answers.",

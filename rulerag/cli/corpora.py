@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from rulerag.assembly import Options, make_pipeline
+from rulerag.cache import remembered_fingerprint
 from rulerag.cli.common import (
     CORPUS,
     EncoderOption,
@@ -29,8 +31,17 @@ from rulerag.cli.common import (
     show_progress,
 )
 from rulerag.composition import Config, retriever_name
-from rulerag.errors import ConfigError, OutputError
-from rulerag.io import check_folder, read_json, read_records, write_jsonl
+from rulerag.errors import ConfigError, DataFormatError, OutputError
+from rulerag.io import (
+    StoredRecords,
+    check_folder,
+    fingerprint_file,
+    read_bytes,
+    read_json,
+    read_records,
+    to_json,
+    write_jsonl,
+)
 from rulerag.kg import KnowledgeGraph
 from rulerag.linking import link_mentions
 from rulerag.ruleqa import DatasetInfo, RuleQADataset, is_benchmark, read_benchmark
@@ -83,6 +94,9 @@ def index(
     dimensions: Annotated[
         int | None, typer.Option(help="of a dense index: numbers kept of each vector")
     ] = None,
+    add: Annotated[
+        bool, typer.Option("--add", help="to the index that is there: what is new in the corpus")
+    ] = False,
     how: TextOptions,
     quiet: QuietOption = False,
 ) -> None:
@@ -105,11 +119,17 @@ def index(
             )
         if value is not None:
             options["index" if key == "kind" else key] = value
+    if add:
+        made = out / "manifest.json"
+        kind = str(read_json(made).get("kind")) if made.is_file() else retriever
+        _add(corpus, out, kind, options, how, progress=show_progress(quiet))
+        return
     if out.is_file():
         raise OutputError("is a file", path=out, hint="name a new or empty folder")
     check_folder(out)
-    own = not ((corpus / "manifest.json").is_file() or is_benchmark(corpus))
-    documents = read_documents(corpus, how)
+    stored = (corpus / "manifest.json").is_file()
+    own = not (stored or is_benchmark(corpus))
+    documents = open_corpus(corpus) if stored and not how.kg else read_documents(corpus, how)
     started = time.perf_counter()
     _BUILDERS[retriever](documents, out, progress=show_progress(quiet), **options)
     seconds = time.perf_counter() - started
@@ -118,25 +138,98 @@ def index(
     say(f"{len(documents):,} documents indexed in {seconds:.1f} s → {out}")
 
 
-def _bm25(documents: list[Document], out: Path, **options: Any) -> None:
+def _add(
+    corpus: Path, out: Path, kind: str, options: dict[str, Any], how: TextOptions, *, progress: bool
+) -> None:
+    """Add what is new to an index: of a dataset that has grown, or further texts of one's own.
+
+    Raises:
+        ConfigError: the kind of index cannot grow, or an option was decided when it was built.
+        DataFormatError: a new document has the id of another text; names it.
+    """
+    if kind not in _GROWING:
+        raise ConfigError(
+            f"an index of {kind} cannot grow", key="add", hint="bm25 or dense, or build it anew"
+        )
+    decided = options.keys() - {"encoder"}
+    if decided:
+        raise ConfigError(
+            "was decided when the index was built", key=sorted(decided)[0], hint="leave it out"
+        )
+    started = time.perf_counter()
+    if (corpus / "manifest.json").is_file():
+        documents = open_corpus(corpus)
+        added = _GROWING[kind](out, documents, progress=progress, **options)
+    else:
+        with tempfile.TemporaryDirectory() as place:
+            joined = Path(place) / CORPUS
+            known = _join_texts(out / CORPUS, read_documents(corpus, how), joined)
+            documents = StoredRecords(joined, Document.from_json, fingerprint_file(joined))
+            options |= {"beside": {CORPUS: joined}, "progress": progress}
+            added = _GROWING[kind](out, documents, **options)
+        if known:
+            say(f"{known:,} documents were there already")
+    seconds = time.perf_counter() - started
+    say(f"{added:,} documents added to {len(documents) - added:,} in {seconds:.1f} s → {out}")
+
+
+def _join_texts(file: Path, documents: Sequence[Document], joined: Path) -> int:
+    """Write the texts of an index and new ones behind them; how many were there already."""
+    if not file.is_file():
+        raise ConfigError(
+            "keeps no texts that others could join",
+            path=file.parent,
+            key="out",
+            hint="an index of a dataset grows with it: name the dataset",
+        )
+    old = read_bytes(file)
+    texts = {one.id: (one.title, one.text) for one in read_records(file, Document.from_json)}
+    fresh = [one for one in documents if one.id not in texts]
+    for one in documents:
+        if texts.get(one.id, (one.title, one.text)) != (one.title, one.text):
+            raise DataFormatError(
+                f"the document {one.id!r} has another text in the index",
+                path=file,
+                hint="texts that changed need a new index: leave --add out",
+            )
+    with open(joined, "wb") as target:
+        target.write(old if old.endswith(b"\n") else old + b"\n")
+        target.writelines(to_json(one.to_json()).encode() + b"\n" for one in fresh)
+    return len(documents) - len(fresh)
+
+
+def _grow_bm25(out: Path, documents: Sequence[Document], **options: Any) -> int:
+    from rulerag.retrieval.lexical import BM25Retriever
+
+    return BM25Retriever.extend(out, documents, **options)
+
+
+def _grow_dense(out: Path, documents: Sequence[Document], **options: Any) -> int:
+    from rulerag.retrieval.dense import extend_dense
+
+    return extend_dense(out, documents, **options)
+
+
+def _bm25(documents: Sequence[Document], out: Path, **options: Any) -> None:
     from rulerag.retrieval.lexical import BM25Retriever
 
     BM25Retriever(documents, **options).save(out)
 
 
-def _lucene(documents: list[Document], out: Path, **options: Any) -> None:
+def _lucene(documents: Sequence[Document], out: Path, **options: Any) -> None:
     from rulerag.retrieval.lexical import LuceneRetriever
 
     LuceneRetriever.build(documents, out, **options).close()
 
 
-def _dense(documents: list[Document], out: Path, **options: Any) -> None:
+def _dense(documents: Sequence[Document], out: Path, **options: Any) -> None:
     from rulerag.retrieval.dense import open_dense
 
     open_dense(documents, **options).save(out)
 
 
 _PROSE = {"template": "open", "dtype": "fast", "max_new_tokens": 64}
+_GROWING: dict[str, Callable[..., int]] = {"bm25": _grow_bm25, "dense": _grow_dense}
 _BUILDERS: dict[str, Callable[..., None]] = {"bm25": _bm25, "lucene": _lucene, "dense": _dense}
 
 
@@ -163,6 +256,19 @@ def read_documents(corpus: Path, how: TextOptions) -> list[Document]:
     known = sum(bool(entities_of(document)) for document in linked)
     say(f"{known:,} of {len(linked):,} documents mention somebody of {graph.name!r}")
     return linked
+
+
+def open_corpus(folder: Path) -> StoredRecords[Document]:
+    """The documents of a dataset or of an index of texts, each read when it is used.
+
+    Args:
+        folder: of the dataset or the index.
+
+    Raises:
+        DataError: it has no corpus.
+    """
+    file = folder / CORPUS
+    return StoredRecords(file, Document.from_json, remembered_fingerprint(file))
 
 
 def graph_names(graph: KnowledgeGraph) -> dict[str, tuple[str, ...]]:
@@ -209,7 +315,7 @@ def open_own(question: str, options: PipelineOptions) -> Opened:
     generator = config.section("generator").to_dict()
     if generator.keys() == {"type", "model"}:  # a model by its name: prompts for any question
         config = Config({**config.to_dict(), "generator": {**generator, **_PROSE}})
-    corpus = read_records(folder / CORPUS, Document.from_json)
+    corpus = open_corpus(folder)
     query = Query("question", question)
     dataset = RuleQADataset(
         corpus=corpus, queries={"test": [query]}, info=DatasetInfo(name=folder.name)

@@ -1,4 +1,4 @@
-"""Commands about data: ``inspect``, ``ruleqa`` build, check, table, phrases, ``data fetch``."""
+"""Commands about data: ``inspect``, ``ruleqa`` build, update and the rest, ``data fetch``."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def build(
     """
     from rulerag.extraction import read_evidence
     from rulerag.ruleqa import build as build_dataset
-    from rulerag.ruleqa import card_files
+    from rulerag.ruleqa import card_files, keep_facts
 
     given = read_settings(changes or ())
     command = [f"{program} build", *([f"--name {name}"] if name else [])]
@@ -73,6 +73,7 @@ def build(
             progress=show_progress(quiet),
         )
         dataset.save(out, beside=card_files(dataset, " ".join(command)))
+        keep_facts(out, dataset.corpus)
     sizes = dataset.statistics["sizes"]
     if name is None:
         say(f"splits: {dataset.settings['splits']}")
@@ -91,6 +92,46 @@ def build(
         f"|Q| {sizes['queries']:,} balanced, {sizes['queries_full']:,} full"
     )
     say(f"written to {out}, fingerprint {dataset.fingerprint}")
+
+
+@by_flags()
+def update(
+    *,
+    dataset: Annotated[Path, typer.Argument(help="a dataset folder")],
+    facts: Annotated[Path, typer.Option(help="the new facts: a graph folder, or one file")],
+    files: GraphFiles,
+    quiet: QuietOption = False,
+) -> None:
+    """Add new facts to a dataset: its documents, its counts and its rules follow.
+
+    Facts that it states already are left out. Questions whose answers are told now go.
+    """
+    from rulerag.extraction import read_evidence
+    from rulerag.ruleqa import update as add_facts
+
+    graph = files.load(facts)
+    sources = read_evidence(facts, graph.calendar) or ()
+    done = add_facts(dataset, graph, sources=sources, progress=show_progress(quiet))
+    told = f"{done.added:,} new facts"
+    if done.known:
+        told += f" ({done.known:,} were known)"
+    if done.entities or done.relations:
+        told += f" of {done.entities:,} new entities and {done.relations:,} new relations"
+    say(told)
+    if not done.added:
+        return
+    say(f"documents {_from_to(done.documents)}  rules {_from_to(done.rules)}")
+    gone = done.questions[0] - done.questions[1]
+    if gone:
+        say(
+            f"questions {_from_to(done.questions)}: {gone:,} are no longer held out, because the "
+            "documents tell their answers or what came after them"
+        )
+    say(f"indexes of it grow by `rulerag index {shlex.quote(str(dataset))} --add --out INDEX`")
+
+
+def _from_to(sizes: tuple[int, int]) -> str:
+    return f"{sizes[0]:,} → {sizes[1]:,}"
 
 
 def check(folder: Annotated[Path, typer.Argument(help="a dataset folder")]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from rulerag.ruleqa.settings import (
 from rulerag.ruleqa.validation_split import joined, validation_graph, with_held_out, with_splits
 from rulerag.rules import Rule, RuleBank
 from rulerag.types import Document, Query
+
+if TYPE_CHECKING:
+    from rulerag.mining.temporal import TLogicMiner
 
 
 def build(
@@ -152,14 +155,7 @@ def _mine_enough(
 def mine(graph: KnowledgeGraph, settings: RuleQASettings, *, progress: bool = False) -> RuleBank:
     """The rule bank R of a graph's training facts under a benchmark's settings."""
     if settings.miner == "tlogic":
-        from rulerag.mining.temporal import TLogicMiner
-
-        bank = TLogicMiner(
-            lengths=range(1, settings.max_atoms),
-            min_support=settings.min_support,
-            min_confidence=settings.min_confidence,
-            progress=progress,
-        ).mine(graph.train)
+        bank = temporal_miner(settings, progress=progress).mine(graph.train)
     else:
         from rulerag.mining.amie import AmieMiner
 
@@ -168,13 +164,25 @@ def mine(graph: KnowledgeGraph, settings: RuleQASettings, *, progress: bool = Fa
             min_head_coverage=settings.min_head_coverage,
             min_pca_confidence=settings.min_confidence,
             min_head_size=settings.min_head_size or 100,
+            min_support=settings.min_support,
             progress=progress,
         ).mine(graph.train)
-        bank = bank.filter(min_support=settings.min_support)
     if settings.num_rules is None or len(bank) <= settings.num_rules:
         return bank
     best = {rule.id for rule in sorted(bank, key=_smoothed, reverse=True)[: settings.num_rules]}
     return RuleBank(rule for rule in bank if rule.id in best)
+
+
+def temporal_miner(settings: RuleQASettings, *, progress: bool = False) -> TLogicMiner:
+    """The miner of a temporal benchmark."""
+    from rulerag.mining.temporal import TLogicMiner
+
+    return TLogicMiner(
+        lengths=range(1, settings.max_atoms),
+        min_support=settings.min_support,
+        min_confidence=settings.min_confidence,
+        progress=progress,
+    )
 
 
 def _smoothed(rule: Rule) -> float:

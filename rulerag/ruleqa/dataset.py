@@ -45,7 +45,7 @@ from rulerag.io import (
     write_json,
 )
 from rulerag.kg import Phrases
-from rulerag.output_folder import output_folder
+from rulerag.output_folder import finish_replacing, output_folder
 from rulerag.rules import RuleBank
 from rulerag.types import Document, Query
 
@@ -228,8 +228,8 @@ class RuleQADataset:
     @cached_property
     def fingerprint(self) -> str:
         """A fingerprint of the content: documents, queries, judgements, rules, labels, calendar."""
-        digests = {name: _hash_lines(lines())[0] for name, lines in self._files().items()}
-        return _dataset_fingerprint(digests, self.calendar)
+        digests = {name: hash_lines(lines())[0] for name, lines in self._files().items()}
+        return dataset_fingerprint(digests, self.calendar)
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -297,6 +297,7 @@ class RuleQADataset:
             OutputError: the folder cannot be written, or another process writes there.
         """
         with output_folder(folder) as target:
+            finish_replacing(target)
             self._save(target, beside or {})
 
     def _save(self, target: Path, beside: Mapping[str, Iterable[str]]) -> None:
@@ -305,7 +306,7 @@ class RuleQADataset:
             described = _write(aside, {name: lines() for name, lines in self._files().items()})
             extra = _write(aside, beside)
             digests = {name: str(entry["sha256"]) for name, entry in described.items()}
-            self.__dict__["fingerprint"] = _dataset_fingerprint(digests, self.calendar)
+            self.__dict__["fingerprint"] = dataset_fingerprint(digests, self.calendar)
             (target / "manifest.json").unlink(missing_ok=True)
             shutil.rmtree(target / "qrels", ignore_errors=True)
             for name in (*described, *extra):
@@ -338,7 +339,8 @@ class RuleQADataset:
             FingerprintError: a file differs from its fingerprint.
         """
         home = Path(folder)
-        manifest = _read_manifest(home, verify=verify)
+        finish_replacing(home)
+        manifest = read_manifest(home, verify=verify)
         files = (path for path in sorted(home.rglob("*")) if path.is_file())
         states = file_states(files) if verify else None
         known = recall("datasets", states) if states is not None else None
@@ -373,7 +375,7 @@ class RuleQADataset:
         )
         dataset.templates = Phrases.of_folder(home).own
         # The files were hashed above; hashing the records would cost seconds.
-        dataset.__dict__["fingerprint"] = _dataset_fingerprint(digests, dataset.calendar)
+        dataset.__dict__["fingerprint"] = dataset_fingerprint(digests, dataset.calendar)
         if known:
             dataset._qrels = qrels
             dataset.rules.__dict__["fingerprint"] = known["rules"]
@@ -423,12 +425,12 @@ def _write(folder: Path, files: Mapping[str, Iterable[str]]) -> dict[str, dict[s
         path = folder / name
         path.parent.mkdir(exist_ok=True)
         with open(path, "wb") as file:
-            digest, count = _hash_lines(lines, file.write)
+            digest, count = hash_lines(lines, file.write)
         described[name] = {"sha256": digest, "bytes": path.stat().st_size, "lines": count}
     return described
 
 
-def _dataset_fingerprint(digests: Mapping[str, str], calendar: Mapping[str, Any]) -> str:
+def dataset_fingerprint(digests: Mapping[str, str], calendar: Mapping[str, Any]) -> str:
     """A fingerprint of the files' digests and the calendar."""
     return fingerprint_object({"files": dict(digests), "calendar": dict(calendar)})
 
@@ -462,7 +464,7 @@ def _qrels_lines(rows: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
             yield f"{query}\t{document}\t{grade}"
 
 
-def _hash_lines(
+def hash_lines(
     lines: Iterable[str], write: Callable[[bytes], object] | None = None
 ) -> tuple[str, int]:
     """The SHA-256 of the lines as a file, and how many there are; writes them on the way."""
@@ -476,7 +478,7 @@ def _hash_lines(
     return digest.hexdigest(), count
 
 
-def _read_manifest(home: Path, *, verify: bool) -> dict[str, Any]:
+def read_manifest(home: Path, *, verify: bool) -> dict[str, Any]:
     """The manifest of a dataset folder; empty for a BEIR folder that has none.
 
     Raises:

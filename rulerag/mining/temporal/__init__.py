@@ -6,5 +6,6 @@ from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
     from rulerag.mining.temporal.miner import TLogicMiner
+    from rulerag.mining.temporal.rules import TemporalRules, as_rules
 else:
     __getattr__ = front_door(__name__)

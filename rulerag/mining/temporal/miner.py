@@ -123,6 +123,14 @@ class TLogicMiner:
         Raises:
             MiningError: the facts carry no timestamps, or the memory would not suffice.
         """
+        return RuleBank(as_rules(self.count(facts), facts.relations))
+
+    def count(self, facts: FactTable) -> TemporalRules:
+        """The same rules as columns, in no order.
+
+        Raises:
+            MiningError: as in :meth:`mine`.
+        """
         if facts.timestamp is None:
             raise MiningError(
                 f"{facts.name} has no timestamps, so no temporal rules",
@@ -138,9 +146,7 @@ class TLogicMiner:
         if least is None:
             least = 2 if self.settings.lengths == (1,) else 1
         found = TemporalRules(*map(np.concatenate, zip(*parts, strict=True)))
-        return RuleBank(
-            as_rules(found.passing(least, self.settings.min_confidence), facts.relations)
-        )
+        return found.passing(least, self.settings.min_confidence)
 
     def _one_atom(self, facts: FactTable, suggested: Ints | None) -> TemporalRules:
         """Exact counts of bodies of one atom: of all, or of the suggested ones."""

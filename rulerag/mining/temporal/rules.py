@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from rulerag.arrays import Ints, Longs
 from rulerag.mining.paths import atoms_of_walk, labelled_rule
@@ -33,7 +34,11 @@ class TemporalRules(NamedTuple):
         """The rules that pass two thresholds."""
         confidence = self.support / np.maximum(self.body_size, 1)
         keep = (self.support >= min_support) & (confidence >= min_confidence)
-        return TemporalRules(self.rule[keep], self.support[keep], self.body_size[keep])
+        return self.rows(keep)
+
+    def rows(self, rows: npt.NDArray[np.generic]) -> TemporalRules:
+        """Some rules, by an index array or a Boolean mask."""
+        return TemporalRules(self.rule[rows], self.support[rows], self.body_size[rows])
 
 
 def one_atom_columns(head: Longs, body: Longs) -> Ints:

@@ -108,6 +108,19 @@ class VectorIndex:
         kept = _Originals(vectors, normalize) if form.vectors == "binary" else None
         return cls(made, form, largest, threads, kept)
 
+    def add(self, vectors: Floats, *, normalize: bool) -> None:
+        """Add vectors behind those that are there; of an index that compares them as they are.
+
+        Args:
+            vectors: float32 array of shape (n, dimension).
+            normalize: as in :meth:`build`.
+        """
+        for block in _blocks(vectors):
+            self._index.add(_prepared(block, normalize))
+            if not normalize:
+                norms = np.linalg.norm(block, axis=1)
+                self.largest_norm = max(self.largest_norm, float(norms.max()))
+
     def __len__(self) -> int:
         return int(self._index.ntotal)
 

@@ -6,7 +6,8 @@ states them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,15 +19,18 @@ from tqdm.auto import tqdm
 from rulerag.arrays import Floats
 from rulerag.composition import Settings, check_choice, register
 from rulerag.errors import ConfigError, EmptyDataError, FingerprintError, RetrievalError
-from rulerag.io import fingerprint_object
+from rulerag.io import StoredRecords, fingerprint_object
 from rulerag.retrieval.base import (
     CorpusIndex,
     Rows,
     broken_index,
+    check_corpus,
     check_documents,
-    check_manifest,
+    check_growth,
     check_threads,
     check_top_k,
+    corpus_file,
+    corpus_fingerprint,
     latest_statements,
     new_index_folder,
 )
@@ -262,10 +266,70 @@ class DenseRetriever(CorpusIndex):
         Raises:
             OutputError: the folder holds something else, or cannot be written.
         """
+        self._save(folder, self.corpus_fingerprint, {})
+
+    def _save(self, folder: str | Path, corpus: str | None, beside: Mapping[str, Path]) -> None:
         settings = self._about._asdict()
-        corpus = self.corpus_fingerprint, len(self.documents)
-        with new_index_folder(folder, _KIND, *corpus, settings) as working:
+        about = (corpus, len(self.documents), settings, corpus_file(self.documents))
+        with new_index_folder(folder, _KIND, *about) as working:
             settings |= self._index.save(working)
+            for name, file in beside.items():
+                shutil.copyfile(file, working / name)
+
+    @classmethod
+    def extend(
+        cls,
+        folder: str | Path,
+        documents: Sequence[Document],
+        encoder: Encoder,
+        *,
+        beside: Mapping[str, Path] | None = None,
+        progress: bool = False,
+    ) -> int:
+        """Add the documents that a corpus has grown by to its saved index, whole or not at all.
+
+        Only the new ones are encoded. An index that is not exact is trained or linked for the
+        vectors that it was built from, and is built anew instead.
+
+        Args:
+            folder: of an index that :meth:`save` wrote.
+            documents: those that it was built from, and the new ones behind them.
+            encoder: the document encoder that it was built with.
+            beside: files to write beside the index, by name.
+            progress: show a progress bar.
+
+        Returns:
+            How many documents are new.
+
+        Raises:
+            RetrievalError: the folder holds no dense index, or a damaged one.
+            FingerprintError: it was built from other documents or by another encoder.
+            ConfigError: the index is not exact.
+            EmptyDataError: a new document has no text.
+            OutputError: the folder cannot be written.
+        """
+        settings, known = check_growth(folder, _KIND, documents)
+        self = cls._opened(folder, documents, known, settings, encoder, None, {"mmap": False})
+        if not self._index.form.exact:
+            form = self._index.form
+            raise ConfigError(
+                f"an index {form.index!r} of {form.vectors} vectors cannot grow",
+                key="index",
+                hint="build it anew, or keep an exact one (Flat, float32), which can",
+            )
+        fresh = documents[known:]
+        if fresh:
+            side = _side(encoder, "document")
+            found = embed_corpus(fresh, side, cache=False, progress=progress)
+            about = self._about
+            unit = self.similarity == "cosine" or self._shortened
+            self._index.add(found.vectors[:, : self.dimension], normalize=unit)
+            truncated = about.truncated_documents + found.truncated
+            self._about = about._replace(truncated_documents=truncated)
+        stored = isinstance(documents, StoredRecords)
+        corpus = None if stored else corpus_fingerprint(documents)
+        self._save(folder, corpus, beside or {})
+        return len(fresh)
 
     @classmethod
     def load(
@@ -300,13 +364,30 @@ class DenseRetriever(CorpusIndex):
             FingerprintError: it was built from other documents or by another encoder.
             ConfigError: no encoder is given.
         """
-        queries = _query_side(encoder, query_encoder)
         check_threads(threads)
-        self = cls.__new__(cls)
-        self.documents, self.progress = check_documents(documents), progress
-        settings = check_manifest(folder, _KIND, corpus=self.corpus_fingerprint)
+        corpus = check_documents(documents)
+        settings = check_corpus(folder, _KIND, corpus)
         if search_parameters is not None:
             settings["search_parameters"] = search_parameters
+        opening = {"mmap": mmap, "threads": threads, "progress": progress}
+        size = len(corpus)
+        return cls._opened(folder, corpus, size, settings, encoder, query_encoder, opening)
+
+    @classmethod
+    def _opened(
+        cls,
+        folder: str | Path,
+        documents: Sequence[Document],
+        size: int,
+        settings: dict[str, Any],
+        encoder: Encoder | None,
+        query_encoder: Encoder | None,
+        opening: dict[str, Any],
+    ) -> DenseRetriever:
+        """The index of a folder whose manifest was read, of the first ``size`` documents."""
+        queries = _query_side(encoder, query_encoder)
+        self = cls.__new__(cls)
+        self.documents, self.progress = documents, bool(opening.pop("progress", False))
         try:
             built_by = str(settings["encoder_fingerprint"])
             known = built_by if encoder is None else _name(_side(encoder, "document"))
@@ -316,9 +397,7 @@ class DenseRetriever(CorpusIndex):
                     path=folder,
                     hint="give the encoder that it was built with",
                 )
-            index = VectorIndex.load(
-                folder, settings, len(self.documents), mmap=mmap, threads=threads
-            )
+            index = VectorIndex.load(folder, settings, size, **opening)
             # Before vectors could be shortened, their length was stated once.
             whole = int(settings.get("encoded_dimension", index.dimension))
             truncated = int(settings["truncated_documents"])
@@ -411,6 +490,28 @@ def open_dense(
         return opened
     side = load_encoder(encoder, role="document" if partner else "both", settings=loading)
     return DenseRetriever(corpus, side, settings=chosen, **common)
+
+
+def extend_dense(
+    folder: str | Path,
+    documents: Sequence[Document],
+    *,
+    encoder: str | Path = NANO_ENCODER,
+    beside: Mapping[str, Path] | None = None,
+    progress: bool = False,
+) -> int:
+    """:meth:`DenseRetriever.extend` with an encoder that is named, as :func:`open_dense` names it.
+
+    Args:
+        folder: of a saved index.
+        documents: those that it was built from, and the new ones behind them.
+        encoder: the one that it was built with.
+        beside: files to write beside the index, by name.
+        progress: show a progress bar.
+    """
+    name, partner = _names(encoder, None)
+    side = load_encoder(name, role="document" if partner else "both", settings=DenseSettings())
+    return DenseRetriever.extend(folder, documents, side, beside=beside, progress=progress)
 
 
 def _names(

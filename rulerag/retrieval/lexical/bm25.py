@@ -1,13 +1,13 @@
-"""BM25 in this process, without Java: bm25s holds the index, a compiled kernel searches it."""
+"""BM25 in this process, without Java: files as bm25s has them, a compiled kernel searches."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,17 +23,26 @@ from rulerag.retrieval.base import (
     CorpusIndex,
     Rows,
     broken_index,
+    check_corpus,
     check_documents,
-    check_manifest,
+    check_growth,
     check_threads,
     check_top_k,
+    corpus_file,
     indexed_text,
     new_index_folder,
 )
 from rulerag.retrieval.lexical.tokenization import Tokenizer
+from rulerag.retrieval.lexical.word_counts import (
+    WordCounts,
+    bm25_scores,
+    count_words,
+    joined_counts,
+)
 from rulerag.types import Document, Query
 
 _KIND = "bm25"
+_COUNTS = "counts.npy"
 # Queries handed to a thread at once: large enough to hide the call, small enough to share.
 _CHUNK = 256
 
@@ -102,32 +111,30 @@ class BM25Retriever(CorpusIndex):
     def _remembered(self) -> _Arrays:
         """The arrays of the index, kept in the cache folder for a corpus that is stored."""
         if not isinstance(self.documents, StoredRecords):
-            return _arrays_of(self._index)
+            return self._counted()
 
         def make() -> dict[str, npt.NDArray[Any]]:
-            made = _arrays_of(self._index)
+            made = self._counted()
             words = "\n".join(made.vocabulary).encode()
             return {**made._asdict(), "vocabulary": np.frombuffer(words, dtype=np.uint8)}
 
-        key = [self.documents.fingerprint, self._settings(), metadata.version("bm25s")]
+        key = [self.documents.fingerprint, self._settings()]
         known = dict(remembered_arrays(_KIND, key, make))
         words = known.pop("vocabulary").tobytes().decode().split("\n")
         return _Arrays({word: token for token, word in enumerate(words)}, **known)
 
-    @cached_property
-    def _index(self) -> Any:
-        vocabulary: dict[str, int] = {}
-        corpus = []
-        for document in tqdm(self.documents, desc="Tokenize", disable=not self.progress):
-            words = self.tokenizer(indexed_text(document))
-            corpus.append([vocabulary.setdefault(word, len(vocabulary)) for word in words])
-        if not vocabulary:
+    def _counted(self) -> _Arrays:
+        bar = tqdm(self.documents, desc="Tokenize", disable=not self.progress)
+        counts = count_words(map(indexed_text, bar), self.tokenizer)
+        if not counts.vocabulary:
             raise EmptyDataError(
                 "the corpus holds not one word", hint="check stopwords and min_token_length"
             )
-        index = _bm25s().BM25(k1=self.k1, b=self.b, method="lucene", backend="numpy")
-        index.index((corpus, vocabulary), create_empty_token=False, show_progress=self.progress)
-        return index
+        return self._scored(counts)
+
+    def _scored(self, counts: WordCounts) -> _Arrays:
+        data = bm25_scores(counts, len(self.documents), self.k1, self.b)
+        return _Arrays(counts.vocabulary, data, counts.indices, counts.starts, counts.counts)
 
     def __repr__(self) -> str:
         return f"BM25Retriever({len(self.documents):,} documents, k1={self.k1}, b={self.b})"
@@ -164,7 +171,7 @@ class BM25Retriever(CorpusIndex):
             stop = start + _CHUNK
             tokens = self._tokens(queries[start:stop])
             found = (rows[start:stop], scores[start:stop])
-            best_documents(*self._arrays[1:], *tokens, len(self.documents), *found)
+            best_documents(*self._arrays[1:4], *tokens, len(self.documents), *found)
 
         starts = range(0, len(queries), _CHUNK)
         bar = tqdm(total=len(queries), desc="BM25", unit="query", disable=not self.progress)
@@ -198,9 +205,71 @@ class BM25Retriever(CorpusIndex):
         Raises:
             OutputError: the folder holds something else, or cannot be written.
         """
-        corpus = self.corpus_fingerprint, len(self.documents)
-        with new_index_folder(folder, _KIND, *corpus, self._settings()) as working:
-            self._index.save(str(working / "bm25s"), corpus=None, show_progress=False)
+        self._save(folder, self.corpus_fingerprint, {})
+
+    def _save(self, folder: str | Path, corpus: str | None, beside: Mapping[str, Path]) -> None:
+        arrays = self._arrays
+        index = _bm25s().BM25(k1=self.k1, b=self.b, method="lucene", backend="numpy")
+        index.scores = {
+            "data": arrays.data,
+            "indices": arrays.indices,
+            "indptr": arrays.starts,
+            "num_docs": len(self.documents),
+        }
+        index.vocab_dict = dict(arrays.vocabulary)
+        index.nonoccurrence_array = None
+        settings = {**self._settings(), "counts": arrays.counts is not None}
+        about = (corpus, len(self.documents), settings, corpus_file(self.documents))
+        with new_index_folder(folder, _KIND, *about) as working:
+            index.save(str(working / "bm25s"), corpus=None, show_progress=False)
+            if arrays.counts is not None:
+                np.save(working / _COUNTS, arrays.counts, allow_pickle=False)
+            for name, file in beside.items():
+                shutil.copyfile(file, working / name)
+
+    @classmethod
+    def extend(
+        cls,
+        folder: str | Path,
+        documents: Sequence[Document],
+        *,
+        beside: Mapping[str, Path] | None = None,
+        progress: bool = False,
+    ) -> int:
+        """Add the documents that a corpus has grown by to its saved index, whole or not at all.
+
+        The scores are those of an index that is built anew: old documents are not cut into words
+        again, but every score follows the new mean length and the new frequencies of words.
+
+        Args:
+            folder: of an index that :meth:`save` wrote.
+            documents: those that it was built from, and the new ones behind them.
+            beside: files to write beside the index, by name.
+            progress: show a progress bar.
+
+        Returns:
+            How many documents are new.
+
+        Raises:
+            RetrievalError: the folder holds no BM25 index, or a damaged one, or one that keeps no
+                counts.
+            FingerprintError: the index was built from other documents.
+            OutputError: the folder cannot be written.
+        """
+        settings, known = check_growth(folder, _KIND, documents)
+        self = cls._opened(folder, documents, settings, known, None, progress)
+        old = self._arrays
+        if old.counts is None:
+            raise broken_index(_KIND, folder, "the index keeps no counts that could grow")
+        bar = tqdm(documents[known:], desc="Tokenize", disable=not progress)
+        vocabulary = dict(old.vocabulary)
+        new = count_words(map(indexed_text, bar), self.tokenizer, vocabulary, first=known)
+        known_counts = WordCounts(dict(old.vocabulary), old.indices, old.starts, old.counts)
+        counts = joined_counts(known_counts, new)
+        self._arrays = self._scored(counts)
+        corpus = None if isinstance(documents, StoredRecords) else self.corpus_fingerprint
+        self._save(folder, corpus, beside or {})
+        return len(documents) - known
 
     @classmethod
     def load(
@@ -217,31 +286,49 @@ class BM25Retriever(CorpusIndex):
             RetrievalError: the folder holds no BM25 index, or a damaged one.
             FingerprintError: the index was built from other documents.
         """
+        corpus = check_documents(documents)
+        settings = check_corpus(folder, _KIND, corpus)
+        return cls._opened(folder, corpus, settings, len(corpus), threads, progress)
+
+    @classmethod
+    def _opened(
+        cls,
+        folder: str | Path,
+        documents: Sequence[Document],
+        settings: Mapping[str, Any],
+        size: int,
+        threads: int | None,
+        progress: bool,
+    ) -> BM25Retriever:
+        """The index of a folder, of the first ``size`` documents."""
         self = cls.__new__(cls)
         self.documents = check_documents(documents)
-        settings = check_manifest(folder, _KIND, corpus=self.corpus_fingerprint)
+        counts = Path(folder) / _COUNTS
         try:
             tokenizer = Tokenizer(**settings["tokenizer"])
             self._set(settings["k1"], settings["b"], tokenizer, threads, progress)
-            self._index = _bm25s().BM25.load(str(Path(folder) / "bm25s"), show_progress=False)
-            self._arrays = _arrays_of(self._index)
-            self._check_arrays()
+            index = _bm25s().BM25.load(str(Path(folder) / "bm25s"), show_progress=False)
+            # Indexes of before they could grow keep no counts.
+            kept = np.load(counts, mmap_mode="r") if settings.get("counts") else None
+            self._arrays = _arrays_of(index, kept)
+            self._check_arrays(index.scores["num_docs"], size)
         except (ConfigError, OSError, ValueError, KeyError, TypeError, EOFError) as error:
             reason = f"the index is damaged ({type(error).__name__}: {error})"
             raise broken_index(_KIND, folder, reason) from error
         return self
 
-    def _check_arrays(self) -> None:
+    def _check_arrays(self, stated: int, size: int) -> None:
         """Make sure that no stored number leads the kernel out of its arrays."""
-        words, data, rows, starts = self._arrays
+        words, data, rows, starts, counts = self._arrays
         whole = (
             len(rows) == len(data)
-            and self._index.scores["num_docs"] == len(self.documents)
+            and (counts is None or len(counts) == len(data))
+            and stated == size
             and len(starts) - 1 > max(words.values(), default=0)
             and starts[0] == 0
             and starts[-1] == len(data)
             and bool((np.diff(starts) >= 0).all())
-            and (not len(data) or 0 <= rows.min() <= rows.max() < len(self.documents))
+            and (not len(data) or 0 <= rows.min() <= rows.max() < size)
         )
         if not whole:
             raise ValueError("its arrays do not fit together")
@@ -255,21 +342,24 @@ class _Arrays(NamedTuple):
         data: scores, column by column.
         indices: the row of each.
         starts: where each column starts, and the end.
+        counts: how often the word occurs in the document; None of an index that keeps none.
     """
 
     vocabulary: Mapping[str, int]
     data: npt.NDArray[np.float32]
     indices: npt.NDArray[np.int32]
     starts: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.uint32] | None
 
 
-def _arrays_of(index: Any) -> _Arrays:
+def _arrays_of(index: Any, counts: npt.NDArray[np.uint32] | None) -> _Arrays:
     scores = index.scores
     return _Arrays(
         index.vocab_dict,
         np.ascontiguousarray(scores["data"], dtype=np.float32),
         np.ascontiguousarray(scores["indices"], dtype=np.int32),
         np.ascontiguousarray(scores["indptr"], dtype=np.int64),
+        counts,
     )
 
 

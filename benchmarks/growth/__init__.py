@@ -1,0 +1,1 @@
+"""What growing costs: a corpus of a million paragraphs, and new facts in a dataset that stands."""

@@ -1,0 +1,26 @@
+"""The benchmark of growth, at a size that takes seconds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks.growth.paragraphs import run, table
+from benchmarks.growth.updates import measure
+from rulerag.io import read_json
+
+
+def test_an_update_is_measured_against_a_build(tmp_path: Path) -> None:
+    row = measure("world", tmp_path, facts=2000)
+    assert row["same"]
+    assert row["new"] == row["facts"] // 100
+    assert 0 < row["share"] == row["update"] / row["build"]
+
+
+def test_paragraphs_are_indexed_linked_and_found(tmp_path: Path) -> None:
+    result = run(tmp_path / "out", tmp_path / "work", sizes=[2000])
+    (row,) = result["rows"]
+    assert row["index"]["linked"] > 0.99
+    assert row["search"]["found"] > 0.7
+    assert row["index"]["memory_mb"] > 50
+    assert table(result["rows"]) == (tmp_path / "out" / "paragraphs.md").read_text()
+    assert read_json(tmp_path / "out" / "paragraphs.json") == result

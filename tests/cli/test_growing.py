@@ -1,0 +1,118 @@
+"""``rulerag ruleqa update`` and ``rulerag index --add``: what they say, and what they refuse."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rulerag.ruleqa import RuleQADataset, build
+from rulerag.synthetic import World
+
+Refused = Callable[..., str]
+NEW = "subject,relation,object,date\nAnn,joins,Acme,2022-03-01\nBob,joins,Acme,2022-03-02\n"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("built") / "dataset"
+    build(None, World.generate(1000).graph).save(folder)
+    return folder
+
+
+@pytest.fixture
+def dataset(built: Path, tmp_path: Path) -> Path:
+    shutil.copytree(built, tmp_path / "dataset")
+    (tmp_path / "new.csv").write_text(NEW)
+    return tmp_path / "dataset"
+
+
+def test_a_dataset_and_its_index_grow(dataset: Path, rulerag: Any, tmp_path: Path) -> None:
+    assert rulerag("index", dataset, "--out", tmp_path / "index").code == 0
+    size = len(RuleQADataset.load(dataset).corpus)
+    facts = tmp_path / "new.csv"
+    first = rulerag("ruleqa", "update", dataset, "--facts", facts)
+    assert first.out.startswith("2 new facts of 3 new entities and 1 new relations\n")
+    assert f"documents {size:,} → {size + 2:,}" in first.out
+    assert "are no longer held out" in first.out
+    assert (
+        rulerag("ruleqa", "update", dataset, "--facts", facts).out == "0 new facts (2 were known)\n"
+    )
+    asked = ("answer", "Time 2022-04-01 what does Ann joins ?", "--dataset", dataset, "--index")
+    assert "grown, with --add" in rulerag(*asked, tmp_path / "index").err
+    grown = rulerag("index", dataset, "--add", "--out", tmp_path / "index")
+    assert f"2 documents added to {size:,}" in grown.out
+    assert rulerag(*asked, tmp_path / "index").code == 0
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("who,what\nAnn,Acme\n", "subject"),
+        ("subject,relation,object\nAnn,joins,Acme\n", "not dated"),
+        ("subject,relation,object,date\nAnn,joins,Acme,soon\n", "line 2"),
+        ("", "holds no fact"),
+    ],
+)
+def test_facts_that_cannot_join_are_refused(
+    dataset: Path, refused: Refused, tmp_path: Path, table: str, message: str
+) -> None:
+    before = (dataset / "manifest.json").read_bytes()
+    (tmp_path / "new.csv").write_text(table)
+    told = refused("ruleqa", "update", dataset, "--facts", tmp_path / "new.csv")
+    assert message in told
+    assert (dataset / "manifest.json").read_bytes() == before
+
+
+def test_the_card_says_so_and_judgements_of_gone_questions_go(rulerag: Any, tmp_path: Path) -> None:
+    World.generate(1000).save(tmp_path / "world")
+    folder = tmp_path / "dataset"
+    made = ("ruleqa", "build", "--kg", tmp_path / "world", "--out", folder, "--quiet")
+    assert rulerag(*made).code == 0
+    judged = folder / "judgements" / "test.jsonl"
+    assert judged.read_text()
+    for number, lines in enumerate(([1], [2], [1, 2]), start=1):
+        rows = NEW.splitlines(keepends=True)
+        (tmp_path / "new.csv").write_text(rows[0] + "".join(rows[line] for line in lines))
+        rulerag("ruleqa", "update", folder, "--facts", tmp_path / "new.csv")
+        card = (folder / "README.md").read_text()
+        assert card.count(" facts were added.\n") == 1
+        assert card.endswith(f"Since then {min(number, 2)} facts were added.\n")
+    assert not judged.read_text()
+    assert not RuleQADataset.load(folder).qrels()
+
+
+def test_texts_join_an_index_of_texts(rulerag: Any, refused: Refused, tmp_path: Path) -> None:
+    for name, text in (("old", "Acme sells bolts."), ("new", "Dune sells sand.")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.md").write_text(text)
+    index = tmp_path / "index"
+    assert rulerag("index", tmp_path / "old", "--out", index).code == 0
+    for said in ("1 documents added to 1", "0 documents added to 2"):
+        assert said in rulerag("index", tmp_path / "new", "--add", "--out", index).out
+    answer = rulerag("answer", "Who sells sand?", "--index", index, "--top-k", 1)
+    assert "Dune sells sand." in answer.out
+    (tmp_path / "old" / "old.md").write_text("Acme sells nuts.")
+    assert "another text" in refused("index", tmp_path / "old", "--add", "--out", index)
+
+
+def test_an_index_that_cannot_grow_says_why(
+    dataset: Path, built: Path, rulerag: Any, refused: Refused, tmp_path: Path
+) -> None:
+    index = tmp_path / "index"
+    assert "no bm25 index" in refused("index", dataset, "--add", "--out", index)
+    assert rulerag("index", built, "--out", index).code == 0
+    (tmp_path / "texts.md").write_text("Acme sells bolts.")
+    assert "no texts" in refused("index", tmp_path / "texts.md", "--add", "--out", index)
+    manifest = index / "manifest.json"
+    whole = manifest.read_text()
+    manifest.write_text(whole.replace('"bm25"', '"lucene"', 1))
+    assert "lucene cannot grow" in refused("index", dataset, "--add", "--out", index)
+    manifest.write_text(whole)
+    assert "dates" in refused("index", dataset, "--add", "--dates", "split", "--out", index)
+    other = tmp_path / "other"
+    build(None, World.generate(1000, seed=1).graph).save(other)
+    assert "first documents" in refused("index", other, "--add", "--out", index)
