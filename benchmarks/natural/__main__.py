@@ -3,7 +3,7 @@
 Some hundred questions of the balanced set are written in other words. ``linking``: what a linker
 understands of them, and exact match against that of the exact form. ``retrieval``: answer recall
 at ten of rule-guided and of plain BM25, merged alike and as deep, over facts and over prose. Each
-part is kept in the folder and not done again.
+part is kept in the folder and not done again; what needs linked questions waits for ``linking``.
 """
 
 from __future__ import annotations
@@ -69,18 +69,18 @@ def _link(dataset: RuleQADataset, asked: Sequence[Query], arguments: argparse.Na
     linkers = {"letters": plain}
     if arguments.encoder:
         linkers["encoder"] = plain.with_encoder(load_encoder(arguments.encoder))
-    exact = matches(dataset, asked)
-    figures["exact_match"] = {"exact form": sum(exact) / len(exact)}
-    figures["linking"] = {}
-    for name, linker in linkers.items():
+    known = figures.setdefault("linking", {})
+    left = {name: linker for name, linker in linkers.items() if name not in known}
+    exact = matches(dataset, asked) if left else []
+    for name, linker in left.items():
         started = time.perf_counter()
         linked = linker.link(texts)
         seconds = time.perf_counter() - started
         row = linked_scores(dataset, linked, asked)
-        figures["linking"][name] = {**row, "ms": 1000 * seconds / len(asked)}
+        known[name] = {**row, "ms": 1000 * seconds / len(asked)}
         queries = understood(linked, asked)
         right = matches(dataset, queries)
-        figures["exact_match"][name] = sum(right) / len(right)
+        known[name]["exact_match"] = compared(exact, right)
         rows = zip(asked, texts, queries, exact, right, strict=True)
         write_jsonl(
             arguments.out / f"{dataset.name}-{name}.jsonl",
@@ -135,8 +135,10 @@ def _retrieve(
         write_json(file, figures)
 
 
-def _linked(file: Path, dataset: RuleQADataset, asked: Sequence[Query]) -> list[Query]:
-    """The queries that the part ``linking`` understood."""
+def _linked(file: Path, dataset: RuleQADataset, asked: Sequence[Query]) -> list[Query] | None:
+    """The queries that the part ``linking`` understood; None where it was not done."""
+    if not file.is_file():
+        return None
     rows = {row["id"]: row for row in read_jsonl(file)}
     labels = dataset.labels
     return [
@@ -152,8 +154,7 @@ def _linked(file: Path, dataset: RuleQADataset, asked: Sequence[Query]) -> list[
             query.prediction,
             tuple((name, p) for name, p in row["relations"]),
         )
-        for query in asked
-        for row in [rows[query.id]]
+        for query, row in ((query, rows[query.id]) for query in asked)
     ]
 
 

@@ -110,7 +110,7 @@ def _linking(config: Config) -> Config:
 def forms_of(
     dataset: RuleQADataset,
     asked: Sequence[Query],
-    linked: Sequence[Query],
+    linked: Sequence[Query] | None,
     seed: int,
     done: Collection[str] = (),
 ) -> Iterator[Form]:
@@ -119,7 +119,8 @@ def forms_of(
     Args:
         dataset: its documents state facts.
         asked: its own queries.
-        linked: what the same questions in other words were taken to mean.
+        linked: what the same questions in other words were taken to mean; forms that need it are
+            left out when None.
         seed: of the wordings.
         done: titles of forms that are left out.
     """
@@ -127,13 +128,13 @@ def forms_of(
         yield Form(FACTS, dataset, asked)
     for most_facts, titles in PROSE.items():
         left = [title for title in titles if title not in done]
-        if not left:
+        if not left or (linked is None and len(titles) == 1):
             continue
         written = natural_texts(dataset, seed=seed, most_facts=most_facts)
         said = {query.id: query.text for query in written.query_set("full")}
         own_words = [replace(query, text=said[query.id]) for query in asked]
         for title, queries in zip(titles, (linked, own_words, asked), strict=False):
-            if title in left:
+            if title in left and queries is not None:
                 yield Form(title, written, queries)
         del written
 
@@ -159,13 +160,13 @@ def recalls(
     return right, texts
 
 
-def compared(plain: Sequence[float], guided: Sequence[float]) -> dict[str, Any]:
-    """Means of the two, their difference with its interval, and the p-value of it."""
-    difference = np.subtract(guided, plain)
+def compared(before: Sequence[float], after: Sequence[float]) -> dict[str, Any]:
+    """Means of two methods over the same questions, the difference, its interval and p-value."""
+    difference = np.subtract(after, before)
     return {
-        "plain": float(np.mean(plain)),
-        "guided": float(np.mean(guided)),
+        "before": float(np.mean(before)),
+        "after": float(np.mean(after)),
         "added": float(difference.mean()),
         "interval": bootstrap_interval(difference.tolist()),
-        "p": paired_randomization_test(guided, plain),
+        "p": paired_randomization_test(after, before),
     }

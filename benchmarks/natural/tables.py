@@ -21,10 +21,8 @@ def tables(found: Sequence[Mapping[str, Any]]) -> str:
             one["dataset"],
             row["form"],
             f"{row['documents']:,}",
-            *(f"{100 * row[key]:.1f}" for key in ("plain", "guided")),
-            f"{100 * row['added']:+.1f} [{100 * row['interval'][0]:+.1f}, "
-            f"{100 * row['interval'][1]:+.1f}]",
-            f"{row['p']:.4f}",
+            *(f"{100 * row[key]:.1f}" for key in ("before", "after")),
+            *_difference(row),
         )
         for one in found
         for row in one["retrieval"]
@@ -36,8 +34,8 @@ def tables(found: Sequence[Mapping[str, Any]]) -> str:
             name,
             *(f"{100 * row[key]:.1f}" for key in _SHARES),
             f"{row['ms']:.0f}",
-            f"{100 * one['exact_match']['exact form']:.1f}",
-            f"{100 * one['exact_match'][name]:.1f}",
+            *(f"{100 * row['exact_match'][key]:.1f}" for key in ("before", "after")),
+            *_difference(row["exact_match"]),
         )
         for one in found
         for name, row in one.get("linking", {}).items()
@@ -46,6 +44,15 @@ def tables(found: Sequence[Mapping[str, Any]]) -> str:
     return "\n\n".join(
         (
             markdown_table(heads, retrieval, "ll" + "r" * 5),
-            markdown_table((*names, "ms", "EM, exact form", "EM, linked"), linking, "ll" + "r" * 9),
+            markdown_table(
+                (*names, "ms", "EM, exact form", "EM, linked", "added", "p"),
+                linking,
+                "ll" + "r" * 11,
+            ),
         )
     )
+
+
+def _difference(row: Mapping[str, Any]) -> tuple[str, str]:
+    low, high = (100 * end for end in row["interval"])
+    return f"{100 * row['added']:+.1f} [{low:+.1f}, {high:+.1f}]", f"{row['p']:.4f}"

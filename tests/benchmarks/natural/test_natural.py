@@ -36,7 +36,7 @@ def test_a_run_and_its_continuation(
     forms = [row["form"] for row in figures["retrieval"]]
     assert len(forms) == len(set(forms)) == 5
     for row in figures["retrieval"]:
-        assert row["added"] == pytest.approx(row["guided"] - row["plain"])
+        assert row["added"] == pytest.approx(row["after"] - row["before"])
     assert "facts, exact questions" in capsys.readouterr().out
     kept = figures["retrieval"].pop(1)
     write_json(file, figures)
