@@ -30,6 +30,8 @@ class Document:
         title: an optional title (BEIR).
         entities: the raw names of what a text mentions, where that is known without facts: given
             as metadata, or linked (:func:`rulerag.linking.link_mentions`).
+        time: the latest time that a text speaks of, in the graph's unit, where that is known
+            without facts; likewise.
     """
 
     id: str
@@ -37,18 +39,21 @@ class Document:
     facts: tuple[Fact, ...] = ()
     title: str = ""
     entities: tuple[str, ...] = ()
+    time: int | None = None
 
     @property
     def timestamp(self) -> int | None:
         """The latest time that the document speaks of; None when it is undated."""
         times = [fact.timestamp for fact in self.facts if fact.timestamp is not None]
-        return max(times) if times else None
+        return max(times) if times else self.time
 
     def to_json(self) -> dict[str, Any]:
-        """A BEIR corpus row; the facts stand in ``metadata``, and so do entities beside them."""
+        """A BEIR corpus row; the facts stand in ``metadata``, and what is known beside them."""
         metadata: dict[str, Any] = {"facts": [list(fact) for fact in self.facts]}
         if self.entities:
             metadata["entities"] = list(self.entities)
+        if self.time is not None:
+            metadata["timestamp"] = self.time
         return {"_id": self.id, "title": self.title, "text": self.text, "metadata": metadata}
 
     @classmethod
@@ -62,7 +67,8 @@ class Document:
         metadata = _metadata(row)
         facts = tuple(_fact(f) for f in _list(metadata, "facts"))
         entities = tuple(str(name) for name in _list(metadata, "entities"))
-        return cls(identifier, text, facts, str(row.get("title") or ""), entities)
+        time = _timestamp(metadata)
+        return cls(identifier, text, facts, str(row.get("title") or ""), entities, time)
 
 
 def entities_of(document: Document) -> tuple[str, ...]:
@@ -141,9 +147,7 @@ class Query:
             DataFormatError: a key is missing or has the wrong type.
         """
         metadata = _metadata(row)
-        timestamp = metadata.get("timestamp")
-        if timestamp is not None and not isinstance(timestamp, int):
-            raise DataFormatError("expected a whole number or null", key="timestamp")
+        timestamp = _timestamp(metadata)
         return cls(
             id=_text(row, "_id"),
             text=_text(row, "text"),
@@ -366,6 +370,13 @@ def _metadata(row: Mapping[str, Any]) -> Mapping[str, Any]:
     value = row.get("metadata") or {}
     if not isinstance(value, dict):
         raise DataFormatError("expected an object of keys", key="metadata")
+    return value
+
+
+def _timestamp(metadata: Mapping[str, Any]) -> int | None:
+    value = metadata.get("timestamp")
+    if value is not None and not isinstance(value, int):
+        raise DataFormatError("expected a whole number or null", key="timestamp")
     return value
 
 

@@ -1,26 +1,37 @@
-"""Which entities of a graph documents mention, for texts that state no facts."""
+"""Whom and which time documents mention, for texts that state no facts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from rulerag.linking.mentions import MentionFinder
+from rulerag.kg import Calendar
+from rulerag.linking.dates import stated_times
+from rulerag.linking.mentions import MentionFinder, spellings
+from rulerag.ruleqa import RuleQADataset, known_names
+from rulerag.synthetic import natural_dataset
 from rulerag.types import Document
 
 
 def link_mentions(
-    documents: Iterable[Document], names: Mapping[str, Sequence[str]]
+    documents: Iterable[Document],
+    names: Mapping[str, Sequence[str]],
+    calendar: Calendar | None = None,
 ) -> list[Document]:
     """The same documents; those without facts say which entities they mention.
 
     Merging, candidates and hops go by it (:func:`rulerag.entities_of`). Titles are looked at too,
     behind the text. A name that several entities have stands for all of them. What a document says
-    of its entities already is kept.
+    of its entities or its time already is kept.
+
+    A text has a time only with a calendar: a time-aware search then hides it from questions about
+    that time or an earlier one, as it does facts. That is right for questions that ask what no
+    text states yet.
 
     Args:
         documents: the documents.
         names: for each raw name, its label and aliases.
+        calendar: of the graph; the latest date that a text states is its time.
     """
     finder = MentionFinder(names)
     linked = []
@@ -29,5 +40,30 @@ def link_mentions(
             found = (*finder.spans(document.text), *finder.spans(document.title))
             entities = tuple(dict.fromkeys(name for *_, several in found for name in several))
             document = replace(document, entities=entities)
+        if calendar is not None and document.timestamp is None:
+            times = [time for time, _ in stated_times(document.text, calendar)]
+            document = replace(document, time=max(times, default=None))
         linked.append(document)
     return linked
+
+
+def natural_texts(dataset: RuleQADataset, *, seed: int = 0, most_facts: int = 1) -> RuleQADataset:
+    """A dataset in prose, as a user with texts and a graph has it.
+
+    Questions and documents are written by :func:`rulerag.synthetic.natural_dataset`; whom and
+    which time a text speaks of is what its words say (:func:`link_mentions`), and nothing else.
+
+    Args:
+        dataset: its documents state facts.
+        seed: decides every wording.
+        most_facts: facts of one subject that a document may state.
+
+    Raises:
+        ConfigError: ``most_facts`` is below 1.
+        DataError: a document states no fact.
+    """
+    written = natural_dataset(dataset, seed=seed, most_facts=most_facts)
+    names = spellings(known_names(dataset)[0], dataset.labels["entities"])
+    calendar = Calendar(**dataset.calendar) if dataset.calendar else None
+    written.corpus = link_mentions(written.corpus, names, calendar)
+    return written

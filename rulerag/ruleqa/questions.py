@@ -12,7 +12,7 @@ from rulerag.errors import DataFormatError, UnknownNameError, did_you_mean
 from rulerag.io import StoredRecords
 from rulerag.kg import Calendar, FactTable, KnowledgeGraph, Verbalizer, query_text
 from rulerag.ruleqa.dataset import RuleQADataset
-from rulerag.types import Document, Query
+from rulerag.types import Document, Query, entities_of
 
 _Known = tuple[str, str]  # a raw name and its label
 
@@ -214,7 +214,7 @@ def _names_in(corpus: Sequence[Document]) -> list[list[str]]:
         known: list[list[str]] = remembered("datasets", key, lambda: _names_in(list(corpus)))
         return known
     facts = [fact for document in corpus for fact in document.facts]
-    ends = {end for fact in facts for end in (fact.subject, fact.object)}
+    ends = {name for document in corpus for name in entities_of(document)}
     return [sorted(ends), sorted({fact.relation for fact in facts})]
 
 

@@ -1,7 +1,8 @@
 """Generated worlds: readable graphs of any size that know their own truth.
 
 Read :mod:`~rulerag.synthetic.world` first; ``plan`` says how much of what, ``draft`` and
-``planting`` draw it, ``names`` and ``schema`` give it words.
+``planting`` draw it, ``names`` and ``schema`` give it words. ``prose`` writes worlds as texts,
+``natural`` a dataset of any graph.
 """
 
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
     from rulerag.synthetic.names import ENTITY_KINDS, NameMaker
+    from rulerag.synthetic.natural import natural_dataset
     from rulerag.synthetic.prose import PARTS, ProsePage, write_prose
     from rulerag.synthetic.world import World
 else:

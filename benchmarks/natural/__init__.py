@@ -1,0 +1,1 @@
+"""RuleQA in prose: rules against no rules, and what a linker makes of the questions."""

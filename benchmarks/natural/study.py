@@ -1,0 +1,172 @@
+"""Rule-guided against plain retrieval on facts and on prose, and questions in other words."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from benchmarks.linking.study import Case, scores
+from rulerag.assembly import make_pipeline, make_retriever, make_selector, method
+from rulerag.composition import Config
+from rulerag.evaluation import AnswerMatcher, bootstrap_interval, paired_randomization_test
+from rulerag.linking import LinkedQuestion, natural_texts
+from rulerag.ruleqa import RuleQADataset
+from rulerag.text import exact_match
+from rulerag.types import Query
+
+TOP_K = 10
+FACTS = "facts, exact questions"
+PROSE = {
+    1: (
+        "sentences, own words, linked",
+        "sentences, own words, meaning given",
+        "sentences, exact questions",
+    ),
+    3: ("paragraphs, own words, linked",),
+}
+"""Titles of the forms in prose, by how many facts a document may state."""
+PLAIN, GUIDED = "bm25-pooled__symbolic", "bm25-guided__symbolic"
+
+
+@dataclass(frozen=True)
+class Form:
+    """A corpus and the questions that are asked of it.
+
+    Args:
+        title: what it is called in tables.
+        dataset: whose documents are searched.
+        queries: as they are searched for.
+    """
+
+    title: str
+    dataset: RuleQADataset
+    queries: Sequence[Query]
+
+
+def drawn(dataset: RuleQADataset, query_set: str, size: int, seed: int) -> list[Query]:
+    """Test questions of a set, at random, in the dataset's order."""
+    rows = dataset.query_set(query_set)
+    chosen = random.Random(seed).sample(range(len(rows)), min(size, len(rows)))
+    return [rows[number] for number in sorted(chosen)]
+
+
+# --- questions in other words ----
+
+
+def linked_scores(
+    dataset: RuleQADataset, linked: Sequence[LinkedQuestion], asked: Sequence[Query]
+) -> dict[str, float]:
+    """Shares of questions whose entity, relation, direction and all of them were found.
+
+    Args:
+        dataset: what is asked about.
+        linked: what questions in other words were taken to mean.
+        asked: what they mean.
+    """
+    cases = [Case(one.text, one.subject_words, one.relation, False, one) for one in asked]
+    found = scores(linked, cases)
+    times = [
+        bool(one.readings) and one.readings[0].query.timestamp == query.timestamp
+        for one, query in zip(linked, asked, strict=True)
+    ]
+    return {**found, "time": sum(times) / max(len(times), 1)}
+
+
+def understood(linked: Sequence[LinkedQuestion], asked: Sequence[Query]) -> list[Query]:
+    """The queries of linked questions, with the ids and answers of those that were meant."""
+    return [
+        replace(
+            one.query() if one.readings else Query("question", one.text),
+            id=query.id,
+            answers=query.answers,
+            prediction=query.prediction,
+        )
+        for one, query in zip(linked, asked, strict=True)
+    ]
+
+
+def matches(dataset: RuleQADataset, queries: Sequence[Query]) -> list[float]:
+    """Exact match of each question: rule-guided BM25 over facts with the symbolic reader."""
+    config = _linking(method(GUIDED, "", (), static=not dataset.calendar))
+    answers = make_pipeline(config, dataset).answer(queries)
+    return [exact_match(one.text, one.query.answers) for one in answers]
+
+
+def _linking(config: Config) -> Config:
+    """The same, its rules chosen by every relation that a linked question may ask for."""
+    values = config.to_dict()
+    if "selector" not in values:
+        return config
+    return Config({**values, "selector": {"type": "linked", "selector": values["selector"]}})
+
+
+# --- rules against no rules ----
+
+
+def forms_of(
+    dataset: RuleQADataset,
+    asked: Sequence[Query],
+    linked: Sequence[Query] | None,
+    seed: int,
+    done: Collection[str] = (),
+) -> Iterator[Form]:
+    """Facts and prose, asked exactly and in other words; one corpus is held at a time.
+
+    Args:
+        dataset: its documents state facts.
+        asked: its own queries.
+        linked: what the same questions in other words were taken to mean; forms that need it are
+            left out when None.
+        seed: of the wordings.
+        done: titles of forms that are left out.
+    """
+    if FACTS not in done:
+        yield Form(FACTS, dataset, asked)
+    for most_facts, titles in PROSE.items():
+        left = [title for title in titles if title not in done]
+        if not left or (linked is None and len(titles) == 1):
+            continue
+        written = natural_texts(dataset, seed=seed, most_facts=most_facts)
+        said = {query.id: query.text for query in written.query_set("full")}
+        own_words = [replace(query, text=said[query.id]) for query in asked]
+        for title, queries in zip(titles, (linked, own_words, asked), strict=False):
+            if title in left and queries is not None:
+                yield Form(title, written, queries)
+        del written
+
+
+def recalls(
+    form: Form, name: str, overrides: Sequence[str] = ()
+) -> tuple[list[float], list[list[str]]]:
+    """Whether an answer stands in the ten documents of each question, and their texts.
+
+    Args:
+        form: what is asked of which corpus.
+        name: the method.
+        overrides: of its settings.
+    """
+    config = _linking(method(name, "", overrides, static=not form.dataset.calendar))
+    selector = make_selector(config, form.dataset.rules, form.dataset)
+    retriever = make_retriever(config, form.dataset, selector)
+    matcher, texts, right = AnswerMatcher(), [], []
+    for found, query in zip(retriever.retrieve(form.queries, TOP_K), form.queries, strict=True):
+        documents = [scored.document for scored in found]
+        texts.append([document.text for document in documents])
+        right.append(float(matcher.first_rank(documents, query.answers) is not None))
+    return right, texts
+
+
+def compared(before: Sequence[float], after: Sequence[float]) -> dict[str, Any]:
+    """Means of two methods over the same questions, the difference, its interval and p-value."""
+    difference = np.subtract(after, before)
+    return {
+        "before": float(np.mean(before)),
+        "after": float(np.mean(after)),
+        "added": float(difference.mean()),
+        "interval": bootstrap_interval(difference.tolist()),
+        "p": paired_randomization_test(after, before),
+    }
