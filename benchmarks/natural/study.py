@@ -67,7 +67,10 @@ def linked_scores(
         linked: what questions in other words were taken to mean.
         asked: what they mean.
     """
-    cases = [Case(one.text, one.subject_words, one.relation, False, one) for one in asked]
+    cases = [
+        Case(one.text, one.subject_words, one.relation, False, one, one.subject_words)
+        for one in asked
+    ]
     found = scores(linked, cases)
     times = [
         bool(one.readings) and one.readings[0].query.timestamp == query.timestamp
