@@ -150,7 +150,7 @@ def test_what_texts_cannot_do(texts: Path, rulerag: Any, refused: Refused, tmp_p
     assert "no document is there" in refused(*index)
     (tmp_path / "none" / "a.txt").touch()
     assert "a.txt: is empty" in refused(*index)
-    (tmp_path / "none" / "a.txt").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "none" / "a.txt").write_bytes(b"a\xff\xfe\x00")
     assert "a.txt: is no text (it has zero bytes)" in refused(*index)
     assert "is not from 0 to 9" in refused(
         *index[:1], texts, *index[2:], "--words", 20, "--overlap", 10

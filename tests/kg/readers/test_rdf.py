@@ -62,7 +62,7 @@ def test_several_files_and_splits(tmp_path: Path) -> None:
             r"a.ttl, line 4: cannot be read as turt",
         ),
         ("a.nt", b"Anna worksFor Acme .\n", r"cannot be read as nt"),
-        ("a.nt", b"\xff\xfe\x00", r"line 1: not UTF-8 text"),
+        ("a.nt", b"<a\xff\xfe\x00", r"line 1: not UTF-8 text"),
     ],
 )
 def test_broken_files(name: str, content: bytes, message: str, tmp_path: Path) -> None:
