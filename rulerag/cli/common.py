@@ -295,13 +295,13 @@ def _over_texts(dataset: RuleQADataset, documents: list[Document]) -> RuleQAData
     Texts that say of no entity whom they mention are compared with the dataset's names.
     """
     names, _ = known_names(dataset)
-    known = spellings(names, dataset.labels["entities"])
+    known = spellings(names, dataset.labels["entities"], dataset.aliases)
     over = RuleQADataset(
         corpus=link_mentions(documents, known),
         queries=dataset.queries,
         rules=dataset.rules,
         query_sets=dataset.query_sets,
-        labels=dataset.labels,
+        labels={**dataset.labels, "aliases": dataset.aliases},
         info=dataset.info,
         prediction=dataset.prediction,
     )

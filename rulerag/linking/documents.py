@@ -63,7 +63,7 @@ def natural_texts(dataset: RuleQADataset, *, seed: int = 0, most_facts: int = 1)
         DataError: a document states no fact.
     """
     written = natural_dataset(dataset, seed=seed, most_facts=most_facts)
-    names = spellings(known_names(dataset)[0], dataset.labels["entities"])
+    names = spellings(known_names(dataset)[0], dataset.labels["entities"], dataset.aliases)
     calendar = Calendar(**dataset.calendar) if dataset.calendar else None
     written.corpus = link_mentions(written.corpus, names, calendar)
     return written

@@ -154,7 +154,7 @@ class QuestionLinker:
         self.max_readings = max_readings
         self.phrases = phrases or {}
         self.examples = tuple(examples)
-        self._labels = dataset.labels
+        self._labels, self._aliases = dataset.labels, dataset.aliases
         self._calendar = Calendar(**dataset.calendar) if dataset.calendar else None
 
     @classmethod
@@ -197,7 +197,8 @@ class QuestionLinker:
         entities, relations = self._names
         said = spellings(relations, self._labels["relations"]).values()
         return MentionFinder(
-            spellings(entities, self._labels["entities"]), [word for one in said for word in one]
+            spellings(entities, self._labels["entities"], self._aliases),
+            [word for one in said for word in one],
         )
 
     @cached_property

@@ -233,11 +233,20 @@ class MentionFinder:
         return list(self._entities)
 
 
-def spellings(names: Iterable[str], labels: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """The label and the raw name of each entity, the label first.
+def spellings(
+    names: Iterable[str],
+    labels: Mapping[str, str],
+    aliases: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, tuple[str, ...]]:
+    """The label, the raw name and the aliases of each entity, the label first.
 
     Args:
         names: raw names.
         labels: the words of those that have any.
+        aliases: what else some are called.
     """
-    return {name: tuple(dict.fromkeys((labels.get(name, name), name))) for name in sorted(names)}
+    also = aliases or {}
+    return {
+        name: tuple(dict.fromkeys((labels.get(name, name), name, *also.get(name, ()))))
+        for name in sorted(names)
+    }

@@ -87,7 +87,8 @@ class RuleQADataset:
         qrels: for each split, query id → document id → grade (a whole number).
         rules: the rule bank R.
         query_sets: named parts of the test queries, by ids (``balanced``); ``full`` is all of them.
-        labels: ``{"entities": {raw name: label}, "relations": {…}}``.
+        labels: ``{"entities": {raw name: label}, "relations": {…}}``, and under ``aliases``, where
+            there are any, what else entities are called: ``{raw name: [alias, …]}``.
         info: the dataset's name, calendar, and how it was made.
         prediction: whether the queries ask for what no document can state (forecasting and
             completion benchmarks, where known answers are filtered by protocol); as the queries
@@ -106,7 +107,7 @@ class RuleQADataset:
         qrels: Mapping[str, Mapping[str, Mapping[str, int]]] | None = None,
         rules: RuleBank | None = None,
         query_sets: Mapping[str, Collection[str]] | None = None,
-        labels: Mapping[str, Mapping[str, str]] | None = None,
+        labels: Mapping[str, Mapping[str, Any]] | None = None,
         info: DatasetInfo | None = None,
         prediction: bool | None = None,
     ) -> None:
@@ -116,7 +117,12 @@ class RuleQADataset:
         self.rules = rules if rules is not None else RuleBank()
         self.query_sets = {n: frozenset(ids) for n, ids in (query_sets or {}).items()}
         given = labels or {}
-        self.labels = {kind: dict(given.get(kind, {})) for kind in ("entities", "relations")}
+        self.labels: dict[str, dict[str, str]] = {
+            kind: dict(given.get(kind, {})) for kind in ("entities", "relations")
+        }
+        self.aliases: dict[str, list[str]] = {
+            name: list(also) for name, also in given.get("aliases", {}).items()
+        }
         self.queries = {split: list(self._asking(rows)) for split, rows in queries.items()}
         # How relations are said in rules, by raw name; those of the folder, no part of the content.
         self.templates: dict[str, str] = {}
@@ -261,7 +267,7 @@ class RuleQADataset:
             "corpus.jsonl": lambda: (to_json(document.to_json()) for document in self.corpus),
             "queries.jsonl": self._query_lines,
             "rules.jsonl": lambda: (to_json(rule.to_json()) for rule in self.rules),
-            "labels.json": lambda: iter([to_json(self.labels)]),
+            "labels.json": lambda: iter([to_json(labels_record(self.labels, self.aliases))]),
         }
         for split, rows in self._qrels.items():
             files[f"qrels/{split}.tsv"] = lambda rows=rows: _qrels_lines(rows)  # type: ignore[misc]
@@ -569,3 +575,10 @@ def _read_qrels(path: Path) -> Qrels:
                 line=number,
             ) from None
     return qrels
+
+
+def labels_record(
+    labels: Mapping[str, Mapping[str, str]], aliases: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
+    """The object of ``labels.json``: aliases are named where there are any."""
+    return {**labels, "aliases": aliases} if aliases else {**labels}

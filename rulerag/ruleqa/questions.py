@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
+from typing import Any
 
 from rulerag.cache import remembered
 from rulerag.errors import DataFormatError, UnknownNameError, did_you_mean
@@ -51,9 +52,9 @@ def queries_from_facts(facts: FactTable, words: Verbalizer, prefix: str) -> list
     ]
 
 
-def graph_labels(graph: KnowledgeGraph) -> dict[str, dict[str, str]]:
-    """The labels that differ from their names, as a dataset keeps them."""
-    return {
+def graph_labels(graph: KnowledgeGraph) -> dict[str, dict[str, Any]]:
+    """The labels that differ from their names, and aliases, as a dataset keeps them."""
+    labels: dict[str, dict[str, Any]] = {
         kind: {
             name: label
             for name, label in zip(vocabulary.names, vocabulary.labels, strict=True)
@@ -61,6 +62,7 @@ def graph_labels(graph: KnowledgeGraph) -> dict[str, dict[str, str]]:
         }
         for kind, vocabulary in (("entities", graph.entities), ("relations", graph.relations))
     }
+    return {**labels, "aliases": dict(graph.entities.aliases)} if graph.entities.aliases else labels
 
 
 def parse_question(text: str, dataset: RuleQADataset) -> Query:

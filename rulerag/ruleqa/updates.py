@@ -23,7 +23,12 @@ from rulerag.kg import Calendar, FactTable, KnowledgeGraph, Verbalizer, Vocabula
 from rulerag.output_folder import finish_replacing, output_folder, replaced_files
 from rulerag.ruleqa.builder import mine, temporal_miner
 from rulerag.ruleqa.corpus_facts import CorpusFacts, facts_of_corpus, keep_columns
-from rulerag.ruleqa.dataset import dataset_fingerprint, hash_lines, read_manifest
+from rulerag.ruleqa.dataset import (
+    dataset_fingerprint,
+    hash_lines,
+    labels_record,
+    read_manifest,
+)
 from rulerag.ruleqa.settings import RuleQASettings
 from rulerag.text import normalize_answer
 from rulerag.types import Document, Fact
@@ -119,6 +124,7 @@ class _Updating:
         self.calendar = Calendar(**calendar) if calendar else None
         labels = read_json(home / "labels.json")
         self.labels = {kind: dict(labels.get(kind, {})) for kind in ("entities", "relations")}
+        self.aliases: dict[str, Sequence[str]] = dict(labels.get("aliases", {}))
 
     def add(self, graph: KnowledgeGraph, sources: Sequence[Document]) -> DatasetUpdate:
         """Work out what changes, then write it."""
@@ -157,7 +163,9 @@ class _Updating:
         documents = self._documents(table, list(given.values()), sources)
         left, files = self._questions([document.facts[0] for document in documents])
         files["rules.jsonl"] = rules = self._rules(table)
-        files["labels.json"] = [to_json(self.labels)]
+        names = set(entities.names)
+        also = {name: more for name, more in graph.entities.aliases.items() if name in names}
+        files["labels.json"] = [to_json(labels_record(self.labels, {**self.aliases, **also}))]
         card = self.home / "README.md"
         if card.is_file():
             text = read_text(card).partition(f"\n{_SINCE}")[0].rstrip("\n")

@@ -126,7 +126,7 @@ def natural_dataset(dataset: RuleQADataset, *, seed: int = 0, most_facts: int = 
         qrels=qrels,
         rules=dataset.rules,
         query_sets=dataset.query_sets,
-        labels=dataset.labels,
+        labels={**dataset.labels, "aliases": dataset.aliases},
         info=info,
         prediction=dataset.prediction,
     )

@@ -250,7 +250,7 @@ def _again(
             corpus=documents,
             queries={},
             rules=whole.rules,
-            labels=whole.labels,
+            labels={**whole.labels, "aliases": whole.aliases},
             info=whole.info,
         )
         selector = make_selector(config, whole.rules, whole)
