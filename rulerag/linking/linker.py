@@ -332,26 +332,34 @@ class QuestionLinker:
                 weight = 1.0 if fit == 1 else _UNSEEN * max(fit, rest)
                 weighed.append((share * likely * weight, asked))
         weighed.sort(key=lambda one: (-one[0], one[1]))
+        either = {asked: weight for weight, asked in weighed}
         for weight, asked in weighed[: 2 * self.max_readings]:
             if not self.examples:
-                inverse = self._inverse(blanked, mention, asked.removeprefix(INVERSE))
-                weight *= inverse if asked.startswith(INVERSE) else 1 - inverse
+                inverse, stated = self._inverse(blanked, mention, asked.removeprefix(INVERSE))
+                order = inverse if asked.startswith(INVERSE) else 1 - inverse
+                if not stated:
+                    # The order of other words says which end is meant, never which relation.
+                    other = asked[1:] if asked.startswith(INVERSE) else INVERSE + asked
+                    total = order * weight + (1 - order) * either[other]
+                    order *= max(weight, either[other]) / total if total else 0.0
+                weight *= order
             yield Reading(self._query(text, mention.entity, asked, timestamp), weight, mention)
 
-    def _inverse(self, text: str, mention: Mention, relation: str) -> float:
-        """The probability that the subject of a relation is asked for."""
-        label = self._labels["relations"].get(relation, relation)
+    def _inverse(self, text: str, mention: Mention, relation: str) -> tuple[float, bool]:
+        """The probability that the subject of a relation is asked for, and whether it is named."""
+        label = self._labels["relations"].get(relation, readable(relation))
         # "hired by" is a relation in the passive: its subject is the object of hiring.
         passive = words_of(label)[-1:] == ["by"]
-        spans = shared_words(_without(text, [mention.span]), label, but=("by",) if passive else ())
+        said = _without(text, [mention.span])
+        spans, stated = shared_words(said, label, but=("by",) if passive else ())
         parts = skeleton(text, mention.span, spans)
         if parts is None:
             # No word says what is asked: after "does" or "did" stands a subject.
             before = text[: mention.span[0]].casefold().split()
-            return _AFTER_DOES if before and before[-1] in _DOES else 0.5
+            return (_AFTER_DOES if before and before[-1] in _DOES else 0.5), False
         before_both, between, after, first = parts
         subject = asks_for_subject(before_both, between, after, mention_first=first)
-        return 1 - subject if passive else subject
+        return (1 - subject if passive else subject), stated
 
     def _query(self, text: str, entity: str, relation: str, timestamp: int | None) -> Query:
         """A query in the words of the dataset's own queries."""

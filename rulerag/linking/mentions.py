@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rulerag.linking.slips import NearNames
+from rulerag.linking.thesaurus import thesaurus
 
 WORD = re.compile(r"\w+")
 _ASIDE = re.compile(r"\s*\([^()]*\)\s*$")
@@ -28,9 +29,9 @@ tell that the their them they thing things this to us was we were what when wher
 whom whose why will with would you
 """
 COMMON = frozenset(_COMMON_LIST.split())
-# What a slip takes off a name's score, and what a word that nothing known has adds to it.
+# What a slip takes off a name's score, and what a word that is none adds to it.
 _SLIP, _STRANGE = 1.3, 2.0
-# The most unlikely slip from words that are known to others.
+# The most unlikely slip from words that mean something else.
 _MOST_KNOWN = 1.5
 # How much less a name counts that was shortened: "Citizen" for "Citizen (India)".
 _SHORTENED = 0.6
@@ -215,14 +216,26 @@ class MentionFinder:
             return word not in (COMMON if every else self._known)
 
         for start, end, key, slips in self._near.near(words, apart):
-            strange = any(word not in self._known for word in words[start:end])
+            run = " ".join(words[start:end])
+            parted = run.replace(" ", "") == key.replace(" ", "")
+            strange = any(self._strange(word, parted=parted) for word in words[start:end])
             if not strange and slips > _MOST_KNOWN and not every:
                 continue
             capital = _CAPITAL if start and text[tokens[start][1]].isupper() else 1.0
-            score = capital * self._weight(key) - _SLIP * slips + _STRANGE * strange
+            score = capital * self._weight(key) + _STRANGE * strange
+            if run in self._entities:  # a name as it stands is likelier than another with a slip
+                score = min(score, capital * self._weight(run))
+            score -= _SLIP * slips
             for entity in self._entities[key]:
                 span = tokens[start][1], tokens[end - 1][2]
                 yield Mention(entity, span, score, key, exact=False)
+
+    def _strange(self, word: str, *, parted: bool) -> bool:
+        """Whether only a slip explains a word: the graph has it not, and it is not English.
+
+        The parts of a name that a blank parts ("basket ball") may well be English.
+        """
+        return word not in self._known and (parted or word not in thesaurus())
 
     @cached_property
     def _near(self) -> NearNames:

@@ -294,7 +294,9 @@ def _unit(vectors: npt.NDArray[np.float32]) -> Doubles:
     return np.asarray(vectors / np.where(norms == 0, 1, norms), dtype=np.float64)
 
 
-def shared_words(text: str, label: str, *, but: Collection[str] = ()) -> list[tuple[int, int]]:
+def shared_words(
+    text: str, label: str, *, but: Collection[str] = ()
+) -> tuple[list[tuple[int, int]], bool]:
     """Where words of a question stand that say what a relation's label says.
 
     Those that the label has too, in any inflection; where there are none, those that mean much the
@@ -304,6 +306,9 @@ def shared_words(text: str, label: str, *, but: Collection[str] = ()) -> list[tu
         text: the question, with a blank where the mention stood.
         label: the relation in words.
         but: words of the label that are left out.
+
+    Returns:
+        The places, and whether they are of words that say the label.
     """
     said = [word for word in words_of(label) if word not in but and word not in _ASKING]
     places = [(match.group().casefold(), match.span()) for match in WORD.finditer(text)]
@@ -311,7 +316,7 @@ def shared_words(text: str, label: str, *, but: Collection[str] = ()) -> list[tu
     stems = {stem(word) for word in said}
     found = [span for word, span in words if stem(word) in stems]
     if found:
-        return found
+        return found, True
     source = thesaurus()
     known = [token for token, *_ in source.tokens(said) if token not in _JOINING]
     found = [
@@ -319,7 +324,9 @@ def shared_words(text: str, label: str, *, but: Collection[str] = ()) -> list[tu
         for token, start, end in source.tokens([word for word, _ in words])
         if token not in _JOINING and any(source.alike(token, one) > _ALIKE for one in known)
     ]
-    return found or [span for word, span in words if word not in _JOINING]
+    if found:
+        return found, True
+    return [span for word, span in words if word not in _JOINING], False
 
 
 def stem(word: str) -> str:

@@ -93,6 +93,10 @@ class Thesaurus:
             start = end
         return found
 
+    def __contains__(self, word: str) -> bool:
+        """Whether a word is known, in any form."""
+        return any(one in self._senses for one in self.bases(word))
+
     def bases(self, word: str) -> list[str]:
         """The word, and what it may be a form of: "criticized" of "criticize"."""
         return list(dict.fromkeys(self._bases(word)))

@@ -168,3 +168,14 @@ def test_a_first_name_alone_names_those_who_have_it() -> None:
     linker = QuestionLinker(RuleQADataset(corpus=corpus, queries={}))
     (found,) = linker.link(["Who does Anna work for?"])
     assert found.readings == () and found.nearest[:2] == ("Anna Koch", "Anna Meyer")
+
+
+def test_the_order_of_other_words_chooses_no_relation() -> None:
+    ends = {"directed_by": "Ann", "has_tags": "heist", "has_genre": "Drama", "written_by": "Bob"}
+    films = ("Naked", "Safe", *map("Swordfish {}".format, range(50)))
+    facts = [Fact(film, relation, end) for film in films for relation, end in ends.items()]
+    corpus = [Document(f"d{n}", " ".join(one[:3]), (one,)) for n, one in enumerate(facts)]
+    linker = QuestionLinker(RuleQADataset(corpus=corpus, queries={}))
+    # "topics" and "type" are no verbs whose object is the film, as "directed" is in "directed by".
+    topics, kind = linker.link(["which topics is Naked about", "what type of film is Safe"])
+    assert [topics.readings[0].relation, kind.readings[0].relation] == ["has_tags", "has_genre"]

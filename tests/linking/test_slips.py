@@ -31,6 +31,21 @@ def test_a_name_with_a_slip(text: str, entity: str) -> None:
     assert FINDER.find(text)[0].entity == entity
 
 
+@pytest.mark.parametrize(
+    ("text", "entity"),
+    [
+        ("Who wrote The Loved One", "The Loved One"),  # "ones" is rare, and counts more
+        ("Who led the Despair film", "Despair"),  # "led" is a word, which no name has
+        ("Who lled the film?", "Fled"),
+    ],
+)
+def test_what_stands_there_is_likelier_than_a_slip(text: str, entity: str) -> None:
+    others = map("film {}".format, range(9999))
+    names = ("The Loved One", "The Loved Ones", "Despair", "Fled", *others)
+    finder = MentionFinder({name: (name,) for name in names}, ["written by"])
+    assert finder.find(text)[0].entity == entity
+
+
 def test_likelier_slips_come_first() -> None:
     one, other, two = (slips(text, "levine", 1) for text in ("levien", "lebine", "levinne"))
     assert one == two == 1.0 < other  # another letter is one of 25

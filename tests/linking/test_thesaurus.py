@@ -44,6 +44,11 @@ def test_relations_by_other_words() -> None:
     assert [ranker.names[n] for n in best] == ["is married to", "criticize", "owns"]
 
 
+def test_it_knows_words_in_any_form() -> None:
+    assert all(word in thesaurus() for word in ("led", "criticized", "movies"))
+    assert "basketbal" not in thesaurus()
+
+
 def test_texts_without_words_count_nothing() -> None:
     assert SharedMeanings(["what does", "works"]).scores("who worked for \0 ?")[0] == 0
     assert SharedMeanings(["what"]).scores("who ?").tolist() == [0]
@@ -51,13 +56,14 @@ def test_texts_without_words_count_nothing() -> None:
 
 
 def test_where_the_relation_stands() -> None:
-    def said(text: str, label: str) -> list[str]:
-        return [text[start:end] for start, end in shared_words(text, label)]
+    def said(text: str, label: str) -> tuple[list[str], bool]:
+        places, stated = shared_words(text, label)
+        return [text[start:end] for start, end in places], stated
 
-    assert said("who works for \0", "works for") == ["works", "for"]
-    assert said("who is wed to \0", "married") == ["wed"]
-    assert said("who looks into \0", "investigate") == ["looks into"]
-    assert said("who zxqwvs \0", "investigate") == ["zxqwvs"]
+    assert said("who works for \0", "works for") == (["works", "for"], True)
+    assert said("who is wed to \0", "married") == (["wed"], True)
+    assert said("who looks into \0", "investigate") == (["looks into"], True)
+    assert said("who zxqwvs \0", "investigate") == (["zxqwvs"], False)
 
 
 def test_it_is_made_from_the_files_of_wordnet(tmp_path: Path) -> None:
