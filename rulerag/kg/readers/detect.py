@@ -376,7 +376,7 @@ def _neighbours(root: Path) -> str | None:
         known = [entry.name for entry in root.parent.iterdir()]
     except OSError:
         return "its parent folder does not exist either"
-    return did_you_mean(root.name, known)
+    return did_you_mean(root.name, known) if known else "the folder that it should be in is empty"
 
 
 def _chosen_layout(layout: str, look: _Format, train: Path) -> str:
