@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rulerag.errors import CutCompletionError, EmptyCompletionError, RefusedCompletionError
 from rulerag.io import excerpt, fingerprint_object, to_json
 from rulerag.protocols import Generator
 from rulerag.types import GenerationRequest, Query
@@ -25,6 +26,8 @@ NONE = "none"
 _BATCH = 16
 # Tokens of a reply: JSON of one relation, however long its name.
 _LONGEST = 64
+# What a server says that is no answer, though it works.
+_NO_ANSWER = (CutCompletionError, EmptyCompletionError, RefusedCompletionError)
 _TOGETHER = "{x} and {y} have nothing to do with each other"
 
 
@@ -130,8 +133,18 @@ class ModelExtractor:
                 yield place, _read(reply.text, asked[place])
             return
         # A server may fail in the middle: what it had answered before is kept.
-        for arrival in self.generator.stream(requests):
-            yield arrival.place, _read(arrival.completion.text, asked[arrival.place])
+        left = list(range(len(asked)))
+        try:
+            for arrival in self.generator.stream(requests):
+                left.remove(arrival.place)
+                yield arrival.place, _read(arrival.completion.text, asked[arrival.place])
+        except _NO_ANSWER:  # a reply like one without JSON; whose it is, asking one by one tells
+            for place in left:
+                try:
+                    (arrival,) = self.generator.stream([requests[place]])
+                    yield place, _read(arrival.completion.text, asked[place])
+                except _NO_ANSWER as error:
+                    yield place, {"fault": f"{error.message:.300}"}
 
     def _scored(self, asked: Sequence[Asked]) -> Iterator[dict[str, Any]]:
         requests, answers = [], []

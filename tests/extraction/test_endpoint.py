@@ -105,6 +105,24 @@ def test_broken_json_is_counted_and_named(
     assert len(report["faults"]) == 3 and 'no JSON: \'{"relation": "jo\'' in report["faults"][0]
 
 
+def test_a_reply_that_is_cut_is_counted_and_the_others_are_read(
+    corpus: Path, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def cut(number: int, body: dict[str, Any]) -> Any:
+        if "sign" not in prompt_of(body):
+            return reply(number, body)
+        answer = completion('{"relation": "none", "id": "A1n B1o', body)
+        answer["choices"][0]["finish_reason"] = "length"
+        return 200, {}, answer
+
+    server.say = cut
+    assert extract(corpus, model_file(corpus, server.url)) == 0, capsys.readouterr().err
+    report = json.loads((corpus / "graph" / "extraction.json").read_text())
+    (fault,) = report["faults"]
+    assert "was cut after" in fault
+    assert set(found(corpus)) == {"enrol in", "fil complaint against"}
+
+
 def test_what_was_answered_before_a_server_failed_is_not_asked_again(
     corpus: Path, server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,6 +20,7 @@ def test_the_transcription_is_the_algorithm() -> None:
         assert found == valid
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_a_case_is_measured_and_compared(case: str) -> None:
     row = measure(case, 10, baseline=True, repeats=1)

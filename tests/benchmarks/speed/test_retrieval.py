@@ -13,6 +13,8 @@ from benchmarks.speed.retrieval import (
 )
 from benchmarks.speed.retrieval_training import measure_training_step, training_dataset
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("depth", [1, 20])
 def test_search_is_compared(depth: int) -> None:

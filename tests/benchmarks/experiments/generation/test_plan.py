@@ -48,6 +48,7 @@ from rulerag.synthetic.world import World
 from rulerag.types import Completion
 
 pytestmark = [
+    pytest.mark.slow,  # half a minute: the full matrix on a small world
     pytest.mark.usefixtures("one_thread"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),  # PEFT and TRL on transformers 5.23
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
