@@ -9,10 +9,13 @@ import pytest
 from tests.pages import ROOT, alike, printed_and_shown
 
 
-def test_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("page", "blocks"), [("benchmark", 4), ("other-benchmarks", 2)])
+def test_benchmarks(
+    page: str, blocks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    pairs = list(printed_and_shown(ROOT / "docs" / "benchmark.md"))
-    assert len(pairs) == 4
+    pairs = list(printed_and_shown(ROOT / "docs" / f"{page}.md"))
+    assert len(pairs) == blocks
     for printed, shown in pairs:
         assert printed == shown
 

@@ -28,6 +28,7 @@ def new_index_folder(
     num_documents: int,
     settings: Mapping[str, Any],
     file: Mapping[str, Any] | None = None,
+    beside: Mapping[str, Path] | None = None,
 ) -> Iterator[Path]:
     """Give a working folder that takes the name ``path`` only when the block ends well.
 
@@ -41,6 +42,7 @@ def new_index_folder(
         num_documents: documents in the index.
         settings: what a reader of the index must know, as JSON values.
         file: of a corpus that is stored, :func:`corpus_file`.
+        beside: files that are copied into the folder, by their names there.
 
     Raises:
         OutputError: the folder is taken by something that is no index, cannot be written, or is
@@ -55,6 +57,8 @@ def new_index_folder(
     check_folder(parent)
     with made_folder(parent), index_lock(target), _built_aside(target, parent) as working:
         yield working
+        for name, place in (beside or {}).items():
+            shutil.copyfile(place, working / name)
         manifest = {
             "kind": kind,
             "layout": _LAYOUT,

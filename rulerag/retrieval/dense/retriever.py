@@ -6,7 +6,6 @@ states them.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -271,10 +270,8 @@ class DenseRetriever(CorpusIndex):
     def _save(self, folder: str | Path, corpus: str | None, beside: Mapping[str, Path]) -> None:
         settings = self._about._asdict()
         about = (corpus, len(self.documents), settings, corpus_file(self.documents))
-        with new_index_folder(folder, _KIND, *about) as working:
+        with new_index_folder(folder, _KIND, *about, beside) as working:
             settings |= self._index.save(working)
-            for name, file in beside.items():
-                shutil.copyfile(file, working / name)
 
     @classmethod
     def extend(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -220,12 +219,10 @@ class BM25Retriever(CorpusIndex):
         index.nonoccurrence_array = None
         settings = {**self._settings(), "counts": arrays.counts is not None}
         about = (corpus, len(self.documents), settings, corpus_file(self.documents))
-        with new_index_folder(folder, _KIND, *about) as working:
+        with new_index_folder(folder, _KIND, *about, beside) as working:
             index.save(str(working / "bm25s"), corpus=None, show_progress=False)
             if arrays.counts is not None:
                 np.save(working / _COUNTS, arrays.counts, allow_pickle=False)
-            for name, file in beside.items():
-                shutil.copyfile(file, working / name)
 
     @classmethod
     def extend(
