@@ -2,8 +2,9 @@
 
 Some hundred questions of the balanced set are written in other words. ``linking``: what a linker
 understands of them, and exact match against that of the exact form. ``retrieval``: answer recall
-at ten of rule-guided and of plain BM25, merged alike and as deep, over facts and over prose. Each
-part is kept in the folder and not done again; what needs linked questions waits for ``linking``.
+at ten of rule-guided and of plain BM25, merged alike and as deep, over facts and over prose.
+``known``: how much of what the texts state is found where the graph is known. Each part is kept in
+the folder and not done again; what needs linked questions waits for ``linking``.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from benchmarks.natural.study import (
     compared,
     drawn,
     forms_of,
+    known_scores,
     linked_scores,
     matches,
     recalls,
@@ -35,7 +37,7 @@ from rulerag.ruleqa import RuleQADataset
 from rulerag.synthetic import natural_dataset
 from rulerag.types import Query
 
-PARTS = ("linking", "retrieval")
+PARTS = ("linking", "retrieval", "known")
 
 
 def _run(arguments: argparse.Namespace) -> None:
@@ -46,6 +48,11 @@ def _run(arguments: argparse.Namespace) -> None:
             _link(dataset, asked, arguments)
         if "retrieval" in arguments.parts:
             _retrieve(dataset, asked, arguments)
+        if "known" in arguments.parts:
+            file, figures = _kept(dataset, arguments)
+            if "known" not in figures:
+                figures["known"] = known_scores(dataset, arguments.seed)
+                write_json(file, figures)
     found = [read_json(file) for file in sorted(arguments.out.glob("*.json"))]
     write_text(arguments.out / "natural.md", tables(found) + "\n")
     sys.stdout.write(tables(found) + "\n")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import random
+import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,22 +15,37 @@ from benchmarks.linking.study import Case, scores
 from rulerag.assembly import make_pipeline, make_retriever, make_selector, method
 from rulerag.composition import Config
 from rulerag.evaluation import AnswerMatcher, bootstrap_interval, paired_randomization_test
-from rulerag.linking import LinkedQuestion, natural_texts
-from rulerag.ruleqa import RuleQADataset
+from rulerag.extraction import over_texts
+from rulerag.linking import LinkedQuestion, link_mentions, natural_texts, spellings
+from rulerag.ruleqa import RuleQADataset, known_names
 from rulerag.text import exact_match
-from rulerag.types import Query
+from rulerag.types import Document, Query
 
 TOP_K = 10
-FACTS = "facts, exact questions"
-PROSE = {
-    1: (
-        "sentences, own words, linked",
-        "sentences, own words, meaning given",
-        "sentences, exact questions",
-    ),
-    3: ("paragraphs, own words, linked",),
+LINKED, MEANT, EXACT = "own words, linked", "own words, meaning given", "exact questions"
+"""How is asked: what the linker made of a question in other words is searched for in the exact
+form; the meaning of such words is given; or as the benchmark asks."""
+FACTS, UNSTATED = "facts", "facts' words alone"
+PROSE: dict[int, dict[str, tuple[str, ...]]] = {
+    1: {
+        "sentences": (LINKED, MEANT, EXACT),
+        "sentences, graph known": (LINKED, MEANT, EXACT),
+        "sentences, half of the graph known": (MEANT,),
+        "sentences with their facts": (EXACT,),
+    },
+    3: {"paragraphs": (LINKED,), "paragraphs, graph known": (LINKED,)},
 }
-"""Titles of the forms in prose, by how many facts a document may state."""
+"""What is searched and how it is asked, by how many facts a document may state."""
+TITLES = (
+    *(f"{kind}, {EXACT}" for kind in (FACTS, UNSTATED)),
+    *(
+        f"{kind}, {words}"
+        for rows in PROSE.values()
+        for kind, ways in rows.items()
+        for words in ways
+    ),
+)
+"""All forms, in the order of tables."""
 PLAIN, GUIDED = "bm25-pooled__symbolic", "bm25-guided__symbolic"
 
 
@@ -127,19 +144,81 @@ def forms_of(
         seed: of the wordings.
         done: titles of forms that are left out.
     """
-    if FACTS not in done:
-        yield Form(FACTS, dataset, asked)
-    for most_facts, titles in PROSE.items():
-        left = [title for title in titles if title not in done]
-        if not left or (linked is None and len(titles) == 1):
+    if f"{FACTS}, {EXACT}" not in done:
+        yield Form(f"{FACTS}, {EXACT}", dataset, asked)
+    if f"{UNSTATED}, {EXACT}" not in done:
+        yield Form(f"{UNSTATED}, {EXACT}", _over(dataset, _unstated(dataset)), asked)
+    for most_facts, kinds in PROSE.items():
+        left = {
+            f"{kind}, {words}": (kind, words)
+            for kind, several in kinds.items()
+            for words in several
+            if f"{kind}, {words}" not in done and (linked is not None or words != LINKED)
+        }
+        if not left:
             continue
         written = natural_texts(dataset, seed=seed, most_facts=most_facts)
         said = {query.id: query.text for query in written.query_set("full")}
         own_words = [replace(query, text=said[query.id]) for query in asked]
-        for title, queries in zip(titles, (linked, own_words, asked), strict=False):
-            if title in left and queries is not None:
-                yield Form(title, written, queries)
+        ways = {LINKED: linked or (), MEANT: own_words, EXACT: asked}
+        for kind in dict.fromkeys(kind for kind, _ in left.values()):
+            searched = _searched(kind, written, dataset)
+            for title, (of_kind, words) in left.items():
+                if of_kind == kind:
+                    yield Form(title, searched, ways[words])
+            del searched
         del written
+
+
+def _searched(kind: str, written: RuleQADataset, dataset: RuleQADataset) -> RuleQADataset:
+    """A dataset of a kind, from one whose texts state nothing."""
+    if kind.endswith("half of the graph known"):
+        corpus = dataset.corpus
+        half = random.Random("half").sample(corpus, len(corpus) // 2)
+        return over_texts(_over(dataset, half), written.corpus)
+    if kind.endswith("graph known"):
+        return over_texts(dataset, written.corpus)
+    if kind.endswith("with their facts"):
+        stated = dataset.documents
+        return _over(written, [replace(one, facts=stated[one.id].facts) for one in written.corpus])
+    return written
+
+
+def _unstated(dataset: RuleQADataset) -> list[Document]:
+    """The documents of a dataset with their words alone, and whom these mention."""
+    plain = [replace(one, facts=(), time=one.timestamp) for one in dataset.corpus]
+    names = spellings(known_names(dataset)[0], dataset.labels["entities"], dataset.aliases)
+    return link_mentions(plain, names)
+
+
+def _over(dataset: RuleQADataset, documents: Sequence[Document]) -> RuleQADataset:
+    """The same dataset with other documents of the same ids."""
+    other = copy.copy(dataset)
+    other.corpus = documents
+    other.__dict__.pop("documents", None)  # those that were there
+    return other
+
+
+def known_scores(dataset: RuleQADataset, seed: int) -> dict[str, float]:
+    """How much of what sentences state is found where the graph is known.
+
+    Args:
+        dataset: its documents state facts.
+        seed: of the wordings.
+    """
+    written = natural_texts(dataset, seed=seed)
+    started = time.perf_counter()
+    texts = over_texts(dataset, written.corpus).corpus
+    seconds = time.perf_counter() - started
+    stated = dataset.documents
+    right = sum(len({*one.facts} & {*stated[one.id].facts}) for one in texts)
+    found = sum(len(one.facts) for one in texts)
+    return {
+        "facts": found,
+        "precision": right / max(found, 1),
+        "recall": right / max(sum(len({*one.facts}) for one in dataset.corpus), 1),
+        "ms": 1000 * seconds / len(texts),
+    }
 
 
 def recalls(

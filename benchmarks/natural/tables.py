@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchmarks.natural.study import TITLES
 from rulerag.evaluation import markdown_table
 
 _SHARES = ("entity", "relation", "relation@3", "direction", "time", "all")
 
 
 def tables(found: Sequence[Mapping[str, Any]]) -> str:
-    """Markdown: rules against no rules, then what was understood and answered.
+    """Markdown: rules against no rules, facts found in texts, what was understood and answered.
 
     Args:
         found: the figures of each benchmark.
@@ -25,7 +26,7 @@ def tables(found: Sequence[Mapping[str, Any]]) -> str:
             *_difference(row),
         )
         for one in found
-        for row in one["retrieval"]
+        for row in sorted(one["retrieval"], key=lambda row: TITLES.index(row["form"]))
     ]
     heads = ("benchmark", "documents and questions", "documents", "plain", "rules", "added", "p")
     linking = [
@@ -40,10 +41,23 @@ def tables(found: Sequence[Mapping[str, Any]]) -> str:
         for one in found
         for name, row in one.get("linking", {}).items()
     ]
+    known = [
+        (
+            one["dataset"],
+            f"{row['facts']:,}",
+            *(f"{100 * row[key]:.1f}" for key in ("precision", "recall")),
+            f"{row['ms']:.2f}",
+        )
+        for one in found
+        if (row := one.get("known"))
+    ]
     names = ("benchmark", "linker", "entity", "relation", "in first 3", "direction", "time", "all")
     return "\n\n".join(
         (
             markdown_table(heads, retrieval, "ll" + "r" * 5),
+            markdown_table(
+                ("benchmark", "facts found", "precision", "recall", "ms a text"), known, "lrrrr"
+            ),
             markdown_table(
                 (*names, "ms", "EM, exact form", "EM, linked", "added", "p"),
                 linking,

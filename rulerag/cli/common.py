@@ -29,12 +29,13 @@ from rulerag.assembly import (
 )
 from rulerag.composition import Config
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
+from rulerag.extraction import over_texts
 from rulerag.generation.huggingface import NANO_LLAMA
 from rulerag.io import STANDARD_OUTPUT, check_output, read_records
 from rulerag.kg import KnowledgeGraph
-from rulerag.linking import LinkedQuestion, link_mentions, spellings
+from rulerag.linking import LinkedQuestion
 from rulerag.pipeline import RuleRAGPipeline
-from rulerag.ruleqa import RuleQADataset, known_names
+from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Document, Query
 
 IndexOption = Annotated[
@@ -272,7 +273,7 @@ def open_pipeline(
         config = following_all(config)
     if index is not None and (index / CORPUS).is_file() and not (index / "queries.jsonl").is_file():
         refuse_prose(config.section("generator").get("model"))
-        dataset = _over_texts(dataset, read_records(index / CORPUS, Document.from_json))
+        dataset = over_texts(dataset, read_records(index / CORPUS, Document.from_json))
     options = Options(index=index, progress=progress, keep_union=keep_union)
     pipeline = make_pipeline(config, dataset, options)
     seconds = time.perf_counter() - started
@@ -287,26 +288,6 @@ def refuse_prose(generator: object) -> None:
             key="generator",
             hint="name a language model, such as smollm2-135m-instruct (`rulerag models list`)",
         )
-
-
-def _over_texts(dataset: RuleQADataset, documents: list[Document]) -> RuleQADataset:
-    """A dataset whose rules lead through texts of one's own: they take its corpus's place.
-
-    Texts that say of no entity whom they mention are compared with the dataset's names.
-    """
-    names, _ = known_names(dataset)
-    known = spellings(names, dataset.labels["entities"], dataset.aliases)
-    over = RuleQADataset(
-        corpus=link_mentions(documents, known),
-        queries=dataset.queries,
-        rules=dataset.rules,
-        query_sets=dataset.query_sets,
-        labels={**dataset.labels, "aliases": dataset.aliases},
-        info=dataset.info,
-        prediction=dataset.prediction,
-    )
-    over.templates = dataset.templates
-    return over
 
 
 def _query_of(question: LinkedQuestion, dataset: RuleQADataset) -> Query:

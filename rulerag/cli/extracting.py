@@ -93,7 +93,7 @@ def extract(
             model = _model(how.generator, out, extractor.relations)
         found = extractor.extract(documents, model=model)
         about = {"settings": {**vars(settings), "model": how.generator, "encoder": how.encoder}}
-        report = write_graph(out, found, extractor.calendar, extractor.patterns, about)
+        report = write_graph(out, found, extractor.calendar, extractor.book, about)
     seconds = time.perf_counter() - started
     say(
         f"{report['facts']:,} facts of {len(report['relations'])} relations in "

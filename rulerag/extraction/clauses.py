@@ -9,7 +9,7 @@ has one subject; words in commas behind a name are an aside. What did not happen
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -27,6 +27,7 @@ declined didn't wasn't hasn't doesn't isn't almost nearly hardly rumoured rumore
 wanted expected
 """
 _DENIED = frozenset(_DENIED_LIST.split())
+_DOUBTED = frozenset(["nobody", "neither", "rumours", "rumors", "if", "whether"])
 _BEFORE_LIST = """
 has have had also then later soon again finally first once just even already now next afterwards
 since eventually meanwhile reportedly officially
@@ -63,6 +64,10 @@ _NO_VERB = frozenset(_NO_VERB_LIST.split())
 _ARTICLES = frozenset(["a", "an", "the", "his", "her", "its", "their", "some"])
 
 
+NAME = "\u2026"
+"""Stands for a name in a frame."""
+
+
 class Clause(NamedTuple):
     """Two names and the words that join them.
 
@@ -80,6 +85,8 @@ class Clause(NamedTuple):
         names: the two names in the order of the text; None for a pronoun.
         around: the stems before the first name, between the two and behind the second, for words
             that are known and stand where no general pattern has them.
+        frame: all words around two names, which stand as :data:`NAME` in it: "the music of … is by
+            …"; empty with a pronoun, or where a mark stands between the two.
     """
 
     subject: Named | None
@@ -93,6 +100,7 @@ class Clause(NamedTuple):
     same_day: bool = False
     names: tuple[Named | None, Named | None] = (None, None)
     around: tuple[tuple[str, ...], ...] = ((), (), ())
+    frame: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +185,7 @@ def clauses_of(
             same and date is None,
             (parts[first].name, parts[second].name),
             tuple(trigger([p.text for p in one if p.kind == "word"]) for one in around),
+            _frame(parts[first], parts[second], around),
         )
 
 
@@ -281,14 +290,33 @@ def _between(
     return parts[first], parts[second], words, second
 
 
+def _frame(first: _Part, second: _Part, around: Sequence[Sequence[_Part]]) -> str:
+    """The words around two names as far as the next marks, with :data:`NAME` for each."""
+    before, between, behind = around
+    if "pronoun" in (first.kind, second.kind) or any(one.kind == "mark" for one in between):
+        return ""
+    marks = [n for n, one in enumerate(before, start=1) if one.kind == "mark"]
+    before = before[max(marks, default=0) :]
+    behind = behind[: next((n for n, p in enumerate(behind) if p.kind == "mark"), len(behind))]
+    words = [[p.text for p in one if p.kind == "word"] for one in (before, between, behind)]
+    return " ".join([*words[0], NAME, *words[1], NAME, *words[2]])
+
+
 def _is_denied(parts: list[_Part], first: int, second: int, words: Sequence[str]) -> bool:
     """Whether the sentence says that it did not happen, or only might."""
-    said = {word.casefold() for word in words}
-    said |= {one.text.casefold() for one in parts[first:second] if one.kind == "word"}
-    near = {one.text.casefold() for one in parts[:first] if one.kind == "word"}
-    return bool(
-        said & _DENIED or near & {"nobody", "neither", "rumours", "rumors", "if", "whether"}
-    )
+    said = [*words, *(one.text for one in parts[first:second] if one.kind == "word")]
+    return is_denied(said, [one.text for one in parts[:first] if one.kind == "word"])
+
+
+def is_denied(said: Iterable[str], before: Iterable[str]) -> bool:
+    """Whether words say that something did not happen, or only might.
+
+    Args:
+        said: what joins two names.
+        before: what stands before them.
+    """
+    near = {word.casefold() for word in before}
+    return not (_DENIED.isdisjoint(map(str.casefold, said)) and _DOUBTED.isdisjoint(near))
 
 
 def _leading_date(parts: list[_Part], places: Sequence[int]) -> _Part | None:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rulerag.errors import ConfigError, EmptyDataError
-from rulerag.extraction.clauses import Clause, clauses_of
+from rulerag.extraction.clauses import Clause, clauses_of, trigger
 from rulerag.extraction.company import Company, Said, understand
 from rulerag.extraction.language_model import Asked, ModelExtractor
 from rulerag.extraction.names import NameReader
@@ -114,7 +114,8 @@ class TripleExtractor:
         self.calendar = calendar or _DAYS
         self.settings = settings or ExtractionSettings()
         book = patterns or PatternBook()
-        self.patterns = book if encoder is None else book.with_encoder(encoder)
+        words, self.frames = book.parted()
+        self.patterns = words if encoder is None else words.with_encoder(encoder)
         relations = dict.fromkeys([*(fact.relation for fact in facts), *book.relations])
         self._chosen: dict[tuple[str, ...], list[Meaning]] = {}
         self._labels = {name: (labels or {}).get(name, name) for name in relations}
@@ -131,7 +132,12 @@ class TripleExtractor:
             documents: some of which state known facts.
         """
         self._learn(self._pages(list(documents)))
-        return self.patterns
+        return self.book
+
+    @property
+    def book(self) -> PatternBook:
+        """All patterns, frames too: what is written down and used again."""
+        return self.patterns.joined(self.frames)
 
     def _learn(self, pages: Sequence[_Page]) -> None:
         """Learn from clauses that join the ends of known facts, dated ones at their time."""
@@ -139,17 +145,23 @@ class TripleExtractor:
         for fact in self.facts:
             known.setdefault((fact.subject, fact.object), []).append(fact)
         undated: dict[Fact, set[Heard]] = {}
+        framed: dict[Fact, set[Heard]] = {}
         for page in pages:
-            self.patterns.learn(self._meant(page, known, undated))
+            self.patterns.learn(self._meant(page, known, undated, framed=False))
+            self.frames.learn(self._meant(page, known, framed, framed=True))
         self.patterns.add_labels(self._labels, self._labels)
         self.patterns.learn(list(shared_out(undated, self.patterns.counts)))
+        self.frames.learn(list(shared_out(framed, self.frames.counts)))
 
     def _meant(
         self,
         page: _Page,
         known: Mapping[tuple[str, str], Sequence[Fact]],
         undated: dict[Fact, set[Heard]],
+        *,
+        framed: bool,
     ) -> Iterator[tuple[Words, str, str, float]]:
+        """What clauses that join the ends of known facts say: their words, or their frames."""
         last: int | None = None
         who: str | None = None
         for clause in page.clauses:
@@ -157,18 +169,20 @@ class TripleExtractor:
             last = time if time is not None else last
             # A pronoun may be the subject before it: whether it is, the known fact says.
             who = who if clause.subject is None else clause.subject.entity
-            if who is None or not clause.words:
+            read = _by_frame(clause) if framed else clause
+            if who is None or read is None or not read.words:
                 continue
-            a, b = who, clause.object.entity
+            a = read.subject.entity if framed and read.subject else who
+            b = read.object.entity
             for pair, prefix in (((a, b), ""), ((b, a), INVERSE)):
                 for fact in known.get(pair, ()):
                     relation = prefix + fact.relation
                     if fact.timestamp is None:
-                        undated.setdefault(fact, set()).add((clause.words, clause.said, relation))
+                        undated.setdefault(fact, set()).add((read.words, read.said, relation))
                     elif fact.timestamp == time:
-                        yield clause.words, clause.said, relation, 1.0
+                        yield read.words, read.said, relation, 1.0
                     elif time is None:
-                        yield clause.words, clause.said, relation, _UNDATED
+                        yield read.words, read.said, relation, _UNDATED
 
     def extract(
         self,
@@ -353,28 +367,22 @@ class TripleExtractor:
         """The likeliest triple of a clause; None, with its reason counted, where there is none."""
         sure = _ELIDED if clause.subject is not None and not clause.subject_words else 1.0
         sure *= _DAY_BEFORE if clause.same_day else 1.0
-        best: tuple[float, Fact, str] | None = None
-        if not clause.words:
+        framed = _by_frame(clause)
+        told: list[Meaning] = []
+        if framed is not None and self.frames.knows(framed.words):
+            told = self.frames.meanings(framed.words, framed.said)
+        if not (clause.words or told):
             return None
-        meanings = self.patterns.meanings(clause.words, clause.said)
+        meanings = self.patterns.meanings(clause.words, clause.said) if clause.words else []
         meanings = meanings or self._chosen.get(clause.words, [])
-        for meaning in meanings:
-            relation = meaning.relation.removeprefix(INVERSE)
-            inverse = meaning.relation != relation
-            place = "object" if inverse else "subject"
-            who = self._subject(page, clause, kinds, agents, (relation, place))
-            if who is None or who == clause.object.entity:
-                continue
-            subject, object_ = (
-                (clause.object.entity, who) if inverse else (who, clause.object.entity)
-            )
-            fits = kinds.fits(subject, relation, "subject") * kinds.fits(
-                object_, relation, "object"
-            )
-            score = meaning.confidence * fits * (sure if clause.subject else sure * _PRONOUN)
-            if score and (best is None or score > best[0]):
-                best = score, Fact(subject, relation, object_, time), meaning.pattern
-        if best is None and (self.settings.open_relations or not self._labels) and not meanings:
+        readings = [(clause, one) for one in meanings] + [(framed or clause, one) for one in told]
+        best: tuple[float, Fact, str] | None = None
+        for read, meaning in readings:
+            fact, fits = self._read_as(page, read, time, kinds, agents, meaning)
+            score = meaning.confidence * fits * (sure if read.subject else sure * _PRONOUN)
+            if fact is not None and score and (best is None or score > best[0]):
+                best = score, fact, meaning.pattern
+        if not readings and (self.settings.open_relations or not self._labels):
             who = self._subject(page, clause, kinds, agents, None)
             if who is not None and who != clause.object.entity:
                 fact = Fact(who, clause.said.casefold(), clause.object.entity, time)
@@ -391,6 +399,26 @@ class TripleExtractor:
         fact = best[1] if self.dated else best[1]._replace(timestamp=None)
         spans = page.document.id, clause.sentence, clause.span
         return Triple(fact, *spans, best[0], best[2], clause.subject_words)
+
+    def _read_as(
+        self,
+        page: _Page,
+        clause: Clause,
+        time: int | None,
+        kinds: EntityKinds,
+        agents: Sequence[str],
+        meaning: Meaning,
+    ) -> tuple[Fact | None, float]:
+        """The fact that a clause states if its words mean this, and how well its ends fit."""
+        relation = meaning.relation.removeprefix(INVERSE)
+        inverse = meaning.relation != relation
+        place = "object" if inverse else "subject"
+        who, other = self._subject(page, clause, kinds, agents, (relation, place)), clause.object
+        if who is None or who == other.entity:
+            return None, 0.0
+        subject, object_ = (other.entity, who) if inverse else (who, other.entity)
+        fits = kinds.fits(subject, relation, "subject") * kinds.fits(object_, relation, "object")
+        return Fact(subject, relation, object_, time), fits
 
     def _subject(
         self,
@@ -411,6 +439,21 @@ class TripleExtractor:
         fits = [(kinds.fits(name, *slot), -n, name) for n, name in enumerate(before)]
         best = max(fits, default=(0.0, 0, ""))
         return best[2] if best[0] else None
+
+
+def _by_frame(clause: Clause) -> Clause | None:
+    """A clause whose words are all that stand around its two names.
+
+    None where general patterns have words that join them: these say it better.
+    """
+    first, second = clause.names
+    if clause.words or not clause.frame or first is None or second is None:
+        return None
+    words = trigger(clause.frame.split())
+    text = clause.subject_words if clause.subject is first else first.entity
+    return clause._replace(
+        subject=first, object=second, words=words, said=clause.frame, subject_words=text
+    )
 
 
 def _as_said(pages: Iterable[_Page]) -> Iterator[Fact]:

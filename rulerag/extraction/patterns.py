@@ -17,7 +17,7 @@ import numpy as np
 
 from rulerag.composition import read_values
 from rulerag.errors import DataFormatError
-from rulerag.extraction.clauses import bare, trigger
+from rulerag.extraction.clauses import NAME, bare, trigger
 from rulerag.io import to_json, write_text
 from rulerag.kg import derived_phrase
 from rulerag.rules import readable
@@ -99,6 +99,19 @@ class PatternBook:
         book = PatternBook(self.counts, self.words)
         book._encoder = encoder
         return book
+
+    def parted(self) -> tuple[PatternBook, PatternBook]:
+        """Patterns of words that join two names, and frames, which have words around them too."""
+        books = []
+        for framed in (False, True):
+            keys = [key for key in self.counts if (NAME in key) == framed]
+            words = {key: self.words[key] for key in keys}
+            books.append(PatternBook({key: self.counts[key] for key in keys}, words))
+        return books[0], books[1]
+
+    def joined(self, other: PatternBook) -> PatternBook:
+        """These patterns and others."""
+        return PatternBook({**other.counts, **self.counts}, {**other.words, **self.words})
 
     def learn(self, found: Iterable[tuple[tuple[str, ...], str, str, float]]) -> None:
         """Take up what words meant.
@@ -240,6 +253,7 @@ class PatternBook:
         lines = [
             "# For each relation the words between subject and object, and how often they said it."
         ]
+        lines.append(f"# Frames have words around the two as well; {NAME} stands for each.")
         lines.append("# ^relation: the words stand between its object and its subject.")
         for relation in sorted(rows):
             lines.append(f"{to_json(relation)}:")

@@ -41,6 +41,7 @@ class EntityKinds:
             least = min(len(slots[one]), len(slots[other]))
             if shared >= _LEAST and shared >= _SHARED * least:
                 self._kind[self._root(one)] = self._root(other)
+        self._kind = {slot: self._root(slot) for slot in self._kind}
         members: dict[Slot, set[str]] = {}
         for slot, names in slots.items():
             members.setdefault(self._root(slot), set()).update(names)
@@ -51,8 +52,8 @@ class EntityKinds:
                 self._kinds.setdefault(name, set()).add(self._root(slot))
 
     def _root(self, slot: Slot) -> Slot:
-        while self._kind[slot] != slot:
-            slot = self._kind[slot]
+        while (above := self._kind[slot]) != slot:
+            self._kind[slot] = slot = self._kind[above]
         return slot
 
     def fits(self, entity: str, relation: str, place: str) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from rulerag.errors import ConfigError, DataFormatError
@@ -125,3 +127,27 @@ def test_patterns_are_written_edited_and_read(tmp_path: object) -> None:
         opened.write("married: 3\n")
     with pytest.raises(DataFormatError, match="expected words and how often"):
         PatternBook.load(file)
+
+
+FILMS = [(f"Film{n}", f"Ann Composer{n}") for n in range(4)]
+
+
+def test_frames_say_what_no_verb_between_two_names_does(tmp_path: Path) -> None:
+    lines = [f"The music of {film} is by {name}." for film, name in FILMS]
+    lines += ["Film9 has Ann Bo among its guests.", "The music of Film8 is by Cid Fo."]
+    seeds = [*(Fact(film, "score", name) for film, name in FILMS[:2])]
+    names = {end: (end,) for ends in [*FILMS, ("Film9", "Ann Bo")] for end in ends}
+    extractor = TripleExtractor(seeds, names={**names, "Film8": ("Film8",)})
+    documents = [Document(f"d{n}", text) for n, text in enumerate(lines)]
+    found = {triple.fact for triple in extractor.extract(documents).triples}
+    assert found == {Fact(*one) for one in [*_scores(FILMS), ("Film8", "score", "Cid Fo")]}
+    file = tmp_path / "patterns.yaml"
+    extractor.book.save(file)
+    assert "music of \u2026 is by \u2026" in file.read_text(encoding="utf-8")
+    again = TripleExtractor(patterns=PatternBook.load(file), names=extractor.names)
+    (triple,) = again.extract([documents[-1]], learn=False).triples
+    assert triple.fact == Fact("Film8", "score", "Cid Fo")
+
+
+def _scores(pairs: list[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    return [(film, "score", name) for film, name in pairs]
