@@ -20,7 +20,14 @@ def test_the_page_prints_what_stands_there(tmp_path: Path, monkeypatch: pytest.M
         assert printed == shown
 
 
-@pytest.mark.parametrize(("table", "rows"), [("linking", "ruleqa-"), ("metaqa", "(?:one|two) hop")])
+@pytest.mark.parametrize(
+    ("table", "rows"),
+    [
+        ("linking", r"ruleqa-. "),
+        ("language-model", "ruleqa-.-validation"),
+        ("metaqa", "(?:one|two) hop"),
+    ],
+)
 def test_every_figure_is_measured(table: str, rows: str) -> None:
     measured = (ROOT / "benchmarks" / "results" / "linking" / f"{table}.md").read_text("utf-8")
     shown = re.findall(rf"^\| {rows}.*$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)

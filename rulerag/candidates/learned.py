@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
 _LOG = logging.getLogger(__name__)
+T = TypeVar("T")
 
 # Fewer fine-tuning questions than this teach less than hidden facts.
 _FEW = 30
@@ -44,6 +45,8 @@ _TREES: dict[str, Any] = {
     "early_stopping": False,
     "random_state": 0,
 }
+# Questions that are scored at once where they are learned from.
+_AT_ONCE = 512
 # Reasons that are given; further ones cost time for every document of every question.
 _REASONS = 1
 
@@ -85,17 +88,21 @@ class Learned(NamedTuple):
         return parts
 
 
+Explain = Callable[[int], tuple[Support, ...]]
+"""Says what speaks for a candidate, by its id."""
+
+
 class _Question(NamedTuple):
     """A question with the candidates that any scorer names.
 
     Args:
-        lists: what each scorer found; None for one that failed.
+        explains: what each scorer says for a candidate that it names; None for one that failed.
         entity: the candidates, shape (m,).
-        scores: theirs, shape (m, s).
+        scores: theirs, shape (m, s); 0 where a scorer does not name one.
         ids: subject, relation and time, as coded.
     """
 
-    lists: Sequence[ScoredCandidates | None]
+    explains: Sequence[Explain | None]
     entity: Longs
     scores: Doubles
     ids: tuple[int, int, int]
@@ -103,7 +110,7 @@ class _Question(NamedTuple):
     @property
     def failed(self) -> Bools:
         """Which scorers failed."""
-        return np.array([one is None for one in self.lists])
+        return np.array([one is None for one in self.explains])
 
 
 @register("scorer", "learned", parts={"more": "scorer*"})
@@ -210,7 +217,7 @@ class LearnedScorer:
             order = np.argsort(-of, kind="stable")
             share = np.exp(of[order] - of.max(initial=-np.inf))
             probability = np.maximum(share / share.sum() if len(share) else share, 1e-12)
-            reasons = _Reasons(one.lists, one.entity, part[:, :size] + part[:, size:])
+            reasons = _Reasons(one, part[:, :size] + part[:, size:])
             scored.append(ScoredCandidates(self.names, one.entity[order], probability, reasons))
         return scored
 
@@ -219,29 +226,44 @@ class LearnedScorer:
     ) -> list[_Question]:
         """Questions with what each scorer finds for them."""
         ids = np.stack(self.facts.coded(queries), axis=1).tolist()
+        said = np.zeros(len(self.names))
         asked = []
         for number, (subject, relation, time) in enumerate(ids):
             lists = [None if one is None else one[number] for one in found]
-            asked.append(_Question(lists, *self._joined(lists), (subject, relation, time)))
+            # Their lists are long, and nothing else of them is needed.
+            explains = [None if one is None else one.explain for one in lists]
+            asked.append(_Question(explains, *self._joined(lists, said), (subject, relation, time)))
         return asked
 
     @cached_property
     def learned(self) -> Learned:
         """The weights; learned when first needed."""
         made = self._made() if len(self.examples) < _FEW else self._asked()
-        examples: list[tuple[_Question, Bools]] = []
-        for one, answers in zip(
-            self._questions(made.queries, made.found), made.answers, strict=True
-        ):
-            right = np.isin(one.entity, answers)
-            if right.any() and not right.all():
-                examples.append((one, right))
+        asked: dict[int, _Question] = {}
+        for places in self._shares(made.queries):
+            queries = [made.queries[place] for place in places]
+            found = self._questions(queries, _score_all(made.scorers, queries))
+            asked.update(zip(places.tolist(), found, strict=True))
+        pairs = [
+            (asked[n], np.isin(asked[n].entity, right)) for n, right in enumerate(made.answers)
+        ]
+        examples = [(one, right) for one, right in pairs if right.any() and not right.all()]
         if not examples:
             return self._plain()
         learned = _fit([_Example(one.scores, right, one.ids[1]) for one, right in examples])
         if len(examples) < _MANY:
             return learned
         return learned._replace(trees=_grown(learned, made.facts, examples))
+
+    def _shares(self, queries: Sequence[Query]) -> list[Longs]:
+        """Places of questions that are scored at once: the lists of all scorers are long.
+
+        Those of one relation stay together, for the last digits of a score hang on its company.
+        """
+        relation = self.facts.coded(queries)[1]
+        order = np.argsort(relation, kind="stable")
+        firsts = np.searchsorted(relation[order], relation[order][_AT_ONCE::_AT_ONCE])
+        return np.split(order, np.unique(firsts))
 
     def _asked(self) -> _Made:
         """Questions of the dataset, at most so many."""
@@ -251,14 +273,14 @@ class LearnedScorer:
             [entity for name in query.answers for entity in self.facts.called(name)]
             for query in queries
         ]
-        return _Made(queries, answers, _score_all(self.scorers, queries), self.facts)
+        return _Made(queries, answers, self.scorers, self.facts)
 
     def _made(self) -> _Made:
         """Questions for facts that are hidden from the scorers."""
         hidden = self._hidden_facts()
         known = self.facts.select(~hidden)
         if not len(known):
-            return _Made([], [], [], known)
+            return _Made([], [], (), known)
         gold: dict[tuple[str, str, int | None], list[int]] = {}
         table = self.facts.table
         rows = np.flatnonzero(hidden)
@@ -268,7 +290,7 @@ class LearnedScorer:
         chosen = np.random.default_rng(self.seed).permutation(rows)[: self.questions]
         queries = self._queries(chosen)
         answers = [gold[query.subject, query.relation, query.timestamp] for query in queries]
-        return _Made(queries, answers, _score_all(self.scorers, queries, known), known)
+        return _Made(queries, answers, _over(self.scorers, known), known)
 
     def _queries(self, rows: Longs) -> list[Query]:
         """The questions for the objects of facts, each once."""
@@ -330,10 +352,13 @@ class LearnedScorer:
         same: Bools = np.isin(code, code[hidden])
         return same
 
-    def _joined(self, lists: Sequence[ScoredCandidates | None]) -> tuple[Longs, Doubles]:
+    def _joined(
+        self, lists: Sequence[ScoredCandidates | None], said: Doubles
+    ) -> tuple[Longs, Doubles]:
         """Candidates of several scorers, shape (m,), and their scores, (m, s); 0 for none.
 
-        In the order in which the scorers name them, the first one's first.
+        In the order in which the scorers name them, the first one's first. ``said`` has a zero for
+        every entity, and has so again.
         """
         named = [one.entity[: self.depth] for one in lists if one is not None]
         together = np.concatenate([np.zeros(0, np.int64), *named])
@@ -341,30 +366,27 @@ class LearnedScorer:
         entity = entity[np.argsort(first)]
         values = np.zeros((len(entity), len(lists)))
         for column, one in enumerate(lists):
-            if one is None or not len(one):
-                continue
-            order = np.argsort(one.entity)
-            ids = one.entity[order]
-            at = np.minimum(np.searchsorted(ids, entity), len(ids) - 1)
-            values[:, column] = np.where(ids[at] == entity, one.score[order][at], 0.0)
+            if one is not None:
+                said[one.entity] = one.score
+                values[:, column] = said[entity]
+                said[one.entity] = 0.0
         return entity, values
 
 
 class _Reasons:
     """What the scorers say for the candidates of one question, those that count most first."""
 
-    def __init__(
-        self, lists: Sequence[ScoredCandidates | None], entity: Longs, counts: Doubles
-    ) -> None:
-        self._lists, self._counts = lists, counts
-        self._place = {int(one): place for place, one in enumerate(entity.tolist())}
+    def __init__(self, question: _Question, counts: Doubles) -> None:
+        self._explains, self._named = question.explains, question.scores > 0
+        self._counts = counts
+        self._place = {int(one): place for place, one in enumerate(question.entity.tolist())}
 
     def __call__(self, entity: int) -> tuple[Support, ...]:
-        counts = self._counts[self._place[entity]]
+        place = self._place[entity]
         reasons: list[Support] = []
-        for number in np.argsort(-counts, kind="stable").tolist():
-            one = self._lists[number]
-            told = one.explain(entity) if one is not None and entity in one.entity else ()
+        for number in np.argsort(-self._counts[place], kind="stable").tolist():
+            explain = self._explains[number]
+            told = explain(entity) if explain is not None and self._named[place, number] else ()
             reasons += [one for one in told if one.facts not in [r.facts for r in reasons]][:1]
             if len(reasons) == _REASONS:
                 break
@@ -377,13 +399,13 @@ class _Made(NamedTuple):
     Args:
         queries: the questions.
         answers: the entities that answer each.
-        found: what each scorer finds for them; None for one that failed.
-        facts: what the scorers knew.
+        scorers: what finds candidates for them; None for one that failed.
+        facts: what the scorers know.
     """
 
     queries: Sequence[Query]
     answers: Sequence[Sequence[int]]
-    found: Sequence[list[ScoredCandidates] | None]
+    scorers: Sequence[CandidateScorer | None]
     facts: CorpusFacts
 
 
@@ -391,29 +413,44 @@ def _called(scorer: CandidateScorer) -> str:
     return str(getattr(scorer, "title", type(scorer).__name__))
 
 
+def _over(scorers: Sequence[CandidateScorer], facts: CorpusFacts) -> list[CandidateScorer | None]:
+    """The same scorers over other facts; None for one that cannot be made over them."""
+
+    def moved(scorer: CandidateScorer) -> CandidateScorer:
+        if not isinstance(scorer, Movable):
+            raise ConfigError("it cannot be made over other facts, to learn its weight")
+        return scorer.over(facts)
+
+    return _each(scorers, moved)
+
+
 def _score_all(
-    scorers: Sequence[CandidateScorer], queries: Sequence[Query], facts: CorpusFacts | None = None
+    scorers: Sequence[CandidateScorer | None], queries: Sequence[Query]
 ) -> list[list[ScoredCandidates] | None]:
-    """What each scorer finds, over other facts where there are some; None for one that fails.
+    """What each scorer finds; None for one that fails."""
+    return _each(scorers, lambda scorer: scorer.score(queries))
+
+
+def _each(
+    scorers: Sequence[CandidateScorer | None], made: Callable[[CandidateScorer], T]
+) -> list[T | None]:
+    """What is made of each scorer; None for one that fails, which is said.
 
     Raises:
         Exception: that of the last scorer, where every one fails.
     """
-    found: list[list[ScoredCandidates] | None] = []
+    found: list[T | None] = []
     last: Exception | None = None
     for scorer in scorers:
-        try:
-            one = scorer
-            if facts is not None:
-                if not isinstance(scorer, Movable):
-                    raise ConfigError("it cannot be made over other facts, to learn its weight")
-                one = scorer.over(facts)
-            found.append(one.score(queries))
-        except Exception as error:  # noqa: BLE001  (one that fails shall not stop the others)
-            last = error
-            told = f"{type(error).__name__}: {error}"
-            _LOG.warning("the scorer %s fails and is left out: %s", _called(scorer), told)
-            found.append(None)
+        one = None
+        if scorer is not None:
+            try:
+                one = made(scorer)
+            except Exception as error:  # noqa: BLE001  (one that fails shall not stop the others)
+                last = error
+                told = f"{type(error).__name__}: {error}"
+                _LOG.warning("the scorer %s fails and is left out: %s", _called(scorer), told)
+        found.append(one)
     if last is not None and all(one is None for one in found):
         raise last
     return found
@@ -511,7 +548,7 @@ def _numbers(
         features = list_features(of, logs, one.scores > 0)[top]
         failed = np.flatnonzero(one.failed)
         for block in range(3):  # missing, which is not the same as not naming it
-            features[:, 4 + block * len(one.lists) + failed] = np.nan
+            features[:, 4 + block * len(one.explains) + failed] = np.nan
         lists.append(features)
     sizes = [len(top) for top in tops]
     subject, relation, time = np.repeat([one.ids for one in asked], sizes, axis=0).T

@@ -25,6 +25,7 @@ from rulerag.cli.common import (
     open_pipeline,
     percent,
     say,
+    scoring_model,
     show_progress,
 )
 from rulerag.cli.corpora import open_own
@@ -112,6 +113,12 @@ def open_target(
     Raises:
         ConfigError: the target is neither, or a question comes with a choice of queries.
     """
+    if options.language_model is not None and dataset is None:
+        raise ConfigError(
+            "weighs what a question about a dataset may mean",
+            key="language_model",
+            hint="ask one in words with --dataset FOLDER, or leave it out",
+        )
     if is_own(target, dataset, options):
         return open_own(target, options)
     if dataset is None:
@@ -145,8 +152,12 @@ def open_target(
 
     def link(opened: RuleQADataset) -> LinkedQuestion:
         model = None if encoder is None else load_encoder(encoder)
+        judge = None
+        if options.language_model is not None:
+            judge = scoring_model(options.language_model)
         place = str(config.get("dataset", {}).get("path", "")) or None
-        (found,) = QuestionLinker.of_folder(place, opened, encoder=model).link([target])
+        linker = QuestionLinker.of_folder(place, opened, encoder=model, language_model=judge)
+        (found,) = linker.link([target])
         return found
 
     progress = show_progress(quiet) and dataset is None

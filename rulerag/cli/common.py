@@ -23,6 +23,7 @@ from rulerag.assembly import (
     following_all,
     fragments,
     is_variant,
+    make_generator,
     make_pipeline,
     open_dataset,
     preset,
@@ -33,8 +34,9 @@ from rulerag.extraction import over_texts
 from rulerag.generation.huggingface import NANO_LLAMA
 from rulerag.io import STANDARD_OUTPUT, check_output, read_records
 from rulerag.kg import KnowledgeGraph
-from rulerag.linking import LinkedQuestion
+from rulerag.linking import LinkedQuestion, ReadingJudge
 from rulerag.pipeline import RuleRAGPipeline
+from rulerag.protocols import Generator
 from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Document, Query
 
@@ -179,6 +181,7 @@ class RetrievalOptions:
         """
         chosen = {key: value for key, value in vars(self).items() if value is not None}
         index, query_set = chosen.pop("index", None), chosen.pop("query_set", None)
+        chosen.pop("language_model", None)  # it reads the question alone
         if is_experiment(place):
             if chosen:
                 raise ConfigError(
@@ -199,13 +202,24 @@ class RetrievalOptions:
 
 @dataclass(frozen=True)
 class PipelineOptions(RetrievalOptions):
-    """Those of a command that also generates; ``generator`` as in ``preset``."""
+    """Those of a command that also generates; ``generator`` as in ``preset``.
+
+    Args:
+        language_model: weighs what a question means; see :class:`~rulerag.linking.ReadingJudge`.
+    """
 
     generator: Annotated[
         str | None,
         typer.Option(
             help=f"{', '.join(fragments('generators'))} (default symbolic), a model (folder or Hub "
             "name; rulerag-nano-llama is installed), or a YAML file with a section `generator`"
+        ),
+    ] = None
+    language_model: Annotated[
+        str | None,
+        typer.Option(
+            help="weighs what a question in your own words may mean: smollm2-135m-instruct or "
+            "another model that runs here"
         ),
     ] = None
 
@@ -278,6 +292,21 @@ def open_pipeline(
     pipeline = make_pipeline(config, dataset, options)
     seconds = time.perf_counter() - started
     return Opened(config, dataset, queries, pipeline, seconds, understood)
+
+
+def scoring_model(name: str) -> Generator:
+    """A language model that is shown bare texts, to score others.
+
+    Args:
+        name: of a model, a folder, or a YAML file.
+
+    Raises:
+        RuleRAGError: there is no such model.
+    """
+    values = preset(Path(), generator=name).to_dict()
+    if values["generator"].keys() == {"type", "model"}:
+        values["generator"].update(ReadingJudge.PROMPT)
+    return make_generator(Config(values), RuleQADataset(corpus=(), queries={}), Options())
 
 
 def refuse_prose(generator: object) -> None:

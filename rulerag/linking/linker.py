@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,10 +15,11 @@ import numpy as np
 
 from rulerag.errors import UnknownNameError
 from rulerag.io import fingerprint_object
-from rulerag.kg import Calendar, query_text
+from rulerag.kg import Calendar, Phrases, query_text
 from rulerag.linking.dates import stated_times
 from rulerag.linking.direction import INVERSE, asks_for_subject, skeleton
 from rulerag.linking.examples import FILE, LinkedExample, hops, read_examples
+from rulerag.linking.judge import ReadingJudge
 from rulerag.linking.mentions import Mention, MentionFinder, spellings, words_of
 from rulerag.linking.relations import (
     LEAST_EVIDENCE,
@@ -32,7 +34,7 @@ from rulerag.rules import readable
 from rulerag.types import Fact, Query
 
 if TYPE_CHECKING:
-    from rulerag.protocols import Encoder
+    from rulerag.protocols import Encoder, Generator
 
 # Chosen on validation questions (F_G): see benchmarks/linking.
 _SHARPNESS_MENTION = 3.0
@@ -137,7 +139,12 @@ class QuestionLinker:
         examples: questions with their meaning, of paths of relations too; what they ask is then
             learned, and what has no example is known by its label.
         encoder: compares meanings of relations; letters alone when None.
+        language_model: weighs what a question may mean, where there are no examples; see
+            :class:`~rulerag.linking.judge.ReadingJudge`.
         max_readings: how many readings of a question are kept.
+
+    Raises:
+        ConfigError: the language model cannot score texts.
     """
 
     def __init__(
@@ -147,6 +154,7 @@ class QuestionLinker:
         phrases: Mapping[str, Sequence[str]] | None = None,
         examples: Sequence[LinkedExample] = (),
         encoder: Encoder | None = None,
+        language_model: Generator | None = None,
         max_readings: int = 8,
     ) -> None:
         self.dataset = dataset
@@ -156,25 +164,40 @@ class QuestionLinker:
         self.examples = tuple(examples)
         self._labels, self._aliases = dataset.labels, dataset.aliases
         self._calendar = Calendar(**dataset.calendar) if dataset.calendar else None
+        self._judge: ReadingJudge | None = None
+        if language_model is not None:
+            self._judge = ReadingJudge(language_model, self._phrases())
+
+    def _phrases(self) -> Phrases:
+        labels = self._labels["relations"]
+        return Phrases(label=lambda name: labels.get(name, readable(name)))
 
     @classmethod
     def of_folder(
-        cls, folder: str | Path | None, dataset: RuleQADataset, *, encoder: Encoder | None = None
+        cls,
+        folder: str | Path | None,
+        dataset: RuleQADataset,
+        *,
+        encoder: Encoder | None = None,
+        language_model: Generator | None = None,
     ) -> QuestionLinker:
         """A linker with the examples of a dataset folder, where it has any.
 
         Args:
             folder: where :data:`~rulerag.linking.examples.FILE` may stand.
             dataset: what questions are about.
-            encoder: as in the constructor.
+            encoder: as in the constructor, like the next one.
+            language_model: see there.
 
         Raises:
             DataFormatError: an example is wrong; names file, line and key.
+            ConfigError: the language model cannot score texts.
         """
         file = Path(folder) / FILE if folder is not None else None
         if file is None or not file.is_file():
-            return cls(dataset, encoder=encoder)
-        return cls(dataset, encoder=encoder, examples=read_examples(file, known_names(dataset)[1]))
+            return cls(dataset, encoder=encoder, language_model=language_model)
+        examples = read_examples(file, known_names(dataset)[1])
+        return cls(dataset, encoder=encoder, language_model=language_model, examples=examples)
 
     # Made when first needed: a question in the dataset's own form needs neither.
 
@@ -222,11 +245,21 @@ class QuestionLinker:
 
     def with_encoder(self, encoder: Encoder) -> QuestionLinker:
         """The same linker, comparing meanings as well."""
-        other = object.__new__(QuestionLinker)
-        other.__dict__.update(self.__dict__)
+        other = copy.copy(self)
         other.encoder = encoder
         other.__dict__.pop("fingerprint", None)
         other.__dict__.pop("relations", None)
+        return other
+
+    def with_language_model(self, generator: Generator) -> QuestionLinker:
+        """The same linker, whose readings a language model weighs.
+
+        Raises:
+            ConfigError: the model cannot score texts.
+        """
+        other = copy.copy(self)
+        other._judge = ReadingJudge(generator, self._phrases())
+        other.__dict__.pop("fingerprint", None)
         return other
 
     @cached_property
@@ -234,6 +267,7 @@ class QuestionLinker:
         """Names the dataset, the encoder, and every setting that changes what is understood."""
         model = getattr(self.encoder, "fingerprint", None) if self.encoder is not None else None
         known = [self.dataset.fingerprint, self.relations.texts, model, self.max_readings]
+        known += [self._judge.fingerprint] if self._judge is not None else []
         return fingerprint_object(["linker", *known])
 
     def link(self, questions: Sequence[str]) -> list[LinkedQuestion]:
@@ -289,7 +323,8 @@ class QuestionLinker:
         best = kept[0].mention
         rest = _without(text, [*([best.span] if best else []), *_spans(times)])
         guessed = bool(self.relations.evidence([rest])[0] < LEAST_EVIDENCE)
-        return LinkedQuestion(text, tuple(kept), guessed=guessed)
+        found = LinkedQuestion(text, tuple(kept), guessed=guessed)
+        return found if self._judge is None or self.examples else self._judge.weigh(found)
 
     def _mentioned(
         self, text: str

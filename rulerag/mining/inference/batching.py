@@ -118,8 +118,11 @@ def in_parts(
         np.ascontiguousarray(part.T, np.int32)
         for part in _by_subject(distinct, 1 if threads == 1 else threads * _CHUNKS)
     ]
-    with ThreadPoolExecutor(threads) as pool:
-        results = list(pool.map(lambda part: _by_entity(*apply(*part)), parts))
+    if threads == 1:  # many small questions: a pool would cost more than they do
+        results = [_by_entity(*apply(*part)) for part in parts]
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            results = list(pool.map(lambda part: _by_entity(*apply(*part)), parts))
     bounds, *found = zip(*results, strict=True)
     counts = np.concatenate([np.zeros(1, np.int64), *map(np.diff, bounds)])
     return Candidates(row.reshape(-1), counts.cumsum(), *map(np.concatenate, found))
