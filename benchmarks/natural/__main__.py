@@ -94,25 +94,26 @@ def _link(dataset: RuleQADataset, asked: Sequence[Query], arguments: argparse.Na
         queries = understood(linked, asked)
         right = matches(dataset, queries)
         known[name]["exact_match"] = compared(exact, right)
-        rows = zip(asked, texts, queries, exact, right, strict=True)
-        write_jsonl(
-            arguments.out / f"{dataset.name}-{name.replace(', ', '-')}.jsonl",
-            (
-                {
-                    "id": query.id,
-                    "exact": query.text,
-                    "question": text,
-                    "understood": taken.text,
-                    "subject": taken.subject,
-                    "relation": taken.relation,
-                    "timestamp": taken.timestamp,
-                    "relations": [[one, round(p, 4)] for one, p in taken.relations],
-                    "right": [query.subject == taken.subject, query.relation == taken.relation],
-                    "exact_match": [before, after],
-                }
-                for query, text, taken, before, after in rows
-            ),
-        )
+        if ", " not in name:  # what later parts search with
+            rows = zip(asked, texts, queries, exact, right, strict=True)
+            write_jsonl(
+                arguments.out / f"{dataset.name}-{name}.jsonl",
+                (
+                    {
+                        "id": query.id,
+                        "exact": query.text,
+                        "question": text,
+                        "understood": taken.text,
+                        "subject": taken.subject,
+                        "relation": taken.relation,
+                        "timestamp": taken.timestamp,
+                        "relations": [[one, round(p, 4)] for one, p in taken.relations],
+                        "right": [query.subject == taken.subject, query.relation == taken.relation],
+                        "exact_match": [before, after],
+                    }
+                    for query, text, taken, before, after in rows
+                ),
+            )
         write_json(file, figures)
 
 
