@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from rulerag.linking.linker import LinkedQuestion, Reading
     from rulerag.protocols import Generator
 
-# Chosen on validation questions: see benchmarks/linking/model.py.
-WEIGHT, _READINGS = 0.5, 6
+# Chosen on validation questions: see benchmarks/natural/model.py.
+WEIGHT, _READINGS = 0.2, 6
 _ASKS = "The question asks this:"
 
 

@@ -113,10 +113,10 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.linking.model",
+        prog="python -m benchmarks.natural.model",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example: python -m benchmarks.linking.model runs/val/ruleqa-n "
+        epilog="example: python -m benchmarks.natural.model runs/val/ruleqa-n "
         "--encoder all-minilm-l6-v2 --out benchmarks/results/linking",
     )
     parser.add_argument("datasets", nargs="+", type=Path, help="RuleQA folders, of validation")
