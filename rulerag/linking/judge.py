@@ -55,8 +55,8 @@ class ReadingJudge:
 
     @property
     def fingerprint(self) -> str:
-        """That of the model."""
-        return str(self.generator.fingerprint)
+        """Names the model and what it counts."""
+        return f"{self.generator.fingerprint}-{WEIGHT:g}"
 
     def gains(self, question: LinkedQuestion) -> list[float]:
         """How much likelier a question makes each of its likeliest readings, as logarithms."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,9 +27,6 @@ class Employer:
     def __init__(self, word: str = "hired") -> None:
         self.word = word
         self.asked: list[tuple[str, str]] = []
-
-    def generate(self, requests: Sequence[GenerationRequest]) -> Any:
-        raise NotImplementedError
 
     def score(
         self, requests: Sequence[GenerationRequest], answers: Sequence[str], *, literal: bool
