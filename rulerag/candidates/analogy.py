@@ -115,7 +115,7 @@ class Analogy(FactScorer):
             if other in told:
                 continue
             told.add(other)
-            named = f"{self.facts.relation(relation)} {self.facts.entity(entity)}"
+            named = self.facts.answer(relation, entity)
             if like[place] <= 0:
                 if not reasons:  # the prior alone speaks for it
                     why = f"{self.facts.entity(other)} {named}, as others do"
@@ -125,7 +125,7 @@ class Analogy(FactScorer):
                 reasons.append(self.supported(f"{named} before", [int(rows[place])]))
             else:
                 shared, words = self._shared(time, subject, other)
-                why = f"{self.facts.entity(other)}, like the subject, has {words}: {named}"
+                why = f"{self.facts.entity(other)}, like the subject, {words}: {named}"
                 reasons.append(self.supported(why, [int(rows[place]), *shared]))
             if len(reasons) == _ANALOGUES:
                 break
@@ -270,7 +270,7 @@ class Names(Analogy):
         both = self._words_of(np.array([one])).multiply(self._words[1][[other]]).tocsr()
         order = np.argsort(-both.data, kind="stable")[:_SHARED]
         words = self._words[2][both.indices[order]].tolist()
-        return [], f"{' and '.join(map(repr, words))} in the name"
+        return [], f"has {' and '.join(map(repr, words))} in the name"
 
     def _words_of(self, subject: Longs) -> sparse.csr_matrix:
         """The words of names, known or not, shape (b, words)."""
@@ -373,12 +373,11 @@ def feature_of(facts: CorpusFacts, entity: int, code: int, around: Longs) -> tup
     """
     relation, end = divmod(code, len(facts.names))
     is_object, relation = divmod(relation, len(facts.table.relations))
-    tie = facts.tie(relation, is_object=bool(is_object))
     near, far = facts.table.subject, facts.table.object
     near, far = (far, near) if is_object else (near, far)
     fits = facts.table.relation[around] == relation
     fits &= (far[around] == end) & (near[around] == entity)
-    return f"{tie} {facts.entity(end)}", around[fits]
+    return facts.tie(relation, end, is_object=bool(is_object)), around[fits]
 
 
 def strongest_entries(

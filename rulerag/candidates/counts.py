@@ -39,8 +39,8 @@ class _Counts(FactScorer):
         rows = rows[self.facts.table.object[rows] == entity]
         if not len(rows):
             return ()
-        asked, named = self.facts.relation(relation), self.facts.entity(entity)
-        why = f"{asked} {named} in {len(rows)} facts" if len(rows) > 1 else f"{asked} {named}"
+        named = self.facts.answer(relation, entity)
+        why = f"{named} in {len(rows)} facts" if len(rows) > 1 else named
         return (self.supported(why, [int(rows[np.argmax(self.facts.times[rows])])]),)
 
     def _rows(self, relation: int, time: int, subject: int) -> Longs:

@@ -153,11 +153,11 @@ class Embeddings(FactScorer):
         lengths = np.linalg.norm(others, axis=1) * np.linalg.norm(self._entities[subject])
         near = others @ self._entities[subject] / np.maximum(lengths, 1e-12)
         best = rows[np.argsort(-near, kind="stable")[:_NAMED]].tolist()
-        asked, named = self.facts.relation(relation), self.facts.entity(entity)
+        named, said = self.facts.entity(entity), self.facts.answer(relation, entity)
         return tuple(
             self.supported(
                 f"trained vectors put {named} here; {self.facts.entity(int(table.subject[row]))}, "
-                f"of those that have it the nearest vector: {asked} {named}",
+                f"of those that have it the nearest vector: {said}",
                 [row],
             )
             for row in best

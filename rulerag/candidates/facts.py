@@ -12,7 +12,7 @@ import numpy as np
 from rulerag.arrays import Bools, Doubles, Floats, Longs
 from rulerag.errors import EmptyDataError
 from rulerag.io import fingerprint_object
-from rulerag.kg import FactTable, KnowledgeGraph
+from rulerag.kg import FactTable, KnowledgeGraph, derived_phrase
 from rulerag.rules import readable
 from rulerag.types import Document, Fact, Query
 
@@ -230,13 +230,36 @@ class CorpusFacts:
 
     def relation(self, relation: int) -> str:
         """What ties a subject to an object, in words: ``is … of`` where ends are swapped."""
-        return self.tie(relation, is_object=False)
+        words = self._label(relation)
+        return words if self.forward is None else f"is {words} of"
 
-    def tie(self, relation: int, *, is_object: bool) -> str:
-        """What ties a relation's subject, or its object, to its other end, in words."""
+    def _label(self, relation: int) -> str:
         name = self.table.relations.names[relation]
-        words = self.labels.get("relations", {}).get(name) or readable(name)
-        return words if is_object is (self.forward is not None) else f"is {words} of"
+        return self.labels.get("relations", {}).get(name) or readable(name)
+
+    def answer(self, relation: int, entity: int) -> str:
+        """What is said of a subject that has a candidate: "label Vanguard"."""
+        if self.forward is not None:
+            return self.tie(relation, entity, is_object=False)
+        return f"{self._label(relation)} {self.entity(entity)}"
+
+    def tie(self, relation: int, end: int, *, is_object: bool) -> str:
+        """What a fact says of one of its ends: "has genre folk", "visits Bonn".
+
+        Args:
+            relation: of the fact.
+            end: the other end.
+            is_object: whether it is the fact's object of which this is said.
+        """
+        label, name = self._label(relation), self.entity(end)
+        is_subject = is_object is (self.forward is not None)
+        before, _, verb = derived_phrase(label).removesuffix(" {y}").partition("{x} ")
+        if before:  # a noun
+            return f"has {label} {name}" if is_subject else f"is {label} of {name}"
+        if is_subject:
+            return f"{verb} {name}"
+        plain = not verb.endswith(":")
+        return f"is one that {name} {verb}" if plain else f"is in “{name} {verb} …”"
 
     def said(self, row: int) -> str:
         """The fact of a row as it is stated, in words."""

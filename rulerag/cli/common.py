@@ -282,7 +282,7 @@ def open_pipeline(
     dataset = open_dataset(config)
     chosen = choose(dataset)
     understood = None if isinstance(chosen, list) or chosen.exact else chosen
-    queries = chosen if isinstance(chosen, list) else [_query_of(chosen, dataset)]
+    queries = chosen if isinstance(chosen, list) else [_query_of(chosen, dataset, config)]
     if understood is not None and understood.readings:
         config = following_all(config)
     if index is not None and (index / CORPUS).is_file() and not (index / "queries.jsonl").is_file():
@@ -319,10 +319,11 @@ def refuse_prose(generator: object) -> None:
         )
 
 
-def _query_of(question: LinkedQuestion, dataset: RuleQADataset) -> Query:
+def _query_of(question: LinkedQuestion, dataset: RuleQADataset, config: Config) -> Query:
     """The query of a question; its bare words where nobody known is mentioned."""
     if question.readings:
-        return question.query()
+        told = config.get("dataset", {}).get("prediction")
+        return question.asked() if told is None else question.query()
     return Query("question", question.text, prediction=dataset.prediction)
 
 

@@ -76,7 +76,7 @@ class System:
         if not isinstance(self._question, QuestionLinker):
             return self._question(text)
         (found,) = self._question.link([text])
-        return found.query()
+        return found.asked()
 
     def search(self, text: str, top_k: int | None = None) -> list[tuple[Document, dict[str, Any]]]:
         """The documents for a question, best first, each with its metadata.

@@ -12,11 +12,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache, lru_cache
 from pathlib import Path
 
 from rulerag.composition import read_values
 from rulerag.errors import DataFormatError
-from rulerag.io import write_text
+from rulerag.io import read_text, write_text
 from rulerag.rules import Atom, Rule, readable
 
 FILE = "phrases.yaml"
@@ -50,7 +51,9 @@ trains translates travels treats understands wears
 """
 _THIRD = frozenset(_THIRD_LIST.split())
 _PAST_LIST = """
-died graduated participated played worked lived moved belonged won
+died graduated participated played worked lived moved belonged won wrote sang spoke bought sold
+built taught took lost sent paid fought chose became began knew met held gave brought led made told went
+came ran wore grew kept caught drew flew sought threw rode bore swore wed
 """
 _PAST = frozenset(_PAST_LIST.split())
 _BE = ("is ", "was ", "has ", "had ", "are ", "will ", "can ")
@@ -58,6 +61,10 @@ _LINK_LIST = """
 of in at to by for from with on into against about over under as near between
 """
 _LINKS = frozenset(_LINK_LIST.split())
+_ARTICLES = frozenset({"a", "an", "the"})
+# Plurals of labels in public graphs that are more usual as verbs.
+_PLURALS = frozenset({"peers", "picks"})
+_VERB_FILE = Path(__file__).with_name("verbs.txt")
 _CASES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ASIDES = re.compile(r"\s*\([^()]*\)")
 _NAMES = "XYZWVU"
@@ -65,6 +72,7 @@ _NAMES = "XYZWVU"
 _OFTEN = ((0.9, "nearly always"), (0.5, "usually"), (0.2, "often"), (0.0, "sometimes"))
 
 
+@lru_cache(maxsize=4096)
 def derived_phrase(label: str) -> str:
     """The template of a relation without one of its own.
 
@@ -76,13 +84,13 @@ def derived_phrase(label: str) -> str:
         word if word.isupper() else word[0].lower() + word[1:] for word in words.split()
     )
     typed = re.fullmatch(r"\w+(?<!ly) (\w+)((?: .+)?)", words)
-    if typed and (_third_of(typed[1]) or (typed[1].endswith("ed") and typed[2])):
+    if typed and not words.startswith(_BE) and _says_typed(typed[1], typed[2]):
         words = typed[1] + typed[2]  # "athlete plays in league"
     first, _, rest = words.partition(" ")
     last = words.rpartition(" ")[2]
-    if first.endswith("ly") and _third_of(rest.partition(" ")[0]):
+    if first.endswith("ly") and _says(rest):
         return f"{{x}} {words} {{y}}"
-    if f"{words} ".startswith(_BE) or _third_of(first) or first in _PAST:
+    if f"{words} ".startswith(_BE) or _says(words) or first in _PAST:
         return f"{{x}} {words} {{y}}"
     if first.strip(",") in _VERBS:
         verb = re.sub(r"^\w+", lambda match: _third(match.group()), words)
@@ -102,6 +110,28 @@ def _third(verb: str) -> str:
     if re.search(r"[^aeiou]y$", verb):
         return verb[:-1] + "ies"
     return verb + ("es" if verb.endswith(("s", "sh", "ch", "x", "z", "o")) else "s")
+
+
+def _says(words: str) -> bool:
+    """Whether words begin with a verb in the third person: "sends a parcel to"."""
+    first, _, rest = words.partition(" ")
+    following = rest.partition(" ")[0]
+    if _third_of(first) or (following in _ARTICLES and first not in _VERBS | _LINKS):
+        return True  # "books a trip to": no noun stands before an article
+    return first in _third_persons() and following not in ("and", "or")
+
+
+def _says_typed(verb: str, rest: str) -> bool:
+    """Whether the second word of a label is its verb, behind the kind of its subject."""
+    if _third_of(verb) or (verb.endswith("ed") and rest):
+        return True
+    return verb in _third_persons() and (rest.split() or [""])[0] in _LINKS | _ARTICLES
+
+
+@cache
+def _third_persons() -> frozenset[str]:
+    """Those of the verbs of WordNet that are seldom nouns."""
+    return frozenset(map(_third, read_text(_VERB_FILE).split())) - _PLURALS
 
 
 def _third_of(word: str) -> bool:

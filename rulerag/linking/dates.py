@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Iterator
 from datetime import datetime
+from typing import NamedTuple
 
 from rulerag.errors import DataFormatError
 from rulerag.kg import Calendar
@@ -19,6 +21,15 @@ _TIME = re.compile(
     re.IGNORECASE,
 )
 _FORMS = ("%d.%m.%Y", "%d %B %Y", "%d %b %Y", "%B %d %Y", "%b %d %Y")
+_MONTH = r"[A-Za-z]{3,9}\.?,? (?:of )?\d{4}|\d{4}-\d{2}(?!-?\d)|\d{1,2}/\d{4}"
+_PERIOD = re.compile(
+    r"[,(]?\s{0,9}\b"
+    r"(in|on|at|by|as of|during|throughout|until|till|before|the end of|the year|year)"
+    r"\s{1,9}(?:the (?:year|month of|end of) )?"
+    rf"({_DAY}|{_DOTTED}|{_WRITTEN}|{_MONTH}|\d{{4}})\b[,)]?",
+    re.IGNORECASE,
+)
+_MONTH_FORMS = ("%B %Y", "%b %Y", "%Y-%m", "%m/%Y")
 
 
 def stated_times(text: str, calendar: Calendar) -> Iterator[tuple[int, tuple[int, int]]]:
@@ -39,6 +50,74 @@ def stated_times(text: str, calendar: Calendar) -> Iterator[tuple[int, tuple[int
             except DataFormatError:
                 continue
             break
+
+
+class AskedTime(NamedTuple):
+    """A time that a question is about, in the steps of a calendar.
+
+    Args:
+        first: the first step of the period.
+        last: its last step, the same for one moment.
+        span: where it stands in the question, in characters.
+    """
+
+    first: int
+    last: int
+    span: tuple[int, int]
+
+
+def asked_times(text: str, calendar: Calendar) -> list[AskedTime]:
+    """The times that a question is about: those of :func:`stated_times`, then others.
+
+    A month or a year may be longer than a step of the calendar ("in December 2021"); a day in a
+    calendar of years means its year; and "before March 2020" means the step before it.
+
+    Args:
+        text: the question.
+        calendar: of the graph.
+    """
+    found = [AskedTime(time, time, span) for time, span in stated_times(text, calendar)]
+    if calendar.unit == "step":
+        return found
+    taken = [one.span for one in found]
+    for match in _PERIOD.finditer(text):
+        if any(match.start() < end and start < match.end() for start, end in taken):
+            continue
+        steps = [step for day in _days(match.group(2)) for step in _step(day, calendar)]
+        if steps and match.group(1).casefold() == "before":
+            steps = [steps[0] - calendar.step]
+        if steps:
+            found.append(AskedTime(steps[0], steps[-1], match.span()))
+    return found
+
+
+def _step(day: datetime, calendar: Calendar) -> Iterator[int]:
+    for form in (f"{day:%Y-%m-%d}", f"{day.year:04}"):
+        try:
+            yield calendar.parse(form)
+        except DataFormatError:
+            continue
+        return
+
+
+def _days(written: str) -> list[datetime]:
+    """The first and the last day of what is written; none where it is no time."""
+    if written.isdecimal():
+        year = int(written)
+        return [datetime(year, 1, 1), datetime(year, 12, 31)] if year else []
+    for form in (written, *_as_dates(written)):
+        try:
+            return [datetime.fromisoformat(form)]
+        except ValueError:
+            continue
+    plain = re.sub(r"[.,]|\bof ", "", written)
+    for form in _MONTH_FORMS:
+        try:
+            first = datetime.strptime(plain, form)
+        except ValueError:
+            continue
+        return [first, first.replace(day=monthrange(first.year, first.month)[1])]
+    return []
 
 
 def _as_dates(written: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ import numpy as np
 from rulerag.errors import UnknownNameError
 from rulerag.io import fingerprint_object
 from rulerag.kg import Calendar, Phrases, query_text
-from rulerag.linking.dates import stated_times
+from rulerag.linking.dates import AskedTime, asked_times
 from rulerag.linking.direction import INVERSE, asks_for_subject, skeleton
 from rulerag.linking.examples import FILE, LinkedExample, hops, read_examples
 from rulerag.linking.judge import ReadingJudge
@@ -47,6 +48,10 @@ _UNSEEN = 0.25
 _DOES, _AFTER_DOES = frozenset({"does", "did", "do", "has", "is"}), 0.3
 # Below this much likelihood a reading is not named.
 _LEAST = 0.001
+# Words of a question about what will be.
+_FUTURE = re.compile(
+    r"\b(?:will|shall|going to|next|soon|likely|future|predict\w*)\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,7 @@ class LinkedQuestion:
         exact: whether it is in the dataset's own form, which has one meaning.
         nearest: labels of entities that look most like its words, where nobody is mentioned.
         guessed: whether no word of it says a known relation, so that the readings' are guesses.
+        ahead: whether it is about a time after all documents, or about what will be.
     """
 
     text: str
@@ -92,6 +98,7 @@ class LinkedQuestion:
     exact: bool = False
     nearest: tuple[str, ...] = ()
     guessed: bool = False
+    ahead: bool = False
 
     def relations(self) -> dict[str, float]:
         """The probability of each relation, most likely first; see :attr:`Query.relation`."""
@@ -112,6 +119,18 @@ class LinkedQuestion:
             raise UnknownNameError(f"no known name stands in {self.text!r}", hint=hint)
         best = self.readings[0].query
         return best if self.exact else replace(best, relations=tuple(self.relations().items()))
+
+    def asked(self) -> Query:
+        """The query as people ask it: what documents state comes before what rules suggest.
+
+        The questions of a dataset may be predictions, which no document may answer; a question in
+        one's own words is one only where it is about what comes after all documents.
+
+        Raises:
+            UnknownNameError: nobody known is mentioned; suggests the nearest names.
+        """
+        query = self.query()
+        return query if self.exact or self.ahead else replace(query, prediction=False)
 
     def choices(self) -> list[Reading]:
         """The best reading of each entity of one spelling, where the best is ambiguous."""
@@ -310,7 +329,7 @@ class QuestionLinker:
             yield self._whole(text, readings, times)
 
     def _whole(
-        self, text: str, readings: list[Reading], times: Sequence[tuple[int, tuple[int, int]]]
+        self, text: str, readings: list[Reading], times: Sequence[AskedTime]
     ) -> LinkedQuestion:
         if not readings:
             labels = self._labels["entities"]
@@ -323,15 +342,23 @@ class QuestionLinker:
         best = kept[0].mention
         rest = _without(text, [*([best.span] if best else []), *_spans(times)])
         guessed = bool(self.relations.evidence([rest])[0] < LEAST_EVIDENCE)
-        found = LinkedQuestion(text, tuple(kept), guessed=guessed)
+        found = LinkedQuestion(
+            text, tuple(kept), guessed=guessed, ahead=self._is_ahead(text, times)
+        )
         return found if self._judge is None or self.examples else self._judge.weigh(found)
 
-    def _mentioned(
-        self, text: str
-    ) -> tuple[list[tuple[Mention, float]], list[tuple[int, tuple[int, int]]]]:
+    def _is_ahead(self, text: str, times: Sequence[AskedTime]) -> bool:
+        """Whether a question is about what comes after all documents."""
+        if self._calendar is None or self._parser.now is None:
+            return False
+        if times:
+            return times[0].first >= self._parser.now
+        return _FUTURE.search(text) is not None
+
+    def _mentioned(self, text: str) -> tuple[list[tuple[Mention, float]], list[AskedTime]]:
         """The best mentions with their probabilities, and the times that the question states."""
         mentions = self.mentions.find(text)[:_MENTIONS]
-        times = list(stated_times(text, self._calendar)) if self._calendar else []
+        times = asked_times(text, self._calendar) if self._calendar else []
         if not mentions:
             return [], times
         best = mentions[0].score
@@ -347,7 +374,7 @@ class QuestionLinker:
             if weight >= _LEAST_MENTION * max(weights)
         ]
         low, high = mentions[0].span
-        return shares, [one for one in times if one[1][1] <= low or one[1][0] >= high]
+        return shares, [one for one in times if one.span[1] <= low or one.span[0] >= high]
 
     def _readings(
         self,
@@ -355,10 +382,13 @@ class QuestionLinker:
         mention: Mention,
         share: float,
         relations: Iterable[float],
-        times: Sequence[tuple[int, tuple[int, int]]],
+        times: Sequence[AskedTime],
     ) -> Iterator[Reading]:
         blanked = _without(text, _spans(times))
-        timestamp = times[0][0] if times else self._parser.now
+        timestamp = now = self._parser.now
+        if times:  # what is not over yet is asked about as far as it is known
+            first, last, _ = times[0]
+            timestamp = last if now is None or first >= now else min(last, now)
         fits, rest = self._roles.fits(mention.entity)
         weighed = []
         for likely, relation in zip(relations, self.relations.names, strict=True):
@@ -433,8 +463,8 @@ class QuestionLinker:
         return Roles(self._facts())
 
 
-def _spans(times: Sequence[tuple[int, tuple[int, int]]]) -> list[tuple[int, int]]:
-    return [span for _, span in times]
+def _spans(times: Sequence[AskedTime]) -> list[tuple[int, int]]:
+    return [one.span for one in times]
 
 
 def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:

@@ -58,7 +58,7 @@ def test_reasons_say_facts_as_they_are_stated(facts: CorpusFacts) -> None:
     assert walked.entities == ["cobalt"]
     assert walked.support(0)[0].why == "connected: dora meets eva; cobalt hires eva"
     prior = RememberedScorer(RelationPrior(facts)).score([who("borsig")])[0]
-    assert prior.support(prior.entities.index("dora"))[0].why == "is works for of dora"
+    assert prior.support(prior.entities.index("dora"))[0].why == "is one that dora works for"
     alike = RememberedScorer(Analogy(facts)).score([who("cobalt", "hires")])[0]
     told = alike.support(0)[0]
     assert told.facts[0].relation == "hires" and set(told.facts) <= {Fact(*row) for row in ROWS}
@@ -97,7 +97,7 @@ def test_places_go_to_subjects(facts: CorpusFacts) -> None:
     (found,) = retriever.retrieve([who("acme")], 3)
     # Dora's document states the relation with her; the others have no document but their facts'.
     named = {scored.document.id: scored.support[0].why for scored in found}
-    assert named["d5"] == "is works for of dora" and set(named) == {"d3", "d4", "d5"}
+    assert named["d5"] == "is one that dora works for" and set(named) == {"d3", "d4", "d5"}
 
 
 def test_what_is_stated_of_a_subject() -> None:

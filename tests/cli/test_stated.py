@@ -112,6 +112,24 @@ def test_retrieval_keeps_it_first(
     assert first == {"lives": "Anna Meyer lives in Lisbon.", "works": "Anna Meyer works for Bosch."}
 
 
+def test_of_a_benchmark_one_may_ask_what_its_documents_state(
+    people: Path, rulerag: Any, tmp_path: Path
+) -> None:
+    held_out = RuleQADataset.load(people)
+    folder, out = tmp_path / "benchmark", tmp_path / "a.jsonl"
+    RuleQADataset(
+        corpus=held_out.corpus,
+        queries=held_out.queries,
+        rules=held_out.rules,
+        info=DatasetInfo("benchmark"),
+        prediction=True,
+    ).save(folder)
+    row, _ = answer_of(rulerag, out, LIVES, "--dataset", folder)
+    assert row["answer"] == "Stuttgart", "in the form of its questions it is a prediction"
+    row, text = answer_of(rulerag, out, "Where does Anna Meyer live?", "--dataset", folder)
+    assert row["answer"] == "Lisbon" and "Lisbon is stated in D1" in text
+
+
 def test_a_prediction_is_asked_for_by_name(
     people: Path, rulerag: Any, refused: Callable[..., str], tmp_path: Path
 ) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from rulerag.errors import DataFormatError, UnknownNameError
+from rulerag.kg import Calendar
 from rulerag.linking import INVERSE, QuestionLinker
+from rulerag.linking.dates import asked_times
 from rulerag.ruleqa import RuleQADataset, parse_question
 from rulerag.types import Document, Fact
 
@@ -55,14 +58,53 @@ def test_the_exact_form_is_what_it_was(linker: QuestionLinker, people: RuleQADat
         ("on 4 January 2020", 3),
         ("on January 4th, 2020", 3),
         ("on 04.01.2020", 3),
+        ("in January 2020", 4),  # as far as it is known
+        ("during 2020", 4),
+        ("in Dec. 2019", -1),
+        ("in the year 2019", -1),
+        ("before 3 January 2020", 1),
+        ("before 2020", -1),
+        ("in February 2020", 59),
+        ("by 02/2020", 59),
         ("", 4),
         ("in 20202", 4),
+        ("in Smarch 2020", 4),
     ],
 )
 def test_the_time_of_a_question(linker: QuestionLinker, when: str, time: int) -> None:
     (found,) = linker.link([f"Who did Anna Meyer work for {when}?"])
     assert found.query().timestamp == time
     assert found.query().relation == "works_for"
+
+
+@pytest.mark.parametrize(
+    ("text", "ahead"),
+    [
+        ("Who does Anna Meyer work for?", False),
+        ("Who did Anna Meyer work for on 2 January 2020?", False),
+        ("Who did Anna Meyer work for in 2020?", False),
+        ("Who did Anna Meyer work for on 5 January 2020?", True),
+        ("Who does Anna Meyer work for in February 2020?", True),
+        ("Who will Anna Meyer work for?", True),
+        ("Who will Anna Meyer work for in 2019?", False),
+    ],
+)
+def test_what_is_stated_is_asked_for_unless_the_question_looks_ahead(
+    linker: QuestionLinker, text: str, ahead: bool
+) -> None:
+    (found,) = linker.link([text])
+    assert found.ahead is ahead and found.query().prediction
+    assert found.asked() == replace(found.query(), prediction=ahead)
+
+
+def test_the_exact_form_and_days_in_calendars_of_years(people: RuleQADataset) -> None:
+    (exact,) = QuestionLinker(people).link(["what does Anna Meyer works for ?"])
+    assert exact.asked() == exact.query() and exact.asked().prediction
+    years = Calendar("year", "1900")
+    (time,) = asked_times("on 4 January 2020", years)
+    assert (time.first, time.last) == (120, 120)
+    assert [t.last for t in asked_times("before March 2020", years)] == [119]
+    assert asked_times("in March 2020", Calendar()) == []
 
 
 def test_a_date_that_is_none_is_refused_as_before(linker: QuestionLinker) -> None:

@@ -19,8 +19,8 @@ from rulerag.types import Document, Query
 
 # The least share of a relation's other subjects with one object at a time, for two to contradict.
 _FUNCTIONAL = 0.95
-# Answers of rules that are written out; the record holds all of them.
-_TOLD = 3
+# Answers of rules, and stated ones, that are written out; the record holds all of them.
+_TOLD, _STATED = 3, 6
 
 
 class Statement(NamedTuple):
@@ -161,7 +161,10 @@ def compare(
     concluded = _conclusions(query, documents, rules)
     for name, entry in concluded.items():
         entry["answer"] = labels.get(name, name)
-        apart = "contradicts" if functional and answers else "adds"
+        # What was last stated long ago is not contradicted by what may hold by now.
+        now = query.timestamp
+        current = any(time is None or now in (None, time) for _, time, _ in stated)
+        apart = "contradicts" if functional and current else "adds"
         entry["verdict"] = "supports" if name in answers else apart
     if not answers and not concluded:
         return {}
@@ -217,11 +220,13 @@ def statement_lines(
     if not stated:
         return []
     lines = []
-    for entry in stated["answers"]:
+    for entry in stated["answers"][:_STATED]:
         now, time = query.timestamp, entry["time"]
         when = "last stated" if now is not None and time is not None and time < now else "stated"
         where = ", ".join(documents.get(name, name) for name in entry["documents"])
         lines.append(f"{entry['answer']} is {when} in {where}")
+    if len(stated["answers"]) > _STATED:
+        lines.append(f"{len(stated['answers']) - _STATED} more are stated")
     if not lines:
         lines.append("no document states an answer")
     if stated["functional"] and len(stated["answers"]) > 1:

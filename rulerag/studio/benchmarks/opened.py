@@ -159,7 +159,7 @@ class Benchmark:
             return known
         found = self._linked(question)
         if found.readings:
-            return found.query()
+            return found.asked()
         return Query("question", question, prediction=self.dataset.prediction)
 
     def understood(self, question: str) -> Understood:

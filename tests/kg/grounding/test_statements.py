@@ -110,6 +110,28 @@ def test_a_rule_supports_contradicts_or_adds() -> None:
     assert told() == {}
 
 
+@pytest.mark.parametrize(
+    ("when", "verdict"), [(4, "contradicts"), (9, "adds"), (None, "contradicts")]
+)
+def test_what_was_last_stated_before_the_asked_time_is_not_contradicted(
+    when: int | None, verdict: str
+) -> None:
+    dated = [replace(STUDIED, temporal=True)]
+    facts = Fact("ann", "studied in", "Ulm", 2), Fact("ann", "lives in", "Lis", 4)
+    others = [Fact(f"p{n}", "lives in", "Bath", 4) for n in range(9)]
+    documents, asked = corpus(*facts), replace(ASKED, timestamp=when)
+    record = compare(asked, "Lis", documents, dated, Statements([*documents, *corpus(*others)]))
+    assert record["rules"][0]["verdict"] == verdict and record["functional"]
+    assert record["conflict"] is (verdict == "contradicts")
+
+
+def test_many_stated_answers_are_counted_beyond_the_first() -> None:
+    several = [Fact("ann", "lives in", f"Town {n}") for n in range(9)]
+    record = told(*several, answer="Town 0")
+    lines = statement_lines(record, ASKED, "Town 0", {}, {})
+    assert lines[5] == "Town 5 is stated in d5" and lines[6] == "3 more are stated"
+
+
 def test_two_statements_contradict_where_the_relation_is_functional() -> None:
     porto = Fact("ann", "lives in", "Porto")
     assert told(STATED, porto)["conflict"]
