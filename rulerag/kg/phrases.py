@@ -52,8 +52,8 @@ trains translates travels treats understands wears
 _THIRD = frozenset(_THIRD_LIST.split())
 _PAST_LIST = """
 died graduated participated played worked lived moved belonged won wrote sang spoke bought sold
-built taught took lost sent paid fought chose became began knew met held gave brought led made told went
-came ran wore grew kept caught drew flew sought threw rode bore swore wed
+built taught took lost sent paid fought chose became began knew met held gave brought led made told
+went came ran wore grew kept caught drew flew sought threw rode bore swore wed
 """
 _PAST = frozenset(_PAST_LIST.split())
 _BE = ("is ", "was ", "has ", "had ", "are ", "will ", "can ")
