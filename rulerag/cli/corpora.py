@@ -292,7 +292,7 @@ def open_own(question: str, options: PipelineOptions) -> Opened:
     assert folder is not None  # noqa: S101 - its callers ask
     if not (folder / CORPUS).is_file() or (folder / "queries.jsonl").is_file():
         raise ConfigError(
-            "is no index of texts",
+            "is no index of texts" if folder.exists() else "no such folder",
             path=folder,
             key="index",
             hint="for an index of a dataset, name that too: --dataset FOLDER; texts are indexed by "
