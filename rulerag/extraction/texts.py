@@ -101,19 +101,26 @@ class _Said(NamedTuple):
     def of(cls, arrays: _Arrays) -> _Said:
         """What :func:`_packed` packed."""
         names, fingerprint = json.loads(arrays["names"].tobytes())
-        rest = (arrays[key] for key in ("entities", "entity_starts", "facts", "fact_starts"))
-        return cls(names, *rest, fingerprint)
+        return cls(
+            names,
+            arrays["entities"],
+            arrays["entity_starts"],
+            arrays["facts"],
+            arrays["fact_starts"],
+            fingerprint,
+        )
 
     def note(self, row: int, document: Document) -> Document:
         """The document of a row as it was read; those that state facts were left as they are."""
         if document.facts:
             return document
+        names = self.names
         first, last = self.entity_starts[row : row + 2]
-        entities = tuple(self.names[number] for number in self.entities[first:last])
+        entities = tuple(names[number] for number in self.entities[first:last])
         first, last = self.fact_starts[row : row + 2]
         facts = tuple(
-            Fact(*(self.names[n] for n in ends), None if time == _UNDATED else time)
-            for *ends, time in self.facts[first:last].tolist()
+            Fact(names[s], names[r], names[o], None if time == _UNDATED else time)
+            for s, r, o, time in self.facts[first:last].tolist()
         )
         return replace(document, facts=facts, entities=entities)
 
