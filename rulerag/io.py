@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import gzip
 import hashlib
@@ -408,9 +409,12 @@ class StoredRecords(Sequence[T]):
 
     Attributes:
         path: the file.
+        file_fingerprint: of the file's bytes.
+        fingerprint: names the records; another one where :meth:`annotated` put more beside them.
 
     Raises:
         DataError: the file cannot be read.
+        DataFormatError: a record that is used is damaged.
     """
 
     def __init__(
@@ -420,18 +424,66 @@ class StoredRecords(Sequence[T]):
         fingerprint: str,
         made: Sequence[T] = (),
     ) -> None:
-        self.fingerprint = fingerprint
-        self.path = Path(path)
-        self._make = make
-        self._lines = read_bytes(path).split(b"\n")
-        if not self._lines[-1]:
-            self._lines.pop()
-        if not all(self._lines) or any(map(bytes.isspace, self._lines)):
-            self._lines = [line for line in self._lines if line.strip()]
+        self._open(Path(path), make, read_bytes(path))
+        self.fingerprint = self.file_fingerprint = fingerprint
         self._made = dict(enumerate(made))
 
+    @classmethod
+    def hashed(
+        cls, path: str | Path, make: Callable[[dict[str, Any]], T], first: int = 0
+    ) -> StoredRecords[T]:
+        """The records of a file whose fingerprint nobody knows, which is read and hashed once.
+
+        Args:
+            path: the file.
+            make: builds a record of an object.
+            first: of so many bytes :meth:`fingerprint_of_first` is known then too.
+
+        Raises:
+            DataError: the file cannot be read.
+        """
+        self = cls.__new__(cls)
+        data = read_bytes(path)
+        self._open(Path(path), make, data)
+        whole = memoryview(data)
+        digest = hashlib.sha256(whole[:first])
+        self._firsts[first] = digest.hexdigest()
+        digest.update(whole[first:])
+        self.fingerprint = self.file_fingerprint = digest.hexdigest()
+        self._made = {}
+        return self
+
+    def _open(self, path: Path, make: Callable[[dict[str, Any]], T], data: bytes) -> None:
+        """Find the lines; those that are blank are none."""
+        import numpy as np
+
+        self.path, self._make, self._data = path, make, data
+        self._note: Callable[[int, T], T] | None = None
+        self._firsts: dict[int, str] = {}
+        letters = np.frombuffer(data, dtype=np.uint8)
+        breaks = np.flatnonzero(letters == ord("\n"))
+        starts = np.concatenate([[0], breaks + 1])
+        ends = np.concatenate([breaks, [len(data)]])
+        told = starts < ends
+        # What begins as an object does is not blank; the rest is looked at.
+        sure = told.copy()
+        sure[told] = letters[starts[told]] == ord("{")
+        for row in np.flatnonzero(told & ~sure).tolist():
+            sure[row] = not data[starts[row] : ends[row]].isspace()
+        self._starts, self._ends = starts[sure], ends[sure]
+
+    def fingerprint_of_first(self, size: int) -> str:
+        """The SHA-256 of the first bytes of the file, of which there may be fewer.
+
+        Args:
+            size: how many.
+        """
+        if size not in self._firsts:
+            self._firsts[size] = hashlib.sha256(memoryview(self._data)[:size]).hexdigest()
+        return self._firsts[size]
+
     def __len__(self) -> int:
-        return len(self._lines)
+        return len(self._starts)
 
     @overload
     def __getitem__(self, index: int) -> T: ...
@@ -444,8 +496,32 @@ class StoredRecords(Sequence[T]):
             return [self[row] for row in range(len(self))[index]]
         row = range(len(self))[index]
         if row not in self._made:
-            self._made[row] = self._make(json.loads(self._lines[row]))
+            self._made[row] = self._built(row)
         return self._made[row]
+
+    def _built(self, row: int) -> T:
+        try:
+            line = self._data[self._starts[row] : self._ends[row]]
+            record = self._make(json.loads(line.decode()))
+        except (DataFormatError, ValueError) as error:
+            said = error.message if isinstance(error, DataFormatError) else error
+            message = f"record {row + 1} cannot be read ({said})"
+            raise DataFormatError(message, path=self.path) from error
+        return record if self._note is None else self._note(row, record)
+
+    def annotated(
+        self, note: Callable[[int, T], T], fingerprint: str, made: Sequence[T] = ()
+    ) -> StoredRecords[T]:
+        """The same records with more beside them; what indexes see of them stays as it is.
+
+        Args:
+            note: gives the record of a row, from the one that stands in the file.
+            fingerprint: names the new records.
+            made: the new records, where they are at hand.
+        """
+        other = copy.copy(self)
+        other.fingerprint, other._note, other._made = fingerprint, note, dict(enumerate(made))
+        return other
 
 
 def write_jsonl(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> int:

@@ -17,6 +17,7 @@ __all__ = [
     "exact_match",
     "lenient_match",
     "normalize_answer",
+    "normalize_answers",
     "sentence_spans",
     "token_f1",
     "tokenize",
@@ -41,6 +42,20 @@ def normalize_answer(text: str) -> str:
     bare = " ".join(text.lower().translate(_PUNCTUATION).split())
     without = " ".join(_ARTICLES.sub(" ", bare).split())
     return without or bare
+
+
+def normalize_answers(texts: Sequence[str]) -> list[str]:
+    """:func:`normalize_answer` of many texts, as lines of one: a tenth of the calls.
+
+    Args:
+        texts: in any order.
+    """
+    joined = "\n".join(texts)
+    if joined.count("\n") >= len(texts):  # one of them has several lines
+        return [normalize_answer(text) for text in texts]
+    bare = joined.lower().translate(_PUNCTUATION)
+    pairs = zip(bare.split("\n"), _ARTICLES.sub(" ", bare).split("\n"), strict=True)
+    return [" ".join(without.split()) or " ".join(whole.split()) for whole, without in pairs]
 
 
 def tokenize(text: str) -> list[str]:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from rulerag.errors import DataError, DataFormatError, OutputError
 from rulerag.io import (
     STANDARD_OUTPUT,
+    StoredRecords,
     atomic_write,
     check_folder,
     check_output,
@@ -361,3 +362,26 @@ def test_a_file_fingerprint_is_the_sha256_of_its_bytes(tmp_path: Path) -> None:
 
 def test_to_json_is_one_line_in_the_given_order() -> None:
     assert to_json({"b": "ß\n", "a": [1, None]}) == '{"b": "ß\\n", "a": [1, null]}'
+
+
+def test_stored_records_are_read_one_by_one(tmp_path: Path) -> None:
+    lines = [b'{"n": 1}', b"", b'  {"n": "\xc3\xa4"}', b" \t", b"[", b'{"n": 3}']
+    for end in (b"", b"\n", b"\n\n"):
+        path = tmp_path / "rows.jsonl"
+        path.write_bytes(b"\n".join(lines) + end)
+        data = path.read_bytes()
+        for rows in (
+            StoredRecords(path, lambda row: row["n"], fingerprint_file(path)),
+            StoredRecords.hashed(path, lambda row: row["n"], 12),
+        ):
+            assert len(rows) == 4 and [rows[0], rows[1], rows[-1]] == [1, "ä", 3]
+            assert rows.fingerprint == rows.file_fingerprint == fingerprint_file(path)
+            for size in (0, 12, len(data), len(data) + 9):
+                assert rows.fingerprint_of_first(size) == hashlib.sha256(data[:size]).hexdigest()
+            with pytest.raises(DataFormatError, match=r"rows\.jsonl: record 3 cannot be read"):
+                rows[2]
+            noted = rows.annotated(lambda row, value: (row, value), "other")
+            assert noted[3] == (3, 3) and rows[3] == 3
+            assert (noted.fingerprint, noted.file_fingerprint) == ("other", rows.fingerprint)
+    path.write_bytes(b"")
+    assert list(StoredRecords.hashed(path, lambda row: row)) == []

@@ -18,6 +18,7 @@ from rulerag.text import (
     exact_match,
     lenient_match,
     normalize_answer,
+    normalize_answers,
     sentence_spans,
     token_f1,
     tokenize,
@@ -26,6 +27,11 @@ from rulerag.text import (
 
 WORDS = st.lists(st.text("abcxyz019", min_size=1, max_size=5), min_size=1, max_size=6)
 PROSE = st.text(alphabet="aB1 .!?\"')([\n\t\u00a0é", max_size=60)
+
+
+@given(st.lists(st.one_of(st.text(max_size=8), st.text("aAn the\n.,ΣσόΣ\u0130\r", max_size=12))))
+def test_many_texts_are_normalised_as_one_is(texts: list[str]) -> None:
+    assert normalize_answers(texts) == [normalize_answer(text) for text in texts]
 
 
 def squad_v1_1(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What growing costs: ``updates`` of datasets and indexes, and a corpus of ``paragraphs``."""
+"""What growing costs: ``updates``, a corpus of ``paragraphs``, and a dataset asked of ``texts``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.growth import paragraphs, updates
+from benchmarks.growth import paragraphs, texts, updates
 from rulerag.console import guarded
 from rulerag.io import prepare_folder
 
@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         description=__doc__,
         epilog="example: python -m benchmarks.growth updates --out benchmarks/results/growth",
     )
-    parser.add_argument("name", choices=("updates", "paragraphs"))
+    parser.add_argument("name", choices=("updates", "paragraphs", "texts"))
     parser.add_argument("--out", type=Path, required=True, help="a folder for the figures")
     parser.add_argument("--sizes", type=int, nargs="+", help="of corpora, in paragraphs")
     parser.add_argument("--facts", type=int, default=updates.WORLD, help="of the generated world")
@@ -33,8 +33,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             place = prepare_folder(given.work or Path(aside))
             if given.name == "updates":
                 updates.run(out, place, facts=given.facts)
-            else:
+            elif given.name == "paragraphs":
                 paragraphs.run(out, place, given.sizes or paragraphs.SIZES)
+            else:
+                texts.run(out, place, given.sizes or texts.SIZES)
         sys.stdout.write((out / f"{given.name}.md").read_text(encoding="utf-8"))
 
     return guarded(work)

@@ -7,17 +7,13 @@ rules and BM25 arrays are the same, byte by byte, is part of the result.
 
 ``work`` is what is done in one process whose kernels are compiled, without reading the graph;
 ``command`` the two commands with all that they read and load, a second of which is Python and its
-libraries. The least of three updates counts, and one build. CPU seconds, because a busy machine
-hardly changes them.
+libraries; the library's byte code is compiled before, as an installer does. The least of three
+updates counts, and one build. CPU seconds, because a busy machine hardly changes them.
 """
 
 from __future__ import annotations
 
-import os
-import resource
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -27,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common.folders import shared_folder
+from benchmarks.growth.commands import Commands
 from rulerag.evaluation import versions
 from rulerag.evaluation.tables import markdown_table
 from rulerag.io import (
@@ -136,15 +133,7 @@ def measure_commands(home: Path, facts: int = WORLD) -> Row:
     new = len(lines) // SHARE
     (home / "new.txt").write_text("".join(lines[-new:]), encoding="utf-8")
 
-    def command(*words: str) -> float:
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        start = used.ru_utime + used.ru_stime
-        environment = {**os.environ, "RULERAG_CACHE": str(home / "cache")}
-        done = [sys.executable, "-m", "rulerag.cli", *words]
-        subprocess.run(done, cwd=home, env=environment, check=True, stdout=subprocess.DEVNULL)
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return used.ru_utime + used.ru_stime - start
-
+    command = Commands(home).seconds
     build_words = ("ruleqa", "build", "--kg", "world", "--out", "grown")
     train.write_text("".join(lines[:-new]), encoding="utf-8")
     build_seconds = command(*build_words)

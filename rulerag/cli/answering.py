@@ -119,7 +119,10 @@ def open_target(
             key="language_model",
             hint="ask one in words with --dataset FOLDER, or leave it out",
         )
-    if is_own(target, dataset, options):
+    own = is_own(target, dataset, options)
+    if (own or dataset is not None) and not target.strip():
+        raise ConfigError("the question is empty", hint="ask one in words, in quotes")
+    if own:
         return open_own(target, options)
     if dataset is None:
         if not is_experiment(target) and not _is_dataset(target):
@@ -128,8 +131,6 @@ def open_target(
                 hint="for a question, name the dataset too: --dataset FOLDER, or an index of your "
                 "own texts: --index FOLDER",
             )
-    elif not target.strip():
-        raise ConfigError("the question is empty", hint="ask one in words, in quotes")
     elif _exists(target):
         raise ConfigError(
             f"{target!r} is no question", hint="leave out --dataset to ask its queries"

@@ -28,11 +28,11 @@ from rulerag.assembly import (
     open_dataset,
     preset,
 )
+from rulerag.cache import remembered_fingerprint
 from rulerag.composition import Config
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
-from rulerag.extraction import over_texts
 from rulerag.generation.huggingface import NANO_LLAMA
-from rulerag.io import STANDARD_OUTPUT, check_output, read_records
+from rulerag.io import STANDARD_OUTPUT, StoredRecords, check_output
 from rulerag.kg import KnowledgeGraph
 from rulerag.linking import LinkedQuestion, ReadingJudge
 from rulerag.pipeline import RuleRAGPipeline
@@ -286,12 +286,28 @@ def open_pipeline(
     if understood is not None and understood.readings:
         config = following_all(config)
     if index is not None and (index / CORPUS).is_file() and not (index / "queries.jsonl").is_file():
+        # Imported here: what reads texts is a second that no other command needs.
+        from rulerag.extraction import over_texts
+
         refuse_prose(config.section("generator").get("model"))
-        dataset = over_texts(dataset, read_records(index / CORPUS, Document.from_json))
+        dataset = over_texts(dataset, open_corpus(index))
     options = Options(index=index, progress=progress, keep_union=keep_union)
     pipeline = make_pipeline(config, dataset, options)
     seconds = time.perf_counter() - started
     return Opened(config, dataset, queries, pipeline, seconds, understood)
+
+
+def open_corpus(folder: Path) -> StoredRecords[Document]:
+    """The documents of a dataset or of an index of texts, each read when it is used.
+
+    Args:
+        folder: of the dataset or the index.
+
+    Raises:
+        DataError: it has no corpus.
+    """
+    file = folder / CORPUS
+    return StoredRecords(file, Document.from_json, remembered_fingerprint(file))
 
 
 def scoring_model(name: str) -> Generator:

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 
 from rulerag.assembly import Options, make_pipeline
-from rulerag.cache import remembered_fingerprint
 from rulerag.cli.common import (
     CORPUS,
     EncoderOption,
@@ -24,6 +23,7 @@ from rulerag.cli.common import (
     by_flags,
     check_outputs,
     choose_queries,
+    open_corpus,
     open_pipeline,
     percent,
     refuse_prose,
@@ -120,8 +120,7 @@ def index(
         if value is not None:
             options["index" if key == "kind" else key] = value
     if add:
-        made = out / "manifest.json"
-        kind = str(read_json(made).get("kind")) if made.is_file() else retriever
+        kind = str(_manifest(out).get("kind", retriever))
         _add(corpus, out, kind, options, how, progress=show_progress(quiet))
         return
     if out.is_file():
@@ -158,7 +157,10 @@ def _add(
         )
     started = time.perf_counter()
     if (corpus / "manifest.json").is_file():
-        documents = open_corpus(corpus)
+        # Read and hashed once, up to what is indexed and as a whole.
+        indexed = _manifest(out).get("corpus_file") or {}
+        known = int(indexed.get("bytes", 0))
+        documents = StoredRecords.hashed(corpus / CORPUS, Document.from_json, known)
         added = _GROWING[kind](out, documents, progress=progress, **options)
     else:
         with tempfile.TemporaryDirectory() as place:
@@ -171,6 +173,13 @@ def _add(
             say(f"{known:,} documents were there already")
     seconds = time.perf_counter() - started
     say(f"{added:,} documents added to {len(documents) - added:,} in {seconds:.1f} s → {out}")
+
+
+def _manifest(index: Path) -> dict[str, Any]:
+    """What an index says of itself; nothing where there is none."""
+    made = index / "manifest.json"
+    stated = read_json(made) if made.is_file() else {}
+    return stated if isinstance(stated, dict) else {}
 
 
 def _join_texts(file: Path, documents: Sequence[Document], joined: Path) -> int:
@@ -258,19 +267,6 @@ def read_documents(corpus: Path, how: TextOptions) -> list[Document]:
     return linked
 
 
-def open_corpus(folder: Path) -> StoredRecords[Document]:
-    """The documents of a dataset or of an index of texts, each read when it is used.
-
-    Args:
-        folder: of the dataset or the index.
-
-    Raises:
-        DataError: it has no corpus.
-    """
-    file = folder / CORPUS
-    return StoredRecords(file, Document.from_json, remembered_fingerprint(file))
-
-
 def graph_names(graph: KnowledgeGraph) -> dict[str, tuple[str, ...]]:
     """The label, the raw name and the aliases of each entity of a graph."""
     entities = graph.entities
@@ -296,7 +292,7 @@ def open_own(question: str, options: PipelineOptions) -> Opened:
     assert folder is not None  # noqa: S101 - its callers ask
     if not (folder / CORPUS).is_file() or (folder / "queries.jsonl").is_file():
         raise ConfigError(
-            "is no index of texts",
+            "is no index of texts" if folder.exists() else "no such folder",
             path=folder,
             key="index",
             hint="for an index of a dataset, name that too: --dataset FOLDER; texts are indexed by "

@@ -6,7 +6,8 @@ Read :mod:`~rulerag.extraction.extractor` first. A text is taken apart into name
 facts (:mod:`~rulerag.extraction.patterns`), and may be asked of a language model
 (:mod:`~rulerag.extraction.language_model`). :mod:`~rulerag.extraction.folder` writes what was found
 as a graph folder. Which facts of a known graph texts state is a question of its own
-(:mod:`~rulerag.extraction.known`).
+(:mod:`~rulerag.extraction.known`; :mod:`~rulerag.extraction.texts` where a dataset is asked of
+texts).
 """
 
 from typing import TYPE_CHECKING
@@ -16,10 +17,11 @@ from rulerag.lazy import front_door
 if TYPE_CHECKING:
     from rulerag.extraction.extractor import ExtractionSettings, TripleExtractor
     from rulerag.extraction.folder import read_evidence, write_graph
-    from rulerag.extraction.known import over_texts, with_known_facts
+    from rulerag.extraction.known import with_known_facts
     from rulerag.extraction.language_model import ModelExtractor
     from rulerag.extraction.names import looks_english
     from rulerag.extraction.patterns import PatternBook
     from rulerag.extraction.records import Extraction, Triple
+    from rulerag.extraction.texts import over_texts
 else:
     __getattr__ = front_door(__name__)

@@ -20,7 +20,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaln
 
 from rulerag.arrays import Doubles, Longs
 from rulerag.extraction.slots import EntityKinds
@@ -303,6 +302,9 @@ def _guesses(
 
 def _log(counts: Doubles, n: int, hits: Doubles, misses: Doubles) -> Doubles:
     """The log-likelihood of counts among ``n`` clauses, each cell with a beta prior."""
+    # Imported here: it takes half a second, and most of what reads texts needs none of it.
+    from scipy.special import betaln
+
     found: Doubles = betaln(counts + hits, n - counts + misses) - betaln(hits, misses)
     return np.asarray(found.sum(-1))
 

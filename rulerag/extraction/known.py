@@ -18,8 +18,7 @@ from typing import NamedTuple
 
 from rulerag.extraction.clauses import is_denied, verb_stem
 from rulerag.kg import Calendar
-from rulerag.linking import MentionFinder, link_mentions, spellings, stated_times
-from rulerag.ruleqa import RuleQADataset, known_names
+from rulerag.linking import MentionFinder, stated_times
 from rulerag.text import sentence_spans
 from rulerag.types import Document, Fact
 
@@ -95,33 +94,6 @@ def with_known_facts(
         replace(document, facts=tuple(stated[row])) if stated.get(row) else document
         for row, document in enumerate(documents)
     ]
-
-
-def over_texts(dataset: RuleQADataset, documents: Sequence[Document]) -> RuleQADataset:
-    """A dataset whose rules lead through texts: they take its corpus's place, without judgements.
-
-    Texts that say of no entity whom they mention are compared with the dataset's names, and state
-    those of its facts that their words say.
-
-    Args:
-        dataset: its documents state facts.
-        documents: texts; those that state facts are kept as they are.
-    """
-    labels = dataset.labels["entities"]
-    names = spellings(known_names(dataset)[0], labels, dataset.aliases)
-    calendar = Calendar(**dataset.calendar) if dataset.calendar else None
-    facts = (fact for document in dataset.corpus for fact in document.facts)
-    over = RuleQADataset(
-        corpus=with_known_facts(link_mentions(documents, names), facts, names, calendar),
-        queries=dataset.queries,
-        rules=dataset.rules,
-        query_sets=dataset.query_sets,
-        labels={**dataset.labels, "aliases": dataset.aliases},
-        info=dataset.info,
-        prediction=dataset.prediction,
-    )
-    over.templates = dataset.templates
-    return over
 
 
 def _may_state(document: Document, known: Mapping[tuple[str, str], Sequence[Fact]]) -> bool:

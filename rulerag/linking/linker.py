@@ -30,7 +30,7 @@ from rulerag.linking.relations import (
     shared_words,
 )
 from rulerag.linking.roles import Roles
-from rulerag.ruleqa import QuestionParser, RuleQADataset, known_names
+from rulerag.ruleqa import QuestionParser, RuleQADataset, known_names, stated_facts
 from rulerag.rules import readable
 from rulerag.types import Fact, Query
 
@@ -450,8 +450,7 @@ class QuestionLinker:
         )
 
     def _facts(self) -> Iterator[Fact]:
-        for document in self.dataset.corpus:
-            yield from document.facts
+        return stated_facts(self.dataset.corpus)
 
     @cached_property
     def _facts_of(self) -> Counter[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from rulerag.arrays import Ints
 from rulerag.cache import remembered_arrays
 from rulerag.errors import DataFormatError
-from rulerag.io import read_json, read_records
+from rulerag.io import StoredRecords, read_json, read_records
 from rulerag.types import Document, Fact
 
 
@@ -42,6 +43,23 @@ def facts_of_corpus(corpus: Path, digest: str) -> CorpusFacts:
         DataFormatError: a line is damaged, or some facts are dated and others are not.
     """
     return _kept(digest, lambda: read_records(corpus, Document.from_json))
+
+
+def stated_facts(corpus: Sequence[Document]) -> Iterator[Fact]:
+    """The facts that documents state, in their order; of a stored corpus they are read once.
+
+    Args:
+        corpus: of a dataset.
+    """
+    if isinstance(corpus, StoredRecords) and corpus.fingerprint == corpus.file_fingerprint:
+        # Some facts with dates and some without are no columns.
+        with suppress(DataFormatError):
+            entities, relations, rows = _kept(corpus.fingerprint, lambda: corpus)
+            for subject, relation, other, *time in rows.tolist():
+                yield Fact(entities[subject], relations[relation], entities[other], *time)
+            return
+    for document in corpus:
+        yield from document.facts
 
 
 def keep_facts(folder: str | Path, documents: Iterable[Document]) -> None:

@@ -107,8 +107,7 @@ class QuestionParser:
         """The time after the last document, which an undated question is about; read once."""
         if self._calendar is None:
             return None
-        times = (document.timestamp for document in self.dataset.corpus)
-        return max((t for t in times if t is not None), default=0) + self._calendar.step
+        return _latest(self.dataset.corpus) + self._calendar.step
 
     def parse(self, text: str) -> Query | None:
         """The query behind a question; None where it is not in the dataset's own form.
@@ -218,6 +217,15 @@ def _names_in(corpus: Sequence[Document]) -> list[list[str]]:
     facts = [fact for document in corpus for fact in document.facts]
     ends = {name for document in corpus for name in entities_of(document)}
     return [sorted(ends), sorted({fact.relation for fact in facts})]
+
+
+def _latest(corpus: Sequence[Document]) -> int:
+    """The latest time that a document speaks of; 0 where none speaks of any."""
+    if isinstance(corpus, StoredRecords):
+        key = ["latest", corpus.fingerprint]
+        return int(remembered("datasets", key, lambda: _latest(list(corpus))))
+    times = (document.timestamp for document in corpus)
+    return max((time for time in times if time is not None), default=0)
 
 
 def _by_words(names: set[str], labels: Mapping[str, str]) -> dict[str, _Known]:

@@ -30,7 +30,7 @@ from rulerag.ruleqa.dataset import (
     read_manifest,
 )
 from rulerag.ruleqa.settings import RuleQASettings
-from rulerag.text import normalize_answer
+from rulerag.text import normalize_answer, normalize_answers
 from rulerag.types import Document, Fact
 
 if TYPE_CHECKING:
@@ -450,8 +450,8 @@ class _Names:
     def _free(self, label: str) -> str:
         """The label, numbered where answers could not tell it from a known one."""
         if self._taken is None:
-            self._taken = {normalize_answer(self._labels.get(n, n)) for n in self.names}
-            self._taken |= {normalize_answer(known) for known in self._labels.values()}
+            known = [self._labels.get(name, name) for name in self.names]
+            self._taken = set(normalize_answers([*known, *self._labels.values()]))
         free, number = label, 1
         while normalize_answer(free) in self._taken:
             number += 1

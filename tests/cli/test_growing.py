@@ -99,6 +99,41 @@ def test_texts_join_an_index_of_texts(rulerag: Any, refused: Refused, tmp_path: 
     assert "another text" in refused("index", tmp_path / "old", "--add", "--out", index)
 
 
+def test_texts_and_facts_that_were_added_are_read(
+    rulerag: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was kept of the texts before is never met again, and is met where nothing changed."""
+    monkeypatch.setenv("RULERAG_CACHE", str(tmp_path / "cache"))
+    facts = [f"f{n % 4},hires,p{n}\np{n},works for,f{n % 4}\n" for n in range(40)]
+    (tmp_path / "facts.csv").write_text("s,p,o\n" + "".join(facts))
+    dataset, index, out = (tmp_path / name for name in ("dataset", "index", "answers.jsonl"))
+    rulerag("ruleqa", "build", "--kg", tmp_path / "facts.csv", "--out", dataset)
+    (tmp_path / "news.txt").write_text("Last week f3 hires young p7.\n\nThen f1 hires Zoe.")
+    rulerag("index", tmp_path / "news.txt", "--out", index)
+
+    def asked(who: str) -> tuple[str, bytes]:
+        question = ("answer", f"Who does {who} work for?", "--dataset", dataset)
+        said = rulerag(*question, "--index", index, "--top-k", 1, "--out", out)
+        assert said.code == 0, said.err
+        return said.out, out.read_bytes()
+
+    first = asked("p7")
+    assert "answer: f3" in first[0] and asked("p7") == first
+    shown = rulerag("cache").out
+    assert "whom texts mention, and which facts of a dataset they state" in shown
+    assert rulerag("cache", "clear", "texts").out.startswith("cleared texts: 1 files")
+    assert asked("p7") == first
+    assert "nobody known is mentioned" in asked("Zoe")[0]
+    (tmp_path / "new.csv").write_text("s,p,o\nf1,hires,Zoe\n")
+    assert rulerag("ruleqa", "update", dataset, "--facts", tmp_path / "new.csv").code == 0
+    assert "answer: f1\n  because f1 hires Zoe" in asked("Zoe")[0]
+    assert "answer: (none" in asked("p9")[0]
+    (tmp_path / "more.txt").write_text("Today f1 hires p9.")
+    assert rulerag("index", tmp_path / "more.txt", "--add", "--out", index).code == 0
+    assert "answer: f1\n  because f1 hires p9" in asked("p9")[0]
+    assert "answer: f1\n  because f1 hires Zoe" in asked("Zoe")[0]
+
+
 def test_an_index_that_cannot_grow_says_why(
     dataset: Path, built: Path, rulerag: Any, refused: Refused, tmp_path: Path
 ) -> None:

@@ -144,6 +144,8 @@ def test_what_texts_cannot_do(texts: Path, rulerag: Any, refused: Refused, tmp_p
     )
     assert "no facts that rules could follow" in refused(*own, "--rules", "guided")
     assert "is no index of texts" in refused(*ask, texts)
+    assert "nowhere, key 'index': no such folder" in refused(*ask, tmp_path / "nowhere")
+    assert "the question is empty" in refused("answer", " ", "--index", tmp_path / "index")
     (tmp_path / "none").mkdir()
     (tmp_path / "none" / "a.docx").touch()
     index = ("index", tmp_path / "none", "--out", tmp_path / "x")

@@ -149,7 +149,7 @@ def indexed_text(document: Document) -> str:
 def corpus_fingerprint(documents: Sequence[Document]) -> str:
     """A fingerprint (16 hex digits) of ids and indexed texts, in corpus order."""
     if isinstance(documents, StoredRecords):
-        key = ["corpus", documents.fingerprint]
+        key = ["corpus", documents.file_fingerprint]  # ids and texts, whatever stands beside them
         return str(remembered("datasets", key, lambda: corpus_fingerprint(list(documents))))
     digest = hashlib.sha256()
     for document in documents:

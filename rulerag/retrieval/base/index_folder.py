@@ -145,7 +145,7 @@ def corpus_file(documents: Sequence[Document]) -> dict[str, Any] | None:
     """SHA-256 and bytes of the file that a corpus is stored in; None where it is in none."""
     if not isinstance(documents, StoredRecords):
         return None
-    return {"sha256": documents.fingerprint, "bytes": documents.path.stat().st_size}
+    return {"sha256": documents.file_fingerprint, "bytes": documents.path.stat().st_size}
 
 
 def check_corpus(path: str | Path, kind: str, documents: Sequence[Document]) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def check_corpus(path: str | Path, kind: str, documents: Sequence[Document]) -> 
     """
     manifest = _read_manifest(path, kind)
     file, stated = manifest.get("corpus_file") or {}, manifest.get("corpus_fingerprint")
-    if isinstance(documents, StoredRecords) and documents.fingerprint == file.get("sha256"):
+    if isinstance(documents, StoredRecords) and documents.file_fingerprint == file.get("sha256"):
         found = stated
     elif stated is None:
         stated, found = file.get("sha256"), _digest(documents)
@@ -195,9 +195,7 @@ def check_growth(
     known = int(manifest["num_documents"])
     file, stated = manifest.get("corpus_file"), manifest.get("corpus_fingerprint")
     if isinstance(documents, StoredRecords) and file:
-        with open(documents.path, "rb") as stream:
-            found = hashlib.sha256(stream.read(file["bytes"])).hexdigest()
-        stated = file["sha256"]
+        stated, found = file["sha256"], documents.fingerprint_of_first(file["bytes"])
     elif stated is None:
         stated, found = (file or {}).get("sha256"), _digest(documents[:known])
     else:
