@@ -5,23 +5,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from rulerag.arrays import Bools, Doubles, Floats, Longs
+from rulerag.arrays import Bools, Doubles, Longs
 from rulerag.candidates.base import Movable
 from rulerag.candidates.facts import CorpusFacts
-from rulerag.candidates.features import list_features, traits_of
+from rulerag.candidates.trees import SETTINGS, Question, Trees
 from rulerag.composition import check_choice, check_range, register
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
 from rulerag.kg import query_text
 from rulerag.protocols import CandidateScorer, ScoredCandidates
 from rulerag.types import Query, Support
-
-if TYPE_CHECKING:
-    from sklearn.ensemble import HistGradientBoostingClassifier
 
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -33,18 +30,8 @@ _HIDDEN = 0.05
 # The quadratic penalties on weights of standardised features, per question: on those that all
 # relations share, and on what a relation adds to them. Chosen on validation questions.
 _PENALTY, _OWN_PENALTY = 1e-3, 3e-3
-# The likeliest candidates of a question, which trees order; fewer questions teach trees nothing.
-_ORDERED, _MANY = 40, 300
-# Of the trees; chosen on validation questions.
-_TREES: dict[str, Any] = {
-    "max_iter": 150,
-    "learning_rate": 0.06,
-    "max_leaf_nodes": 15,
-    "min_samples_leaf": 40,
-    "l2_regularization": 5.0,
-    "early_stopping": False,
-    "random_state": 0,
-}
+# Fewer questions teach trees nothing.
+_MANY = 300
 # Questions that are scored at once where they are learned from.
 _AT_ONCE = 512
 # Reasons that are given; further ones cost time for every document of every question.
@@ -72,7 +59,7 @@ class Learned(NamedTuple):
     own: Mapping[int, Doubles]
     questions: int
     loss: float
-    trees: HistGradientBoostingClassifier | None = None
+    trees: Trees | None = None
 
     def parts(self, scores: Doubles, relation: int, failed: Bools) -> Doubles:
         """What the scorers add to the logarithms of the odds of candidates, shape (m, 2 s).
@@ -86,31 +73,6 @@ class Learned(NamedTuple):
         features[:, np.r_[failed, failed]] = 0
         parts: Doubles = features * (self.weight + self.own.get(relation, 0.0))
         return parts
-
-
-Explain = Callable[[int], tuple[Support, ...]]
-"""Says what speaks for a candidate, by its id."""
-
-
-class _Question(NamedTuple):
-    """A question with the candidates that any scorer names.
-
-    Args:
-        explains: what each scorer says for a candidate that it names; None for one that failed.
-        entity: the candidates, shape (m,).
-        scores: theirs, shape (m, s); 0 where a scorer does not name one.
-        ids: subject, relation and time, as coded.
-    """
-
-    explains: Sequence[Explain | None]
-    entity: Longs
-    scores: Doubles
-    ids: tuple[int, int, int]
-
-    @property
-    def failed(self) -> Bools:
-        """Which scorers failed."""
-        return np.array([one is None for one in self.explains])
 
 
 @register("scorer", "learned", parts={"more": "scorer*"})
@@ -187,7 +149,7 @@ class LearnedScorer:
         parts = [scorer.fingerprint for scorer in self.scorers]
         asked = [[q.subject, q.relation, q.timestamp, *q.answers] for q in self.examples]
         parts.append(fingerprint_object(asked))
-        return fingerprint_object(["learned", _ORDERED, _TREES, *self._settings.values(), *parts])
+        return fingerprint_object(["learned", SETTINGS, *self._settings.values(), *parts])
 
     def over(self, facts: CorpusFacts) -> LearnedScorer:
         """The same scorer over other facts."""
@@ -211,7 +173,9 @@ class LearnedScorer:
         learned, size = self.learned, len(self.scorers)
         asked = self._questions(queries, _score_all(self.scorers, queries))
         parts = [learned.parts(one.scores, one.ids[1], one.failed) for one in asked]
-        odds = _ordered(learned, self.facts, asked, [one.sum(axis=1) for one in parts])
+        odds = [one.sum(axis=1) for one in parts]
+        if learned.trees is not None:
+            odds = learned.trees.ordered(self.facts, asked, odds)
         scored = []
         for one, part, of in zip(asked, parts, odds, strict=True):
             order = np.argsort(-of, kind="stable")
@@ -223,7 +187,7 @@ class LearnedScorer:
 
     def _questions(
         self, queries: Sequence[Query], found: Sequence[list[ScoredCandidates] | None]
-    ) -> list[_Question]:
+    ) -> list[Question]:
         """Questions with what each scorer finds for them."""
         ids = np.stack(self.facts.coded(queries), axis=1).tolist()
         said = np.zeros(len(self.names))
@@ -232,14 +196,14 @@ class LearnedScorer:
             lists = [None if one is None else one[number] for one in found]
             # Their lists are long, and nothing else of them is needed.
             explains = [None if one is None else one.explain for one in lists]
-            asked.append(_Question(explains, *self._joined(lists, said), (subject, relation, time)))
+            asked.append(Question(explains, *self._joined(lists, said), (subject, relation, time)))
         return asked
 
     @cached_property
     def learned(self) -> Learned:
         """The weights; learned when first needed."""
         made = self._made() if len(self.examples) < _FEW else self._asked()
-        asked: dict[int, _Question] = {}
+        asked: dict[int, Question] = {}
         for places in self._shares(made.queries):
             queries = [made.queries[place] for place in places]
             found = self._questions(queries, _score_all(made.scorers, queries))
@@ -253,7 +217,10 @@ class LearnedScorer:
         learned = _fit([_Example(one.scores, right, one.ids[1]) for one, right in examples])
         if len(examples) < _MANY:
             return learned
-        return learned._replace(trees=_grown(learned, made.facts, examples))
+        known = [one for one, _ in examples]
+        odds = [learned.parts(one.scores, one.ids[1], one.failed).sum(axis=1) for one in known]
+        right = [of for _, of in examples]
+        return learned._replace(trees=Trees.grown(learned.floor, made.facts, known, odds, right))
 
     def _shares(self, queries: Sequence[Query]) -> list[Longs]:
         """Places of questions that are scored at once: the lists of all scorers are long.
@@ -376,7 +343,7 @@ class LearnedScorer:
 class _Reasons:
     """What the scorers say for the candidates of one question, those that count most first."""
 
-    def __init__(self, question: _Question, counts: Doubles) -> None:
+    def __init__(self, question: Question, counts: Doubles) -> None:
         self._explains, self._named = question.explains, question.scores > 0
         self._counts = counts
         self._place = {int(one): place for place, one in enumerate(question.entity.tolist())}
@@ -525,75 +492,3 @@ def _fit(examples: Sequence[_Example]) -> Learned:
     weight, own = found.x[: shape[1]], found.x[shape[1] :].reshape(shape)
     by_id = dict(zip(relations.tolist(), own, strict=True))
     return Learned(floor, mean, spread, weight, by_id, len(sizes), float(found.fun))
-
-
-def _tops(asked: Sequence[_Question], total: Sequence[Doubles]) -> list[Longs]:
-    """The likeliest candidates of each question, those that trees order."""
-    return [np.argsort(-of, kind="stable")[:_ORDERED] for of in total] if asked else []
-
-
-def _numbers(
-    learned: Learned,
-    facts: CorpusFacts,
-    asked: Sequence[_Question],
-    total: Sequence[Doubles],
-    tops: Sequence[Longs],
-) -> Floats:
-    """What trees see of the likeliest candidates, those of one question after the other."""
-    lists = []
-    for one, of, top in zip(asked, total, tops, strict=True):
-        if not len(top):
-            continue
-        logs = np.log(np.maximum(one.scores, learned.floor))
-        features = list_features(of, logs, one.scores > 0)[top]
-        failed = np.flatnonzero(one.failed)
-        for block in range(3):  # missing, which is not the same as not naming it
-            features[:, 4 + block * len(one.explains) + failed] = np.nan
-        lists.append(features)
-    sizes = [len(top) for top in tops]
-    subject, relation, time = np.repeat([one.ids for one in asked], sizes, axis=0).T
-    entity = np.concatenate([one.entity[top] for one, top in zip(asked, tops, strict=True)])
-    said: Floats | None = None
-    for moment in np.unique(time).tolist():
-        at = np.flatnonzero(time == moment)
-        at = at[np.argsort(relation[at], kind="stable")]
-        traits = traits_of(facts, moment).of(subject[at], relation[at], entity[at])
-        if said is None:
-            said = np.zeros((len(entity), traits.shape[1]), np.float32)
-        said[at] = traits
-    return np.hstack([np.concatenate(lists), *([] if said is None else [said])])
-
-
-def _grown(
-    learned: Learned, facts: CorpusFacts, examples: Sequence[tuple[_Question, Bools]]
-) -> HistGradientBoostingClassifier | None:
-    """Trees that tell answers from the other likely candidates."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    asked = [one for one, _ in examples]
-    total = [learned.parts(one.scores, one.ids[1], one.failed).sum(axis=1) for one in asked]
-    tops = _tops(asked, total)
-    right = np.concatenate([of[top] for (_, of), top in zip(examples, tops, strict=True)])
-    if right.all() or not right.any():
-        return None
-    numbers = _numbers(learned, facts, asked, total, tops)
-    return HistGradientBoostingClassifier(**_TREES).fit(numbers, right)
-
-
-def _ordered(
-    learned: Learned, facts: CorpusFacts, asked: Sequence[_Question], total: Sequence[Doubles]
-) -> list[Doubles]:
-    """Logarithms of the odds of candidates, the likeliest as trees order them."""
-    tops = _tops(asked, total)
-    if learned.trees is None or not sum(map(len, tops)):
-        return list(total)
-    numbers = _numbers(learned, facts, asked, total, tops)
-    margins = np.split(learned.trees.decision_function(numbers), np.cumsum([len(t) for t in tops]))
-    ordered = []
-    for of, top, margin in zip(total, tops, margins, strict=False):
-        # The others stay behind, as far as they were behind the least of the likeliest.
-        odds = of - of[top].min(initial=np.inf) + margin.min(initial=np.inf) if len(top) else of
-        odds = np.array(odds)
-        odds[top] = margin
-        ordered.append(odds)
-    return ordered
