@@ -35,6 +35,7 @@ KINDS: Mapping[str, str] = {
     "fingerprints": "checksums of large files",
     "lucene": "Lucene indexes",
     "models": "fetched models and de-quantised GGUF files; they go only when they are named",
+    "scorers": "facts as candidate scorers see them, and the weights that were learned of scorers",
 }
 """What is kept, by the name of its folder."""
 
@@ -215,6 +216,39 @@ def remembered(kind: str, key: object, make: Callable[[], Any]) -> Any:
     return found
 
 
+def recall_arrays(kind: str, key: object) -> dict[str, npt.NDArray[Any]] | None:
+    """The arrays that were remembered under a key, by name; None where there are none.
+
+    Nothing in the file is run: arrays of objects are refused.
+
+    Args:
+        kind: as in :func:`recall`, like the next.
+        key: see there.
+    """
+    import zipfile
+
+    import numpy as np
+
+    place = _place(kind, key, ".npz")
+    try:
+        with open(place, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            found = {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
+        return None  # missing or damaged
+    _mark_used(place)
+    return found
+
+
+def remember_arrays(kind: str, key: object, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Keep arrays by name under a key, where the cache folder can be written."""
+    import numpy as np
+
+    with suppress(OutputError, OSError):
+        _make_room(cache_folder(kind))
+        with atomic_write(_place(kind, key, ".npz"), "wb") as out:
+            np.savez(out, allow_pickle=False, **arrays)
+
+
 def remembered_arrays(
     kind: str, key: object, make: Callable[[], dict[str, npt.NDArray[Any]]]
 ) -> dict[str, npt.NDArray[Any]]:
@@ -225,25 +259,11 @@ def remembered_arrays(
         key: see there.
         make: works the arrays out.
     """
-    import zipfile
-
-    import numpy as np
-
-    place = _place(kind, key, ".npz")
-    try:
-        with open(place, "rb") as file, np.load(file) as archive:
-            found = {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
-        pass  # missing or damaged
-    else:
-        _mark_used(place)
-        return found
-    made = make()
-    with suppress(OutputError, OSError):
-        _make_room(cache_folder(kind))
-        with atomic_write(place, "wb") as out:
-            np.savez(out, allow_pickle=False, **made)
-    return made
+    found = recall_arrays(kind, key)
+    if found is None:
+        found = make()
+        remember_arrays(kind, key, found)
+    return found
 
 
 def _place(kind: str, key: object, suffix: str) -> Path:

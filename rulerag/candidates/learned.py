@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from rulerag.arrays import Bools, Doubles, Longs
+from rulerag.cache import recall_arrays, remember_arrays
 from rulerag.candidates.base import Movable
 from rulerag.candidates.facts import CorpusFacts
-from rulerag.candidates.trees import SETTINGS, Question, Trees
+from rulerag.candidates.trees import SETTINGS, Forest, Question, Trees
 from rulerag.composition import check_choice, check_range, register
 from rulerag.errors import ConfigError
-from rulerag.io import fingerprint_object
+from rulerag.io import StoredRecords, fingerprint_object
 from rulerag.kg import query_text
 from rulerag.protocols import CandidateScorer, ScoredCandidates
 from rulerag.types import Query, Support
@@ -74,6 +77,42 @@ class Learned(NamedTuple):
         parts: Doubles = features * (self.weight + self.own.get(relation, 0.0))
         return parts
 
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All of it as arrays by name, to the last bit."""
+        trees = {} if self.trees is None else self.trees.model._asdict()
+        return {
+            **{name: getattr(self, name) for name in _BY_SCORER},
+            "relations": np.array([*self.own], np.int64),
+            "own": np.array([*self.own.values()], np.float64).reshape(-1, len(self.weight)),
+            "about": np.array([self.questions, self.loss], np.float64),
+            **trees,
+        }
+
+    @classmethod
+    def read(cls, arrays: Mapping[str, npt.NDArray[Any]], scorers: int) -> Learned | None:
+        """What :meth:`arrays` told; None where they are not what so many scorers have."""
+        try:
+            floor, *features = (arrays[name] for name in _BY_SCORER)
+            relations, own, about = (arrays[name] for name in ("relations", "own", "about"))
+        except KeyError:
+            return None
+        size = 2 * scorers
+        shapes = [one.shape for one in (floor, *features, own, about)]
+        if shapes != [(scorers,), *3 * [(size,)], (*relations.shape, size), (2,)]:
+            return None
+        if any(one.dtype != np.float64 for one in (floor, *features, own, about)):
+            return None
+        mean, spread, weight = features
+        by_id = dict(zip(relations.tolist(), own, strict=True))
+        made = cls(floor, mean, spread, weight, by_id, int(about[0]), float(about[1]))
+        if "nodes" not in arrays:
+            return made
+        model = Forest.read(arrays)
+        return None if model is None else made._replace(trees=Trees(floor, model))
+
+
+_BY_SCORER = ("floor", "mean", "spread", "weight")
+
 
 @register("scorer", "learned", parts={"more": "scorer*"})
 class LearnedScorer:
@@ -90,6 +129,9 @@ class LearnedScorer:
 
     A scorer that fails is named in a warning and left out; the others answer. Of equal candidates,
     the one that the first scorer puts first comes first, then the one of the second, and so on.
+
+    What was learned for the corpus of a stored dataset by scorers of this library is kept in the
+    cache folder (:mod:`rulerag.cache`), unless a scorer failed.
 
     Args:
         facts: the facts.
@@ -147,8 +189,11 @@ class LearnedScorer:
     def fingerprint(self) -> str:
         """Names the scorers and every setting that changes scores."""
         parts = [scorer.fingerprint for scorer in self.scorers]
-        asked = [[q.subject, q.relation, q.timestamp, *q.answers] for q in self.examples]
-        parts.append(fingerprint_object(asked))
+        asked = [(one.to_json(), one.prediction, one.answers) for one in self.examples]
+        # Answers are told from entities, and names are compared, in readable form.
+        labels = {kind: dict(named) for kind, named in self.facts.labels.items()}
+        words = labels, self.facts.forward is None
+        parts.append(fingerprint_object([asked, words]))
         return fingerprint_object(["learned", SETTINGS, *self._settings.values(), *parts])
 
     def over(self, facts: CorpusFacts) -> LearnedScorer:
@@ -201,7 +246,34 @@ class LearnedScorer:
 
     @cached_property
     def learned(self) -> Learned:
-        """The weights; learned when first needed."""
+        """The weights; read from the cache folder or learned when first needed."""
+        kept = recall_arrays("scorers", self._key) if self._is_kept else None
+        found = None if kept is None else Learned.read(kept, len(self.scorers))
+        return self.learn() if found is None else found
+
+    @property
+    def _is_kept(self) -> bool:
+        """Whether fingerprints and the library's version tell all that weights hang on."""
+        own = all(type(one).__module__.split(".")[0] == "rulerag" for one in self.scorers)
+        return own and isinstance(self.facts.documents, StoredRecords)
+
+    @property
+    def _key(self) -> list[str]:
+        import scipy
+        import sklearn
+
+        versions = np.__version__, scipy.__version__, sklearn.__version__, sys.byteorder
+        return ["weights", self.fingerprint, *versions]
+
+    def learn(self) -> Learned:
+        """Learn the weights anew, and keep them where they can be kept."""
+        learned, whole = self._learn()
+        if whole and self._is_kept:
+            remember_arrays("scorers", self._key, learned.arrays())
+        return learned
+
+    def _learn(self) -> tuple[Learned, bool]:
+        """The weights, and whether every scorer had its say."""
         made = self._made() if len(self.examples) < _FEW else self._asked()
         asked: dict[int, Question] = {}
         for places in self._shares(made.queries):
@@ -212,15 +284,17 @@ class LearnedScorer:
             (asked[n], np.isin(asked[n].entity, right)) for n, right in enumerate(made.answers)
         ]
         examples = [(one, right) for one, right in pairs if right.any() and not right.all()]
+        whole = not any(one.failed.any() for one, _ in pairs)
         if not examples:
-            return self._plain()
+            return self._plain(), whole
         learned = _fit([_Example(one.scores, right, one.ids[1]) for one, right in examples])
         if len(examples) < _MANY:
-            return learned
+            return learned, whole
         known = [one for one, _ in examples]
         odds = [learned.parts(one.scores, one.ids[1], one.failed).sum(axis=1) for one in known]
         right = [of for _, of in examples]
-        return learned._replace(trees=Trees.grown(learned.floor, made.facts, known, odds, right))
+        trees = Trees.grown(learned.floor, made.facts, known, odds, right)
+        return learned._replace(trees=trees), whole
 
     def _shares(self, queries: Sequence[Query]) -> list[Longs]:
         """Places of questions that are scored at once: the lists of all scorers are long.
