@@ -30,9 +30,10 @@ T = TypeVar("T")
 _FEW = 30
 # Facts that are hidden: this fraction of the corpus at most.
 _HIDDEN = 0.05
-# The quadratic penalties on weights of standardised features, per question: on those that all
-# relations share, and on what a relation adds to them. Chosen on validation questions.
-_PENALTY, _OWN_PENALTY = 1e-3, 3e-3
+# The quadratic penalties on weights of standardised features, in nats of all questions together: on
+# those that all relations share, and on what a relation adds to them. They are a prior, the same
+# for however many questions: few of them move weights little. Chosen on validation questions.
+_PENALTY, _OWN_PENALTY = 2.6, 7.8
 # Fewer questions teach trees nothing.
 _MANY = 300
 # Questions that are scored at once where they are learned from.
@@ -194,7 +195,8 @@ class LearnedScorer:
         labels = {kind: dict(named) for kind, named in self.facts.labels.items()}
         words = labels, self.facts.forward is None
         parts.append(fingerprint_object([asked, words]))
-        return fingerprint_object(["learned", SETTINGS, *self._settings.values(), *parts])
+        chosen = SETTINGS, _PENALTY, _OWN_PENALTY
+        return fingerprint_object(["learned", chosen, *self._settings.values(), *parts])
 
     def over(self, facts: CorpusFacts) -> LearnedScorer:
         """The same scorer over other facts."""
@@ -556,11 +558,12 @@ def _fit(examples: Sequence[_Example]) -> Learned:
         every, among = shares(score, np.ones(len(score)))
         best, wanted = shares(score, right)
         slopes = features * (among - wanted)[:, None] / len(sizes)
-        shared = slopes.sum(axis=0) + 2 * _PENALTY * weight
-        added = np.add.reduceat(slopes[by_relation], firsts, axis=0) + 2 * _OWN_PENALTY * own
-        penalty = _PENALTY * (weight**2).sum() + _OWN_PENALTY * (own**2).sum()
+        shared = slopes.sum(axis=0) + 2 * shared_penalty * weight
+        added = np.add.reduceat(slopes[by_relation], firsts, axis=0) + 2 * own_penalty * own
+        penalty = shared_penalty * (weight**2).sum() + own_penalty * (own**2).sum()
         return float((every - best).mean() + penalty), np.r_[shared, added.ravel()]
 
+    shared_penalty, own_penalty = _PENALTY / len(sizes), _OWN_PENALTY / len(sizes)
     start = np.zeros(shape[1] * (1 + len(relations)))
     found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 200})
     weight, own = found.x[: shape[1]], found.x[shape[1] :].reshape(shape)
