@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.candidates import cost, growth, peer
+from benchmarks.candidates.heldout import heldout
 from benchmarks.candidates.links import link_prediction
 from benchmarks.candidates.study import study
 from rulerag.console import guarded
@@ -16,23 +17,6 @@ from rulerag.errors import ConfigError
 from rulerag.evaluation import markdown_table
 from rulerag.io import prepare_folder, read_json, write_json, write_text
 from rulerag.ruleqa import RuleQADataset
-
-_STATIC = (
-    {"type": "rules", "aggregate": "max"},
-    {"type": "relation-prior"},
-    {"type": "analogy"},
-    {"type": "analogy", "best": True},
-    {"type": "walks", "steps": 2},
-    {"type": "walks", "steps": 3},
-)
-_DATED = (
-    {"type": "rules"},
-    {"type": "most-recent"},
-    {"type": "most-frequent"},
-    {"type": "analogy"},
-    {"type": "walks", "steps": 1},
-    {"type": "walks", "steps": 2},
-)
 
 
 def _study(arguments: argparse.Namespace) -> None:
@@ -107,7 +91,6 @@ def _links(arguments: argparse.Namespace) -> None:
         vectors = arguments.vectors
         link_prediction(
             folder,
-            {True: _DATED, False: _STATIC},
             rules=arguments.rules,
             split=arguments.split,
             limit=arguments.limit,
@@ -140,6 +123,46 @@ def _links_table(found: dict[str, Any]) -> str:
     titles = ("scorer", "MRR", "Hits@1", "Hits@3", "Hits@10", "CPU s")
     said = f"## {found['graph']}, {found['split']}: {found['queries']:,} queries"
     return f"{said}\n\n{markdown_table(titles, rows)}"
+
+
+def _heldout(arguments: argparse.Namespace) -> None:
+    for folder in arguments.datasets:
+        file = arguments.out / f"{folder.name}-{arguments.query_set}.json"
+        dataset = RuleQADataset.load(folder)
+        found = heldout(dataset, arguments.query_set, read_json(file) if file.exists() else None)
+        write_json(file, {"folder": folder.name, **found})
+        sys.stdout.write(f"{folder.name}: {found['rows'][0]['em']:.3f}\n")
+    files = sorted(arguments.out.glob("*.json"))
+    text = _heldout_table([read_json(file) for file in files])
+    write_text(arguments.out / "table.md", text)
+    sys.stdout.write(text)
+
+
+def _heldout_table(found: Sequence[dict[str, Any]]) -> str:
+    """Per cent of first answers that are right; * where joining differs beyond chance."""
+    rows = []
+    for one in found:
+        joined, *others = one["rows"]
+        for row in others:
+            mark = "*" if row["verdict"] in ("yes", "no") else ""
+            about = (one["folder"], f"{one['questions']:,}", str(one["learned_from"]))
+            told = about if row is others[0] else ("", "", "")
+            em = f"{100 * joined['em']:.1f}" if row is others[0] else ""
+            values = f"{100 * row['em']:.1f}", f"{100 * row['ahead']:+.1f}{mark}"
+            tied = f"{100 * one['tied']:.1f}" if row is others[0] else ""
+            rows.append((*told, em, tied, row["method"], *values, f"{row['p']:.4f}"))
+    titles = (
+        "dataset",
+        "questions",
+        "learned from",
+        "joined",
+        "tied",
+        "beside",
+        "EM",
+        "ahead",
+        "p",
+    )
+    return markdown_table(titles, rows)
 
 
 def _growth(arguments: argparse.Namespace) -> None:
@@ -239,6 +262,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     of.add_argument("--vectors", type=Path, help="a folder: vectors are trained there, and joined")
     _add_sizes(of)
     of.set_defaults(run=_links)
+    of = kinds.add_parser("heldout", help="datasets of any graph: joining beside trivial baselines")
+    of.add_argument("datasets", nargs="+", type=Path, help="folders of datasets")
+    of.add_argument("--query-set", default="full")
+    of.set_defaults(run=_heldout)
     of = kinds.add_parser("growth", help="seconds and memory on generated graphs")
     of.add_argument("--sizes", nargs="+", type=int, default=growth.SIZES)
     of.add_argument("--scorers", nargs="+", default=growth.SCORERS)

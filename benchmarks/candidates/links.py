@@ -2,8 +2,10 @@
 
 The protocol and the ranks are those of :mod:`rulerag.evaluation.link_prediction`: of a dated fact
 the facts before its time are known, of a static one the training facts; other true answers are
-taken out; ties share their mean rank. Joined scorers learn their weights from validation facts.
-Every scorer's figures are kept as soon as they are there, and a run that was killed goes on.
+taken out; ties share their mean rank. The scorers are those of the configuration. What joins them
+learns from validation facts; where these are asked, from one half of them, of dated ones the
+earlier, and the other half is asked. Every scorer's figures are kept as soon as they are there, and
+a run that was killed goes on.
 """
 
 from __future__ import annotations
@@ -15,10 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks.candidates.study import METHOD
 from rulerag.arrays import Longs
+from rulerag.assembly import method
 from rulerag.candidates import CorpusFacts
 from rulerag.candidates.embeddings import Embeddings
 from rulerag.candidates.learned import LearnedScorer
+from rulerag.candidates.rules import Rules
 from rulerag.composition import find
 from rulerag.errors import ConfigError
 from rulerag.evaluation.link_prediction import load_rules
@@ -35,10 +40,11 @@ from rulerag.io import fingerprint_object
 from rulerag.kg import FactTable, KnowledgeGraph
 from rulerag.mining.amie import AmieMiner
 from rulerag.mining.inference import Candidates
+from rulerag.mining.inference.learned import LearnedTemporalInference
 from rulerag.mining.temporal import TLogicMiner
 from rulerag.protocols import CandidateScorer
 from rulerag.ruleqa.validation_split import joined
-from rulerag.rules import RuleBank
+from rulerag.rules import Rule, RuleBank
 from rulerag.types import Query
 
 if TYPE_CHECKING:
@@ -46,11 +52,25 @@ if TYPE_CHECKING:
 
 # Validation facts that weights are learned from, and queries that are ranked at once.
 _LEARNED_FROM, _PART = 2000, 2048
+# The latest training facts that the weights of dated rules are learned from, as in `Rules`.
+_RULES_LEARNED_FROM = 20_000
+
+
+class _TrainedRules(Rules):
+    """Learned rules whose weights come from training facts, though later ones are known, too."""
+
+    def __init__(self, facts: CorpusFacts, bank: RuleBank, past: FactTable) -> None:
+        super().__init__(facts, bank, aggregate="learned")
+        self._past = past
+
+    def _learned(self, bank: list[Rule]) -> LearnedTemporalInference:
+        table = (self.facts.forward or self.facts).table
+        learned = LearnedTemporalInference(bank, [table], max_queries=_RULES_LEARNED_FROM)
+        return learned.fit([self._past])
 
 
 def link_prediction(
     folder: Path,
-    by_kind: Mapping[bool, Sequence[dict[str, Any]]],
     *,
     rules: Path | None = None,
     split: str = "test",
@@ -63,10 +83,9 @@ def link_prediction(
 
     Args:
         folder: a graph with splits.
-        by_kind: sections of scorers, as in a configuration, for dated graphs and for others.
         rules: a rule file; rules are mined from the training facts when None.
         split: the facts that are predicted.
-        limit: only the first so many.
+        limit: only so many, drawn by seed where they are validation facts, else the first.
         vectors: how vectors are trained that are scored and joined too; none when None.
         earlier: what this gave before; its figures of the same scorers and queries are taken over.
         keep: called with everything so far after each scorer.
@@ -84,27 +103,29 @@ def link_prediction(
     started = time.process_time()
     bank = load_rules(rules, graph) if rules is not None else _mined(graph)
     mining = time.process_time() - started
-    queries = queries_of(graph.split(split), list(graph.splits.values()), limit=limit)
+    taught, wanted = _parts(graph, split, limit)
+    queries = queries_of(wanted, list(graph.splits.values()), limit=limit)
     tables = [table.fingerprint for table in graph.splits.values()]
     asked = fingerprint_object([*tables, split, limit])
     facts = known_facts(graph)
     both = facts, facts.reversed
-    pairs = [([_made(one, part, bank) for part in both], one) for one in by_kind[graph.is_temporal]]
+    config = method(METHOD, static=not graph.is_temporal).section("retriever").section("scorer")
+    sections = [one.to_dict() for one in config.read("scorers", tuple)]
+    pairs = [([_made(one, part, bank, graph) for part in both], one) for one in sections]
     if vectors is not None:
         from training.embeddings import train_embeddings
 
         train_embeddings(vectors, facts=facts)
         section = {"type": "embeddings", "rank": vectors.rank, "epochs": vectors.epochs}
         pairs.append(([Embeddings(part, folder=vectors.out) for part in both], section))
-    if split == "test":
-        examples = [_examples(graph, facts, reverse) for reverse in (False, True)]
-        joined_pair = [
-            LearnedScorer(one, parts, examples=taught, questions=_LEARNED_FROM)
-            for one, parts, taught in zip(
-                both, zip(*(pair for pair, _ in pairs), strict=True), examples, strict=True
-            )
-        ]
-        pairs.append((joined_pair, {"type": "learned"}))
+    examples = [_examples(taught, facts, reverse) for reverse in (False, True)]
+    joined_pair = [
+        LearnedScorer(one, parts, examples=taught_, questions=_LEARNED_FROM)
+        for one, parts, taught_ in zip(
+            both, zip(*(pair for pair, _ in pairs), strict=True), examples, strict=True
+        )
+    ]
+    pairs.append((joined_pair, {"type": "learned"}))
     known = {}
     if earlier is not None and earlier.get("fingerprint") == asked:
         known = {row["fingerprint"]: row for row in earlier["scorers"]}
@@ -132,6 +153,20 @@ def link_prediction(
     return found
 
 
+def _parts(graph: KnowledgeGraph, split: str, limit: int | None) -> tuple[FactTable, FactTable]:
+    """The validation facts that are learned from, and the facts that are asked."""
+    valid = graph.valid
+    if split != "valid":
+        return valid, graph.split(split)
+    order = np.random.default_rng(0).permutation(len(valid))
+    if valid.timestamp is None:
+        earlier = np.isin(np.arange(len(valid)), order[::2])
+    else:
+        earlier = valid.timestamp <= np.quantile(valid.timestamp, 0.5, method="lower")
+    later = order[~earlier[order]][:limit]
+    return valid.select(earlier, "earlier"), valid.select(np.sort(later), "later")
+
+
 def _mined(graph: KnowledgeGraph) -> RuleBank:
     miner = TLogicMiner() if graph.is_temporal else AmieMiner()
     return miner.mine(graph.train)
@@ -143,8 +178,12 @@ def known_facts(graph: KnowledgeGraph) -> CorpusFacts:
     return CorpusFacts.of_table(joined(tables, "known"))
 
 
-def _made(section: dict[str, Any], facts: CorpusFacts, bank: RuleBank) -> Any:
+def _made(
+    section: dict[str, Any], facts: CorpusFacts, bank: RuleBank, graph: KnowledgeGraph
+) -> Any:
     values = dict(section)
+    if values == {"type": "rules", "aggregate": "learned"}:
+        return _TrainedRules(facts, bank, graph.train)
     entry = find("scorer", values.pop("type"))
     given = {"facts": facts, "bank": bank, "time_step": 1}
     if facts.is_dated and "time_step" in entry.injected:
@@ -158,17 +197,18 @@ def _step(facts: CorpusFacts) -> int:
     return int(gaps.min()) if len(gaps) else 1
 
 
-def _examples(graph: KnowledgeGraph, facts: CorpusFacts, reverse: bool) -> list[Query]:
-    """Validation facts as questions."""
-    table = graph.valid
-    rows = np.random.default_rng(0).permutation(len(table))[:_LEARNED_FROM]
-    asked: dict[tuple[str, str, int | None], list[str]] = {}
-    for row in rows.tolist():
-        subject, relation, object_, when = table.fact(row)
+def _examples(taught: FactTable, facts: CorpusFacts, reverse: bool) -> list[Query]:
+    """Validation facts as questions, with every answer that these facts have for each."""
+    answers: dict[tuple[str, str, int | None], dict[str, None]] = {}
+    for subject, relation, object_, when in taught:
         ends = (object_, subject) if reverse else (subject, object_)
         answer = facts.entity(facts.table.entities.id(ends[1]))  # answers are in readable form
-        asked.setdefault((ends[0], relation, when), []).append(answer)
-    return [_query(*key, answers=tuple(answers)) for key, answers in asked.items()]
+        answers.setdefault((ends[0], relation, when), {})[answer] = None
+    rows = np.random.default_rng(0).permutation(len(taught))[:_LEARNED_FROM]
+    asked = []
+    for subject, relation, object_, when in map(taught.fact, rows.tolist()):
+        asked.append((object_ if reverse else subject, relation, when))
+    return [_query(*key, answers=tuple(answers[key])) for key in dict.fromkeys(asked)]
 
 
 def _query(subject: str, relation: str, when: int | None, answers: tuple[str, ...] = ()) -> Query:

@@ -23,6 +23,7 @@ from rulerag.protocols import CandidateScorer, Generator, Retriever, RuleMiner, 
 from rulerag.retrieval.guided import WordedSelector
 from rulerag.ruleqa import RuleQADataset
 from rulerag.rules import RuleBank
+from rulerag.types import Query
 
 TOP_KEYS = (
     "metadata",
@@ -39,6 +40,8 @@ TOP_KEYS = (
 
 # Settings of an index that `rulerag index` has a flag for, by the same name.
 _INDEXED = ("dates", "encoder")
+# Fewer fine-tuning questions of F_G than this teach less than trusting rules too much costs.
+_FEW_EXAMPLES = 300
 # Sections that stood beside the retriever before wrappers nested.
 _WRAPPERS = {"time_aware": "time_aware", "pooled": "pooled", "guided": "guided", "fusion": "fused"}
 
@@ -210,8 +213,7 @@ def _resources(dataset: RuleQADataset, options: Options) -> dict[str, Callable[[
     return {
         "documents": lambda: dataset.corpus,
         "facts": facts,
-        # F_R holds only questions that some rule answers: rules would be trusted too much.
-        "examples": lambda: dataset.queries.get("f_g", ()),
+        "examples": lambda: _examples(dataset),
         "bank": lambda: dataset.rules,
         "labels": lambda: dataset.labels["entities"],
         "all_labels": lambda: dataset.labels,
@@ -225,6 +227,16 @@ def _resources(dataset: RuleQADataset, options: Options) -> dict[str, Callable[[
         "dataset_fingerprint": lambda: dataset.fingerprint,
         "progress": lambda: options.progress,
     }
+
+
+def _examples(dataset: RuleQADataset) -> list[Query]:
+    """Questions that weights of candidate scorers are learned from: F_G, and F_R where few.
+
+    F_R holds only questions that some rule answers: rules would be trusted too much.
+    """
+    examples = list(dataset.queries.get("f_g", ()))
+    few = len(examples) < _FEW_EXAMPLES
+    return [*examples, *(dataset.queries.get("f_r", ()) if few else ())]
 
 
 def make_miner(name: str, **options: Any) -> RuleMiner:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ from rulerag.candidates.base import FactScorer
 from rulerag.candidates.facts import NO_TIME, CorpusFacts
 from rulerag.composition import register
 from rulerag.errors import DataError, DataFormatError, FingerprintError
-from rulerag.io import atomic_write
+from rulerag.io import atomic_write, fingerprint_object
 from rulerag.types import Support
 
 FILE = "vectors.npz"
@@ -120,6 +122,12 @@ class Embeddings(FactScorer):
             )
         # The same facts give the same ids.
         self._entities, self._relations = found.entities, found.relations
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names the facts and the vectors, wherever they lie."""
+        digest = hashlib.sha256(self._entities.tobytes() + self._relations.tobytes()).hexdigest()
+        return fingerprint_object([self.kind, self.facts.fingerprint, digest])
 
     @property
     def title(self) -> str:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rulerag.arrays import Bools, Doubles, Floats, Longs
+from rulerag.cache import remembered_arrays
 from rulerag.errors import EmptyDataError
-from rulerag.io import fingerprint_object
-from rulerag.kg import FactTable, KnowledgeGraph, derived_phrase
+from rulerag.io import StoredRecords, fingerprint_object, to_json
+from rulerag.kg import Calendar, FactTable, KnowledgeGraph, Vocabulary, derived_phrase
 from rulerag.rules import readable
 from rulerag.types import Document, Fact, Query
 
@@ -21,6 +24,43 @@ NO_TIME = np.iinfo(np.int32).max
 """Stands for a time after all facts."""
 INVERSE = "^"
 """Stands before a relation whose subject is asked for."""
+
+
+def _stated(documents: Sequence[Document]) -> tuple[FactTable, Longs]:
+    """The facts of documents, and for each the place of the document that states it.
+
+    Raises:
+        EmptyDataError: no document states a fact.
+        DataFormatError: some facts are dated and others are not.
+    """
+    facts = [fact for document in documents for fact in document.facts]
+    if not facts:
+        raise EmptyDataError(
+            "no document states a fact, so no candidate can be scored",
+            hint="use documents with metadata.facts (rulerag extract makes such a corpus)",
+        )
+    table = KnowledgeGraph.from_facts(facts, name="corpus").train
+    # What is in words here are the labels of a dataset, not those of names alone.
+    plain = Vocabulary(table.entities.names), Vocabulary(table.relations.names)
+    sizes = [len(document.facts) for document in documents]
+    owner = np.repeat(np.arange(len(documents)), sizes)
+    return replace(table, entities=plain[0], relations=plain[1]), owner
+
+
+def _remembered(documents: StoredRecords[Document]) -> tuple[FactTable, Longs]:
+    """The same of a corpus that is stored, whose documents are not all read again."""
+
+    def make() -> dict[str, npt.NDArray[Any]]:
+        table, owner = _stated(documents)
+        names = table.entities.names, table.relations.names
+        entities, relations = (np.frombuffer(to_json(one).encode(), np.uint8) for one in names)
+        return {"entities": entities, "relations": relations, "rows": table.rows, "owner": owner}
+
+    found = remembered_arrays("scorers", ["facts", documents.fingerprint], make)
+    entities, relations = (
+        Vocabulary(json.loads(found[key].tobytes())) for key in ("entities", "relations")
+    )
+    return FactTable.of(found["rows"], entities, relations, Calendar(), "corpus"), found["owner"]
 
 
 class CorpusFacts:
@@ -41,19 +81,14 @@ class CorpusFacts:
         documents: Sequence[Document],
         labels: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
-        facts = [fact for document in documents for fact in document.facts]
-        if not facts:
-            raise EmptyDataError(
-                "no document states a fact, so no candidate can be scored",
-                hint="use documents with metadata.facts (rulerag extract makes such a corpus)",
-            )
         self.documents = documents
         self.labels = labels or {}
-        self.table: FactTable = KnowledgeGraph.from_facts(facts, name="corpus").train
+        kept = isinstance(documents, StoredRecords)
+        self.table: FactTable
+        self.owner: Longs
+        self.table, self.owner = _remembered(documents) if kept else _stated(documents)
         self.forward: CorpusFacts | None = None
         """The facts as stated, where the ends of these are swapped."""
-        sizes = [len(document.facts) for document in documents]
-        self.owner: Longs = np.repeat(np.arange(len(documents)), sizes)
 
     @classmethod
     def of_table(cls, table: FactTable) -> CorpusFacts:

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from rulerag.arrays import Bools, Doubles, Floats, Longs
+from rulerag.arrays import Bools, Doubles, Longs
+from rulerag.cache import recall_arrays, remember_arrays
 from rulerag.candidates.base import Movable
 from rulerag.candidates.facts import CorpusFacts
-from rulerag.candidates.features import list_features, traits_of
+from rulerag.candidates.trees import SETTINGS, Forest, Question, Trees
 from rulerag.composition import check_choice, check_range, register
 from rulerag.errors import ConfigError
-from rulerag.io import fingerprint_object
+from rulerag.io import StoredRecords, fingerprint_object
 from rulerag.kg import query_text
 from rulerag.protocols import CandidateScorer, ScoredCandidates
 from rulerag.types import Query, Support
-
-if TYPE_CHECKING:
-    from sklearn.ensemble import HistGradientBoostingClassifier
 
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -30,21 +30,12 @@ T = TypeVar("T")
 _FEW = 30
 # Facts that are hidden: this fraction of the corpus at most.
 _HIDDEN = 0.05
-# The quadratic penalties on weights of standardised features, per question: on those that all
-# relations share, and on what a relation adds to them. Chosen on validation questions.
-_PENALTY, _OWN_PENALTY = 1e-3, 3e-3
-# The likeliest candidates of a question, which trees order; fewer questions teach trees nothing.
-_ORDERED, _MANY = 40, 300
-# Of the trees; chosen on validation questions.
-_TREES: dict[str, Any] = {
-    "max_iter": 150,
-    "learning_rate": 0.06,
-    "max_leaf_nodes": 15,
-    "min_samples_leaf": 40,
-    "l2_regularization": 5.0,
-    "early_stopping": False,
-    "random_state": 0,
-}
+# The quadratic penalties on weights of standardised features, in nats of all questions together: on
+# those that all relations share, and on what a relation adds to them. They are a prior, the same
+# for however many questions: few of them move weights little. Chosen on validation questions.
+_PENALTY, _OWN_PENALTY = 2.6, 7.8
+# Fewer questions teach trees nothing.
+_MANY = 300
 # Questions that are scored at once where they are learned from.
 _AT_ONCE = 512
 # Reasons that are given; further ones cost time for every document of every question.
@@ -72,7 +63,7 @@ class Learned(NamedTuple):
     own: Mapping[int, Doubles]
     questions: int
     loss: float
-    trees: HistGradientBoostingClassifier | None = None
+    trees: Trees | None = None
 
     def parts(self, scores: Doubles, relation: int, failed: Bools) -> Doubles:
         """What the scorers add to the logarithms of the odds of candidates, shape (m, 2 s).
@@ -87,30 +78,41 @@ class Learned(NamedTuple):
         parts: Doubles = features * (self.weight + self.own.get(relation, 0.0))
         return parts
 
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All of it as arrays by name, to the last bit."""
+        trees = {} if self.trees is None else self.trees.model._asdict()
+        return {
+            **{name: getattr(self, name) for name in _BY_SCORER},
+            "relations": np.array([*self.own], np.int64),
+            "own": np.array([*self.own.values()], np.float64).reshape(-1, len(self.weight)),
+            "about": np.array([self.questions, self.loss], np.float64),
+            **trees,
+        }
 
-Explain = Callable[[int], tuple[Support, ...]]
-"""Says what speaks for a candidate, by its id."""
+    @classmethod
+    def read(cls, arrays: Mapping[str, npt.NDArray[Any]], scorers: int) -> Learned | None:
+        """What :meth:`arrays` told; None where they are not what so many scorers have."""
+        try:
+            floor, *features = (arrays[name] for name in _BY_SCORER)
+            relations, own, about = (arrays[name] for name in ("relations", "own", "about"))
+        except KeyError:
+            return None
+        size = 2 * scorers
+        shapes = [one.shape for one in (floor, *features, own, about)]
+        if shapes != [(scorers,), *3 * [(size,)], (*relations.shape, size), (2,)]:
+            return None
+        if any(one.dtype != np.float64 for one in (floor, *features, own, about)):
+            return None
+        mean, spread, weight = features
+        by_id = dict(zip(relations.tolist(), own, strict=True))
+        made = cls(floor, mean, spread, weight, by_id, int(about[0]), float(about[1]))
+        if "nodes" not in arrays:
+            return made
+        model = Forest.read(arrays)
+        return None if model is None else made._replace(trees=Trees(floor, model))
 
 
-class _Question(NamedTuple):
-    """A question with the candidates that any scorer names.
-
-    Args:
-        explains: what each scorer says for a candidate that it names; None for one that failed.
-        entity: the candidates, shape (m,).
-        scores: theirs, shape (m, s); 0 where a scorer does not name one.
-        ids: subject, relation and time, as coded.
-    """
-
-    explains: Sequence[Explain | None]
-    entity: Longs
-    scores: Doubles
-    ids: tuple[int, int, int]
-
-    @property
-    def failed(self) -> Bools:
-        """Which scorers failed."""
-        return np.array([one is None for one in self.explains])
+_BY_SCORER = ("floor", "mean", "spread", "weight")
 
 
 @register("scorer", "learned", parts={"more": "scorer*"})
@@ -128,6 +130,9 @@ class LearnedScorer:
 
     A scorer that fails is named in a warning and left out; the others answer. Of equal candidates,
     the one that the first scorer puts first comes first, then the one of the second, and so on.
+
+    What was learned for the corpus of a stored dataset by scorers of this library is kept in the
+    cache folder (:mod:`rulerag.cache`), unless a scorer failed.
 
     Args:
         facts: the facts.
@@ -185,9 +190,13 @@ class LearnedScorer:
     def fingerprint(self) -> str:
         """Names the scorers and every setting that changes scores."""
         parts = [scorer.fingerprint for scorer in self.scorers]
-        asked = [[q.subject, q.relation, q.timestamp, *q.answers] for q in self.examples]
-        parts.append(fingerprint_object(asked))
-        return fingerprint_object(["learned", _ORDERED, _TREES, *self._settings.values(), *parts])
+        asked = [(one.to_json(), one.prediction, one.answers) for one in self.examples]
+        # Answers are told from entities, and names are compared, in readable form.
+        labels = {kind: dict(named) for kind, named in self.facts.labels.items()}
+        words = labels, self.facts.forward is None
+        parts.append(fingerprint_object([asked, words]))
+        chosen = SETTINGS, _PENALTY, _OWN_PENALTY
+        return fingerprint_object(["learned", chosen, *self._settings.values(), *parts])
 
     def over(self, facts: CorpusFacts) -> LearnedScorer:
         """The same scorer over other facts."""
@@ -211,7 +220,9 @@ class LearnedScorer:
         learned, size = self.learned, len(self.scorers)
         asked = self._questions(queries, _score_all(self.scorers, queries))
         parts = [learned.parts(one.scores, one.ids[1], one.failed) for one in asked]
-        odds = _ordered(learned, self.facts, asked, [one.sum(axis=1) for one in parts])
+        odds = [one.sum(axis=1) for one in parts]
+        if learned.trees is not None:
+            odds = learned.trees.ordered(self.facts, asked, odds)
         scored = []
         for one, part, of in zip(asked, parts, odds, strict=True):
             order = np.argsort(-of, kind="stable")
@@ -223,7 +234,7 @@ class LearnedScorer:
 
     def _questions(
         self, queries: Sequence[Query], found: Sequence[list[ScoredCandidates] | None]
-    ) -> list[_Question]:
+    ) -> list[Question]:
         """Questions with what each scorer finds for them."""
         ids = np.stack(self.facts.coded(queries), axis=1).tolist()
         said = np.zeros(len(self.names))
@@ -232,14 +243,41 @@ class LearnedScorer:
             lists = [None if one is None else one[number] for one in found]
             # Their lists are long, and nothing else of them is needed.
             explains = [None if one is None else one.explain for one in lists]
-            asked.append(_Question(explains, *self._joined(lists, said), (subject, relation, time)))
+            asked.append(Question(explains, *self._joined(lists, said), (subject, relation, time)))
         return asked
 
     @cached_property
     def learned(self) -> Learned:
-        """The weights; learned when first needed."""
+        """The weights; read from the cache folder or learned when first needed."""
+        kept = recall_arrays("scorers", self._key) if self._is_kept else None
+        found = None if kept is None else Learned.read(kept, len(self.scorers))
+        return self.learn() if found is None else found
+
+    @property
+    def _is_kept(self) -> bool:
+        """Whether fingerprints and the library's version tell all that weights hang on."""
+        own = all(type(one).__module__.split(".")[0] == "rulerag" for one in self.scorers)
+        return own and isinstance(self.facts.documents, StoredRecords)
+
+    @property
+    def _key(self) -> list[str]:
+        import scipy
+        import sklearn
+
+        versions = np.__version__, scipy.__version__, sklearn.__version__, sys.byteorder
+        return ["weights", self.fingerprint, *versions]
+
+    def learn(self) -> Learned:
+        """Learn the weights anew, and keep them where they can be kept."""
+        learned, whole = self._learn()
+        if whole and self._is_kept:
+            remember_arrays("scorers", self._key, learned.arrays())
+        return learned
+
+    def _learn(self) -> tuple[Learned, bool]:
+        """The weights, and whether every scorer had its say."""
         made = self._made() if len(self.examples) < _FEW else self._asked()
-        asked: dict[int, _Question] = {}
+        asked: dict[int, Question] = {}
         for places in self._shares(made.queries):
             queries = [made.queries[place] for place in places]
             found = self._questions(queries, _score_all(made.scorers, queries))
@@ -248,12 +286,17 @@ class LearnedScorer:
             (asked[n], np.isin(asked[n].entity, right)) for n, right in enumerate(made.answers)
         ]
         examples = [(one, right) for one, right in pairs if right.any() and not right.all()]
+        whole = not any(one.failed.any() for one, _ in pairs)
         if not examples:
-            return self._plain()
+            return self._plain(), whole
         learned = _fit([_Example(one.scores, right, one.ids[1]) for one, right in examples])
         if len(examples) < _MANY:
-            return learned
-        return learned._replace(trees=_grown(learned, made.facts, examples))
+            return learned, whole
+        known = [one for one, _ in examples]
+        odds = [learned.parts(one.scores, one.ids[1], one.failed).sum(axis=1) for one in known]
+        right = [of for _, of in examples]
+        trees = Trees.grown(learned.floor, made.facts, known, odds, right)
+        return learned._replace(trees=trees), whole
 
     def _shares(self, queries: Sequence[Query]) -> list[Longs]:
         """Places of questions that are scored at once: the lists of all scorers are long.
@@ -376,7 +419,7 @@ class LearnedScorer:
 class _Reasons:
     """What the scorers say for the candidates of one question, those that count most first."""
 
-    def __init__(self, question: _Question, counts: Doubles) -> None:
+    def __init__(self, question: Question, counts: Doubles) -> None:
         self._explains, self._named = question.explains, question.scores > 0
         self._counts = counts
         self._place = {int(one): place for place, one in enumerate(question.entity.tolist())}
@@ -515,85 +558,14 @@ def _fit(examples: Sequence[_Example]) -> Learned:
         every, among = shares(score, np.ones(len(score)))
         best, wanted = shares(score, right)
         slopes = features * (among - wanted)[:, None] / len(sizes)
-        shared = slopes.sum(axis=0) + 2 * _PENALTY * weight
-        added = np.add.reduceat(slopes[by_relation], firsts, axis=0) + 2 * _OWN_PENALTY * own
-        penalty = _PENALTY * (weight**2).sum() + _OWN_PENALTY * (own**2).sum()
+        shared = slopes.sum(axis=0) + 2 * shared_penalty * weight
+        added = np.add.reduceat(slopes[by_relation], firsts, axis=0) + 2 * own_penalty * own
+        penalty = shared_penalty * (weight**2).sum() + own_penalty * (own**2).sum()
         return float((every - best).mean() + penalty), np.r_[shared, added.ravel()]
 
+    shared_penalty, own_penalty = _PENALTY / len(sizes), _OWN_PENALTY / len(sizes)
     start = np.zeros(shape[1] * (1 + len(relations)))
     found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 200})
     weight, own = found.x[: shape[1]], found.x[shape[1] :].reshape(shape)
     by_id = dict(zip(relations.tolist(), own, strict=True))
     return Learned(floor, mean, spread, weight, by_id, len(sizes), float(found.fun))
-
-
-def _tops(asked: Sequence[_Question], total: Sequence[Doubles]) -> list[Longs]:
-    """The likeliest candidates of each question, those that trees order."""
-    return [np.argsort(-of, kind="stable")[:_ORDERED] for of in total] if asked else []
-
-
-def _numbers(
-    learned: Learned,
-    facts: CorpusFacts,
-    asked: Sequence[_Question],
-    total: Sequence[Doubles],
-    tops: Sequence[Longs],
-) -> Floats:
-    """What trees see of the likeliest candidates, those of one question after the other."""
-    lists = []
-    for one, of, top in zip(asked, total, tops, strict=True):
-        if not len(top):
-            continue
-        logs = np.log(np.maximum(one.scores, learned.floor))
-        features = list_features(of, logs, one.scores > 0)[top]
-        failed = np.flatnonzero(one.failed)
-        for block in range(3):  # missing, which is not the same as not naming it
-            features[:, 4 + block * len(one.explains) + failed] = np.nan
-        lists.append(features)
-    sizes = [len(top) for top in tops]
-    subject, relation, time = np.repeat([one.ids for one in asked], sizes, axis=0).T
-    entity = np.concatenate([one.entity[top] for one, top in zip(asked, tops, strict=True)])
-    said: Floats | None = None
-    for moment in np.unique(time).tolist():
-        at = np.flatnonzero(time == moment)
-        at = at[np.argsort(relation[at], kind="stable")]
-        traits = traits_of(facts, moment).of(subject[at], relation[at], entity[at])
-        if said is None:
-            said = np.zeros((len(entity), traits.shape[1]), np.float32)
-        said[at] = traits
-    return np.hstack([np.concatenate(lists), *([] if said is None else [said])])
-
-
-def _grown(
-    learned: Learned, facts: CorpusFacts, examples: Sequence[tuple[_Question, Bools]]
-) -> HistGradientBoostingClassifier | None:
-    """Trees that tell answers from the other likely candidates."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    asked = [one for one, _ in examples]
-    total = [learned.parts(one.scores, one.ids[1], one.failed).sum(axis=1) for one in asked]
-    tops = _tops(asked, total)
-    right = np.concatenate([of[top] for (_, of), top in zip(examples, tops, strict=True)])
-    if right.all() or not right.any():
-        return None
-    numbers = _numbers(learned, facts, asked, total, tops)
-    return HistGradientBoostingClassifier(**_TREES).fit(numbers, right)
-
-
-def _ordered(
-    learned: Learned, facts: CorpusFacts, asked: Sequence[_Question], total: Sequence[Doubles]
-) -> list[Doubles]:
-    """Logarithms of the odds of candidates, the likeliest as trees order them."""
-    tops = _tops(asked, total)
-    if learned.trees is None or not sum(map(len, tops)):
-        return list(total)
-    numbers = _numbers(learned, facts, asked, total, tops)
-    margins = np.split(learned.trees.decision_function(numbers), np.cumsum([len(t) for t in tops]))
-    ordered = []
-    for of, top, margin in zip(total, tops, margins, strict=False):
-        # The others stay behind, as far as they were behind the least of the likeliest.
-        odds = of - of[top].min(initial=np.inf) + margin.min(initial=np.inf) if len(top) else of
-        odds = np.array(odds)
-        odds[top] = margin
-        ordered.append(odds)
-    return ordered

@@ -15,9 +15,8 @@ from rulerag.candidates.analogy import Analogy
 from rulerag.candidates.base import RememberedScorer
 from rulerag.candidates.counts import MostFrequent, RelationPrior
 from rulerag.candidates.learned import LearnedScorer
-from rulerag.candidates.reader import ScoredReader
 from rulerag.candidates.retrieved import Retrieved
-from rulerag.candidates.retriever import ScoredRetriever
+from rulerag.candidates.scored import ScoredReader, ScoredRetriever
 from rulerag.candidates.walks import Walks
 from rulerag.errors import ConfigError
 from rulerag.protocols import ScoredCandidates

@@ -10,8 +10,8 @@ from rulerag.candidates.analogy import Analogy
 from rulerag.candidates.base import FactScorer, RememberedScorer
 from rulerag.candidates.counts import RelationPrior
 from rulerag.candidates.learned import LearnedScorer
-from rulerag.candidates.retriever import ScoredRetriever
 from rulerag.candidates.rules import Rules
+from rulerag.candidates.scored import ScoredRetriever
 from rulerag.candidates.walks import Walks
 from rulerag.kg.grounding import Statements
 from rulerag.rules import Atom, Rule, RuleQuality
