@@ -299,8 +299,8 @@ def preset(
             )
     if rules not in RULES:
         raise ConfigError(f"unknown choice {rules!r}", key="rules", hint=" or ".join(RULES))
-    # An undated corpus of one's own may well state what is asked.
-    about = _about(_manifest(Path(dataset))[0])
+    name, dated = _manifest(Path(dataset))
+    about = _about(name, static=not dated)
     values = merged_values(
         _retriever(retriever, rules, about), _generator(str(generator or "symbolic"), about)
     )

@@ -93,10 +93,15 @@ def test_a_benchmark_on_an_undated_graph_has_settings_of_its_own(tmp_path: Path)
     guided = preset(tmp_path)
     assert symbolic["retriever.skip_stated"] and guided["retriever.skip_stated"]
     weighed = symbolic["generator.evidence"]
-    assert symbolic["retriever.evidence"] == weighed != preset("x")["generator.evidence"]
-    # A corpus of one's own may state what is asked.
+    assert symbolic["retriever.evidence"] == weighed
+    # So has any other: nothing hangs on a name, and every command asks alike.
     manifest.write_text('{"name": "own", "calendar": {}}')
-    assert "skip_stated" not in preset(tmp_path, retriever="symbolic")["retriever"]
+    own = preset(tmp_path, retriever="symbolic"), preset(tmp_path)
+    assert [one["retriever"] for one in own] == [one["retriever"] for one in (symbolic, guided)]
+    assert own[0]["generator.evidence"] == weighed
+    manifest.write_text('{"name": "own", "calendar": {"unit": "day"}}')
+    dated = preset(tmp_path, retriever="symbolic")
+    assert "skip_stated" not in dated["retriever"] and dated["generator.evidence"] != weighed
 
 
 def test_an_encoder_and_a_fusion() -> None:

@@ -68,7 +68,7 @@ class RuleGuidedRetriever:
 
     A query without guiding rules gets what the wrapped retriever gives for it. What the corpus
     states of a query comes first (:mod:`~rulerag.retrieval.base.known_answers`), unless the query
-    is a prediction or ``skip_stated`` says that it is known.
+    is a prediction.
 
     Args:
         retriever: the one to wrap; a pair keeps the query's structure, as time-aware ones need.
@@ -204,7 +204,8 @@ class RuleGuidedRetriever:
         self._log_plain(len(plain), len(queries))
         found = self.retriever.retrieve([queries[i] for i in plain], top_k) if plain else []
         for i, documents in zip(plain, found, strict=True):
-            listed = self._known_first(queries[i], [_with_hit(scored) for scored in documents])
+            hits = [_with_hit(scored) for scored in documents]
+            listed = known_answers_first(queries[i], hits, self.statements)
             results[i] = listed if union else listed[:top_k]
         return results
 
@@ -236,20 +237,15 @@ class RuleGuidedRetriever:
             documents = union_of(searcher.documents, one.searches, by_rank=not self._deep)
         else:
             # Chains and known answers are looked for further down than the list is long.
-            stands = not one.bound and (one.query.prediction or self.settings.skip_stated)
+            stands = not one.bound and one.query.prediction
             depth = top_k if stands else max(top_k, DEPTH)
             documents = merger.merge(one.query, one.searches, depth)
         if one.bound:
             count = self.settings.whole_chains
             documents = complete_chains(one.query, one.rules, documents, count)
-        listed = self._known_first(one.query, documents)
+        listed = known_answers_first(one.query, documents, self.statements)
         kept = listed if merger is None else listed[:top_k]
         return with_grounded_atoms(one.query, one.rules, kept, one.bound)
-
-    def _known_first(self, query: Query, documents: list[ScoredDocument]) -> list[ScoredDocument]:
-        if self.settings.skip_stated:
-            return documents
-        return known_answers_first(query, documents, self.statements)
 
     @cached_property
     def _deep_merger(self) -> Merger:

@@ -91,7 +91,9 @@ class RuleSearcher:
         results: list[QuerySearches] = []
         pending: list[tuple[QuerySearches, Rule | None, float, Query]] = []
         for query, guiding in zip(queries, rules, strict=True):
-            known = frozenset() if self.statements is None else self.statements.before(query)
+            known: frozenset[str] = frozenset()
+            if self.statements is not None and query.prediction:
+                known = self.statements.before(query)
             one = QuerySearches(query, guiding, known)
             results.append(one)
             usable = one.usable()

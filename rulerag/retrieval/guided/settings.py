@@ -26,9 +26,9 @@ class GuidedSettings(Settings):
         weights: those of ``merge="learned"``, or their file, as ``rulerag learn-merging``
             writes it.
         per_rule_k: documents kept of each search; as many as the whole list has when None.
-        skip_stated: leave out documents that lead only to answers which the corpus states as they
-            are, as facts of the query's relation: the filtered setting of link prediction (Bordes
-            et al. 2013), for questions that ask what a static graph lacks.
+        skip_stated: of predictions, leave out documents that lead only to answers which the corpus
+            states as they are, as facts of the query's relation: the filtered setting of link
+            prediction (Bordes et al. 2013), for questions that ask what a static graph lacks.
         include_plain: search the plain query as well, before its rules.
         plain_weight: the confidence that the plain search counts with.
         pool: the search depth: documents that ``evidence`` and ``learned`` look at in each search.

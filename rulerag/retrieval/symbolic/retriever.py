@@ -56,17 +56,16 @@ class SymbolicRetriever:
     every answer was named.
 
     What the corpus states of a query comes before all that
-    (:mod:`~rulerag.retrieval.base.known_answers`), unless the query is a prediction or
-    ``skip_stated`` says that it is known.
+    (:mod:`~rulerag.retrieval.base.known_answers`), unless the query is a prediction.
 
     Args:
         documents: the corpus; documents without facts are never found.
         selector: chooses the guiding rules.
         evidence: how groundings are weighted.
         whole_chains: how many answers, the best first, get their best chain whole at once.
-        skip_stated: leave out answers that a document states as they are, as facts of the
-            query's relation: the filtered setting of link prediction (Bordes et al. 2013), for
-            questions that ask what a static graph lacks.
+        skip_stated: of predictions, leave out answers that a document states as they are, as facts
+            of the query's relation: the filtered setting of link prediction (Bordes et al. 2013),
+            for questions that ask what a static graph lacks.
         max_rows: bound of the joins behind one query. A hub's groundings beyond it are counted,
             not written out, and left out only where that is not enough
             (:class:`~rulerag.kg.grounding.RulePlans`).
@@ -162,7 +161,7 @@ class SymbolicRetriever:
     ) -> list[ScoredDocument]:
         """The best documents of some groundings, behind those that state an answer."""
         found = self._rank(hits, rules, top_k)
-        return found if self.skip_stated else known_answers_first(query, found, self.statements)
+        return known_answers_first(query, found, self.statements)
 
     def _ground_all(
         self, queries: Sequence[Query], rules: Guides | None, top_k: int
@@ -193,7 +192,7 @@ class SymbolicRetriever:
         hits = Groundings(*columns, np.zeros_like(rule), number, ones > 0, ones)
         if compiled.chains is not None:
             hits = hits.join(self._chains(query, compiled, compiled.chains))
-        return self._filtered(query, hits) if self.skip_stated else hits
+        return self._filtered(query, hits) if self.skip_stated and query.prediction else hits
 
     def _filtered(self, query: Query, hits: Groundings) -> Groundings:
         """The groundings whose answers no document states before the time of the query."""
