@@ -2,14 +2,16 @@
 
 General patterns, the same for all relations: an active clause has its subject before its verb, a
 passive one behind "by", a cleft one ("it was Y that X joined") behind "that"; "X did A and did B"
-has one subject; words in commas behind a name are an aside. What did not happen ("did not",
-"never", "would") is no clause. A pronoun may be the subject; who it is, is found later.
+has one subject; words in commas behind a name are an aside, or say what it is ("Ann, a clerk at
+Acme", "Acme, founded by Ann"); an owner has what is named last ("Ann's mother is Eva", "the mother
+of Ann is Eva"); of names with "and" between them each is subject or object. What did not happen
+("did not", "never", "would") is no clause. A pronoun may be the subject; who it is, is found later.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -20,7 +22,7 @@ from rulerag.linking import stem
 
 _TOKEN = re.compile(r"[\w'\u2019-]+|[;:,()]")
 _PRONOUNS = frozenset(["he", "she", "it", "they"])
-_BE = frozenset(["is", "was", "are", "were", "be", "been", "being"])
+BE = frozenset(["is", "was", "are", "were", "be", "been", "being"])
 _DENIED_LIST = """
 not never nobody neither nor without would could should might may can cannot will refused failed
 declined didn't wasn't hasn't doesn't isn't almost nearly hardly rumoured rumored planned hoped
@@ -32,7 +34,7 @@ _BEFORE_LIST = """
 has have had also then later soon again finally first once just even already now next afterwards
 since eventually meanwhile reportedly officially
 """
-_BEFORE = frozenset(_BEFORE_LIST.split())
+BEFORE = frozenset(_BEFORE_LIST.split())
 # Verbs that only introduce another one: "went on to join", "decided to join".
 _INTRODUCE = re.compile(
     r"^(?:went on|goes on|decided|chose|began|started|managed|continued|proceeded|agreed) to (?=\w)"
@@ -54,14 +56,17 @@ underbid did do done do struck strike shot shoot
 _FORMS = dict(zip(*[iter(_FORMS_LIST.split())] * 2, strict=True))
 _LINKING = frozenset({"and", "then"})
 _JOINING = frozenset({"and", "but"})
-_PLAIN = ("word", "date", "pronoun")
+_PLAIN = ("word", "date", "pronoun", "number")
+_OWNING = frozenset(["'s", "\u2019s", "'", "\u2019", "whose"])
+_RELATIVE = frozenset(["who", "which", "that"])
 _NO_VERB_LIST = """
 about above across against along amid among and around at before behind below beneath besid between
 beyond but by down during for from in insid into like near next of off on onto or out over past per
 plus than that the through to toward towards under until up upon via with within who which as
 """
 _NO_VERB = frozenset(_NO_VERB_LIST.split())
-_ARTICLES = frozenset(["a", "an", "the", "his", "her", "its", "their", "some"])
+PREPOSITIONS = _NO_VERB - {"the", "who", "which", "as", "than", "plus"} | {"beside"}
+ARTICLES = frozenset(["a", "an", "the", "his", "her", "its", "their", "some"])
 
 
 NAME = "\u2026"
@@ -138,7 +143,7 @@ def clauses_of(
         names: of the whole document.
         dates: timestamps of the whole document and where they stand.
     """
-    parts = _without_asides(_parts(text, sentence, names, dates))
+    parts, partners = _grouped(_without_asides(_parts(text, sentence, names, dates)))
     places = [n for n, part in enumerate(parts) if part.kind in ("name", "pronoun")]
     leading = _leading_date(parts, places)
     subject: _Part | None = None
@@ -149,7 +154,10 @@ def clauses_of(
             subject = None if parts[second].kind == "pronoun" else subject
             continue
         after = places[number + 2] if number + 2 < len(places) else len(parts)
-        found = _between(parts, first, second, after, subject)
+        start = places[number - 1] + 1 if number else 0
+        found = _opening(parts, start, first, second) or _between(
+            parts, first, second, after, subject
+        )
         agent, patient, words, last = found or (parts[first], parts[second], [], second)
         if found is not None:
             # Behind a passive clause the subject is the one that something was done to.
@@ -158,7 +166,6 @@ def clauses_of(
             continue
         key = trigger(words)
         key = key if set(key) - _NO_VERB - {"be"} else ()
-        start = places[number - 1] + 1 if number else 0
         around = [parts[start:first], parts[first + 1 : second], parts[second + 1 : after]]
         # Behind it, else between its names, else before everything.
         date = _date(parts[last + 1 : after]) or _date(parts[first:second]) or leading
@@ -173,7 +180,7 @@ def clauses_of(
         inside = [verb if elided else parts[first], parts[last], parts[second]]
         ends = [one.end for one in inside] + ([date.end] if date and date is not leading else [])
         starts = [one.start for one in inside]
-        yield Clause(
+        one = Clause(
             agent.name,
             patient.name,
             key,
@@ -187,13 +194,36 @@ def clauses_of(
             tuple(trigger([p.text for p in one if p.kind == "word"]) for one in around),
             _frame(parts[first], parts[second], around),
         )
+        yield one
+        if found is not None:
+            yield from _of_partners(one, agent, patient, partners)
+
+
+def _of_partners(
+    clause: Clause, agent: _Part, patient: _Part, partners: Mapping[int, Sequence[_Part]]
+) -> Iterator[Clause]:
+    """The same clause of those who are named with its subject or its object."""
+    for one in (agent, *partners.get(agent.start, ())):
+        for other in (patient, *partners.get(patient.start, ())):
+            if one is agent and other is patient:
+                continue
+            start = min(clause.span[0], one.start, other.start)
+            yield clause._replace(
+                subject=one.name,
+                object=other.name or clause.object,
+                subject_words=clause.subject_words if one is agent else one.text,
+                span=(start, max(clause.span[1], one.end, other.end)),
+                names=(None, None),
+                around=((), (), ()),
+                frame="",
+            )
 
 
 def trigger(words: Sequence[str]) -> tuple[str, ...]:
     """Words that join two names as the stems that tell relations apart."""
-    kept = [w for w in bare(" ".join(words)).split() if w.casefold() not in _ARTICLES]
+    kept = [w for w in bare(" ".join(words)).split() if w.casefold() not in ARTICLES]
     return tuple(
-        "be" if word.casefold() in _BE else verb_stem(word)
+        "be" if word.casefold() in BE else verb_stem(word)
         for word in kept
         if not (word.endswith("ly") and len(word) > 5)
     )
@@ -201,7 +231,7 @@ def trigger(words: Sequence[str]) -> tuple[str, ...]:
 
 def bare(said: str) -> str:
     """Words without auxiliary verbs and those that only introduce: "went on to join" is "join"."""
-    line = " ".join(word for word in said.split() if word.casefold() not in _BEFORE)
+    line = " ".join(word for word in said.split() if word.casefold() not in BEFORE)
     return _INTRODUCE.sub("", line)
 
 
@@ -227,13 +257,15 @@ def _parts(
             kind = "word" if word[0].isalnum() or word[0] in "'\u2019-" else "mark"
             if word.casefold() in _PRONOUNS:
                 kind = "pronoun"
+            elif word.isdecimal():
+                kind = "number"
             parts.append(_Part(kind, word, *match.span()))
         if part is not None:
             parts.append(part)
             place = part.end
     # "It was Acme that …": this "it" is nobody.
     for n, part in enumerate(parts[:-2]):
-        follows = parts[n + 1].text.casefold() in _BE and parts[n + 2].kind == "name"
+        follows = parts[n + 1].text.casefold() in BE and parts[n + 2].kind == "name"
         if part.kind == "pronoun" and part.text.casefold() == "it" and follows:
             parts[n] = _Part("word", part.text, part.start, part.end)
     return parts
@@ -259,6 +291,106 @@ def _without_asides(parts: list[_Part]) -> list[_Part]:
     return kept
 
 
+def _grouped(parts: list[_Part]) -> tuple[list[_Part], dict[int, list[_Part]]]:
+    """One name instead of several with "and" between them; the others, by where that one starts.
+
+    Before the verb the last one stays, behind it the first; where what follows may have the last
+    one as its subject ("Ann joined Acme and Ben left"), all stay.
+    """
+    kept: list[_Part] = []
+    partners: dict[int, list[_Part]] = {}
+    place, named = 0, False
+    while place < len(parts):
+        run, end = _run_of_names(parts, place)
+        after = parts[end] if end < len(parts) else None
+        low = "" if after is None else after.text.casefold()
+        verb = after is not None and after.kind == "word" and low not in PREPOSITIONS | _JOINING
+        between = bool(kept) and kept[-1].text.casefold() == "between"
+        if len(run) > 1 and not between and named != verb:
+            one = run[-1] if verb else run[0]
+            partners[one.start] = [other for other in run if other is not one]
+            kept.append(one)
+            place = end
+        else:
+            kept.append(parts[place])
+            place += 1
+        named = (named or kept[-1].kind in ("name", "pronoun")) and kept[-1].text != ";"
+    return kept, partners
+
+
+def _run_of_names(parts: Sequence[_Part], place: int) -> tuple[list[_Part], int]:
+    """Names from a place on with commas and one "and" between them, and where they end."""
+    run: list[_Part] = []
+    end, last = place, False
+    while place < len(parts) and parts[place].kind == "name":
+        run.append(parts[place])
+        place += 1
+        if last:
+            return run, place
+        mark = place
+        while mark < len(parts) and parts[mark].text.casefold() in (",", "and"):
+            last = last or parts[mark].text != ","
+            mark += 1
+        if mark == place:
+            break
+        place = mark
+    return [], end
+
+
+def _opening(
+    parts: list[_Part], start: int, first: int, second: int
+) -> tuple[_Part, _Part, list[str], int] | None:
+    """As :func:`_between`, where words before the first name say what joins the two.
+
+    "The mother of Ann is Eva", "the death of Ann in Ulm", "born in Ulm, Ann …".
+    """
+    before = [one.text for one in parts[start:first] if one.kind == "word"]
+    middle = parts[first + 1 : second]
+    marks = [one.text for one in middle if one.kind == "mark"]
+    low = [one.text.casefold() for one in middle if one.kind == "word"]
+    if not before or any(one.kind == "mark" for one in parts[start:first]):
+        return None
+    noun = next((before[n:] for n, one in enumerate(before) if one.casefold() == "the"), [])
+    if len(noun) > 2 and noun[-1] == "of" and not marks and low:
+        one, other = parts[second], parts[first]
+        if low[0] in BE and set(low[1:]) <= {"by"}:
+            said = noun[1:-1] if low[1:] else ["is", *noun]
+            return one, other, said, second
+        if len(low) == 1 and low[0] in PREPOSITIONS and start == 0:
+            said = [*noun[1:-1], *low]
+            return (one, other, said[:-1], second) if low == ["by"] else (other, one, said, second)
+    if start == 0 and marks == [","] and not low and is_participle(before[0]):
+        if before[-1] == "by":
+            return parts[first], parts[second], before[:-1], second
+        if before[-1] in PREPOSITIONS:
+            return parts[second], parts[first], ["was", *before], second
+    return None
+
+
+def _behind_a_mark(
+    parts: list[_Part], first: int, second: int, subject: _Part | None
+) -> tuple[_Part, _Part, list[str], int] | None:
+    """As :func:`_between`, where words behind a mark say what the first name is.
+
+    "Ann, a clerk at Acme", "Acme (founded by Ann)", "Ann, born in Ulm".
+    """
+    opening, *middle = parts[first + 1 : second]
+    words = [one.text for one in middle if one.kind == "word"]
+    if opening.text not in (",", "(") or len(words) < 2 or words[-1] not in PREPOSITIONS:
+        return None
+    if any(one.kind == "mark" for one in middle):
+        return None
+    article = words[0].casefold() in ("a", "an", "the")
+    by = words[-1] == "by"
+    # "Ann joined Acme, moved to Ulm and left": what has a subject already goes on.
+    alone = subject is None or by or opening.text == "("
+    if not (article or (is_participle(words[0]) and alone)):
+        return None
+    if by:
+        return parts[second], parts[first], words[:-1], second
+    return parts[first], parts[second], ["is" if article else "was", *words], second
+
+
 def _between(
     parts: list[_Part], first: int, second: int, after: int, subject: _Part | None
 ) -> tuple[_Part, _Part, list[str], int] | None:
@@ -274,20 +406,33 @@ def _between(
         said = [one.text for one in parts[second + 1 : tail + 1]]
         return parts[second], parts[first], said, tail
     marks = {one.text for one in middle if one.kind == "mark"}
+    if marks and (found := _behind_a_mark(parts, first, second, subject)):
+        return found
+    if low and low[0] in _OWNING:
+        noun = words[1 : -1 if low[-1] in BE else None]
+        if not noun or marks - {","} or (low[-1] not in BE and len(noun) > 1):
+            return None
+        return parts[second], parts[first], ["is", *noun, "of"], second
     if marks & {";", ":"} or low[:1] in (["while"], ["whereas"], ["but"]):
         return None
-    if low[:1] in (["and"], ["then"]) or ("," in marks and low[:1] != ["who"]):
+    if low[:1] in (["and"], ["then"]) or ("," in marks and not _RELATIVE & set(low[:1])):
         rest = words[1:] if low[:1] in (["and"], ["then"]) else words
         rest = rest[1:] if [w.casefold() for w in rest[:1]] in (["and"], ["then"]) else rest
         if not rest or subject is None or parts[second].name is None:
             return None
         return subject, parts[second], rest, second
-    if low[:1] in (["who"], ["which"]):
+    if low[:1] and low[0] in _RELATIVE:
         words, low = words[1:], low[1:]
-    if low[-1:] == ["by"] and set(low) & _BE:
-        kept = [word for word in words[:-1] if word.casefold() not in _BE]
+    if low[-1:] == ["by"] and set(low) & BE:
+        kept = [word for word in words[:-1] if word.casefold() not in BE]
         return parts[second], parts[first], kept, second
     return parts[first], parts[second], words, second
+
+
+def is_participle(word: str) -> bool:
+    """Whether a word may be a past participle, by its form."""
+    low = word.casefold()
+    return low in _FORMS or low == "born" or (low.endswith("ed") and len(low) > 4)
 
 
 def _frame(first: _Part, second: _Part, around: Sequence[Sequence[_Part]]) -> str:

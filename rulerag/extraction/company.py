@@ -90,12 +90,16 @@ class Company:
         right: of held-out words that were given a meaning at this margin, the fraction of clauses
             for which it was right.
         unknown: how many clauses have words that were said often enough, and are unknown.
+        odds: of unknown words with company, for each relation that they may mean, and whether they
+            name its object first, how much likelier that makes their company than no relation
+            does: a natural logarithm.
     """
 
     guesses: dict[Words, Guess] = field(default_factory=dict)
     margin: float | None = None
     right: float = 0.0
     unknown: int = 0
+    odds: dict[Words, dict[tuple[str, bool], float]] = field(default_factory=dict)
 
 
 def understand(said: Iterable[Said], kinds: EntityKinds) -> Company:
@@ -112,9 +116,15 @@ def understand(said: Iterable[Said], kinds: EntityKinds) -> Company:
     if not len(unknown) or not profiles.relations:
         return found
     found.margin, found.right = _margin(profiles)
+    meaning = profiles.meaning
     if found.margin is not None:
-        guesses = _settle(profiles, profiles.meaning, unknown, found.margin)
+        guesses = _settle(profiles, meaning, unknown, found.margin)
         found.guesses = {profiles.words[n]: guess for n, guess in guesses.items()}
+    for one in _compared(profiles, meaning, meaning, unknown, None):
+        found.odds[profiles.words[one.unit]] = {
+            (profiles.relations[relation], turned): likely - one.none
+            for (relation, turned), likely in one.choices.items()
+        }
     return found
 
 
@@ -249,6 +259,15 @@ def _settle(
     return found
 
 
+class _Compared(NamedTuple):
+    """How likely the company of a unit is, for each relation that it may mean, and for none."""
+
+    unit: int
+    company: int
+    choices: dict[tuple[int, bool], float]
+    none: float
+
+
 def _guesses(
     profiles: _Profiles,
     known: Longs,
@@ -257,6 +276,20 @@ def _guesses(
     margin: float,
     hidden: Longs | None,
 ) -> Iterator[tuple[int, Guess]]:
+    for one in _compared(profiles, known, meaning, units, hidden):
+        scores = [(likely + _LEAN[way], r, way) for (r, way), likely in one.choices.items()]
+        scores.append((one.none + _NONE, -1, False))
+        scores.sort(reverse=True)
+        (best, relation, turned), second = scores[0], scores[1][0]
+        if relation >= 0 and best - second >= margin:
+            size = int(profiles.size[one.unit])
+            name = profiles.relations[relation]
+            yield one.unit, Guess(name, turned, best - second, size, one.company)
+
+
+def _compared(
+    profiles: _Profiles, known: Longs, meaning: Longs, units: Longs, hidden: Longs | None
+) -> Iterator[_Compared]:
     table = profiles.table(meaning)
     size = len(profiles.relations)
     given = known >= 0
@@ -290,14 +323,11 @@ def _guesses(
         average = (rows.sum(0) + 0.5) / (totals[chosen].sum() + 1)
         hits = rows + _PRIOR * average
         misses = totals[chosen, None] - rows + _PRIOR * (1 - average)
-        likely = _log(c, n, hits, misses) + [_LEAN[turned] for _, turned in choices]
-        none = _log(c, n, _PRIOR_NONE * average, _PRIOR_NONE * (1 - average)) + _NONE
-        scores = [(float(one), *choice) for one, choice in zip(likely, choices, strict=True)]
-        scores.append((float(none), -1, False))
-        scores.sort(reverse=True)
-        (best, relation, turned), second = scores[0], scores[1][0]
-        if relation >= 0 and best - second >= margin:
-            yield unit, Guess(profiles.relations[relation], turned, best - second, n, company)
+        likely = _log(c, n, hits, misses)
+        none = _log(c, n, _PRIOR_NONE * average, _PRIOR_NONE * (1 - average))
+        yield _Compared(
+            unit, company, dict(zip(choices, likely.tolist(), strict=True)), float(none)
+        )
 
 
 def _log(counts: Doubles, n: int, hits: Doubles, misses: Doubles) -> Doubles:

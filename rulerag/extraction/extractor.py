@@ -36,6 +36,12 @@ _PRONOUN, _ELIDED, _DAY_BEFORE = 0.85, 0.95, 0.95
 _UNDATED = 0.2
 # The confidence from which a triple says what kinds its ends are of.
 _SURE = 0.5
+# What speaks for no meaning where words are compared by what they mean, and what a reading counts
+# there that turns subject and object around, because only so they are of the relation's kinds.
+# With an encoder likeness is the sum of two.
+_NONE, _NONE_WITH_ENCODER, _TURNED = 0.1, 0.4, 0.3
+# How much company may speak against and for such a meaning, as a logarithm.
+_AGAINST, _FOR = -4.0, 1.0
 # What a meaning by company counts.
 _COMPANY = 0.8
 # Clauses with two names; those with pronouns as well; and once more, with words that were new.
@@ -116,8 +122,10 @@ class TripleExtractor:
         book = patterns or PatternBook()
         words, self.frames = book.parted()
         self.patterns = words if encoder is None else words.with_encoder(encoder)
+        self._encoded = encoder is not None
         relations = dict.fromkeys([*(fact.relation for fact in facts), *book.relations])
         self._chosen: dict[tuple[str, ...], list[Meaning]] = {}
+        self._odds: dict[Words, dict[tuple[str, bool], float]] = {}
         self._labels = {name: (labels or {}).get(name, name) for name in relations}
 
     @property
@@ -212,7 +220,7 @@ class TripleExtractor:
             self.dated = 2 * sum(times) > len(times)
         said = list(_as_said(pages))
         kinds = EntityKinds([*self.facts, *said])
-        self._chosen = {}
+        self._chosen, self._odds = {}, {}
         company, heard = Company(), list[Said]()
         for reading in _READINGS:
             if reading == "company":
@@ -220,14 +228,14 @@ class TripleExtractor:
                     company = self._understand(heard, kinds)
                 if model is not None:
                     self._ask(model, pages, kinds)
-                if not self._chosen:
+                if not (self._chosen or self._odds):
                     break
             found = Extraction(documents={one.id: one for one in listed})
             heard = []
             for page in pages:
                 heard += self._read(page, kinds, found, pronouns=reading != "names")
-            # What was read by likeness alone may be wrong, and would vouch for itself.
-            sure = (one.fact for one in found.triples if one.confidence >= _SURE)
+            # What is read by likeness alone may be wrong, and would vouch for itself.
+            sure = (one.fact for one in heard if one.fact.relation)
             kinds = EntityKinds([*self.facts, *said, *sure])
         found.company = company
         found.faults = model.faults if model is not None else []
@@ -243,10 +251,11 @@ class TripleExtractor:
             sure = _COMPANY * (1 - math.exp(-guess.margin))
             name = INVERSE * guess.turned + guess.relation
             self._chosen[words] = [Meaning(name, sure, f"company: {' '.join(words)}")]
+        self._odds = company.odds
         return company
 
     def _is_new(self, clause: Clause) -> bool:
-        """Whether a clause has words that are like none that are known."""
+        """Whether a clause has words most of which no pattern has."""
         return bool(clause.words) and not self.patterns.meanings(clause.words, clause.said)
 
     def _ask(self, model: ModelExtractor, pages: Sequence[_Page], kinds: EntityKinds) -> None:
@@ -314,12 +323,13 @@ class TripleExtractor:
             clause = self._known(clause)
             triple = self._triple(page, clause, time, kinds, agents, found.passed_over)
             who = None if clause.subject is None else clause.subject.entity
+            new = self._is_new(clause)
             if triple is not None:
                 found.triples.append(triple)
                 who = triple.fact.subject
-                if triple.confidence >= _SURE:
+                if triple.confidence >= _SURE and not new:
                     yield Said(clause.words, triple.fact)
-            elif self._is_new(clause) and (time is not None or not self.dated):
+            if new and (time is not None or not self.dated):
                 # Whoever else these words are said of is of the kind that a pronoun stands for.
                 slot = _said_as(clause.words), "subject"
                 who = self._subject(page, clause, kinds, agents, slot)
@@ -382,7 +392,9 @@ class TripleExtractor:
             score = meaning.confidence * fits * (sure if read.subject else sure * _PRONOUN)
             if fact is not None and score and (best is None or score > best[0]):
                 best = score, fact, meaning.pattern
-        if not readings and (self.settings.open_relations or not self._labels):
+        if not readings:
+            best = self._alike(page, clause, time, kinds, agents, sure)
+        if best is None and not readings and (self.settings.open_relations or not self._labels):
             who = self._subject(page, clause, kinds, agents, None)
             if who is not None and who != clause.object.entity:
                 fact = Fact(who, clause.said.casefold(), clause.object.entity, time)
@@ -399,6 +411,44 @@ class TripleExtractor:
         fact = best[1] if self.dated else best[1]._replace(timestamp=None)
         spans = page.document.id, clause.sentence, clause.span
         return Triple(fact, *spans, best[0], best[2], clause.subject_words)
+
+    def _alike(
+        self,
+        page: _Page,
+        clause: Clause,
+        time: int | None,
+        kinds: EntityKinds,
+        agents: Sequence[str],
+        sure: float,
+    ) -> tuple[float, Fact, str] | None:
+        """What words mean that no pattern has, by how alike they are to those of each relation.
+
+        Sure is what is much more alike than the next best relation of such entities.
+        """
+        scored: dict[str, tuple[float, Fact, str]] = {}
+        most_fits = 0.0
+        odds = self._odds.get(clause.words)
+        for meaning in self.patterns.alike(clause.said):
+            for turned in (False, True):
+                one = meaning._replace(relation=_turned(meaning.relation)) if turned else meaning
+                fact, fits = self._read_as(page, clause, time, kinds, agents, one)
+                score = meaning.confidence * fits * (_TURNED if turned else 1.0)
+                if odds is not None:
+                    inverse = one.relation.startswith(INVERSE)
+                    known = odds.get((one.relation.removeprefix(INVERSE), inverse), _AGAINST)
+                    score *= math.exp(min(max(known, _AGAINST), 0.0 if inverse else _FOR))
+                most_fits = max(most_fits, fits)
+                name = meaning.relation.removeprefix(INVERSE)
+                if fact is not None and score > scored.get(name, (0.0,))[0]:
+                    scored[name] = score, fact, one.pattern
+        if not scored:
+            return None
+        (most, fact, pattern), *rest = sorted(scored.values(), key=lambda one: -one[0])
+        second = rest[0][0] if rest else 0.0
+        none = _NONE_WITH_ENCODER if self._encoded else _NONE
+        share = most / (most + second + none * most_fits)
+        share *= sure if clause.subject else sure * _PRONOUN
+        return (share, fact, pattern) if share >= self.settings.min_confidence else None
 
     def _read_as(
         self,
@@ -465,6 +515,12 @@ def _as_said(pages: Iterable[_Page]) -> Iterator[Fact]:
         for clause in page.clauses:
             if clause.subject is not None and clause.words:
                 yield Fact(clause.subject.entity, _said_as(clause.words), clause.object.entity)
+
+
+def _turned(relation: str) -> str:
+    """The meaning of words that name the two the other way round."""
+    plain = relation.removeprefix(INVERSE)
+    return plain if plain != relation else INVERSE + relation
 
 
 def _said_as(words: tuple[str, ...]) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from rulerag.linking import MentionFinder
+from rulerag.linking import MentionFinder, Thesaurus
 from rulerag.text import sentence_spans
 
 _WORD = re.compile(r"\w[\w'\u2019-]*")
@@ -21,16 +21,25 @@ monday tuesday wednesday thursday friday saturday sunday i
 """
 _NEVER = frozenset(_NEVER_LIST.split())
 _FUNCTION_LIST = """
-a an the this that these those what who whom whose which when where why how if whether while
-whereas although though because since after before until once as at by for from in into of on onto
-to with without under over about against among between through during and but or nor so yet not no
-nobody he she it they we you his her its their our my your him them us there here then also only
-even both either neither each every some any all most many few several one two three four five six
-seven eight nine ten another other such was is are were be been has have had do does did will
-would can could may might must should according despite following rumours rumors
+a an the this that these those what who whom whose which when where why how if whether while whereas
+although though because since after before until once as at by for from in into of on onto to with
+without under over about against among between through during and but or nor so yet not no nobody
+none nothing someone somebody something everyone everybody anyone he she it they we you his her its
+their our my your him them us there here then also only even both either neither each every some any
+all most many few several one two three four five six seven eight nine ten another other such was is
+are were be been has have had do does did will would can could may might must should according
+despite following rumours rumors
 """
 _FUNCTION = frozenset(_FUNCTION_LIST.split())
 _JOINS = frozenset(["of", "the", "de", "von", "van", "der", "du", "la", "al", "and"])
+
+
+# "Anna Meyer's mother": the name ends before it. At the end of a clause it may belong to the name.
+_POSSESSIVE = re.compile(r"['\u2019]s?(?=\s)")
+# Participles that no ending shows, and what follows one that opens a sentence: "Born in Ulm, Ann"
+_PARTICIPLES_LIST = "born built made set sent taken written known held led run sold taught seen won"
+_PARTICIPLES = frozenset(_PARTICIPLES_LIST.split())
+_OPENING = re.compile(r"\s(?:as|at|by|for|from|in|of|on|to|under|with)\s")
 
 
 # Of the small words of English prose some two in five are function words.
@@ -100,10 +109,10 @@ class NameReader:
         ]
         taken = [(one.start, one.end) for one in found] + list(blank)
         starts = {start for start, _ in sentence_spans(text)}
-        for match in _RUN.finditer(text):
-            for span in _free(match.span(), taken):
+        for whole in (one for match in _RUN.finditer(text) for one in _owners(text, match.span())):
+            for span in _free(whole, taken):
                 words = text[slice(*span)].split()
-                if span != match.span() and not _JOINS & {words[0], words[-1]}:
+                if span != whole and not _JOINS & {words[0], words[-1]}:
                     continue  # "Acme Works" where "Acme" is known: who that is, is not
                 start, end = self._trimmed(text, span, starts)
                 if start < end:
@@ -125,6 +134,7 @@ class NameReader:
             last = not text[match.end() : end].strip()
             # An article within a name: "The Silent Harbour".
             article = word == "the" and not last and self._large["the"] > 0
+            common = common or (start in starts and self._opens(text, *match.span()))
             first = start in starts and common and not article
             if word not in _NEVER and not first and not (common and last):
                 break
@@ -137,6 +147,15 @@ class NameReader:
         while start < end and text[end - 1].isspace():
             end -= 1
         return start, end
+
+    def _opens(self, text: str, start: int, end: int) -> bool:
+        """Whether a word is a participle with a preposition, which opens its sentence."""
+        word = text[start:end].casefold()
+        if self._large[word] or not _OPENING.match(text, end):
+            return False
+        source = Thesaurus.shipped()
+        ends = word.endswith("ed") and any(source.has(one) for one in source.bases(word))
+        return ends or word in _PARTICIPLES
 
     def _in_full(self, found: list[Named]) -> list[Named]:
         """Short forms replaced by the one longer name that they begin or end."""
@@ -155,6 +174,17 @@ class NameReader:
             return min(known) if " " not in name and len(known) == 1 else name
 
         return [one._replace(entity=full(one.entity)) for one in found]
+
+
+def _owners(text: str, span: tuple[int, int]) -> list[tuple[int, int]]:
+    """A run of capitals in parts, each as far as a possessive "'s"."""
+    parts, (start, end) = [], span
+    for match in _POSSESSIVE.finditer(text, start):
+        if match.start() >= end:
+            break
+        parts.append((start, match.start()))
+        start = min(end, match.end() + 1)
+    return [(a, b) for a, b in (*parts, (start, end)) if a < b]
 
 
 def _free(span: tuple[int, int], taken: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -18,6 +18,7 @@ import numpy as np
 from rulerag.composition import read_values
 from rulerag.errors import DataFormatError
 from rulerag.extraction.clauses import NAME, bare, trigger
+from rulerag.extraction.likeness import Likeness
 from rulerag.io import to_json, write_text
 from rulerag.kg import derived_phrase
 from rulerag.rules import readable
@@ -30,7 +31,8 @@ INVERSE = "^"
 """Before a relation: the words name its object first."""
 # How much of the words of a pattern must be those of a clause; rare words count more.
 _LEAST_SHARED = 0.6
-_LEAST_LIKE = 0.35
+# Likeness that is dropped, and what an encoder finds any two wordings to have.
+_LEAST_LIKE, _ANY_TWO = 0.01, 0.2
 # What a match by shared words counts.
 _SHARED = 0.9
 _PRIOR = 0.5
@@ -151,6 +153,7 @@ class PatternBook:
         for key in self.counts:
             for stem in set(key):
                 self._with_stem.setdefault(stem, []).append(key)
+        self._likeness: Likeness | None = None
         self._vectors: np.ndarray | None = None
         self._known: dict[str, list[tuple[float, tuple[str, ...]]]] = {}
 
@@ -185,7 +188,7 @@ class PatternBook:
         return None
 
     def meanings(self, key: tuple[str, ...], said: str) -> list[Meaning]:
-        """What words may mean, the surest first; empty where nothing known is like them.
+        """What words may mean, the surest first; empty where no pattern shares most of them.
 
         Args:
             key: the stems of a clause.
@@ -197,13 +200,21 @@ class PatternBook:
         good = sorted((one for one in shared if one[0] >= _LEAST_SHARED), reverse=True)
         if good:
             return self._of(good[0][1], _SHARED * good[0][0])
+        return []
+
+    def alike(self, said: str) -> list[Meaning]:
+        """What words may mean by what their own mean; the confidence is how alike they are.
+
+        By a thesaurus and definitions, and by an encoder where there is one: then from 0 to 2.
+
+        Args:
+            said: the words of a clause.
+        """
         found: dict[str, Meaning] = {}
-        for like, other in self._alike(said):
-            total = sum(self.counts[other].values())
-            for relation, count in self.counts[other].items():
-                one = Meaning(relation, like * count / total, self.words[other])
-                if relation not in found or one.confidence > found[relation].confidence:
-                    found[relation] = one
+        for like, other in self._alike(bare(said)):
+            for one in self._of(other, like):
+                if one.relation not in found or one.confidence > found[one.relation].confidence:
+                    found[one.relation] = one._replace(pattern=f"like: {one.pattern}")
         return sorted(found.values(), key=lambda one: -one.confidence)
 
     def _of(self, key: tuple[str, ...], times: float) -> list[Meaning]:
@@ -227,17 +238,20 @@ class PatternBook:
         )
 
     def _alike(self, said: str) -> list[tuple[float, tuple[str, ...]]]:
-        """The patterns whose meaning is like that of some words, the most alike first."""
-        if self._encoder is None or not self.counts:
-            return []
-        if self._vectors is None:
-            self._vectors = _unit(self._encoder.encode([bare(one) for one in self.words.values()]))
-            self._keys = list(self.words)
-        said = bare(said)
+        """How alike some words are to each pattern, where they are at all."""
         if said not in self._known:
-            likeness = (self._vectors @ _unit(self._encoder.encode([said]))[0]).tolist()
-            best = sorted(zip(likeness, self._keys, strict=True), reverse=True)
-            self._known[said] = [one for one in best if one[0] >= _LEAST_LIKE]
+            if self._likeness is None:
+                self._keys = list(self.words)
+                texts = [bare(one) for one in self.words.values()]
+                self._likeness = Likeness(texts)
+                if self._encoder is not None and texts:
+                    self._vectors = _unit(self._encoder.encode(texts))
+            likeness = self._likeness.of(said)
+            if self._encoder is not None and self._vectors is not None:
+                meant = self._vectors @ _unit(self._encoder.encode([said]))[0]
+                likeness = likeness + np.maximum(0.0, meant - _ANY_TWO)
+            pairs = zip(likeness.tolist(), self._keys, strict=True)
+            self._known[said] = [(like, key) for like, key in pairs if like > _LEAST_LIKE]
         return self._known[said]
 
     def save(self, path: str | Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from itertools import combinations
@@ -14,7 +15,10 @@ Slot = tuple[str, str]
 # Two slots hold one kind where they share this fraction of the smaller one's entities, and two.
 _SHARED, _LEAST = 0.1, 2
 _UNKNOWN = 0.8
-# Of a kind with fewer entities too little is known to say who is none of it.
+# Two groups of entities drawn by chance share nobody with a probability of exp(-expected), where
+# so many are expected to be shared. Where it is this many, the two are of two kinds.
+_EXPECTED = 3.0
+# Of a group with fewer entities too little is known.
 _ENOUGH = 5
 
 
@@ -50,6 +54,9 @@ class EntityKinds:
         for slot, names in slots.items():
             for name in names:
                 self._kinds.setdefault(name, set()).add(self._root(slot))
+        self._largest = {
+            name: max(self._size[kind] for kind in own) for name, own in self._kinds.items()
+        }
 
     def _root(self, slot: Slot) -> Slot:
         while (above := self._kind[slot]) != slot:
@@ -69,4 +76,8 @@ class EntityKinds:
             return _UNKNOWN
         if self._root(slot) in self._kinds[entity]:
             return 1.0
-        return 0.0 if self._size[self._root(slot)] >= _ENOUGH else _UNKNOWN
+        sizes = self._size[self._root(slot)], self._largest[entity]
+        if min(sizes) < _ENOUGH:
+            return _UNKNOWN
+        expected = sizes[0] * sizes[1] / len(self._kinds)
+        return 0.0 if expected >= _EXPECTED else _UNKNOWN * math.exp(-expected)

@@ -59,15 +59,22 @@ class Thesaurus:
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._senses: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        self._words: list[list[str]] = []
         self._general: list[list[int]] = []
         self._alike: list[list[int]] = []
         self._vectors: dict[str, dict[int, float]] = {}
         for number, line in enumerate(lines):
             words, general, alike = line.split("\t")
-            for word in words.split():
-                self._senses[word[:-1].replace("_", " ")].append((int(word[-1]), number))
+            self._words.append([word.replace("_", " ") for word in words.split()])
+            for word in self._words[-1]:
+                self._senses[word[:-1]].append((int(word[-1]), number))
             self._general.append([int(one) for one in general.split()])
             self._alike.append([int(one) for one in alike.split()])
+
+    @staticmethod
+    def shipped() -> Thesaurus:
+        """The one that is shipped."""
+        return thesaurus()
 
     def tokens(self, words: Sequence[str]) -> list[tuple[str, int, int]]:
         """Words and fixed phrases among words, with the places where they start and end.
@@ -93,6 +100,13 @@ class Thesaurus:
             start = end
         return found
 
+    def __len__(self) -> int:
+        return len(self._words)
+
+    def has(self, base: str) -> bool:
+        """Whether a word is known as it is written."""
+        return base in self._senses
+
     def __contains__(self, word: str) -> bool:
         """Whether a word is known, in any form."""
         return any(one in self._senses for one in self.bases(word))
@@ -112,6 +126,14 @@ class Thesaurus:
                 yield from (start + letters for letters in instead)
                 if ending in ("ed", "ing") and len(start) > 3 and start[-1] == start[-2]:
                     yield start[:-1]
+
+    def senses(self, word: str) -> list[tuple[int, int]]:
+        """The senses of a word in any form: how usual each is, 1 the most, and its number."""
+        return [one for base in self.bases(word) for one in self._senses.get(base, ())]
+
+    def words(self, sense: int) -> list[str]:
+        """The words of a sense, each with the number of the sense among those of the word."""
+        return self._words[sense]
 
     def vectors(self, words: Sequence[str]) -> csr_array:
         """A unit vector over senses for each word, zero for a word without any.
@@ -148,7 +170,7 @@ class Thesaurus:
         for base in self.bases(word):
             for rank, sense in self._senses.get(base, ()):
                 weight = 1 / math.sqrt(rank)
-                for one, share in self._near(sense):
+                for one, share in self.near(sense):
                     found[one] = max(found.get(one, 0.0), weight * share)
         size = math.sqrt(sum(value * value for value in found.values()))
         vector = {sense: value / size for sense, value in found.items()}
@@ -156,8 +178,15 @@ class Thesaurus:
             self._vectors[word] = vector
         return vector
 
-    def _near(self, sense: int) -> Iterator[tuple[int, float]]:
-        """The sense itself, those derived from it, and two steps to more general ones."""
+    def near(self, sense: int) -> Iterator[tuple[int, float]]:
+        """The sense itself, those derived from it, and two steps to more general ones.
+
+        Args:
+            sense: its number.
+
+        Yields:
+            Senses and how near they are, from 0 to 1.
+        """
         yield sense, 1.0
         for one in self._alike[sense]:
             yield one, _ALIKE

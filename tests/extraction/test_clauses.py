@@ -101,8 +101,8 @@ def test_names_are_known_or_have_capitals() -> None:
 
 def test_open_relations_are_called_by_their_words() -> None:
     settings = ExtractionSettings(open_relations=True)
-    said = "Ann Bo married Cid Fo on 2021-05-09."
-    assert read(said, settings=settings) == [("Ann Bo", "married", "Cid Fo", "2021-05-09")]
+    said = "Ann Bo tickled Cid Fo on 2021-05-09."
+    assert read(said, settings=settings) == [("Ann Bo", "tickled", "Cid Fo", "2021-05-09")]
     assert read(said) == []
     with pytest.raises(ConfigError, match="not from 0 to 1"):
         ExtractionSettings(min_confidence=2)
@@ -129,12 +129,42 @@ def test_patterns_are_written_edited_and_read(tmp_path: object) -> None:
         PatternBook.load(file)
 
 
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("Ann Bo, a clerk at Acme, slept.", {("Ann Bo", "works", "Acme")}),
+        ("Acme's founder is Ann Bo.", {("Ann Bo", "founded", "Acme")}),
+        ("The founder of Acme is Ann Bo.", {("Ann Bo", "founded", "Acme")}),
+        ("Acme, founded by Ann Bo, grew.", {("Ann Bo", "founded", "Acme")}),
+        ("Founded by Ann Bo, Acme grew.", {("Ann Bo", "founded", "Acme")}),
+        (
+            "Ann Bo and Cid Fo founded Acme and Bolt in 1990.",
+            {(x, "founded", y) for x in ("Ann Bo", "Cid Fo") for y in ("Acme", "Bolt")},
+        ),
+    ],
+)
+def test_constructions_of_reference_works(text: str, facts: set[tuple[str, str, str]]) -> None:
+    people, firms = [f"Ann{n} Bo{n}" for n in range(8)], [f"Firm{n} Works" for n in range(8)]
+    pairs = list(zip(people, firms, strict=True))
+    taught = [f"{x} is a clerk at {y}. {x} founded {y}." for x, y in pairs]
+    seeds = [Fact(x, relation, y) for x, y in pairs for relation in ("works", "founded")]
+    names = {name: (name,) for name in ("Ann Bo", "Cid Fo", "Acme", "Bolt")}
+    book = PatternBook()
+    book.learn([(("be", "clerk", "at"), "is a clerk at", "works", 8.0)])
+    book.learn([(("found",), "founded", "founded", 8.0)])
+    extractor = TripleExtractor(seeds, names=names, patterns=book)
+    documents = [Document("t", text), *(Document(f"d{n}", one) for n, one in enumerate(taught))]
+    found = extractor.extract(documents, learn=False)
+    read = {one.fact[:3] for one in found.triples if one.document_id == "t"}
+    assert read == facts
+
+
 FILMS = [(f"Film{n}", f"Ann Composer{n}") for n in range(4)]
 
 
 def test_frames_say_what_no_verb_between_two_names_does(tmp_path: Path) -> None:
-    lines = [f"The music of {film} is by {name}." for film, name in FILMS]
-    lines += ["Film9 has Ann Bo among its guests.", "The music of Film8 is by Cid Fo."]
+    lines = [f"The music for {film} is by {name}." for film, name in FILMS]
+    lines += ["Film9 has Ann Bo among its guests.", "The music for Film8 is by Cid Fo."]
     seeds = [*(Fact(film, "score", name) for film, name in FILMS[:2])]
     names = {end: (end,) for ends in [*FILMS, ("Film9", "Ann Bo")] for end in ends}
     extractor = TripleExtractor(seeds, names={**names, "Film8": ("Film8",)})
@@ -143,7 +173,7 @@ def test_frames_say_what_no_verb_between_two_names_does(tmp_path: Path) -> None:
     assert found == {Fact(*one) for one in [*_scores(FILMS), ("Film8", "score", "Cid Fo")]}
     file = tmp_path / "patterns.yaml"
     extractor.book.save(file)
-    assert "music of \u2026 is by \u2026" in file.read_text(encoding="utf-8")
+    assert "music for \u2026 is by \u2026" in file.read_text(encoding="utf-8")
     again = TripleExtractor(patterns=PatternBook.load(file), names=extractor.names)
     (triple,) = again.extract([documents[-1]], learn=False).triples
     assert triple.fact == Fact("Film8", "score", "Cid Fo")

@@ -28,7 +28,7 @@ _MARKER = re.compile(r"\([a-z]+\)$")  # of the syntax of an adjective
 _GENERAL = "@"
 # Derived from, attribute of, like, pertaining to, see also, of one group of verbs.
 _ALIKE = ("+", "=", "&", "\\", "^", "$")
-_HEADER = """\
+HEADER = """\
 # Senses of English words, taken from WordNet 3.1 by training/shipped/thesaurus.py.
 # WordNet 3.1 Copyright 2011 by Princeton University. All rights reserved. Permission to use,
 # copy, modify and distribute this software and database and its documentation for any purpose
@@ -62,7 +62,7 @@ def read_senses(folder: Path) -> dict[Key, _Sense]:
         for line in (folder / f"data.{name}").read_text("latin-1").splitlines():
             if line.startswith("  "):  # the licence
                 continue
-            cells = line.split(" | ")[0].split()
+            cells = line.partition(" | ")[0].split()
             size = int(cells[3], 16)
             words = [_MARKER.sub("", cells[4 + 2 * n]) for n in range(size)]
             start = 5 + 2 * size
@@ -73,6 +73,17 @@ def read_senses(folder: Path) -> dict[Key, _Sense]:
                 [key for kind, key in keys if kind.startswith(_GENERAL)],
                 [key for kind, key in keys if kind in _ALIKE],
             )
+    return found
+
+
+def read_definitions(folder: Path) -> dict[Key, str]:
+    """Every sense of the ``data`` files as it is defined, without examples."""
+    found = {}
+    for name, part in _FILES.items():
+        for line in (folder / f"data.{name}").read_text("latin-1").splitlines():
+            if not line.startswith("  "):
+                number, (_, _, said) = line.partition(" ")[0], line.partition(" | ")
+                found[part, number] = said.partition('"')[0].casefold()
     return found
 
 
@@ -122,7 +133,7 @@ def make(folder: Path) -> str:
         )
         for k in places
     ]
-    return _HEADER + "\n".join(lines) + "\n"
+    return HEADER + "\n".join(lines) + "\n"
 
 
 def _run(folder: Path, out: Path) -> None:
