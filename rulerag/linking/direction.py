@@ -5,11 +5,98 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from rulerag.linking.mentions import words_of
+from rulerag.linking.relations import JOINING, shared_words, stem
+
 INVERSE = "^"
 """Before a relation: the same relation read from its object, as in a SPARQL property path."""
 
 _ASKING = r"(?:what|who|whom|which|whose|where)"
-_SURE, _LIKELY = 0.95, 0.8
+_SURE, _NOUN, _LIKELY = 0.95, 0.9, 0.8
+_AUXILIARY_LIST = """
+is are was were be been being am has have had does did do will would can could may might shall
+should must
+"""
+AUXILIARIES = frozenset(_AUXILIARY_LIST.split())
+"""What stands before the subject of a sentence that asks."""
+_PREPOSITION_LIST = "in at to for of with by from on against"
+PREPOSITIONS = frozenset(_PREPOSITION_LIST.split())
+"""What may end a label, and stand before a name."""
+_BUT = rf"(?!(?:{'|'.join(sorted(PREPOSITIONS))})\b)"
+# "which team did M", "was the film M": the mention is the sentence's subject.
+_SUBJECT = re.compile(
+    rf"\b(?:{'|'.join(sorted(AUXILIARIES))})\s+(?:the\s+(?:{_BUT}\w+\s+){{0,2}})?$", re.IGNORECASE
+)
+# "the place of birth of M", "the language of the film M": a noun, and whose it is.
+_NOUN_OF = re.compile(
+    rf"\b(?:the|an?)\s+((?:\w+\s+){{1,8}})(?:of|for)\s+(?:the\s+(?:{_BUT}\w+\s+){{0,2}})?$",
+    re.IGNORECASE,
+)
+_LONGEST = 200  # characters before a mention that are looked at
+
+
+def subject_asked(text: str, mention: tuple[int, int], label: str) -> tuple[float, bool]:
+    """The probability that a question asks for the subject of a relation, and whether that is sure.
+
+    Args:
+        text: the question, without its times.
+        mention: where the known entity stands, in characters.
+        label: the relation in words.
+
+    Returns:
+        The probability; and whether it rests on words that say the relation or on how the sentence
+        is built, so that it speaks against relations that cannot be asked for at this end.
+    """
+    start, end = mention
+    words = words_of(label)
+    last = words[-1] if words else ""
+    # "hired by" is a relation in the passive: its subject is the object of hiring.
+    passive = last == "by"
+    before = text[max(0, start - _LONGEST) : start]
+    content = {stem(word) for word in words if word not in JOINING}
+    noun = _NOUN_OF.search(before)
+    if noun:
+        # "the capital of M" asks for the subject of "capital of", and for the object of "capital".
+        said = {stem(word) for word in words_of(noun[1])}
+        return (_SURE if last in PREPOSITIONS and said & content else 1 - _NOUN), True
+    if _SUBJECT.search(before):
+        subject = _of_sentence_subject(before, text[end:], words)
+        return (1 - subject if passive else subject), True
+    blanked = f"{text[:start]}\0{' ' * (end - start - 1)}{text[end:]}"
+    spans, stated = shared_words(blanked, label, but=("by",) if passive else ())
+    # In "employed by M" the last word is of the sentence, unless the label ends with it too.
+    own = [
+        (a, b)
+        for a, b in spans
+        if text[a:b].casefold() == last
+        or text[a:b].casefold() not in PREPOSITIONS
+        or b > start
+        or text[b:start].strip()
+    ]
+    parts = skeleton(text, mention, own or spans)
+    if parts is None:
+        return 0.5, False
+    before, between, after, first = parts
+    if (
+        not passive and not first and between.split()[-1:] == [last]
+    ):  # "married to M" says "is married to"
+        between = between.rstrip().removesuffix(last)
+    subject = asks_for_subject(before, between, after, mention_first=first)
+    return (1 - subject if passive else subject), stated
+
+
+def _of_sentence_subject(before: str, after: str, label: Sequence[str]) -> float:
+    """As :func:`subject_asked` where the mention is the subject of the sentence."""
+    before, after = before.casefold(), " ".join(after.casefold().split())
+    asking = rf"{_ASKING}\b"
+    if re.search(rf"\bby {asking}", f"{before} {after}") or re.search(r"\bby\W*$", after):
+        return _SURE
+    whose = re.search(rf"\b(?:of|for) {asking}", before) or re.search(r"\b(?:of|for)\W*$", after)
+    noun = re.match(r"(?:an?|the) (\w+)(?: (\w+))?", after)
+    said = {stem(word) for word in noun.groups() if word} if whose and noun else set()
+    last = label[-1] if label else ""
+    # "of whom is M the employer": M is the object of "employer".
+    return _NOUN if last not in PREPOSITIONS and stem(last) in said else 1 - _SURE
 
 
 def asks_for_subject(before: str, between: str, after: str, *, mention_first: bool) -> float:
@@ -40,6 +127,8 @@ def asks_for_subject(before: str, between: str, after: str, *, mention_first: bo
         return 1 - _SURE
     if re.search(r"\b(?:by|of|for|from)$", between):  # "consulted by M", "the capital of M"
         return 1 - _LIKELY
+    if re.search(r"\b(?:with|at|in|to|on|against)$", between):  # "won a prize at M"
+        return 0.5
     return _SURE
 
 

@@ -6,7 +6,7 @@ import copy
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,18 +18,19 @@ from rulerag.errors import UnknownNameError
 from rulerag.io import fingerprint_object
 from rulerag.kg import Calendar, Phrases, query_text
 from rulerag.linking.dates import AskedTime, asked_times
-from rulerag.linking.direction import INVERSE, asks_for_subject, skeleton
+from rulerag.linking.direction import INVERSE, subject_asked
 from rulerag.linking.examples import FILE, LinkedExample, hops, read_examples
 from rulerag.linking.judge import ReadingJudge
-from rulerag.linking.mentions import Mention, MentionFinder, spellings, words_of
+from rulerag.linking.mentions import Mention, MentionFinder, spellings
 from rulerag.linking.relations import (
     LEAST_EVIDENCE,
     SOMETHING,
+    Doubles,
     LearnedRanker,
     RelationRanker,
-    shared_words,
+    weights_of,
 )
-from rulerag.linking.roles import Roles
+from rulerag.linking.roles import Kinds, Roles, asked_for
 from rulerag.ruleqa import QuestionParser, RuleQADataset, known_names, stated_facts
 from rulerag.rules import readable
 from rulerag.types import Fact, Query
@@ -42,10 +43,8 @@ _SHARPNESS_MENTION = 3.0
 _MENTIONS = 6
 # A mention this much less likely than the best is not looked at: each costs an encoder a text.
 _LEAST_MENTION = 0.02
-# The weight of a relation that the entity has no fact of, beside one that it has.
+# The weight of a relation that the entity has no fact of, beside one that it has; by examples.
 _UNSEEN = 0.25
-# The probability that the subject is asked for where the entity stands after such a word.
-_DOES, _AFTER_DOES = frozenset({"does", "did", "do", "has", "is"}), 0.3
 # Below this much likelihood a reading is not named.
 _LEAST = 0.001
 # Words of a question about what will be.
@@ -316,17 +315,47 @@ class QuestionLinker:
         ]
         # Entities of one name leave the same text: it is compared, and encoded, once.
         distinct = {text: n for n, text in enumerate(dict.fromkeys(masked))}
-        scores = self.relations.scores(list(distinct))
-        rows = (scores[distinct[text]] for text in masked)
+        rows: Doubles
+        if isinstance(self.relations, LearnedRanker):
+            rows = self.relations.scores(list(distinct))
+        else:
+            rows = self.relations.signs(list(distinct))
+        said = (rows[distinct[text]] for text in masked)
         for text, (mentions, times) in zip(texts, found, strict=True):
-            readings: list[Reading] = []
-            likely = np.array([next(rows) for _ in mentions])
-            # One scale for all mentions: a name that takes words of the relation leaves less of it.
-            for (mention, share), row in zip(
-                mentions, likely - likely.max(initial=-1e9), strict=True
-            ):
-                readings += self._readings(text, mention, share, np.exp(row).tolist(), times)
+            timestamp = self._moment(times)
+            blanked = _without(text, _spans(times))
+            scored: list[tuple[float, str, Mention]] = []
+            for mention, share in mentions:
+                fitting = self._fitting(blanked, mention, next(said))
+                # One scale for all mentions: a name that takes words of the relation leaves less.
+                scored += [(math.log(share) + one, asked, mention) for asked, one in fitting]
+            best = max((one for one, *_ in scored), default=0.0)
+            readings = [
+                Reading(self._query(text, who.entity, asked, timestamp), math.exp(one - best), who)
+                for one, asked, who in scored
+            ]
             yield self._whole(text, readings, times)
+
+    def signs(self, question: str) -> tuple[str, list[str], Doubles]:
+        """What speaks for each thing that a question may ask of the entity that it mentions first.
+
+        Args:
+            question: in one's own words.
+
+        Returns:
+            The entity, empty where none is mentioned; the relations that fit best, those from
+            their objects behind :data:`~rulerag.linking.direction.INVERSE`; and the signs, in the
+            order of :func:`~rulerag.linking.relations.weights_of`: shape (relations, signs).
+        """
+        weights = weights_of(self.encoder)
+        mentions, times = self._mentioned(question)
+        if not mentions or not isinstance(self.relations, RelationRanker):
+            return "", [], np.zeros((0, len(weights)))
+        mention, _ = mentions[0]
+        masked = _without(question, [mention.span, *_spans(times)])
+        said = self.relations.signs([masked])[0]
+        asked, signs = self._signs(_without(question, _spans(times)), mention, said)
+        return mention.entity, asked, signs
 
     def _whole(
         self, text: str, readings: list[Reading], times: Sequence[AskedTime]
@@ -346,6 +375,14 @@ class QuestionLinker:
             text, tuple(kept), guessed=guessed, ahead=self._is_ahead(text, times)
         )
         return found if self._judge is None or self.examples else self._judge.weigh(found)
+
+    def _moment(self, times: Sequence[AskedTime]) -> int | None:
+        """The time of a query: what is not over yet is asked about as far as it is known."""
+        now = self._parser.now
+        if not times:
+            return now
+        first, last, _ = times[0]
+        return last if now is None or first >= now else min(last, now)
 
     def _is_ahead(self, text: str, times: Sequence[AskedTime]) -> bool:
         """Whether a question is about what comes after all documents."""
@@ -376,55 +413,72 @@ class QuestionLinker:
         low, high = mentions[0].span
         return shares, [one for one in times if one.span[1] <= low or one.span[0] >= high]
 
-    def _readings(
-        self,
-        text: str,
-        mention: Mention,
-        share: float,
-        relations: Iterable[float],
-        times: Sequence[AskedTime],
-    ) -> Iterator[Reading]:
-        blanked = _without(text, _spans(times))
-        timestamp = now = self._parser.now
-        if times:  # what is not over yet is asked about as far as it is known
-            first, last, _ = times[0]
-            timestamp = last if now is None or first >= now else min(last, now)
+    def _fitting(self, text: str, mention: Mention, said: Doubles) -> list[tuple[str, float]]:
+        """The best things that may be asked of an entity, as log-likelihoods.
+
+        Args:
+            text: the question, without its times.
+            mention: who is asked about.
+            said: what the words say of each relation: by examples log-probabilities, else signs.
+        """
+        if not self.examples:
+            weights = weights_of(self.encoder)
+            asked, signs = self._signs(text, mention, said)
+            return list(zip(asked, (signs @ list(weights.values())).tolist(), strict=True))
         fits, rest = self._roles.fits(mention.entity)
         weighed = []
-        for likely, relation in zip(relations, self.relations.names, strict=True):
-            for asked in (relation,) if self.examples else (relation, INVERSE + relation):
-                fit = fits.get(hops(asked)[0], rest)
-                weight = 1.0 if fit == 1 else _UNSEEN * max(fit, rest)
-                weighed.append((share * likely * weight, asked))
-        weighed.sort(key=lambda one: (-one[0], one[1]))
-        either = {asked: weight for weight, asked in weighed}
-        for weight, asked in weighed[: 2 * self.max_readings]:
-            if not self.examples:
-                inverse, stated = self._inverse(blanked, mention, asked.removeprefix(INVERSE))
-                order = inverse if asked.startswith(INVERSE) else 1 - inverse
-                if not stated:
-                    # The order of other words says which end is meant, never which relation.
-                    other = asked[1:] if asked.startswith(INVERSE) else INVERSE + asked
-                    total = order * weight + (1 - order) * either[other]
-                    order *= max(weight, either[other]) / total if total else 0.0
-                weight *= order
-            yield Reading(self._query(text, mention.entity, asked, timestamp), weight, mention)
+        for name, likely in zip(self.relations.names, said.tolist(), strict=True):
+            fit = fits.get(hops(name)[0], rest)
+            role = 0.0 if fit == 1 else math.log(_UNSEEN * max(fit, rest))
+            weighed.append((name, likely + role))
+        weighed.sort(key=lambda one: (-one[1], one[0]))
+        return weighed[: 2 * self.max_readings]
 
-    def _inverse(self, text: str, mention: Mention, relation: str) -> tuple[float, bool]:
-        """The probability that the subject of a relation is asked for, and whether it is named."""
+    def _signs(self, text: str, mention: Mention, said: Doubles) -> tuple[list[str], Doubles]:
+        """The signs of the relations that fit best, from either end; see :meth:`signs`."""
+        asked = [one for name in self.relations.names for one in (name, INVERSE + name)]
+        signs = np.hstack([np.repeat(said, 2, axis=0), self._of_graph(text, mention, asked)])
+        weights = weights_of(self.encoder)
+        likely = signs @ [weights[name] for name in weights if name != "order"]
+        best = np.argsort(-likely, kind="stable")[: 2 * self.max_readings]
+        # Both ends of each relation: which is meant, the order of words decides.
+        kept = [2 * pair + end for pair in dict.fromkeys((best // 2).tolist()) for end in (0, 1)]
+        order = np.zeros(len(kept))
+        for n in range(0, len(kept), 2):
+            pair = likely[kept[n : n + 2]]
+            order[n : n + 2] = self._of_order(text, mention, asked[kept[n]], pair, weights["order"])
+        return [asked[one] for one in kept], np.column_stack([signs[kept], order])
+
+    def _of_graph(self, text: str, mention: Mention, asked: Sequence[str]) -> Doubles:
+        """The signs that the graph gives, for relations from either end: shape (asked, 4).
+
+        How usual it is to know such a thing of such an entity; how many facts the relation has;
+        whether what stands at its other end is of the kind that is asked for, and is somebody.
+        """
+        kind = asked_for(_without(text, [mention.span]))
+        fits, rest = self._roles.fits(mention.entity)
+        rows = []
+        for one in asked:
+            relation = one.removeprefix(INVERSE)
+            other = relation if one.startswith(INVERSE) else INVERSE + relation
+            role = math.log(min(max(fits.get(one, rest), rest), 1.0))
+            people = self._kinds.people(other) if kind.who else 0.0
+            count = math.log(1 + self._facts_with[relation])
+            rows.append((role, count, self._kinds.alike(kind.noun, other), people))
+        return np.array(rows, dtype=np.float64).reshape(len(asked), 4)
+
+    def _of_order(
+        self, text: str, mention: Mention, relation: str, likely: Doubles, weight: float
+    ) -> tuple[float, float]:
+        """What the order of words says for asking for the object and the subject of a relation."""
         label = self._labels["relations"].get(relation, readable(relation))
-        # "hired by" is a relation in the passive: its subject is the object of hiring.
-        passive = words_of(label)[-1:] == ["by"]
-        said = _without(text, [mention.span])
-        spans, stated = shared_words(said, label, but=("by",) if passive else ())
-        parts = skeleton(text, mention.span, spans)
-        if parts is None:
-            # No word says what is asked: after "does" or "did" stands a subject.
-            before = text[: mention.span[0]].casefold().split()
-            return (_AFTER_DOES if before and before[-1] in _DOES else 0.5), False
-        before_both, between, after, first = parts
-        subject = asks_for_subject(before_both, between, after, mention_first=first)
-        return (1 - subject if passive else subject), stated
+        subject, stated = subject_asked(text, mention.span, label)
+        object_, subject = math.log(1 - subject), math.log(subject)
+        if stated:
+            return object_ - subject, subject - object_
+        # The order of other words says which end is meant, never which relation.
+        first = likely[0] + weight * object_ >= likely[1] + weight * subject
+        return (0.0, subject - object_) if first else (object_ - subject, 0.0)
 
     def _query(self, text: str, entity: str, relation: str, timestamp: int | None) -> Query:
         """A query in the words of the dataset's own queries."""
@@ -458,8 +512,19 @@ class QuestionLinker:
         return Counter(end for fact in self._facts() for end in (fact.subject, fact.object))
 
     @cached_property
+    def _facts_with(self) -> Counter[str]:
+        """How many facts each relation has, repeated ones once."""
+        return Counter(relation for _, relation, _ in {fact[:3] for fact in self._facts()})
+
+    @cached_property
     def _roles(self) -> Roles:
         return Roles(self._facts())
+
+    @cached_property
+    def _kinds(self) -> Kinds:
+        labels = self._labels["relations"]
+        said = {name: labels.get(name, readable(name)) for name in self._names[1]}
+        return Kinds(self._roles, said, self._labels["entities"])
 
 
 def _spans(times: Sequence[AskedTime]) -> list[tuple[int, int]]:

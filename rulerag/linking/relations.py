@@ -26,12 +26,23 @@ Doubles = npt.NDArray[np.float64]
 
 # Chosen on validation questions (F_G): see benchmarks/linking.
 _NGRAMS = (2, 5)
-_SHARPNESS, _SHARPNESS_BOTH = 20.0, 30.0
-_WORDS, _MEANING = 0.6, 0.6
+_WORDS = 0.6
 _ANY_WORD, _JOINING_WEIGHT = 0.3, 0.1
+WORDS = ("letters", "covered", "covers")
+"""What is seen of a relation in a question's words; "meaning" joins them with an encoder."""
+# What each sign counts, as a log-likelihood, of words alone and with an encoder. Learned from
+# validation questions and told by others: python -m benchmarks.natural.weights makes them.
+_WEIGHTS = {
+    "letters": 3.42, "covered": 7.57, "covers": 3.76,
+    "role": 1.38, "facts": 0.57, "kind": 5.48, "who": 1.58, "order": 0.75,
+}  # fmt: skip
+_WEIGHTS_BOTH = {
+    "letters": 2.60, "covered": 4.83, "covers": 1.54, "meaning": 11.84,
+    "role": 1.30, "facts": 0.66, "kind": 5.59, "who": 1.56, "order": 0.76,
+}  # fmt: skip
 # Words of a question that are this much like one of a label say where the relation stands.
 _ALIKE = 0.3
-_JOINING = (COMMON | {"and", "or", "such", "been", "from"}) - {"kind", "name", "thing", "things"}
+JOINING = (COMMON | {"and", "or", "such", "been", "from"}) - {"kind", "name", "thing", "things"}
 # Words that start alike are often of one family, if they share so many letters.
 _FAMILY, _FAMILY_LETTERS = 0.8, 3
 _STRENGTH = 30.0
@@ -46,6 +57,15 @@ what who whom which whose where when does did do tell me please name can could y
 about i want to find out give list show
 """
 _ASKING = frozenset(_ASKING_LIST.split())
+
+
+def weights_of(encoder: Encoder | None) -> Mapping[str, float]:
+    """What each sign of a relation counts, as a log-likelihood.
+
+    Args:
+        encoder: compares meanings; words alone count more without one.
+    """
+    return _WEIGHTS if encoder is None else _WEIGHTS_BOTH
 
 
 class RelationRanker:
@@ -76,19 +96,36 @@ class RelationRanker:
     def _flat(self) -> list[str]:
         return [text for one in self.texts for text in one]
 
+    def signs(self, questions: Sequence[str]) -> Doubles:
+        """What speaks for each relation: shape (questions, relations, 3), 4 with an encoder.
+
+        In order: the letters that both share; how many of the relation's words the question has;
+        how many of the question's words the relation has; how alike their meanings are.
+
+        Args:
+            questions: with a blank where the mention stood.
+        """
+        number = len(WORDS) if self.encoder is None else len(WORDS) + 1
+        if not self.names or not questions:
+            return np.zeros((len(questions), len(self.names), number))
+        found = [self._by_letters(questions), *self._by_words(questions)]
+        if self.encoder is not None:
+            found.append(self._by_meaning(questions))
+        return np.stack(found, axis=-1)
+
+    @property
+    def weights(self) -> Doubles:
+        """What each of :meth:`signs` counts."""
+        weights = weights_of(self.encoder)
+        return np.array([weights[name] for name in (*WORDS, "meaning") if name in weights])
+
     def scores(self, questions: Sequence[str]) -> Doubles:
         """How well each relation fits, as log-likelihoods: shape (questions, relations).
 
         Args:
             questions: with a blank where the mention stood.
         """
-        if not self.names or not questions:
-            return np.zeros((len(questions), len(self.names)))
-        spelt = self._spelt(questions)
-        if self.encoder is None:
-            return _SHARPNESS * spelt
-        meaning = self._by_meaning(questions)
-        return _SHARPNESS_BOTH * ((1 - _MEANING) * spelt + _MEANING * meaning)
+        return np.asarray(self.signs(questions) @ self.weights, dtype=np.float64)
 
     def evidence(self, questions: Sequence[str]) -> Doubles:
         """How well the relation that fits best does, by letters and words: shape (questions).
@@ -100,10 +137,10 @@ class RelationRanker:
         """
         if not self.names or not questions:
             return np.zeros(len(questions))
-        return np.asarray(self._spelt(questions).max(axis=1))
+        return np.asarray(self._spelt(questions).max(axis=1), dtype=np.float64)
 
     def _spelt(self, questions: Sequence[str]) -> Doubles:
-        letters, words = self._by_letters(questions), self._by_words(questions)
+        letters, words = self._by_letters(questions), sum(self._by_words(questions)) / 2
         return np.asarray((1 - _WORDS) * letters + _WORDS * words, dtype=np.float64)
 
     def _by_letters(self, questions: Sequence[str]) -> Doubles:
@@ -117,9 +154,10 @@ class RelationRanker:
         asked = self._letters.transform([_plain(_content(text)) for text in questions])
         return self._best((asked @ self._matrix.T).toarray())
 
-    def _by_words(self, questions: Sequence[str]) -> Doubles:
+    def _by_words(self, questions: Sequence[str]) -> tuple[Doubles, Doubles]:
         """How many of the words of each are in the other, or ones that mean much the same."""
-        return self._best(np.array([self._words.scores(text) for text in questions]))
+        found = np.array([self._words.scores(text) for text in questions])
+        return self._best(found[:, 0]), self._best(found[:, 1])
 
     @cached_property
     def _words(self) -> SharedMeanings:
@@ -168,7 +206,7 @@ class SharedMeanings:
     def _weight(self, token: str) -> float:
         """Rare words count more; those that only join others count little."""
         weight = math.log((self._total + 1) / (self._found[stem(token)] + 0.5)) + _ANY_WORD
-        return weight * (_JOINING_WEIGHT if token in _JOINING else 1.0)
+        return weight * (_JOINING_WEIGHT if token in JOINING else 1.0)
 
     def alike(self, tokens: Sequence[str]) -> Doubles:
         """How alike words are to those of the texts, from 0 to 1: shape (words, words)."""
@@ -185,17 +223,17 @@ class SharedMeanings:
             question: with a blank where the mention stood.
 
         Returns:
-            The mean of the two, from 0 to 1: shape (texts).
+            Both shares, from 0 to 1: shape (2, texts).
         """
-        result = np.zeros(self._total)
+        result = np.zeros((2, self._total))
         tokens = self._tokens(question.replace("\0", " "))
         if not tokens or not len(self._flat):
             return result
         pairs = self.alike(tokens)[:, self._flat]
-        theirs = np.add.reduceat(pairs.max(axis=0) * self._weights, self._starts) / self._sums
         weights = np.array([self._weight(token) for token in tokens])
+        theirs = np.add.reduceat(pairs.max(axis=0) * self._weights, self._starts) / self._sums
         mine = np.maximum.reduceat(pairs, self._starts, axis=1)
-        result[self._filled] = (theirs + weights @ mine / (weights.sum() + _ANY_WORD)) / 2
+        result[:, self._filled] = theirs, weights @ mine / (weights.sum() + _ANY_WORD)
         return result
 
 
@@ -318,15 +356,15 @@ def shared_words(
     if found:
         return found, True
     source = thesaurus()
-    known = [token for token, *_ in source.tokens(said) if token not in _JOINING]
+    known = [token for token, *_ in source.tokens(said) if token not in JOINING]
     found = [
         (words[start][1][0], words[end - 1][1][1])
         for token, start, end in source.tokens([word for word, _ in words])
-        if token not in _JOINING and any(source.alike(token, one) > _ALIKE for one in known)
+        if token not in JOINING and any(source.alike(token, one) > _ALIKE for one in known)
     ]
     if found:
         return found, True
-    return [span for word, span in words if word not in _JOINING], False
+    return [span for word, span in words if word not in JOINING], False
 
 
 def stem(word: str) -> str:

