@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rulerag.errors import EmptyDataError
 from rulerag.extraction.company import Company
-from rulerag.extraction.contradictions import contradictions
 from rulerag.extraction.patterns import PatternBook
 from rulerag.extraction.records import Extraction, Triple
 from rulerag.io import atomic_write, prepare_folder, read_records, write_json, write_jsonl
@@ -28,6 +27,8 @@ from rulerag.types import Document, Fact
 
 FACTS, EVIDENCE, DOCUMENTS = "train.csv", "evidence.jsonl", "documents.jsonl"
 PATTERNS, REPORT = "patterns.yaml", "extraction.json"
+# As `rulerag inspect` asks: of so many, at least this fraction have one alone.
+_SOME, _MOST = 10, 0.9
 
 
 def write_graph(
@@ -163,3 +164,44 @@ def _document(triple: Triple, text: str, alone: set[tuple[str, tuple[int, int]]]
             said = f"[{missing}] {said}"
     name = f"{triple.document_id}@{triple.span[0]}-{triple.span[1]}"
     return Document(name, said, (triple.fact,), triple.document_id)
+
+
+def contradictions(facts: Iterable[Fact], calendar: Calendar) -> list[dict[str, Any]]:
+    """Facts that may contradict each other, by what the other facts of their relation are like.
+
+    Where nearly every subject has one object (at a time), one that has several is worth a look; so
+    is a fact with several dates where nearly every other has one. Nothing is dropped: which of them
+    is right, no text says.
+
+    Args:
+        facts: all facts.
+        calendar: of their times.
+
+    Returns:
+        Rows of ``relation``, ``subject``, and either ``objects`` with the ``date`` at which it has
+        them (if facts are dated), or ``object`` and ``dates``.
+    """
+    listed = sorted(set(facts), key=lambda one: (*one[:3], one.timestamp or 0))
+    found = []
+    for relation in dict.fromkeys(one.relation for one in listed):
+        own = [one for one in listed if one.relation == relation]
+        dated = [one for one in own if one.timestamp is not None]
+        for (subject, time), same in _several(own, lambda one: (one.subject, one.timestamp)):
+            row = {"relation": relation, "subject": subject}
+            row |= {} if time is None else {"date": calendar.format(time)}
+            found.append({**row, "objects": [one.object for one in same]})
+        for (subject, name), same in _several(dated, lambda one: (one.subject, one.object)):
+            dates = [calendar.format(one.timestamp or 0) for one in same]
+            row = {"relation": relation, "subject": subject, "object": name}
+            found.append({**row, "dates": dates})
+    return found
+
+
+def _several(facts: list[Fact], key: Any) -> Iterator[tuple[tuple[Any, Any], list[Fact]]]:
+    """Groups of several facts, where nearly all groups have one."""
+    groups: dict[tuple[Any, Any], list[Fact]] = {}
+    for fact in facts:
+        groups.setdefault(key(fact), []).append(fact)
+    single = sum(len(own) == 1 for own in groups.values())
+    if len(groups) >= _SOME and single >= _MOST * len(groups):
+        yield from ((name, own) for name, own in groups.items() if len(own) > 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rulerag.extraction.contradictions import contradictions
+from rulerag.extraction.folder import contradictions
 from rulerag.kg import Calendar
 from rulerag.types import Fact
 
