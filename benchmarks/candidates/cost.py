@@ -46,7 +46,7 @@ def _child(folder: str, query_set: str) -> dict[str, Any]:
     loaded = peak_memory_mb()
     started = time.process_time()
     if isinstance(scorer, LearnedScorer):
-        scorer.learned  # noqa: B018  (weights are learned when first needed)
+        scorer.learned = scorer.learn()  # not what the cache folder may hold
     learning, learned = time.process_time() - started, peak_memory_mb()
     started = time.process_time()
     remembered = RememberedScorer(scorer)

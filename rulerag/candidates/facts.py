@@ -83,10 +83,12 @@ class CorpusFacts:
     ) -> None:
         self.documents = documents
         self.labels = labels or {}
-        kept = isinstance(documents, StoredRecords)
         self.table: FactTable
         self.owner: Longs
-        self.table, self.owner = _remembered(documents) if kept else _stated(documents)
+        if isinstance(documents, StoredRecords):
+            self.table, self.owner = _remembered(documents)
+        else:
+            self.table, self.owner = _stated(documents)
         self.forward: CorpusFacts | None = None
         """The facts as stated, where the ends of these are swapped."""
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.candidates.__main__ import main
+from benchmarks.candidates.links import _examples, _parts, known_facts
 from rulerag.io import read_json, read_text, write_json
 from rulerag.ruleqa.builder import RuleQASettings, build
 from rulerag.synthetic.world import World
@@ -86,6 +87,40 @@ def test_links_of_a_dated_graph_have_no_vectors(
     assert run(*command, "--vectors", tmp_path / "vectors") == 2
     assert "vectors know all facts of dated" in capsys.readouterr().err
     assert run(*command[:2], tmp_path, *command[2:], "--vectors", tmp_path / "vectors") == 2
+
+
+def test_validation_links_are_learned_from_one_half_and_asked_of_the_other(tmp_path: Path) -> None:
+    graph = World.generate(1200, seed=3).graph
+    earlier, later = _parts(graph, "valid", None)
+    assert len(earlier) + len(later) == len(graph.valid)
+    assert earlier.timestamp is not None and later.timestamp is not None
+    assert earlier.timestamp.max() < later.timestamp.min()
+    taught, asked = _parts(graph, "test", None)
+    assert taught is graph.valid and asked is graph.test
+    # Every answer that the facts taught have for a question is one of it.
+    for query in _examples(earlier, known_facts(graph), False):
+        key = query.subject, query.relation, query.timestamp
+        same = {o for s, r, o, t in earlier if (s, r, t) == key}
+        assert len(set(query.answers)) == len(same)
+
+
+def test_any_dataset_is_measured_beside_trivial_baselines(world: Path, tmp_path: Path) -> None:
+    command = ("heldout", world / "dataset", "--query-set", "balanced", "--out", tmp_path)
+    assert run(*command) == 0
+    (file,) = tmp_path.glob("*.json")
+    found = read_json(file)
+    joined, *others = found["rows"]
+    assert joined["method"] == "bm25-scored__candidate-scorer" and 0 <= found["tied"] <= 1
+    assert {"bm25-guided__symbolic", "relation-prior"} < {row["method"] for row in others}
+    best = others[-1]
+    assert best["em"] == max(found["alone"].values())
+    for row in others:
+        assert row["ahead"] == pytest.approx(joined["em"] - row["em"])
+        assert (row["verdict"] == "within chance") is (row["p"] >= 0.05 or not row["ahead"])
+    assert "| relation-prior |" in read_text(tmp_path / "table.md")
+    # What is there already is not measured again.
+    write_json(file, {**found, "tied": -1.0})
+    assert run(*command) == 0 and read_json(file)["tied"] == -1.0
 
 
 @pytest.mark.parametrize("kind", ["growth", "cost"])
