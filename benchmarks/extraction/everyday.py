@@ -1,9 +1,9 @@
-"""Extraction from sentences that were written by hand: ten everyday relations, each seen in one wording.
+"""Extraction from sentences written by hand: ten everyday relations, each seen in one wording.
 
 The sentences of ``everyday.toml`` say these relations otherwise, or say something else. A fact
 counts that stands in its own sentence.
 
-    python -m benchmarks.extraction.everyday --encoder all-minilm-l6-v2 --out benchmarks/results/extraction
+    python -m benchmarks.extraction.everyday --encoder all-minilm-l6-v2 --out FOLDER
 """
 
 from __future__ import annotations

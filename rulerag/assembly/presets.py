@@ -173,7 +173,7 @@ def experiment(
         if dataset is None and both:
             hint = f"rulerag evaluate {target} --dataset FOLDER --out DIR"
             raise ConfigError("a method needs a dataset", key="dataset", hint=hint)
-        name, dated = _manifest(dataset or Path())
+        name, dated, _ = _manifest(dataset or Path())
         about = _about(name, static=not dated)
         values = _method_values(f"{retriever}{both}{generator}", about)
     if dataset is not None:
@@ -207,15 +207,16 @@ def _part(family: str, name: str) -> dict[str, Any]:
     return {family: {"type": name}}
 
 
-def _manifest(folder: Path) -> tuple[str, bool]:
-    """The name of a dataset folder, and whether it has dates, as far as it says."""
+def _manifest(folder: Path) -> tuple[str, bool, bool]:
+    """The name of a dataset folder, and whether it has dates and predictions, as far as it says."""
     manifest = folder / "manifest.json"
     # Benchmarks of others have no manifest, and no dates.
     stated = read_json(manifest) if manifest.is_file() else {"calendar": None}
     if not isinstance(stated, dict):
         stated = {}
     home = folder.resolve().parent if folder.is_file() else folder
-    return str(stated.get("name") or home.name), bool(stated.get("calendar", True))
+    foretold = stated.get("prediction") is True
+    return str(stated.get("name") or home.name), bool(stated.get("calendar", True)), foretold
 
 
 def _keys(values: Mapping[str, Any]) -> Iterator[str]:
@@ -299,8 +300,10 @@ def preset(
             )
     if rules not in RULES:
         raise ConfigError(f"unknown choice {rules!r}", key="rules", hint=" or ".join(RULES))
-    name, dated = _manifest(Path(dataset))
-    about = _about(name, static=not dated)
+    name, dated, foretold = _manifest(Path(dataset))
+    # An undated corpus of one's own may well state what is asked; a retriever of the tables is what
+    # it is there.
+    about = _about(name, static=not dated and (foretold or is_variant(retriever)))
     values = merged_values(
         _retriever(retriever, rules, about), _generator(str(generator or "symbolic"), about)
     )

@@ -94,14 +94,17 @@ def test_a_benchmark_on_an_undated_graph_has_settings_of_its_own(tmp_path: Path)
     assert symbolic["retriever.skip_stated"] and guided["retriever.skip_stated"]
     weighed = symbolic["generator.evidence"]
     assert symbolic["retriever.evidence"] == weighed
-    # So has any other: nothing hangs on a name, and every command asks alike.
-    manifest.write_text('{"name": "own", "calendar": {}}')
+    # So has any other of predictions: nothing hangs on a name, and every command asks alike.
+    manifest.write_text('{"name": "own", "calendar": {}, "prediction": true}')
     own = preset(tmp_path, retriever="symbolic"), preset(tmp_path)
     assert [one["retriever"] for one in own] == [one["retriever"] for one in (symbolic, guided)]
     assert own[0]["generator.evidence"] == weighed
-    manifest.write_text('{"name": "own", "calendar": {"unit": "day"}}')
-    dated = preset(tmp_path, retriever="symbolic")
-    assert "skip_stated" not in dated["retriever"] and dated["generator.evidence"] != weighed
+    # A corpus of one's own may state what is asked.
+    for said in ('"calendar": {}, "prediction": false', '"calendar": {"unit": "day"}'):
+        manifest.write_text(f'{{"name": "own", {said}}}')
+        other = preset(tmp_path, retriever="symbolic")
+        assert "skip_stated" not in other["retriever"] and other["generator.evidence"] != weighed
+    assert "skip_stated" not in preset("x", retriever="symbolic")["retriever"]
 
 
 def test_an_encoder_and_a_fusion() -> None:
