@@ -75,6 +75,17 @@ def answer(
     tell_understood(opened)
     for item in answers[:SHOWN]:
         say(_shown(item, phrases))
+    tell_no_reader(answers, options)
+    tell_rest(len(answers), "answer", out)
+    known = [item for item in answers if item.query.answers]
+    if known:
+        right = sum(exact_match(item.text, item.query.answers) for item in known)
+        plural = "query" if len(known) == 1 else "queries"
+        say(f"exact match {percent(right / len(known))} % of {len(known):,} {plural}")
+
+
+def tell_no_reader(answers: Sequence[Answer], options: PipelineOptions) -> None:
+    """Say that texts need a language model, where a reader of facts found texts alone."""
     prose = any(item.documents for item in answers) and not any(
         scored.document.facts for item in answers for scored in item.documents
     )
@@ -83,12 +94,6 @@ def answer(
             "no reader: texts are read by a language model, --generator smollm2-135m-instruct or "
             "another of `rulerag models list`"
         )
-    tell_rest(len(answers), "answer", out)
-    known = [item for item in answers if item.query.answers]
-    if known:
-        right = sum(exact_match(item.text, item.query.answers) for item in known)
-        plural = "query" if len(known) == 1 else "queries"
-        say(f"exact match {percent(right / len(known))} % of {len(known):,} {plural}")
 
 
 def open_target(

@@ -126,6 +126,8 @@ def test_an_index_of_texts_is_asked_without_a_dataset(
     assert asked.code == 0, asked.err
     assert "D1  Carla founded Dune." in asked.out
     assert "no reader: texts are read by a language model, --generator" in asked.out
+    why = rulerag("explain", "Who founded Dune?", "--index", tmp_path / "index", "--quiet")
+    assert why.code == 0 and "nothing to explain" in why.out and "no reader: texts" in why.out
 
 
 def test_records_without_ids_are_numbered(rulerag: Any, tmp_path: Path) -> None:

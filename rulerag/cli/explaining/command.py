@@ -18,6 +18,7 @@ from rulerag.cli.answering import (
     IdsOption,
     open_target,
     own_phrases,
+    tell_no_reader,
     tell_rest,
     tell_understood,
 )
@@ -161,6 +162,7 @@ def explain(
     if faithful.compared:
         say(str(faithful))
     _tell_unanswered([item.query for item in answers if not (item.text and item.documents)])
+    tell_no_reader(answers, options)
     if len(queries) < len(opened.queries):
         total = f"{len(opened.queries):,}"
         say(f"these are the first {len(queries)} of {total} queries; --limit N explains more")
