@@ -95,14 +95,14 @@ def test_a_model_that_cannot_score_is_refused(
 
 
 @pytest.mark.models
-def test_smollm2_knows_what_employed_means(
+def test_smollm2_knows_where_a_wage_is_earned(
     people: RuleQADataset, pretrained: Callable[[str], Path]
 ) -> None:
     values = preset(Path(), generator=str(pretrained("smollm2-135m-instruct"))).to_dict()
     values["generator"].update(ReadingJudge.PROMPT)
     model = make_generator(Config(values), RuleQADataset(corpus=(), queries={}), Options())
     plain = QuestionLinker(people)
-    text = "Which firm employs Anna Meyer?"
+    text = "Where does Anna Meyer earn a wage?"
     chances = [
         linker.link([text])[0].relations().get("works_for", 0.0)
         for linker in (plain, plain.with_language_model(model))
