@@ -372,7 +372,7 @@ class QuestionLinker:
         rest = _without(text, [*([best.span] if best else []), *_spans(times)])
         guessed = bool(self.relations.evidence([rest])[0] < LEAST_EVIDENCE)
         found = LinkedQuestion(
-            text, tuple(kept), guessed=guessed, ahead=self._is_ahead(text, times)
+            text, tuple(kept), guessed=guessed, ahead=self._is_ahead(rest, times)
         )
         return found if self._judge is None or self.examples else self._judge.weigh(found)
 

@@ -12,7 +12,7 @@ from rulerag.errors import DataFormatError, UnknownNameError
 from rulerag.kg import Calendar
 from rulerag.linking import INVERSE, QuestionLinker
 from rulerag.linking.dates import asked_times
-from rulerag.ruleqa import RuleQADataset, parse_question
+from rulerag.ruleqa import DatasetInfo, RuleQADataset, parse_question
 from rulerag.types import Document, Fact
 
 
@@ -95,6 +95,20 @@ def test_what_is_stated_is_asked_for_unless_the_question_looks_ahead(
     (found,) = linker.link([text])
     assert found.ahead is ahead and found.query().prediction
     assert found.asked() == replace(found.query(), prediction=ahead)
+
+
+def test_a_name_does_not_look_ahead() -> None:
+    facts = [Fact("Will_Next", "works_for", "Borsig", 1), Fact("Ann", "works_for", "Borsig", 2)]
+    dataset = RuleQADataset(
+        corpus=[Document(f"d{n}", "t", (fact,)) for n, fact in enumerate(facts)],
+        queries={},
+        labels={"entities": {"Will_Next": "Will Next"}, "relations": {"works_for": "works for"}},
+        info=DatasetInfo(calendar={"unit": "day", "origin": "2020-01-01", "step": 1}),
+    )
+    found = QuestionLinker(dataset).link(
+        ["Who does Will Next work for?", "Who will Will Next work for?"]
+    )
+    assert [one.ahead for one in found] == [False, True]
 
 
 def test_the_exact_form_and_days_in_calendars_of_years(people: RuleQADataset) -> None:
