@@ -34,7 +34,7 @@ test-all: ## every test, the slow ones and those of pretrained models (fetched o
 	@.venv/bin/rulerag models fetch smollm2-135m-instruct
 	@scripts/test --models -m "slow or not slow" $(ARGS)
 
-check: ## lint, format, types and import floors
+check: ## lint, format, types and import layers
 	@scripts/check
 
 bench: ## speed benchmarks, each as a ratio against its baseline

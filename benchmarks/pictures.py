@@ -1,7 +1,7 @@
 """Every picture under ``docs``, made anew: SVG files, and pages as a screen and a phone show them.
 
-``docs/flow.svg``, the plan of the library, is drawn by hand. Chromium, found through PATH, takes
-the pictures of pages; nothing is fetched.
+Pages are taken in light and in dark. ``docs/flow.svg``, the plan of the library, is drawn by hand.
+Chromium, found through PATH and driven by Playwright, takes the pictures; nothing is fetched.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import io
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -21,12 +20,13 @@ from typing import Any
 
 import rulerag
 from benchmarks.experiments import what_rules_add
+from rulerag.assembly.demo import run_demo
 from rulerag.console import guarded
 from rulerag.errors import ConfigError, DataFormatError
-from rulerag.explanation.any_answer import Why
-from rulerag.explanation.report import explain_answer, regions_page
+from rulerag.evaluation.page import render_report
+from rulerag.explanation.explaining import Why, explain_answer
 from rulerag.generation.prompts import SelfExplanationTemplate
-from rulerag.io import atomic_write, prepare_folder, read_text, write_text
+from rulerag.io import atomic_write, prepare_folder, read_json, read_jsonl, read_text, write_text
 from rulerag.types import (
     Answer,
     Completion,
@@ -39,7 +39,11 @@ from rulerag.types import (
 WIDTHS = {"screen": 1280, "phone": 390}
 """Pixels of a page."""
 
-_TALLEST, _MARGIN, _COLOURS = 4_000, 24, 256
+MODES = {"light": "", "dark": "-dark"}
+"""What the name of a picture ends in."""
+
+_TALLEST, _FIRST, _COLOURS = 4_000, 1_900, 256
+"""Pixels of a page that is shown whole, and of the first screen of a report; colours of a PNG."""
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 QUESTION = "When was the Harbour Bridge opened, and who designed it?"
@@ -56,6 +60,8 @@ DOCUMENTS: list[dict[str, Any]] = [
         "text": "Our grandfather Lund drew the bridge and was never thanked.",
     },
 ]
+DRAWN = {"flow": 0, "lattice": 1, "bars": 1}
+"""The drawings, with the claim of each: the second rests on two documents together."""
 _RULES = {2: "[Entity 1, signed plans of, Entity 2] leads to [Entity 1, designed, Entity 2]"}
 
 
@@ -122,10 +128,20 @@ def regions() -> str:
     )
     query = Query("q1", "When did Marie Curie win the prize in physics?", answers=("1903",))
     item = Answer(query, Completion("1903"), documents)
-    found = explain_answer(item, Reader(), explainer="regions")
-    # Seconds are no news in a picture, and would change it each time.
-    page = regions_page([found])
-    return re.sub(r"(requests?) in \d+\.\d\d s", r"\1", page)
+    return explain_answer(item, Reader(), explainer="regions").to_html()
+
+
+def reports() -> dict[str, str]:
+    """The page of a demo, and that of one of its runs, by the name of the picture."""
+    with tempfile.TemporaryDirectory() as name:
+        run_demo(Path(name))
+        run = Path(name) / "temporal" / "bm25-guided"
+        result = read_json(run / "metrics.json")
+        rows = list(read_jsonl(run / "predictions.jsonl"))
+        page = render_report(
+            title="bm25-guided__symbolic on world-temporal", results=[result], predictions=[rows]
+        )
+        return {"report": read_text(Path(name) / "report.html"), "report-run": page}
 
 
 def similarity(docs: Path) -> dict[str, str]:
@@ -142,32 +158,49 @@ def similarity(docs: Path) -> dict[str, str]:
         return {file.name: read_text(file) for file in folder.iterdir()}
 
 
-def photograph(page: str, width: int, path: Path) -> None:
-    """A page as a browser shows it, cut below its last line, as a PNG of few colours.
+@contextlib.contextmanager
+def chromium() -> Iterator[Any]:
+    """The browser that takes pictures.
 
     Raises:
-        ConfigError: there is no browser on PATH, or it takes no picture.
+        ConfigError: there is none on PATH.
     """
-    from PIL import Image, ImageChops
+    from playwright.sync_api import sync_playwright
 
-    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    if browser is None:
+    place = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if place is None:
         raise ConfigError("no browser on PATH", key=_BROWSERS[0], hint="install Chromium")
-    with tempfile.TemporaryDirectory() as name:
-        source, taken = Path(name) / "page.html", Path(name) / "page.png"
-        write_text(source, page)
-        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-        size = [f"--window-size={width},{_TALLEST}", f"--screenshot={taken}"]
-        command = [browser, *flags, *size, source.as_uri()]
-        run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        if not taken.is_file():
-            raise ConfigError(f"it took no picture: {run.stderr[-300:]}", key=browser)
-        image = Image.open(taken).convert("RGB")
-    empty = Image.new("RGB", image.size, image.getpixel((0, image.height - 1)))
-    box = ImageChops.difference(image, empty).getbbox() or (0, 0, width, 1)
-    image = image.crop((0, 0, width, min(image.height, box[3] + _MARGIN)))
+    with sync_playwright() as play:
+        yield play.chromium.launch(executable_path=place, args=["--no-sandbox"])
+
+
+def keep(page: Any, path: Path, tallest: int = _TALLEST) -> None:
+    """Write what a browser's page shows, cut below so many pixels, as a PNG of few colours."""
+    from PIL import Image
+
+    image = Image.open(io.BytesIO(page.screenshot(full_page=True))).convert("RGB")
+    image = image.crop((0, 0, image.width, min(image.height, tallest)))
     with atomic_write(path, "wb") as file:
         image.quantize(_COLOURS).save(file, "PNG", optimize=True)
+
+
+def photograph(browser: Any, html: str, place: Path, tallest: int = _TALLEST) -> Iterator[Path]:
+    """A page on a screen and on a phone, in light and in dark.
+
+    Args:
+        browser: of :func:`chromium`.
+        html: the page.
+        place: the beginning of the names of the files.
+        tallest: pixels shown.
+    """
+    for width_name, width in WIDTHS.items():
+        for mode, end in MODES.items():
+            size = {"width": width, "height": 200}
+            with contextlib.closing(browser.new_page(viewport=size, color_scheme=mode)) as page:
+                page.set_content(html)
+                path = place.with_name(f"{place.name}-{width_name}{end}.png")
+                keep(page, path, tallest)
+                yield path
 
 
 def _page(why: Why, kind: str, claim: int) -> str:
@@ -200,19 +233,20 @@ def draw(docs: Path, results: Path) -> list[Path]:
     why, similar = explained(), similarity(docs)
     written = [docs / "similarity.svg"]
     write_text(written[0], similar["similarity.svg"])
-    for kind in ("flow", "certainty", "lattice", "bars"):
-        place = 1 if kind in ("lattice", "bars") else 0  # of the claim that rests on two together
+    for kind, place in DRAWN.items():
         written.append(why.picture(kind, place).save(folder / f"{kind}.svg"))
-    text = re.sub(r"\d+\.\d s\.", "0.0 s.", why.to_html())
-    pages = {folder / "why": text, folder / "regions": regions()}
-    pages |= {
-        folder / "shades": _page(why, "shades", 1),
-        docs / "similarity": similar["similarity.html"],
+    pages = {
+        folder / "why": (why.to_html(), _TALLEST),
+        folder / "regions": (regions(), _TALLEST),
+        folder / "shades": (_page(why, "shades", 1), _TALLEST),
+        docs / "similarity": (similar["similarity.html"], _TALLEST),
+        **{docs / name: (page, _FIRST) for name, page in reports().items()},
     }
-    for place_of, page in pages.items():
-        for name, width in WIDTHS.items():
-            written.append(place_of.with_name(f"{place_of.name}-{name}.png"))
-            photograph(page, width, written[-1])
+    with chromium() as browser:
+        for beginning, (page, tallest) in pages.items():
+            # Seconds are no news in a picture, and would change it each time.
+            still = re.sub(r"\d+\.\d+ s\b", "0.0 s", page)
+            written += photograph(browser, still, beginning, tallest)
     with contextlib.redirect_stdout(io.StringIO()):
         what_rules_add.main(["--results", str(results), "--out", str(docs)])
     return [*written, docs / "what-rules-add.png"]

@@ -7,8 +7,6 @@ that is generated, whose rules are mined on the way.
 from __future__ import annotations
 
 import argparse
-import io
-import shutil
 import socket
 import sys
 import tempfile
@@ -18,18 +16,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.pictures import WIDTHS
+from benchmarks.pictures import WIDTHS, chromium, keep
 from rulerag.assembly.demo import mine_world, world_dataset
 from rulerag.console import guarded as shown_errors
-from rulerag.errors import ConfigError
-from rulerag.io import atomic_write
 from rulerag.studio.service import Inject, Studio
 from rulerag.studio.serving import guarded
 from rulerag.studio.systems import benchmark_system
 from rulerag.synthetic import World
 
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-_TALL, _COLOURS, _WAIT = 900, 256, 60_000
+_TALL, _WAIT = 900, 60_000
 _TALLEST = 1_800
 """Pixels; below it a screen is cut, for lists go on."""
 
@@ -78,18 +73,13 @@ def take(docs: Path) -> list[Path]:
     Raises:
         ConfigError: there is no browser on PATH.
     """
-    from playwright.sync_api import sync_playwright
-
-    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    if browser is None:
-        raise ConfigError("no browser on PATH", key=_BROWSERS[0], hint="install Chromium")
     written: list[Path] = []
     with (
         tempfile.TemporaryDirectory() as folder,
         running(Path(folder)) as (studio, address),
-        sync_playwright() as play,
+        chromium() as browser,
     ):
-        page = play.chromium.launch(executable_path=browser, args=["--no-sandbox"]).new_page()
+        page = browser.new_page()
         page.goto(f"{address}/session/{broken(studio)}")
         page.get_by_role("button", name="Answer", exact=True).click()
         page.wait_for_selector("text=Against the answer before", timeout=_WAIT)
@@ -104,16 +94,11 @@ def take(docs: Path) -> list[Path]:
 
 def _both(page: Any, place: Path, tallest: int) -> Iterator[Path]:
     """One screen at every width."""
-    from PIL import Image
-
     for name, width in WIDTHS.items():
         page.set_viewport_size({"width": width, "height": _TALL})
         page.wait_for_timeout(1_000)  # pictures are drawn, colours fade in
-        image = Image.open(io.BytesIO(page.screenshot(full_page=True))).convert("RGB")
-        image = image.crop((0, 0, width, min(image.height, tallest)))
         path = place.with_name(f"{place.name}-{name}.png")
-        with atomic_write(path, "wb") as file:
-            image.quantize(_COLOURS).save(file, "PNG", optimize=True)
+        keep(page, path, tallest)
         yield path
 
 

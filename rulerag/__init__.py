@@ -5,22 +5,27 @@ Every public name is imported on first use, so that ``import rulerag`` loads nei
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door, say_where_modules_went
+from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
     from rulerag.composition import register
     from rulerag.errors import RuleRAGError
-    from rulerag.explanation.any_answer import Why, estimate, explain
     from rulerag.explanation.attribution import (
         banzhaf_values,
         leave_one_out,
         linear_surrogate,
         shapley_values,
     )
+    from rulerag.explanation.explaining import (
+        ExplainSettings,
+        Why,
+        estimate,
+        explain,
+        explain_answer,
+    )
     from rulerag.explanation.probing import AnswerCache, CachedGenerator, ProbeEngine
-    from rulerag.explanation.report import explain_answer
+    from rulerag.explanation.search import CertifiedMiner, DualMiner, MonoMiner
     from rulerag.explanation.similarity import similarity_attribution
-    from rulerag.explanation.source_rules import CertifiedMiner, DualMiner, MonoMiner
     from rulerag.generation import OpenAICompatibleGenerator, SymbolicReader
     from rulerag.generation.huggingface import HuggingFaceGenerator
     from rulerag.generation.prompts import PromptTemplate
@@ -65,6 +70,7 @@ __all__ = [
     "Document",
     "DualMiner",
     "EvidenceModel",
+    "ExplainSettings",
     "Fact",
     "FactTable",
     "FusedRetriever",
@@ -109,7 +115,6 @@ __all__ = [
 
 if not TYPE_CHECKING:
     __getattr__ = front_door(__name__)
-say_where_modules_went()
 
 
 def __dir__() -> list[str]:

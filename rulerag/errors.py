@@ -32,7 +32,8 @@ The command line prints the message and exits with status 2.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -132,6 +133,23 @@ class MissingDependencyError(RuleRAGError):
         )
         self.package = package
         self.extra = extra
+
+
+@contextmanager
+def needs_package(package: str, extra: str | None = None) -> Iterator[None]:
+    """Imports of an optional package, which is named where they fail.
+
+    Args:
+        package: as pip calls it.
+        extra: the extra of rulerag that installs it.
+
+    Raises:
+        MissingDependencyError: something inside could not be imported.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise MissingDependencyError(package, extra) from error
 
 
 class MiningError(RuleRAGError):

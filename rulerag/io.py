@@ -424,63 +424,24 @@ class StoredRecords(Sequence[T]):
         fingerprint: str,
         made: Sequence[T] = (),
     ) -> None:
-        self._open(Path(path), make, read_bytes(path))
-        self.fingerprint = self.file_fingerprint = fingerprint
-        self._made = dict(enumerate(made))
-
-    @classmethod
-    def hashed(
-        cls, path: str | Path, make: Callable[[dict[str, Any]], T], first: int = 0
-    ) -> StoredRecords[T]:
-        """The records of a file whose fingerprint nobody knows, which is read and hashed once.
-
-        Args:
-            path: the file.
-            make: builds a record of an object.
-            first: of so many bytes :meth:`fingerprint_of_first` is known then too.
-
-        Raises:
-            DataError: the file cannot be read.
-        """
-        self = cls.__new__(cls)
-        data = read_bytes(path)
-        self._open(Path(path), make, data)
-        whole = memoryview(data)
-        digest = hashlib.sha256(whole[:first])
-        self._firsts[first] = digest.hexdigest()
-        digest.update(whole[first:])
-        self.fingerprint = self.file_fingerprint = digest.hexdigest()
-        self._made = {}
-        return self
-
-    def _open(self, path: Path, make: Callable[[dict[str, Any]], T], data: bytes) -> None:
-        """Find the lines; those that are blank are none."""
         import numpy as np
 
-        self.path, self._make, self._data = path, make, data
+        self.path, self._make, self._data = Path(path), make, read_bytes(path)
         self._note: Callable[[int, T], T] | None = None
-        self._firsts: dict[int, str] = {}
-        letters = np.frombuffer(data, dtype=np.uint8)
+        self.fingerprint = self.file_fingerprint = fingerprint
+        self._made = dict(enumerate(made))
+        # Blank lines are no records.
+        letters = np.frombuffer(self._data, dtype=np.uint8)
         breaks = np.flatnonzero(letters == ord("\n"))
         starts = np.concatenate([[0], breaks + 1])
-        ends = np.concatenate([breaks, [len(data)]])
-        told = starts < ends
+        ends = np.concatenate([breaks, [len(self._data)]])
+        filled = starts < ends
         # What begins as an object does is not blank; the rest is looked at.
-        sure = told.copy()
-        sure[told] = letters[starts[told]] == ord("{")
-        for row in np.flatnonzero(told & ~sure).tolist():
-            sure[row] = not data[starts[row] : ends[row]].isspace()
+        sure = filled.copy()
+        sure[filled] = letters[starts[filled]] == ord("{")
+        for row in np.flatnonzero(filled & ~sure).tolist():
+            sure[row] = not self._data[starts[row] : ends[row]].isspace()
         self._starts, self._ends = starts[sure], ends[sure]
-
-    def fingerprint_of_first(self, size: int) -> str:
-        """The SHA-256 of the first bytes of the file, of which there may be fewer.
-
-        Args:
-            size: how many.
-        """
-        if size not in self._firsts:
-            self._firsts[size] = hashlib.sha256(memoryview(self._data)[:size]).hexdigest()
-        return self._firsts[size]
 
     def __len__(self) -> int:
         return len(self._starts)

@@ -7,8 +7,10 @@ import string
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 __all__ = [
+    "UNSPACED",
     "NameFinder",
     "best_token_f1",
     "character_f1",
@@ -18,17 +20,36 @@ __all__ = [
     "lenient_match",
     "normalize_answer",
     "normalize_answers",
+    "prose_spans",
     "sentence_spans",
+    "shortened",
+    "spans_between",
     "token_f1",
     "tokenize",
+    "trimmed_span",
     "word_spans",
 ]
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff"
+)
+"""Scripts that set no spaces between words, as ranges of a regular expression: Thai, Lao, Burmese,
+Khmer, kana, Chinese characters."""
 _WORD = re.compile(r"\S+")
 # A sentence ends at . ! or ? followed by white space and something that can start a sentence.
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[A-Z0-9])")
+# What ends a sentence without a full stop: blank lines, headings, items of lists.
+_BREAK = re.compile(
+    r"\n[ \t]*\n\s*|^[ \t]*#{1,6}[ \t]+\S.*$|\n(?=[ \t]*(?:[-*•–]|\d{1,2}[.)])[ \t]+\S)",
+    re.MULTILINE,
+)
+# Full stops of East Asian, Indic, Urdu and Arabic scripts, with the marks that close a quotation.
+_OTHER_STOP = re.compile(
+    "[\u3002\uff01\uff1f\u0964\u0965\u06d4\u061f]+[\u201d\u2019\u300d\u300f\u3011\uff09]*"
+)
 
 
 @lru_cache(maxsize=1 << 17)
@@ -149,7 +170,11 @@ def contains_answer(text: str, answers: Iterable[str]) -> bool:
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Character spans ``(start, end)`` of the sentences of a text, in order, trimmed."""
+    """Character spans ``(start, end)`` of the sentences of a text, in order, trimmed.
+
+    A sentence ends at a full stop before a capital or a digit, also of ``Dr. Smith``; see
+    :func:`prose_spans`.
+    """
     spans: list[tuple[int, int]] = []
     start = 0
     for match in [*_SENTENCE_END.finditer(text), None]:
@@ -164,6 +189,56 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     return spans
 
 
+def prose_spans(text: str) -> list[tuple[int, int]]:
+    """Character spans ``(start, end)`` of the sentences of prose, of headings and items of lists.
+
+    Slower than :func:`sentence_spans`; it knows abbreviations and the full stops of other scripts.
+
+    References:
+        Bommarito, Katz and Bommarito 2025 (arXiv:2504.04131): nupunkt.
+    """
+    import nupunkt
+
+    cuts = {place for match in _BREAK.finditer(text) for place in match.span()}
+    cuts |= {match.end() for match in _OTHER_STOP.finditer(text)}
+    return [
+        trimmed_span(text, block + start, block + end)
+        for block, stop in spans_between(text, sorted(cuts))
+        for start, end in nupunkt.sent_spans(text[block:stop])
+    ]
+
+
+def spans_between(text: str, cuts: Iterable[int]) -> list[tuple[int, int]]:
+    """Character spans of what stands between some places of a text, trimmed; never an empty one.
+
+    Args:
+        text: any text.
+        cuts: places in it, ascending.
+    """
+    pieces = pairwise([0, *cuts, len(text)])
+    return [trimmed_span(text, *piece) for piece in pieces if text[slice(*piece)].strip()]
+
+
+def trimmed_span(text: str, start: int, end: int) -> tuple[int, int]:
+    """A character span without the white space at its ends."""
+    piece = text[start:end]
+    left = len(piece) - len(piece.lstrip())
+    return start + left, start + left + len(piece.strip())
+
+
 def word_spans(text: str) -> list[tuple[int, int]]:
     """Character spans ``(start, end)`` of the white-space-delimited words of a text."""
     return [match.span() for match in _WORD.finditer(text)]
+
+
+def shortened(text: str, width: int = 100) -> str:
+    """The text on one line, cut with an ellipsis where it is longer than ``width`` characters.
+
+    It is cut between words, but for a word so long that most of the line would be lost.
+    """
+    line = " ".join(text.split())
+    if len(line) <= width:
+        return line
+    cut = line[: width - 1]
+    whole = cut if line[width - 1] == " " else cut.rpartition(" ")[0]
+    return (whole if 2 * len(whole) > width else cut).rstrip(" ,;:") + "…"

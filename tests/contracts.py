@@ -198,7 +198,7 @@ def explainer(make: Make, ground: Ground) -> None:
             num_sources=3,
             texts=["no", "yes", "perhaps"],
         )
-        return list(explain(engine, lambda text: text == "yes", samples=None, seed=0).values)
+        return list(explain(engine, lambda text: text == "yes", seed=0).values)
 
     first = values()
     assert len(first) == 3 and max(first) == first[1] > 0

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("rapidfuzz")
 pytest.importorskip("dateparser")
 
 PAGE = Path(__file__).parent.parent / "docs" / "faithfulness.md"

@@ -369,19 +369,13 @@ def test_stored_records_are_read_one_by_one(tmp_path: Path) -> None:
     for end in (b"", b"\n", b"\n\n"):
         path = tmp_path / "rows.jsonl"
         path.write_bytes(b"\n".join(lines) + end)
-        data = path.read_bytes()
-        for rows in (
-            StoredRecords(path, lambda row: row["n"], fingerprint_file(path)),
-            StoredRecords.hashed(path, lambda row: row["n"], 12),
-        ):
-            assert len(rows) == 4 and [rows[0], rows[1], rows[-1]] == [1, "ä", 3]
-            assert rows.fingerprint == rows.file_fingerprint == fingerprint_file(path)
-            for size in (0, 12, len(data), len(data) + 9):
-                assert rows.fingerprint_of_first(size) == hashlib.sha256(data[:size]).hexdigest()
-            with pytest.raises(DataFormatError, match=r"rows\.jsonl: record 3 cannot be read"):
-                rows[2]
-            noted = rows.annotated(lambda row, value: (row, value), "other")
-            assert noted[3] == (3, 3) and rows[3] == 3
-            assert (noted.fingerprint, noted.file_fingerprint) == ("other", rows.fingerprint)
+        rows = StoredRecords(path, lambda row: row["n"], fingerprint_file(path))
+        assert len(rows) == 4 and [rows[0], rows[1], rows[-1]] == [1, "ä", 3]
+        assert rows.fingerprint == rows.file_fingerprint == fingerprint_file(path)
+        with pytest.raises(DataFormatError, match=r"rows\.jsonl: record 3 cannot be read"):
+            rows[2]
+        noted = rows.annotated(lambda row, value: (row, value), "other")
+        assert noted[3] == (3, 3) and rows[3] == 3
+        assert (noted.fingerprint, noted.file_fingerprint) == ("other", rows.fingerprint)
     path.write_bytes(b"")
-    assert list(StoredRecords.hashed(path, lambda row: row)) == []
+    assert list(StoredRecords(path, lambda row: row, fingerprint_file(path))) == []

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import io
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
@@ -42,20 +40,6 @@ def test_the_page_prints_what_stands_there(tmp_path: Path, monkeypatch: pytest.M
                 assert not stop.value.code, line
     assert compared == 10
     assert {kind for kind, _ in BLOCKS} == {"python", "sh", "text"}
-
-
-@pytest.mark.slow
-def test_the_page_takes_less_than_five_minutes(tmp_path: Path) -> None:
-    """With the commands as they are typed, each in a process of its own; set-up not counted."""
-    for package in ("networkx", "bs4", "pypdf"):
-        pytest.importorskip(package)
-    found = importlib.util.spec_from_file_location("timing", ROOT / "scripts/time_tutorial.py")
-    assert found is not None and found.loader is not None
-    timing = importlib.util.module_from_spec(found)
-    found.loader.exec_module(timing)
-    blocks = list(timing.follow(PAGE, Path(sys.executable).parent, tmp_path))
-    assert [one for one in blocks if one.get("status") or not one.get("as_shown", True)] == []
-    assert sum(one.get("seconds", 0.0) for one in blocks) < 300
 
 
 def _steady(text: str) -> str:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.pictures import explained, photograph, similarity
-from rulerag.explanation.any_answer.why import PICTURES
+from benchmarks.pictures import DRAWN, chromium, explained, photograph, similarity
+from rulerag.explanation.explaining.why import PICTURES
 
 DOCS = Path(__file__).parent.parent / "docs"
 TEXT = (DOCS / "pictures.md").read_text(encoding="utf-8")
@@ -33,21 +33,23 @@ def test_every_kind_of_picture_is_named_and_every_file_is_there_and_small() -> N
     assert max(sizes.values()) < 300_000 and sum(sizes.values()) < 2_000_000
 
 
-@pytest.mark.parametrize(
-    ("kind", "claim"), [("flow", 0), ("certainty", 0), ("lattice", 1), ("bars", 1)]
-)
-def test_the_committed_pictures_are_those_that_are_drawn(
-    kind: str, claim: int, tmp_path: Path
-) -> None:
-    drawn = explained().picture(kind, claim).save(tmp_path / "drawn.svg")
+@pytest.mark.parametrize("kind", DRAWN)
+def test_the_committed_pictures_are_those_that_are_drawn(kind: str, tmp_path: Path) -> None:
+    file = explained().picture(kind, DRAWN[kind]).save(tmp_path / "drawn.svg")
     committed = DOCS / "pictures" / f"{kind}.svg"
-    assert drawn.read_text(encoding="utf-8") == committed.read_text(encoding="utf-8")
+    assert file.read_text(encoding="utf-8") == committed.read_text(encoding="utf-8")
 
 
 def test_a_page_is_photographed_at_its_width(tmp_path: Path) -> None:
     if not shutil.which("chromium"):
         pytest.skip("no chromium on PATH")
     page = similarity(DOCS)["similarity.html"]
-    photograph(page, 390, tmp_path / "page.png")
-    taken = (tmp_path / "page.png").read_bytes()
-    assert int.from_bytes(taken[16:20], "big") == 390 and int.from_bytes(taken[20:24], "big") > 900
+    with chromium() as browser:
+        files = list(photograph(browser, page, tmp_path / "page"))
+    assert [file.name for file in files] == [
+        f"page-{name}.png" for name in ("screen", "screen-dark", "phone", "phone-dark")
+    ]
+    for file, width in zip(files, (1280, 1280, 390, 390), strict=True):
+        taken = file.read_bytes()
+        assert int.from_bytes(taken[16:20], "big") == width
+        assert int.from_bytes(taken[20:24], "big") > 900

@@ -1,308 +1,309 @@
-"""Explainers at equal numbers of probes, on formulas and on generated worlds with known truth.
+"""What an explainer is here, and every one that is compared.
 
-Every explainer gets the same budget of probes and the same 0/1 score (whether the output matches
-the answer), what a text-only API gives. Values of sources are those of ``rulerag explain
---attribution NAME``; ``LASSO 0.01`` is our linear surrogate with a fixed penalty. ContextCite is
-not here: what it explains, the probability of the answer, needs a language model;
-``explanation_contextcite`` has it. The linear datamodeling score is taken on random subsets that
-no explainer of the case asked at that budget.
+An explainer is a function from :class:`~benchmarks.explanation.cases.Asked` to :class:`Found`, put
+on the board by ``@explainer(NAME)``. It returns None where it cannot do what is asked: with so few
+calls, or of a model that was not asked to explain itself.
 
 References:
-    Cohen-Wang et al. 2024 (ContextCite, arXiv:2409.00729), section 4: top-k drop and LDS.
+    Cohen-Wang et al. 2024 (ContextCite, arXiv:2409.00729), run by its own package.
+    Fragkathoulas and Chlapanis 2024 (SETN, doi 10.1145/3688671.3688775): self-explanations.
+    Rorseth et al. 2025 (arXiv:2510.22689): minimal retention rules.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
-import time
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
-from statistics import fmean
+from functools import cache, partial
 from typing import Any
 
-from benchmarks.common.world_questions import world_questions
-from rulerag.errors import ProbeBudgetError
-from rulerag.explanation.attribution import (
-    Attribution,
-    attributions,
-    linear_surrogate,
-    rule_surrogate,
-)
-from rulerag.explanation.faithfulness import (
-    PlantedAnswer,
-    comprehensiveness,
-    linear_datamodeling_score,
-    rule_scores,
-    sufficiency,
-)
-from rulerag.explanation.lattice import mask_of
-from rulerag.explanation.probing import ProbeEngine, SetValue, matches_answer, valued
-from rulerag.explanation.records import CertifiedRules
-from rulerag.explanation.source_rules import CertifiedMiner
-from rulerag.generation import SymbolicReader
-from rulerag.io import write_json
-from rulerag.ruleqa import graph_labels
-from rulerag.synthetic import World
-from rulerag.types import GenerationRequest
+import numpy as np
 
-BUDGETS = (32, 64, 128, 256)
-_TOP = 3
+from benchmarks.explanation.cases import Asked
+from rulerag.errors import DataError, MissingDependencyError
+from rulerag.explanation.attribution import attributions, rule_surrogate, shapley_values
+from rulerag.explanation.lattice import mask_of, minimal_transversals
+from rulerag.explanation.search import CertifiedMiner, MonoMiner
+from rulerag.explanation.similarity import similarity_attribution
+from rulerag.text import contains_answer
+
+ENCODER = "bi-encoder:all-minilm-l6-v2"
+_REPEATED = 2  # ablations of ContextCite for each call allowed, at most
+_NEVER_ONE = -1e-6  # the largest log-probability: of a probability of 1 there is no logit
 
 
 @dataclass(frozen=True)
-class Case:
-    """Something to explain, with the truth.
+class Found:
+    """What an explainer says.
 
     Args:
-        family: what kind of case it is.
-        engine: makes an engine that allows so many probes and adds the masks asked to a set.
-        predicate: whether an output is the answer.
-        rules: the true minimal retention rules; None where only their sources are known.
-        sources: the sources that decide.
-        num_sources: how many sources there are.
+        values: how much each document counts.
+        named: the documents that the answer rests on; None for those above the widest gap between
+            two values, where an explainer does not say.
+        removals: in which order to remove them so that most is lost; None for that of the values.
     """
 
-    family: str
-    engine: Callable[[int | None, set[int]], ProbeEngine]
-    predicate: Callable[[str], bool]
-    rules: frozenset[frozenset[int]] | None
-    sources: frozenset[int]
-    num_sources: int
+    values: Sequence[float]
+    named: frozenset[int] | None = None
+    removals: Sequence[int] | None = None
 
 
-def _recorded(inner: ProbeEngine, budget: int | None, asked: set[int]) -> ProbeEngine:
-    """An engine with a budget of its own over one without."""
-
-    def answer(batch: list[tuple[int, ...]]) -> list[str]:
-        asked.update(mask_of(kept) for kept in batch)
-        return inner.probe(batch)
-
-    size, names = inner.num_sources, inner.names
-    return ProbeEngine.from_function(answer, num_sources=size, names=names, max_probes=budget)
+Explain = Callable[[Asked], Found | None]
 
 
 @dataclass(frozen=True)
-class Explained:
-    """What an explainer found: values, a prediction for any subset, rules where it has any.
+class Explainer:
+    """An explainer on the board.
 
     Args:
-        attribution: values of the sources.
-        predict: the score of a subset, up to a constant.
-        asked: the masks of the subsets asked.
-        rules: minimal retention rules; None where it looks for none.
+        name: on the board.
+        explain: what it does.
+        kind: ``asks`` the model about subsets of the documents, ``reads`` the texts, lets the model
+            ``tell`` its own reasons, or is a ``baseline`` that explains nothing.
+        fixed: takes as many calls as it takes; the others are run once for each budget.
+        draws: over how many seeds its measures are averaged.
+        calls: of the model, besides those about subsets.
+        note: what it is, for the page.
     """
 
-    attribution: Attribution
-    predict: Callable[[int], float]
-    asked: frozenset[int]
-    rules: frozenset[frozenset[int]] | None = None
+    name: str
+    explain: Explain
+    kind: str
+    fixed: bool
+    draws: int
+    calls: int
+    note: str
 
 
-def _rules(case: Case, budget: int, seed: int) -> Explained:
-    asked: set[int] = set()
-    engine = case.engine(budget, asked)
+EXPLAINERS: dict[str, Explainer] = {}
+"""By name, in the order of the board's footnotes."""
+
+
+def explainer(
+    name: str, kind: str = "asks", *, fixed: bool = False, draws: int = 1, calls: int = 0
+) -> Callable[[Explain], Explain]:
+    """Put a function on the board; its docstring is the note on the page.
+
+    Args:
+        name: on the board; a second one of that name takes the place of the first.
+        kind: see :class:`Explainer`; all but ``asks`` take no budget.
+        fixed: likewise.
+        draws: likewise.
+        calls: likewise.
+    """
+
+    def put(explain: Explain) -> Explain:
+        note = " ".join((explain.__doc__ or "").split())
+        unbudgeted = fixed or kind != "asks"
+        EXPLAINERS[name] = Explainer(name, explain, kind, unbudgeted, draws, calls, note)
+        return explain
+
+    return put
+
+
+@explainer("random order", "baseline", draws=20)
+def random_order(asked: Asked) -> Found:
+    """The documents in any order; the mean of twenty."""
+    rng = random.Random(asked.seed)
+    return Found([rng.random() for _ in asked.documents])
+
+
+@explainer("retrieval", "baseline")
+def retrieval(asked: Asked) -> Found:
+    """BM25 of the question with each of the documents."""
+    return _similar(asked.question, asked, "bm25")
+
+
+@explainer("longest document", "baseline")
+def longest_document(asked: Asked) -> Found:
+    """The number of letters."""
+    return Found([float(len(text)) for text in asked.documents])
+
+
+@explainer("holds the answer", "baseline")
+def holds_the_answer(asked: Asked) -> Found:
+    """Documents with the answer in them, word for word; of these, and of others, BM25's first."""
+    scores = _similar(asked.question, asked, "bm25").values
+    held = [contains_answer(text, [asked.answer]) for text in asked.documents]
+    most = max(scores, default=0.0) + 1.0
+    values = [score + most * holds for score, holds in zip(scores, held, strict=True)]
+    return Found(values, frozenset(place for place, holds in enumerate(held) if holds))
+
+
+def _similar(text: str, asked: Asked, scorer: str) -> Found:
+    found = similarity_attribution(text, asked.documents, scorer, aggregate="max", temperature=1.0)
+    scores = [[] for _ in asked.documents]  # type: list[list[float]]
+    for column, sentence in enumerate(found.sources):
+        scores[sentence.document or 0].append(max(row[column] for row in found.scores))
+    return Found([max(one, default=0.0) for one in scores])
+
+
+@explainer("similarity, words", "reads")
+def similarity_of_words(asked: Asked) -> Found:
+    """The cosine of question and answer with the nearest sentence of a document, by tf-idf."""
+    return _similar(_said(asked), asked, "tf-idf")
+
+
+@explainer("similarity, encoder", "reads")
+def similarity_by_encoder(asked: Asked) -> Found | None:
+    """The same by the vectors of all-MiniLM-L6-v2."""
     try:
-        found = CertifiedMiner("retention", seed=seed).mine(engine, case.predicate)
-    except ProbeBudgetError as error:
-        if not isinstance(error.partial, CertifiedRules):
-            raise
-        found = error.partial
-    surrogate = rule_surrogate(found.minimal, engine.names)
-    return Explained(surrogate, surrogate.predict, frozenset(asked), found.minimal)
-
-
-def _lasso(case: Case, budget: int, seed: int) -> Explained:
-    asked: set[int] = set()
-    engine = case.engine(budget, asked)
-    found = linear_surrogate(engine, case.predicate, ablations=budget, penalty=0.01, seed=seed)
-    return Explained(found, found.predict, frozenset(asked))
-
-
-def _attributed(method: str, case: Case, budget: int, samples: int | None, seed: int) -> Explained:
-    """What ``explain_answer`` returns for ``attribution=[method]``."""
-    asked: set[int] = set()
-    engine = case.engine(budget, asked)
-    (found,), _ = attributions(engine, case.predicate, [method], samples=samples, seed=seed)
-    rules = None
-    if found.surrogate is not None:
-        rules = frozenset(map(frozenset, found.surrogate.rules))
-    return Explained(found, found.predict, frozenset(asked), rules)
-
-
-def _guided(case: Case, budget: int, seed: int) -> Explained:
-    return _attributed("guided", case, budget, budget, seed)
-
-
-def _linear(case: Case, budget: int, seed: int) -> Explained:
-    return _attributed("linear", case, budget, budget, seed)
-
-
-def _banzhaf(case: Case, budget: int, seed: int) -> Explained:
-    return _attributed("banzhaf", case, budget, budget - 2, seed)
-
-
-def _shapley(case: Case, budget: int, seed: int) -> Explained | None:
-    permutations = (budget - 2) // (case.num_sources - 1)
-    if permutations < 4:  # fewer are refused there, too
+        return _similar(_said(asked), asked, ENCODER)
+    except (DataError, MissingDependencyError):  # the model was not fetched
         return None
-    return _attributed("shapley", case, budget, permutations, seed)
 
 
-def _leave_one_out(case: Case, budget: int, seed: int) -> Explained | None:
-    if case.num_sources + 1 > budget:
+def _said(asked: Asked) -> str:
+    # One text without a full stop: sentences of it would be compared one by one.
+    return f"{asked.question.rstrip('?. ')} {asked.answer}".replace("\n", " ")
+
+
+@explainer("self-explanation", "tells", calls=1)
+def self_explanation(asked: Asked) -> Found | None:
+    """The model names the words that helped it; documents with any of them, most of them first."""
+    if asked.reading is None:
         return None
-    return _attributed("leave-one-out", case, budget, None, seed)
-
-
-EXPLAINERS: dict[str, Callable[[Case, int, int], Explained | None]] = {
-    "certified rules": _rules,
-    "guided surrogate": _guided,
-    "linear surrogate": _linear,
-    "LASSO 0.01": _lasso,
-    "Banzhaf": _banzhaf,
-    "Shapley": _shapley,
-    "leave-one-out": _leave_one_out,
-}
-
-
-def formulas(runs: int, num_sources: int = 24) -> Iterator[Case]:
-    """Planted formulas: AND, OR, DNF, one that a source spoils, and one with 5 % of noise."""
-    for seed in range(runs):
-        chance = random.Random(f"formulas {seed}")
-        a, b, c, d, e, f = chance.sample(range(num_sources), 6)
-        families: dict[str, tuple[list[Any], float]] = {
-            "AND": ([{a, b, c}], 0.0),
-            "OR": ([{a}, {b}, {c}], 0.0),
-            "DNF": ([{a, b}, {c, d, e}], 0.0),
-            "non-monotone": ([{a, b}, ({c}, {d, e, f})], 0.0),
-            "noisy DNF": ([{a, b}, {c, d}], 0.05),
-        }
-        for family, (clauses, noise) in families.items():
-            planted = PlantedAnswer(num_sources, clauses, noise=noise, seed=seed)
-            if not planted.says_yes((1 << num_sources) - 1):
-                continue  # there is no answer to explain
-            # A clause that the full set spoils is no rule; its sources are not asked for.
-            rules = planted.minimal() if planted.is_monotone else frozenset({frozenset({a, b})})
-            sources = frozenset(index for rule in rules for index in rule)
-            engine = partial(_recorded, planted.engine())
-            yield Case(family, engine, planted.predicate, rules, sources, num_sources)
-
-
-def worlds(runs: int, num_documents: int = 24, num_facts: int = 4000) -> Iterator[Case]:
-    """Answers of the symbolic reader in a generated world, on true support and distractors.
-
-    The truth is each document that states a supporting fact of the answer.
-    """
-    world = World.generate(num_facts, kind="static", seed=1)
-    corpus, questions = world_questions(world)
-    reader = SymbolicReader(labels=graph_labels(world.graph)["entities"])
-    chance, made = random.Random(7), 0
-    for question in questions:
-        if made == runs:
-            return
-        query, support = question.query, question.support
-        near = [d for d in question.near if d.id not in support]
-        others = [d for d in chance.sample(corpus, num_documents) if d.id not in support]
-        chosen = list({d.id: d for d in (*support.values(), *near, *others)}.values())
-        chosen = chosen[:num_documents]
-        chance.shuffle(chosen)
-        request = GenerationRequest(query, tuple(chosen), question.rules)
-        answer = reader.generate([request])[0].text
-        if answer not in query.answers:
-            continue
-        made += 1
-        yield Case(
-            "world",
-            partial(_recorded, ProbeEngine.from_generator(reader, request)),
-            matches_answer(answer),
-            None,
-            frozenset(place for place, d in enumerate(chosen) if d.id in support),
-            len(chosen),
-        )
-
-
-def measure(cases: Sequence[Case]) -> list[dict[str, Any]]:
-    """Every explainer on every case at every budget; one row for each family and budget."""
-    collected: dict[tuple[str, int, str], list[dict[str, float]]] = {}
-    for number, case in enumerate(cases):
-        value = valued(case.engine(None, set()), case.predicate)
-        for budget in BUDGETS:
-            found, seconds = _explain(case, budget, number)
-            seen = frozenset[int]().union(*(one.asked for one in found.values()))
-            for name, one in found.items():
-                scores = _scores(case, one, value, seen, number)
-                scores["seconds"] = seconds[name]
-                collected.setdefault((case.family, budget, name), []).append(scores)
-    return [
-        {
-            "family": family,
-            "budget": budget,
-            "explainer": name,
-            "cases": len(rows),
-            **{key: fmean(row[key] for row in rows) for key in rows[0]},
-        }
-        for (family, budget, name), rows in collected.items()
+    held = [
+        sum(contains_answer(text, [word]) for word in asked.reading.keywords if word.strip())
+        for text in asked.documents
     ]
+    return Found(held, frozenset(place for place, number in enumerate(held) if number))
 
 
-def _explain(case: Case, budget: int, seed: int) -> tuple[dict[str, Explained], dict[str, float]]:
-    """What each explainer finds, those that need more probes left out; and its seconds."""
-    found, seconds = {}, {}
-    for name, explain in EXPLAINERS.items():
-        start = time.perf_counter()
-        one = explain(case, budget, seed)
-        if one is not None:
-            found[name], seconds[name] = one, time.perf_counter() - start
-    return found, seconds
+@explainer("judged citations", "tells", calls=8)
+def judged_citations(asked: Asked) -> Found | None:
+    """The model is shown each document and says whether it supports the answer: yes against no."""
+    if asked.reading is None:
+        return None
+    support = asked.reading.support
+    return Found(support, frozenset(place for place, odds in enumerate(support) if odds > 0))
 
 
-def _scores(
-    case: Case, found: Explained, value: SetValue, asked: frozenset[int], seed: int
-) -> dict[str, float]:
-    """Every measure; predictions are tried on subsets that are not among those asked."""
-    ranking = found.attribution.ranking
-    removals = ranking if found.attribution.removals is None else found.attribution.removals
-    count = len(case.sources)
-    hits = len(found.attribution.top(count) & case.sources) / count
-    scores = {
-        "sources_found": hits,
-        "top_drop": comprehensiveness(value, removals, min(_TOP, count)),
-        "sufficiency_loss": sufficiency(value, ranking, count),
-        "lds": linear_datamodeling_score(
-            value, found.predict, samples=64, seed=seed + 10_000, asked=asked
-        ),
-        "probes": float(len(found.asked)),
-    }
-    if case.rules is not None:
-        rules = rule_scores(found.rules or (), case.rules)
-        scores |= {
-            "rule_precision": rules.precision if found.rules is not None else 0.0,
-            "rule_recall": rules.recall,
-            "rule_f1": rules.f1,
-        }
-    return scores
+@explainer("leave-one-out", fixed=True)
+def leave_one_out(asked: Asked) -> Found:
+    """What is lost without each document alone."""
+    return _attributed(asked, "leave-one-out", None)
 
 
-def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
-    """Run everything, print a table, and write ``explainers.json`` into ``--out`` when given."""
-    parser = argparse.ArgumentParser(description="Explainers at equal numbers of probes.")
-    parser.add_argument("--runs", type=int, default=40, help="cases of each family")
-    parser.add_argument("--out", type=Path)
-    given = parser.parse_args(arguments)
-    rows = measure([*formulas(given.runs), *worlds(given.runs)])
-    keys = ("sources_found", "top_drop", "sufficiency_loss", "lds")
-    print(f"{'family':<13} {'budget':>6} {'explainer':<17}" + "".join(f"{k:>17}" for k in keys))
-    for row in rows:
-        numbers = "".join(f"{row[key]:>17.3f}" for key in keys)
-        print(f"{row['family']:<13} {row['budget']:>6} {row['explainer']:<17}{numbers}")
-    result = {"benchmark": "explainers", "runs": given.runs, "rows": rows}
-    if given.out is not None:
-        write_json(given.out / "explainers.json", result)
-    return result
+@explainer("exact Shapley", fixed=True)
+def exact_shapley(asked: Asked) -> Found:
+    """Shapley values from every subset."""
+    return Found(shapley_values(asked.scores).values)
 
 
-if __name__ == "__main__":
-    main()
+@explainer("exact rules", fixed=True)
+def exact_rules(asked: Asked) -> Found:
+    """Minimal retention rules, from the lattice walked level by level."""
+    least = asked.threshold
+    found = MonoMiner("retention").mine(asked.engine(), lambda text: float(text) >= least)
+    return _of_rules(found.minimal, len(asked.documents))
+
+
+@explainer("certified rules")
+def certified_rules(asked: Asked) -> Found:
+    """Minimal retention rules, searched for by bisection and tested on random subsets."""
+    least = asked.threshold
+    miner = CertifiedMiner("retention", seed=asked.seed)
+    found = miner.mine(asked.engine(), lambda text: float(text) >= least)
+    return _of_rules(found.minimal, len(asked.documents))
+
+
+def _of_rules(rules: frozenset[frozenset[int]], count: int) -> Found:
+    """The values of the formula that the rules are; what any of them holds is named.
+
+    A smallest set that meets every rule is removed first: without it no rule is whole.
+    """
+    values = rule_surrogate(rules, [str(place) for place in range(count)]).values
+    named = frozenset(place for rule in rules for place in rule)
+    if not named:
+        return Found(values, named)
+    first = min(minimal_transversals(map(mask_of, rules)), key=int.bit_count)
+    order = sorted(range(count), key=lambda place: (not first >> place & 1, -values[place]))
+    return Found(values, named, order)
+
+
+def _attributed(asked: Asked, method: str, samples: int | None) -> Found:
+    """What ``rulerag explain --attribution METHOD --value log-probability`` returns."""
+    (found,), _ = attributions(asked.scores, None, [method], samples=samples, seed=asked.seed)
+    return Found(found.values, removals=found.removals)
+
+
+def _sampled(method: str, asked: Asked) -> Found:
+    return _attributed(asked, method, asked.calls)
+
+
+for _name, _note in {
+    "kernel": "A Gaussian process over the subsets.",
+    "guided": "A linear function on each side of the rules that it finds first.",
+    "linear": "A LASSO on random subsets.",
+}.items():
+    _explain = partial(_sampled, _name)
+    _explain.__doc__ = _note
+    explainer(_name)(_explain)
+
+
+@explainer("Shapley")
+def sampled_shapley(asked: Asked) -> Found | None:
+    """Shapley values from random orders and their reverses."""
+    orders = (asked.calls - 2) // (len(asked.documents) - 1)
+    return _attributed(asked, "shapley", orders) if orders >= 4 else None  # fewer are refused
+
+
+@explainer("Banzhaf")
+def sampled_banzhaf(asked: Asked) -> Found:
+    """The difference of the means of random subsets with and without a document."""
+    return _attributed(asked, "banzhaf", asked.calls - 2)
+
+
+@explainer("ContextCite")
+def context_cite(asked: Asked) -> Found | None:
+    """The installed package's own ablations and regression on the logit of the probability."""
+    try:
+        package = context_cite_package()
+    except MissingDependencyError:
+        return None
+    count = len(asked.documents)
+    masks = ablations(count, asked.calls)
+    logs = np.minimum(asked.scores(masks), _NEVER_ONE)
+    logits = logs - np.log(-np.expm1(logs))
+    kept = np.array([[mask >> i & 1 for i in range(count)] for mask in masks], dtype=bool)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of its LASSO on flat scores
+        weights, _ = package.solver.LassoRegression().fit(kept, logits, asked.tokens)
+    return Found(tuple(map(float, weights)))
+
+
+def ablations(count: int, calls: int) -> list[int]:
+    """The masks that the package draws, with repetition, until so many distinct ones are out."""
+    masks = list[int]()
+    for seed in range(_REPEATED * calls):
+        kept = context_cite_package().utils._create_mask(count, 0.5, seed)
+        mask = mask_of(np.flatnonzero(kept).tolist())
+        if len({*masks, mask}) > calls:
+            break
+        masks.append(mask)
+    return masks
+
+
+@cache
+def context_cite_package() -> Any:
+    """The package, imported without its download of sentence data, which nothing here needs.
+
+    Raises:
+        MissingDependencyError: it is not installed.
+    """
+    try:
+        import nltk
+
+        download, nltk.download = nltk.download, lambda *_, **__: True
+        try:
+            import context_cite
+            import context_cite.context_partitioner
+            import context_cite.utils
+        finally:
+            nltk.download = download
+    except ImportError:
+        raise MissingDependencyError("context-cite", "dev") from None
+    return context_cite

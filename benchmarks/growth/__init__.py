@@ -1,1 +1,1 @@
-"""What growing costs: a corpus of a million paragraphs, and new facts in a dataset that stands."""
+"""What large corpora of texts cost: a million paragraphs indexed, and a dataset asked of them."""

@@ -26,10 +26,10 @@ from urllib.parse import urlsplit
 from rulerag import Document, GenerationRequest, OpenAICompatibleGenerator, Query
 from rulerag.console import guarded
 from rulerag.evaluation import markdown_table
-from rulerag.explanation.any_answer import Why, started
-from rulerag.explanation.any_answer.asking import AskedFunction
+from rulerag.explanation.explaining import Why, prepare
 from rulerag.explanation.lattice import indices_of
-from rulerag.explanation.levels import Context
+from rulerag.explanation.probing import AskedFunction
+from rulerag.explanation.units import Context
 from rulerag.io import prepare_folder, write_json, write_text
 
 _DOCUMENTS, _CANCEL_CALL, _CANCEL_AFTER = 16, 3.0, 1.0
@@ -181,7 +181,7 @@ def cancelled(url: str, how: str) -> dict[str, float]:
         return str((await _posted(url, body))["choices"][0]["message"]["content"])
 
     generator = OpenAICompatibleGenerator(url, "digest", template="open", max_new_tokens=99)
-    why = started(function if how == "function" else generator, _QUESTION, documents)
+    why = prepare(function if how == "function" else generator, _QUESTION, documents)
 
     async def listen() -> float:
         events = why.stream()
@@ -197,7 +197,7 @@ def cancelled(url: str, how: str) -> dict[str, float]:
 
 
 def _known(why: Why) -> bool:
-    return bool(why.text) and not why.explained.complete
+    return bool(why.text) and not why.explanation.complete
 
 
 def run(out: Path | None, count: int, seconds: float) -> None:

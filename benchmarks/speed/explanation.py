@@ -26,7 +26,7 @@ from rulerag.explanation.probing import (
     ProbeEngine,
     matches_answer,
 )
-from rulerag.explanation.source_rules import DualMiner
+from rulerag.explanation.search import DualMiner
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.io import prepare_folder, write_json
 from rulerag.protocols import Generator

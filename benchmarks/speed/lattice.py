@@ -25,7 +25,7 @@ from typing import Any
 
 from rulerag.evaluation import peak_memory_mb
 from rulerag.explanation.probing import ProbeEngine
-from rulerag.explanation.source_rules import MonoMiner
+from rulerag.explanation.search import MonoMiner
 from rulerag.io import write_json
 
 Formula = tuple[frozenset[int], ...]

@@ -163,7 +163,8 @@ class Visitor:
             self._change(session, kind="inject", source=source["id"], attack="exception")
         made = self._call("explain", "POST", f"/api/sessions/{session}/explain", {})
         last = self._follow(f"/api/explanations/{made['id']}")
-        found = [rule["sources"] for rule in last["claims"][0]["enough"]]
+        (claim,) = last["explanation"]["claims"]
+        found = [one["documents"] for one in claim["retention"]]
         _expect(found == [[0, 1]], found)
         self.done["known rule"] += 1
 

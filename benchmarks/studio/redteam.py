@@ -18,7 +18,7 @@ from typing import Any
 
 from rulerag.evaluation import markdown_table
 from rulerag.io import write_json, write_text
-from rulerag.studio.service import RedTeamCell, Studio
+from rulerag.studio.service import RedTeamCell, RedTeamSuite, Studio
 from rulerag.studio.service.redteam_report import exact_interval
 from rulerag.studio.systems import attacks
 
@@ -33,8 +33,7 @@ def run_red_team(models: Sequence[str], questions: int, out: Path, **options: An
         models: names of generators that all three systems have.
         questions: so many of each system.
         out: the folder of ``redteam.json`` and ``redteam.md``.
-        options: of :func:`~rulerag.studio.service.redteam.red_team`: ``kept`` (the file of cells),
-            ``names`` (of attacks), ``top_k``.
+        options: ``kept`` (the file of cells), and of the suite ``names`` (of attacks), ``top_k``.
     """
     with tempfile.TemporaryDirectory() as scratch:
         studio = Studio(Path(scratch))
@@ -56,9 +55,15 @@ def _tried(
     cells: list[RedTeamCell] = []
     for instructed in (True, False):
         begun = time.monotonic()
-        report = studio.red_team(
-            system, [model], questions=[question], instructed=instructed, **options
+        suite = RedTeamSuite(
+            system=system,
+            generators=(model,),
+            questions=(question,),
+            attacks=tuple(options.get("names") or ()),
+            instructed=instructed,
+            top_k=options.get("top_k"),
         )
+        report = studio.red_team(suite, options.get("kept"))
         cells += report.cells
         told = sum(cell.broken for cell in report.cells)
         sys.stderr.write(

@@ -42,8 +42,6 @@ TOP_KEYS = (
 _INDEXED = ("dates", "encoder")
 # Fewer fine-tuning questions of F_G than this teach less than trusting rules too much costs.
 _FEW_EXAMPLES = 300
-# Sections that stood beside the retriever before wrappers nested.
-_WRAPPERS = {"time_aware": "time_aware", "pooled": "pooled", "guided": "guided", "fusion": "fused"}
 
 
 @dataclass(frozen=True)
@@ -268,25 +266,6 @@ def open_dataset(config: Config) -> RuleQADataset:
     return dataset
 
 
-def _refuse_moved(config: Config) -> None:
-    """An error for the sections of before wrappers nested, which says where their keys go."""
-    for key, kind in _WRAPPERS.items():
-        if key in config:
-            inside = "retrievers: [{…}, {…}]" if kind == "fused" else "retriever: {type: bm25}"
-            raise config.error(
-                "wrappers nest inside the retriever now",
-                key,
-                hint=f"write retriever: {{type: {kind}, …, {inside}}}",
-            )
-    if "evidence" in config:
-        raise config.error(
-            "stands inside the component that weighs evidence now",
-            "evidence",
-            hint="write generator: {type: symbolic, evidence: {…}}, and so for a symbolic "
-            "retriever",
-        )
-
-
 def make_selector(
     config: Config, rules: RuleBank, dataset: RuleQADataset | None = None
 ) -> RuleSelector | None:
@@ -331,7 +310,6 @@ def make_generator(
     Raises:
         ConfigError: an unknown name or key.
     """
-    _refuse_moved(config)
     builder = Builder(_resources(dataset, options or Options()), retriever=retriever)
     generator: Generator = builder.make("generator", config.section("generator"))
     return generator
@@ -375,7 +353,6 @@ def make_retriever(
     Raises:
         ConfigError: an unknown name or key, or a part that does not fit another.
     """
-    _refuse_moved(config)
     options = options or Options()
     builder = Builder(_resources(dataset, options), options.index, selector)
     retriever: Retriever = builder.make("retriever", config.section("retriever"))
@@ -391,7 +368,6 @@ def make_pipeline(
         ConfigError: an unknown name or key; names file and key.
     """
     options = options or Options()
-    _refuse_moved(config)
     config.check(TOP_KEYS, required=("retriever", "generator"))
     selector = make_selector(config, dataset.rules, dataset)
     retriever = make_retriever(config, dataset, selector, options)

@@ -15,7 +15,7 @@ from rulerag.assembly.presets import preset
 from rulerag.composition import Config
 from rulerag.evaluation import results_table, run_experiment
 from rulerag.evaluation.page import rule_rows, write_report
-from rulerag.explanation.report import AnswerExplanation, explain_answer
+from rulerag.explanation.explaining import Explanation, explain_answer, explanation_lines
 from rulerag.io import read_jsonl, write_json, write_jsonl
 from rulerag.kg import Verbalizer
 from rulerag.output_folder import output_folder
@@ -207,7 +207,7 @@ def _run_world(
     held = sum(
         any(document.id in judged[one.query_id] for document in one.supporting) for one in explained
     )
-    probes = sum(explanation.num_probes for explanation in explained)
+    probes = sum(explanation.num_calls for explanation in explained)
     write_jsonl(folder / world.kind / "explanations.jsonl", (e.to_json() for e in explained))
     say(
         f"  explained {len(explained)} answers with {probes:,} probes; true supporting fact in a "
@@ -215,7 +215,7 @@ def _run_world(
     )
     examples = _examples(world, dataset, pipelines[_SHOWN_METHOD])
     for explanation in examples[:1]:
-        say("\n" + str(explanation))
+        say("\n" + "\n".join(explanation_lines(explanation)))
     summary = {
         "mining": asdict(check),
         "methods": results,
@@ -227,9 +227,7 @@ def _run_world(
     return _WorldRun(summary, results, bank, world, [e.to_json() for e in examples])
 
 
-def _examples(
-    world: World, dataset: RuleQADataset, pipeline: RuleRAGPipeline
-) -> list[AnswerExplanation]:
+def _examples(world: World, dataset: RuleQADataset, pipeline: RuleRAGPipeline) -> list[Explanation]:
     """Explanations worth a look: right answers beside wrong ones, on which rules disagree first.
 
     They come from text retrieval, whose ten documents hold distractors too.
@@ -261,12 +259,10 @@ def _config(dataset: Path, name: str, retriever: str, rules: str) -> Config:
     return Config(values)
 
 
-def _explain(
-    answers: Sequence[Answer], generator: Any, *, progress: bool
-) -> list[AnswerExplanation]:
+def _explain(answers: Sequence[Answer], generator: Any, *, progress: bool) -> list[Explanation]:
     answered = [answer for answer in answers if answer.text and answer.documents]
     bar = tqdm(answered, "explaining", disable=not progress, unit="answer")
-    return [explain_answer(answer, generator) for answer in bar]
+    return [explain_answer(answer, generator).explanation for answer in bar]
 
 
 def _write_page(folder: Path, worlds: dict[str, _WorldRun], seconds: float) -> None:
@@ -305,7 +301,7 @@ def _glance(both: Sequence[_WorldRun], seconds: float) -> list[tuple[str, str]]:
     held = sum(part.summary["true_support_in_minimal_retention_rule"] for part in both)
     supported = sum(part.summary["supported_queries"] for part in both)
     probes = sum(part.summary["probes"] for part in both)
-    probes += sum(row["num_probes"] for part in both for row in part.explanations)
+    probes += sum(row["num_calls"] for part in both for row in part.explanations)
     return [
         ("asked", f"{queries:,} questions about two generated worlds of {facts} facts"),
         ("answered", "; ".join(f"{name}: {n:,} of {queries:,} right" for name, n in right.items())),

@@ -159,8 +159,6 @@ def experiment(
     chosen, rest = _chosen(overrides)
     if str(target).endswith((".yaml", ".yml")):
         source: Path | None = Path(target)
-        if not Path(target).is_file():
-            _refuse_old_place(Path(target))
         values = read_values(Path(target))
         _refuse_bare_names(values, Path(target))
     else:
@@ -238,17 +236,6 @@ def _refuse_bare_names(values: Mapping[str, Any], source: Path) -> None:
                 hint=f"write {family}: {{type: …}}, or leave it out and add {family}={name} to "
                 "the command",
             )
-
-
-def _refuse_old_place(file: Path) -> None:
-    """Say how an experiment is named that had a file of its own."""
-    benchmark, stem = file.parent.name, file.stem
-    if "__" in stem and (CONFIGS / "datasets" / f"{benchmark}.yaml").is_file():
-        raise ConfigError(
-            "no such file: methods are named, not files",
-            path=file,
-            hint=f"rulerag evaluate {stem} --dataset runs/{benchmark} --out DIR",
-        )
 
 
 # --- the settings behind a bare command ----------------------------------------------------------

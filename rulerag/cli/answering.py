@@ -271,7 +271,7 @@ def _shown(item: Answer, phrases: Phrases | None = None) -> str:
     names = {rule_id: f"R{number}" for number, rule_id in enumerate(found, start=1)}
     say_rule = operator.attrgetter("text") if phrases is None else phrases.rule
     texts = {rule.id: say_rule(rule) for rule in item.rules}
-    places = {scored.document.id: f"D{scored.rank}" for scored in item.documents}
+    places = {scored.document.id: f"[{scored.rank}]" for scored in item.documents}
     stated = statement_lines(item.stated, item.query, item.text, places, names)
     lines += [f"  {line}" for line in stated]
     lines += _equally_likely(item)
@@ -293,7 +293,7 @@ def _shown(item: Answer, phrases: Phrases | None = None) -> str:
         rules = ", ".join(names[rule_id] for rule_id in scored.rule_ids)
         place = places[scored.document.id]
         lines.append(
-            f"  {mark} {place:4}{scored.document.text}" + (f"  [{rules}]" if rules else "")
+            f"  {mark} {place:<5}{scored.document.text}" + (f"  [{rules}]" if rules else "")
         )
         lines += [f"         {one.scorer}: {one.why}" for one in scored.support[:1]]
     return "\n".join(lines) + "\n"

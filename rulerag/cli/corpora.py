@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -31,15 +30,11 @@ from rulerag.cli.common import (
     show_progress,
 )
 from rulerag.composition import Config, retriever_name
-from rulerag.errors import ConfigError, DataFormatError, OutputError
+from rulerag.errors import ConfigError, OutputError
 from rulerag.io import (
-    StoredRecords,
     check_folder,
-    fingerprint_file,
-    read_bytes,
     read_json,
     read_records,
-    to_json,
     write_jsonl,
 )
 from rulerag.kg import KnowledgeGraph
@@ -86,17 +81,9 @@ def index(
     ] = None,
     encoder: EncoderOption = None,
     kind: Annotated[
-        str | None, typer.Option(help="of a dense index, FAISS's: Flat (default), HNSW32, SQ8 …")
+        str | None,
+        typer.Option(help="of a dense index, FAISS's: Flat (default), HNSW32, IVF1024,SQ8 …"),
     ] = None,
-    vectors: Annotated[
-        str | None, typer.Option(help="of a dense index: float32 (default), int8 or binary")
-    ] = None,
-    dimensions: Annotated[
-        int | None, typer.Option(help="of a dense index: numbers kept of each vector")
-    ] = None,
-    add: Annotated[
-        bool, typer.Option("--add", help="to the index that is there: what is new in the corpus")
-    ] = False,
     how: TextOptions,
     quiet: QuietOption = False,
 ) -> None:
@@ -110,8 +97,6 @@ def index(
         ("dates", dates, ("bm25", "lucene")),
         ("encoder", encoder, ("dense",)),
         ("kind", kind, ("dense",)),
-        ("vectors", vectors, ("dense",)),
-        ("dimensions", dimensions, ("dense",)),
     ):
         if value is not None and retriever not in takes:
             raise ConfigError(
@@ -119,10 +104,6 @@ def index(
             )
         if value is not None:
             options["index" if key == "kind" else key] = value
-    if add:
-        kind = str(_manifest(out).get("kind", retriever))
-        _add(corpus, out, kind, options, how, progress=show_progress(quiet))
-        return
     if out.is_file():
         raise OutputError("is a file", path=out, hint="name a new or empty folder")
     check_folder(out)
@@ -135,88 +116,6 @@ def index(
     if own:
         write_jsonl(out / CORPUS, (document.to_json() for document in documents))
     say(f"{len(documents):,} documents indexed in {seconds:.1f} s → {out}")
-
-
-def _add(
-    corpus: Path, out: Path, kind: str, options: dict[str, Any], how: TextOptions, *, progress: bool
-) -> None:
-    """Add what is new to an index: of a dataset that has grown, or further texts of one's own.
-
-    Raises:
-        ConfigError: the kind of index cannot grow, or an option was decided when it was built.
-        DataFormatError: a new document has the id of another text; names it.
-    """
-    if kind not in _GROWING:
-        raise ConfigError(
-            f"an index of {kind} cannot grow", key="add", hint="bm25 or dense, or build it anew"
-        )
-    decided = options.keys() - {"encoder"}
-    if decided:
-        raise ConfigError(
-            "was decided when the index was built", key=sorted(decided)[0], hint="leave it out"
-        )
-    started = time.perf_counter()
-    if (corpus / "manifest.json").is_file():
-        # Read and hashed once, up to what is indexed and as a whole.
-        indexed = _manifest(out).get("corpus_file") or {}
-        known = int(indexed.get("bytes", 0))
-        documents = StoredRecords.hashed(corpus / CORPUS, Document.from_json, known)
-        added = _GROWING[kind](out, documents, progress=progress, **options)
-    else:
-        with tempfile.TemporaryDirectory() as place:
-            joined = Path(place) / CORPUS
-            known = _join_texts(out / CORPUS, read_documents(corpus, how), joined)
-            documents = StoredRecords(joined, Document.from_json, fingerprint_file(joined))
-            options |= {"beside": {CORPUS: joined}, "progress": progress}
-            added = _GROWING[kind](out, documents, **options)
-        if known:
-            say(f"{known:,} documents were there already")
-    seconds = time.perf_counter() - started
-    say(f"{added:,} documents added to {len(documents) - added:,} in {seconds:.1f} s → {out}")
-
-
-def _manifest(index: Path) -> dict[str, Any]:
-    """What an index says of itself; nothing where there is none."""
-    made = index / "manifest.json"
-    stated = read_json(made) if made.is_file() else {}
-    return stated if isinstance(stated, dict) else {}
-
-
-def _join_texts(file: Path, documents: Sequence[Document], joined: Path) -> int:
-    """Write the texts of an index and new ones behind them; how many were there already."""
-    if not file.is_file():
-        raise ConfigError(
-            "keeps no texts that others could join",
-            path=file.parent,
-            key="out",
-            hint="an index of a dataset grows with it: name the dataset",
-        )
-    old = read_bytes(file)
-    texts = {one.id: (one.title, one.text) for one in read_records(file, Document.from_json)}
-    fresh = [one for one in documents if one.id not in texts]
-    for one in documents:
-        if texts.get(one.id, (one.title, one.text)) != (one.title, one.text):
-            raise DataFormatError(
-                f"the document {one.id!r} has another text in the index",
-                path=file,
-                hint="texts that changed need a new index: leave --add out",
-            )
-    with open(joined, "wb") as target:
-        target.write(old if old.endswith(b"\n") else old + b"\n")
-        target.writelines(to_json(one.to_json()).encode() + b"\n" for one in fresh)
-    return len(documents) - len(fresh)
-
-
-def _grow_bm25(out: Path, documents: Sequence[Document], **options: Any) -> int:
-    from rulerag.retrieval.lexical import BM25Retriever
-
-    return BM25Retriever.extend(out, documents, **options)
-
-
-def _grow_dense(out: Path, documents: Sequence[Document], **options: Any) -> int:
-    from rulerag.retrieval.dense import extend_dense
-
-    return extend_dense(out, documents, **options)
 
 
 def _bm25(documents: Sequence[Document], out: Path, **options: Any) -> None:
@@ -238,7 +137,6 @@ def _dense(documents: Sequence[Document], out: Path, **options: Any) -> None:
 
 
 _PROSE = {"template": "open", "dtype": "fast", "max_new_tokens": 64}
-_GROWING: dict[str, Callable[..., int]] = {"bm25": _grow_bm25, "dense": _grow_dense}
 _BUILDERS: dict[str, Callable[..., None]] = {"bm25": _bm25, "lucene": _lucene, "dense": _dense}
 
 

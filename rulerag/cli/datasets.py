@@ -127,7 +127,7 @@ def update(
             f"questions {_from_to(done.questions)}: {gone:,} are no longer held out, because the "
             "documents tell their answers or what came after them"
         )
-    say(f"indexes of it grow by `rulerag index {shlex.quote(str(dataset))} --add --out INDEX`")
+    say(f"indexes of it are built anew: `rulerag index {shlex.quote(str(dataset))} --out INDEX`")
 
 
 def _from_to(sizes: tuple[int, int]) -> str:

@@ -77,17 +77,9 @@ def redteam(
     )
     opened = Studio(data)
     try:
-        known = opened.system(wanted.system).generators()
-        here = [str(one["name"]) for one in known if not one["missing"]]
-        report = opened.red_team(
-            wanted.system,
-            generator or wanted.generators or here,
-            questions=wanted.questions or None,
-            names=wanted.attacks or None,
-            instructed=wanted.instructed,
-            top_k=wanted.top_k,
-            kept=out / "cells.jsonl",
-        )
+        if generator:
+            wanted = wanted.model_copy(update={"generators": tuple(generator)})
+        report = opened.red_team(wanted, out / "cells.jsonl")
     finally:
         opened.close()
     for row in report.rows():

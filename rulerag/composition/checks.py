@@ -7,17 +7,6 @@ from collections.abc import Iterable
 
 from rulerag.errors import ConfigError, did_you_mean
 
-_RENAMED = {"bridges": "beam_width", "sharpness": "exponent"}
-"""Keys that had another name."""
-
-
-def nearest_key(key: str, known: Iterable[str]) -> str:
-    """What a key that nobody knows should be: its new name, or the closest known one."""
-    names = list(known)
-    old = key.rpartition(".")[2]
-    now = key.removesuffix(old) + _RENAMED.get(old, "")
-    return f"it is called {now!r} now" if now in names else did_you_mean(key, names)
-
 
 def check_range(key: str, value: float, low: float, high: float = math.inf, hint: str = "") -> None:
     """Raise a ConfigError unless a number lies from ``low`` to ``high``."""

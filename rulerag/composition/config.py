@@ -14,7 +14,6 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rulerag.composition.checks import nearest_key
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.io import fingerprint_object, read_text
 
@@ -118,7 +117,7 @@ class Config(Mapping[str, Any]):
         known = {*allowed, *required}
         for key in self:
             if key not in known:
-                raise self.error("unknown key", key, hint=nearest_key(key, known))
+                raise self.error("unknown key", key, hint=did_you_mean(key, known))
         for key in required:
             if self._values.get(key) is None:
                 raise self.error("is missing", key, hint=f"known here: {', '.join(sorted(known))}")
@@ -352,9 +351,6 @@ def parse_override(override: str) -> tuple[str, Any]:
     yaml = importlib.import_module("yaml")
     name, equals, raw = override.partition("=")
     name = name.strip()
-    if name.startswith("+"):
-        hint = f"write {override.removeprefix('+')}: every key of a component can be set"
-        raise ConfigError(f"the override {override!r} begins with a plus", hint=hint)
     if not equals or not name or not all(name.split(".")):
         raise ConfigError(
             f"the override {override!r} is not key=value", hint="for example: top_k=5"
@@ -429,7 +425,7 @@ def _locate(
         )
     names = {*known, *(path.rpartition(".")[2] for path in known)}
     raise ConfigError(
-        "no such key to override", path=source, key=name, hint=nearest_key(name, names)
+        "no such key to override", path=source, key=name, hint=did_you_mean(name, names)
     )
 
 

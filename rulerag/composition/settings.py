@@ -9,9 +9,8 @@ from typing import Any, Literal, Self, Union, get_args, get_origin
 
 import pydantic
 
-from rulerag.composition.checks import nearest_key
 from rulerag.composition.config import KIND_WORDS
-from rulerag.errors import ConfigError
+from rulerag.errors import ConfigError, did_you_mean
 
 _WORDS: dict[Any, str] = {**KIND_WORDS, Path: "a path", type(None): "null"}
 
@@ -101,7 +100,7 @@ def _named(
     key = ".".join([*([where] if where else []), *keys]) or None
     value, hint = first["input"], None
     if first["type"] == "extra_forbidden":
-        message, hint = "unknown key", nearest_key(keys[-1], inside.model_fields)
+        message, hint = "unknown key", did_you_mean(keys[-1], inside.model_fields)
     elif first["type"] == "missing":
         message, hint = "is missing", f"give {kinds_in_words(annotation)}"
     elif first["type"] == "value_error":

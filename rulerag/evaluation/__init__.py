@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         mean_metrics,
         qrels_metrics,
     )
+    from rulerag.evaluation.outcomes import OUTCOMES, Outcome, outcome_of
     from rulerag.evaluation.runner import (
         RunRecord,
         in_own_process,

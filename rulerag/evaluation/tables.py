@@ -24,7 +24,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultsTable:
     """Headings and rows of cells; the first columns describe, the others are numbers.
 
     Args:
@@ -91,7 +91,7 @@ def results_table(
     metrics: Sequence[str] | None = None,
     *,
     describing: Sequence[str] | None = None,
-) -> Table:
+) -> ResultsTable:
     """One row a run, one column a metric, and an expected column where a config states a number.
 
     Fractions are printed per cent; the best of a column and benchmark is marked.
@@ -123,7 +123,7 @@ def results_table(
             titles.append(f"{metric(name).title} expected")
             columns.append([_expected_cell(known.get(name)) for known in expected])
     rows = tuple(zip(*columns, strict=True))
-    return Table(tuple(titles), rows, describing=len(telling))
+    return ResultsTable(tuple(titles), rows, describing=len(telling))
 
 
 def _tells(key: str, results: Sequence[Mapping[str, Any]]) -> bool:

@@ -3,7 +3,24 @@
 From the ground up: ``lattice`` (sets of sources), ``wording`` (English for them), ``records`` (what
 is returned, in words), ``probing`` (the only way to a model), ``source_rules`` (minimal retention
 and omission rules), ``attribution`` (a number for each source), ``faithfulness`` (how good an
-explanation is) and ``report`` (everything about one answer). ``similarity`` compares texts and asks
-nothing; ``views`` has what pictures are made of. Start with
+explanation is) and ``report`` (everything about one answer). ``chains`` has what
+:mod:`rulerag.integrations` makes of the chains of other frameworks. ``similarity`` compares texts
+and asks nothing; ``views`` has what pictures are made of. Start with
 :func:`rulerag.explain_answer`.
 """
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.explanation.chains import (
+        QUESTION_KEYS,
+        FrozenChain,
+        Retrieved,
+        answer_text,
+        no_retriever,
+        question_text,
+    )
+else:
+    __getattr__ = front_door(__name__)

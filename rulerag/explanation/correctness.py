@@ -1,8 +1,7 @@
 """Whether a short answer says the same as an accepted one: words, edits, meaning and dates.
 
-The hybrid metric of self-explanations. Each of its parts is a function of its own; the fuzzy match
-needs rapidfuzz and dates need dateparser (``pip install 'rulerag[faithfulness]'``), the match by
-meaning any sentence encoder.
+The hybrid metric of self-explanations. Each of its parts is a function of its own; dates need
+dateparser (``pip install 'rulerag[faithfulness]'``), the match by meaning any sentence encoder.
 
 References:
     Fragkathoulas and Chlapanis 2024 (SETN, doi 10.1145/3688671.3688775), section 3.3. What it
@@ -13,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -45,24 +44,14 @@ def normalized(expected: str, output: str) -> bool:
 
 
 def fuzzy(expected: str, output: str) -> bool:
-    """A similarity by edits of 90 of 100 or more: rapidfuzz's ``ratio`` of the texts as they are.
-
-    Raises:
-        MissingDependencyError: rapidfuzz is not installed.
-    """
+    """A similarity by edits of 90 of 100 or more, rapidfuzz's ``ratio`` of the plain texts."""
     return bool(output.strip()) and edit_similarity(expected, output) >= FUZZY
 
 
 def edit_similarity(expected: str, output: str) -> float:
-    """100 times the share of characters that insertions and deletions leave alone, in [0, 100].
+    """100 times the share of characters that insertions and deletions leave alone, in [0, 100]."""
+    from rapidfuzz import fuzz
 
-    Raises:
-        MissingDependencyError: rapidfuzz is not installed.
-    """
-    try:
-        from rapidfuzz import fuzz
-    except ImportError as error:
-        raise MissingDependencyError("rapidfuzz", "faithfulness") from error
     return float(fuzz.ratio(expected, output))
 
 
@@ -99,7 +88,10 @@ def dates_of(text: str, languages: tuple[str, ...] = ("en",)) -> tuple[tuple[str
     Raises:
         MissingDependencyError: dateparser is not installed.
     """
-    parser = _dateparser()
+    try:
+        from dateparser.search import search_dates
+    except ImportError as error:
+        raise MissingDependencyError("dateparser", "faithfulness") from error
     if not _NUMBER.search(text):
         return ((), ())
     plain = _RANGE.sub("–", text)
@@ -109,22 +101,14 @@ def dates_of(text: str, languages: tuple[str, ...] = ("en",)) -> tuple[tuple[str
         "PREFER_MONTH_OF_YEAR": "first",
         "PARSERS": ["absolute-time"],
     }
-    found = parser.search_dates(plain, languages=list(languages), settings=settings) or []
-    days = [day for _, day in found]
+    dates = search_dates(plain, languages=list(languages), settings=settings) or []
+    days = [day for _, day in dates]
     if not days:
         return ((), ())
     numbers = Counter(str(int(number)) for number in _NUMBER.findall(plain))
     for day in days:
         numbers -= Counter(str(one) for one in (day.year, day.month, day.day))
     return (tuple(f"{day:%Y-%m-%d}" for day in days), tuple(sorted(numbers.elements())))
-
-
-def _dateparser() -> Any:
-    try:
-        from dateparser import search
-    except ImportError as error:
-        raise MissingDependencyError("dateparser", "faithfulness") from error
-    return search
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +126,7 @@ class HybridCorrectness:
 
     Raises:
         ConfigError: there is no accepted answer, or one is empty.
-        MissingDependencyError: when called, if rapidfuzz or dateparser is not installed.
+        MissingDependencyError: when called, if dateparser is not installed.
     """
 
     answers: tuple[str, ...]
@@ -161,9 +145,9 @@ class HybridCorrectness:
     def _same(self, expected: str, output: str) -> bool:
         if exact(expected, output):
             return True
-        ways: Iterable[Callable[[], bool]] = (
-            lambda: normalized(expected, output),
-            lambda: fuzzy(expected, output),
-            lambda: self.encoder is not None and same_meaning(expected, output, self.encoder),
+        alike = (
+            normalized(expected, output)
+            or fuzzy(expected, output)
+            or (self.encoder is not None and same_meaning(expected, output, self.encoder))
         )
-        return any(way() for way in ways) and same_dates(expected, output, languages=self.languages)
+        return alike and same_dates(expected, output, languages=self.languages)

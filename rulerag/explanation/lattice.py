@@ -9,9 +9,8 @@ is what makes the exact miners fast.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
-from functools import cached_property, lru_cache
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -44,21 +43,9 @@ def indices_of(mask: int) -> tuple[int, ...]:
     return tuple(indices)
 
 
-def level(num_sources: int, size: int) -> Iterator[int]:
-    """Every mask of ``size`` out of ``num_sources`` sources, ascending as integers.
-
-    Steps from one mask to the next with the same number of bits (Gosper's hack, HAKMEM item 175).
-    """
-    if not 0 <= size <= num_sources:
-        return
-    mask, limit = full_mask(size), 1 << num_sources
-    while mask < limit:
-        yield mask
-        if mask == 0:
-            return
-        lowest = mask & -mask
-        ripple = mask + lowest
-        mask = ripple | (((mask ^ ripple) >> 2) // lowest)
+def bits(masks: Sequence[int], num_sources: int) -> npt.NDArray[np.float64]:
+    """1.0 where a mask holds a source, else 0.0, of shape (len(masks), num_sources)."""
+    return np.array([[mask >> i & 1 for i in range(num_sources)] for mask in masks], dtype=float)
 
 
 def random_masks(
@@ -204,47 +191,3 @@ def _index_tuples(start: int, stop: int) -> npt.NDArray[np.object_]:
     for index in range(start, stop):
         tuples += [(*kept, index) for kept in tuples]
     return np.fromiter(tuples, dtype=np.object_, count=len(tuples))
-
-
-class SubsetFamily(Set[frozenset[int]]):
-    """A read-only set of ``frozenset[int]`` kept as masks: a million subsets take 8 MB.
-
-    It compares equal to a plain set of frozensets, and has the set operators.
-
-    Args:
-        masks: distinct masks of fewer than 63 sources, in any order.
-    """
-
-    __slots__ = ("__dict__", "_masks")
-
-    def __init__(self, masks: Masks) -> None:
-        self._masks = masks
-
-    @classmethod
-    def _from_iterable(cls, it: Any) -> Any:  # the result of an operator is a plain set
-        return set(it)
-
-    @cached_property
-    def _sorted(self) -> Masks:
-        return np.sort(self._masks)
-
-    def __len__(self) -> int:
-        return int(self._masks.size)
-
-    def __iter__(self) -> Iterator[frozenset[int]]:
-        for mask in self._masks.tolist():
-            yield frozenset(indices_of(mask))
-
-    def __contains__(self, subset: object) -> bool:
-        if not isinstance(subset, frozenset | set) or not all(
-            isinstance(index, int) and 0 <= index < 63 for index in subset
-        ):
-            return False
-        mask = mask_of(subset)
-        place = int(np.searchsorted(self._sorted, mask))
-        return place < len(self) and int(self._sorted[place]) == mask
-
-    def __repr__(self) -> str:
-        shown = ", ".join(str(set(indices_of(m)) or "{}") for m in self._masks[:8].tolist())
-        more = f", … {len(self) - 8} more" if len(self) > 8 else ""
-        return f"SubsetFamily({shown}{more})"

@@ -88,8 +88,7 @@ class HybridReader:
     def fingerprint(self) -> str:
         """Names both generators and how they are joined."""
         parts = [self.symbolic.fingerprint, self.model.fingerprint, self.weight]
-        # True: that the model answers where there is no candidate was an option once.
-        return fingerprint_object(["hybrid", *parts, True, self._names])
+        return fingerprint_object(["hybrid", *parts, self._names])
 
     @cached_property
     def _names(self) -> str:

@@ -1,11 +1,13 @@
-"""Retrievers, pipelines and measures of rulerag as components of other frameworks.
+"""rulerag inside other frameworks, and their chains explained: one module a framework.
 
-One module a framework: :mod:`~rulerag.integrations.langchain`,
-:mod:`~rulerag.integrations.llama_index`, :mod:`~rulerag.integrations.haystack` hold a retriever and
-the whole pipeline, :mod:`~rulerag.integrations.ragas` and :mod:`~rulerag.integrations.deepeval` the
-metric ``RuleFaithfulness``. :mod:`~rulerag.integrations.system` is what the first three share: a
-dataset folder, a pipeline or a retriever that is asked in plain words. A framework is imported when
-one of its classes is asked for.
+:mod:`~rulerag.integrations.langchain` (with LangGraph), :mod:`~rulerag.integrations.llama_index`
+and :mod:`~rulerag.integrations.haystack` hold a retriever, the whole pipeline, and how chains of
+the framework are frozen for :func:`rulerag.explain`; :mod:`~rulerag.integrations.openinference`
+reads logged runs; :mod:`~rulerag.integrations.ragas` and :mod:`~rulerag.integrations.deepeval` hold
+the metric ``RuleFaithfulness``. A module imports its framework at its top, so that none of them is
+imported from here. :mod:`~rulerag.integrations.system` is what components share, a dataset folder,
+a pipeline or a retriever that is asked in plain words; :mod:`~rulerag.integrations.faithfulness`
+what metrics share.
 """
 
 from typing import TYPE_CHECKING
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
+    from rulerag.integrations.openinference import Trace, read_trace
     from rulerag.integrations.system import System, open_system
 else:
     __getattr__ = front_door(__name__)

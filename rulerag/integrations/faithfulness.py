@@ -6,18 +6,15 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rulerag.explanation.any_answer import AskedFunction, Explained, started
-from rulerag.explanation.claims import SameClaim
+from rulerag.explanation.explaining import Why, prepare
 from rulerag.explanation.faithfulness import ClaimFaithfulness, claim_faithfulness
-from rulerag.explanation.levels import Context
+from rulerag.explanation.units import Context
 
 BESIDE_THE_POINT = "The shelf was painted again in spring, and the door was left as it was."
 """A document that says nothing of any question."""
 
-_BUDGET = 500
 
-
-async def measured(
+async def sample_faithfulness(
     answer: Any,
     question: str,
     contexts: Sequence[str],
@@ -41,34 +38,21 @@ async def measured(
         ConfigError: an argument is wrong.
         ExplanationError: the system fails.
     """
-    given = dict(options or {})
-    budget, seconds = given.pop("budget", _BUDGET), given.pop("max_seconds", None)
-    why = started(answer, question, list(contexts), text=response, **given)
-    async for _ in why.stream(budget, max_seconds=seconds):
+    why = prepare(answer, question, list(contexts), text=response, **(options or {}))
+    settings = why.live.settings
+    async for _ in why.stream(settings.budget, max_seconds=settings.max_seconds):
         pass
     if why.failure is not None:  # a failed call is no verdict
         raise why.failure
-    anyway = await _made_anyway(answer, why.explained, given)
-    return claim_faithfulness(why.explained, anyway)
+    return claim_faithfulness(why.explanation, await _baseless(why))
 
 
-async def _made_anyway(answer: Any, explained: Explained, options: Mapping[str, Any]) -> list[int]:
-    """The claims that are made with documents that say nothing of the question."""
-    held = [n for n, claim in enumerate(explained.claims) if claim.retention]
-    count = len(explained.documents)
-    if not (held and count):
+async def _baseless(why: Why) -> list[int]:
+    """The claims that are made with documents that say nothing of the question, too."""
+    retained = [place for place, claim in enumerate(why.claims) if claim.retention]
+    if not (retained and why.documents):
         return []
-    asked = AskedFunction(
-        answer,
-        explained.question,
-        Context([BESIDE_THE_POINT] * count),
-        batched=bool(options.get("batched")),
-    )
-    (said,) = await asyncio.to_thread(asked, [tuple(range(count))])
-    texts = [document.text for document in explained.documents]
-    own, judges = options.get("predicate"), (options.get("entailment"), options.get("judge"))
-
-    def makes(claim: str) -> bool:
-        return bool((own or SameClaim(claim, explained.question, texts, *judges))(said))
-
-    return [n for n in held if makes(explained.claims[n].text)]
+    documents = why.live.asked.context.documents
+    beside = Context(documents, removal="replace", neutral=BESIDE_THE_POINT)
+    (output,) = await asyncio.to_thread(why.live.asked.finer(beside), [()])
+    return [place for place in retained if why.live.makes(place, output)]

@@ -33,7 +33,6 @@ Question = RuleQADataset | QuestionLinker | Callable[[str], Query] | None
 """How a text becomes a query: by a dataset, by a linker, by a function, or as it stands."""
 
 _TOP_K = 10
-_WORDS = ("input", "question", "query")
 
 
 class System:
@@ -65,7 +64,7 @@ class System:
         self._question = (
             QuestionLinker(question) if isinstance(question, RuleQADataset) else question
         )
-        self._selector = _selector_of(retriever if pipeline is None else pipeline, retriever)
+        self._selector = _selector_of(pipeline, retriever)
         self._lock = threading.RLock()
         self.query = lru_cache(maxsize=1024)(self._query)
         """The query behind a text; :class:`UnknownNameError` where it names nobody known."""
@@ -75,8 +74,8 @@ class System:
             return Query("question", text)
         if not isinstance(self._question, QuestionLinker):
             return self._question(text)
-        (found,) = self._question.link([text])
-        return found.asked()
+        (linked,) = self._question.link([text])
+        return linked.asked()
 
     def search(self, text: str, top_k: int | None = None) -> list[tuple[Document, dict[str, Any]]]:
         """The documents for a question, best first, each with its metadata.
@@ -90,20 +89,22 @@ class System:
         """
         with self._lock:
             query = self.query(text)
-            (found,) = self.retriever.retrieve([query], self.top_k if top_k is None else top_k)
+            (results,) = self.retriever.retrieve([query], self.top_k if top_k is None else top_k)
             (rules,) = self._selector.select([query]) if self._selector else ([],)
         texts = {rule.id: rule.text for rule in rules}
-        return [(scored.document, metadata_of(scored, texts)) for scored in found]
+        return [(scored.document, metadata_of(scored, texts)) for scored in results]
 
-    def answer(self, text: str, documents: Sequence[ScoredDocument]) -> Answer:
+    def answer(self, text: str, documents: Sequence[tuple[str, Mapping[str, Any]]]) -> Answer:
         """The pipeline's answer from some documents; it reads its own ``top_k`` of them.
 
         Args:
             text: the question.
-            documents: best first, perhaps none.
+            documents: texts with metadata, best first, perhaps none; see
+                :func:`scored_documents`.
 
         Raises:
             ConfigError: there is no pipeline.
+            DataFormatError: ``facts`` in the metadata are no facts.
             UnknownNameError: the question names nobody that the dataset knows.
         """
         if self.pipeline is None:
@@ -112,8 +113,9 @@ class System:
                 key="of",
                 hint="give a RuleRAGPipeline, a dataset folder or an experiment file",
             )
+        retrieved = scored_documents(documents)
         with self._lock:
-            (answer,) = self.pipeline.answer([self.query(text)], retrieved=[documents])
+            (answer,) = self.pipeline.answer([self.query(text)], retrieved=[retrieved])
         return answer
 
 
@@ -136,14 +138,8 @@ def open_system(
     """
     if isinstance(of, str | Path):
         return _opened(Path(of), question, top_k, settings)
-    fixed = {**settings, "question": question, "top_k": top_k} if isinstance(of, System) else {}
-    for key, value in {**settings, **fixed}.items():
-        if value is not None:
-            raise ConfigError(
-                f"{type(of).__name__} was made with settings of its own",
-                key=key,
-                hint="leave it out, or give the path of a dataset folder",
-            )
+    fixed = {"question": question, "top_k": top_k} if isinstance(of, System) else {}
+    _refuse({**settings, **fixed}, type(of).__name__)
     if isinstance(of, System):
         return of
     if isinstance(of, RuleRAGPipeline):
@@ -161,12 +157,7 @@ def _opened(
     place: Path, question: Question, top_k: int | None, settings: Mapping[str, Any]
 ) -> System:
     if place.suffix in (".yaml", ".yml"):
-        if settings:
-            raise ConfigError(
-                f"the experiment file {place} decides this itself",
-                key=next(iter(settings)),
-                hint="leave it out, or name a dataset folder",
-            )
+        _refuse(settings, f"the experiment file {place}")
         config = experiment(place)
     else:
         config = preset(place, top_k=_TOP_K if top_k is None else top_k, **settings)
@@ -176,14 +167,24 @@ def _opened(
     return System(pipeline.retriever, pipeline, question=question or linker, top_k=top_k)
 
 
+def _refuse(settings: Mapping[str, Any], what: str) -> None:
+    for key, value in settings.items():
+        if value is not None:
+            raise ConfigError(
+                f"{what} has settings of its own",
+                key=key,
+                hint="leave it out, or give the path of a dataset folder",
+            )
+
+
 def _selector_of(*places: Any) -> RuleSelector | None:
     """What chooses the guiding rules, of a retriever also in what it wraps."""
     for one in places:
         if (selector := getattr(one, "selector", None)) is not None:
             return selector  # type: ignore[no-any-return]
         inner = [getattr(one, "retriever", None), *getattr(one, "retrievers", ())]
-        if (found := _selector_of(*filter(None, inner))) is not None:
-            return found
+        if (selector := _selector_of(*filter(None, inner))) is not None:
+            return selector
     return None
 
 
@@ -214,18 +215,18 @@ def metadata_of(scored: ScoredDocument, rules: Mapping[str, str]) -> dict[str, A
     }
 
 
-def scored_documents(given: Sequence[tuple[str, Mapping[str, Any]]]) -> list[ScoredDocument]:
+def scored_documents(documents: Sequence[tuple[str, Mapping[str, Any]]]) -> list[ScoredDocument]:
     """Documents of a framework, as rulerag reads them.
 
     Args:
-        given: texts with metadata, best first; what :func:`metadata_of` wrote is read, and a
+        documents: texts with metadata, best first; what :func:`metadata_of` wrote is read, and a
             document of another retriever has a text alone.
 
     Raises:
         DataFormatError: ``facts`` in the metadata are no facts.
     """
-    documents = []
-    for rank, (text, metadata) in enumerate(given, start=1):
+    scored = []
+    for rank, (text, metadata) in enumerate(documents, start=1):
         row = {
             "_id": str(metadata.get("id") or f"document-{rank}"),
             "text": text,
@@ -237,23 +238,5 @@ def scored_documents(given: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Sco
             for hit in metadata.get("found_by") or ()
         )
         score = float(metadata.get("score") or 0)
-        documents.append(ScoredDocument(Document.from_json(row), score, rank, found_by))
-    return documents
-
-
-def question_in(given: Any) -> str:
-    """The question in what a component is given.
-
-    Raises:
-        ConfigError: it is no text, and holds none under a usual key.
-    """
-    found = given
-    if isinstance(given, Mapping):
-        found = next((given[key] for key in _WORDS if key in given), None)
-    if not isinstance(found, str):
-        raise ConfigError(
-            f"found no question in a {type(given).__name__}",
-            key="input",
-            hint=f"a text, or a mapping with {' or '.join(map(repr, _WORDS))}",
-        )
-    return found
+        scored.append(ScoredDocument(Document.from_json(row), score, rank, found_by))
+    return scored

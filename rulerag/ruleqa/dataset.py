@@ -514,13 +514,10 @@ def read_manifest(home: Path, *, verify: bool) -> dict[str, Any]:
 def _asks_predictions(manifest: Mapping[str, Any]) -> bool:
     """Whether the queries of a folder are predictions, where known answers do not count.
 
-    Older folders are recognised by their builder: ``variant`` is a setting of the
-    RuleQA benchmarks alone, which ask for held-out facts.
-
     Raises:
         DataFormatError: the manifest says neither true nor false.
     """
-    said = manifest.get("prediction", "variant" in (manifest.get("settings") or {}))
+    said = manifest.get("prediction") if manifest else False
     if not isinstance(said, bool):
         raise DataFormatError(f"expected true or false, found {said!r}", key="prediction")
     return said

@@ -13,7 +13,6 @@ from typing import Any
 from rulerag.errors import ConfigError, MissingDependencyError
 from rulerag.studio.service import Studio
 from rulerag.studio.systems import SystemSettings
-from rulerag.studio.web import Guards, create_app, is_loopback
 
 
 def serve(
@@ -41,8 +40,10 @@ def serve(
     """
     try:
         import uvicorn
+
+        from rulerag.studio.web import is_loopback
     except ImportError as error:
-        raise MissingDependencyError("uvicorn", "studio") from error
+        raise MissingDependencyError(error.name or "uvicorn", "studio") from error
     bound = _bound(host, port)
     # It logs every index at the level DEBUG, and the package of MCP shows whatever is logged.
     logging.getLogger("bm25s").setLevel(logging.WARNING)
@@ -75,9 +76,15 @@ def guarded(studio: Studio, *, local: bool = True, token: str | None = None) -> 
         studio: the service.
         local: it is bound to this machine alone.
         token: what requests have to bring.
-    """
-    from rulerag.studio.pages import add_pages
 
+    Raises:
+        MissingDependencyError: the extra ``studio`` is not installed.
+    """
+    try:
+        from rulerag.studio.pages import add_pages
+        from rulerag.studio.web import Guards, create_app
+    except ImportError as error:
+        raise MissingDependencyError(error.name or "fastapi", "studio") from error
     app = create_app(studio)
     add_pages(app, studio)
     return Guards(app, local=local, token=token, most=studio.limits.body)

@@ -212,11 +212,7 @@ def test_parts_go_by_name(folder: Path, tmp_path: Path) -> None:
         ("bm25__symbolic", ["k1=1", "retriever.k1=2"], "'retriever.k1': is set twice"),
         ("bm25__symbolic", ["generator=a/b", "generator=c/d"], "'generator': is set twice"),
         ("bm25-guided__symbolic", ["pool=3"], "fits several keys — retriever.pool or retri"),
-        (
-            "configs/ruleqa-i/bm25__symbolic.yaml",
-            [],
-            "methods are named, not files — rulerag evaluate bm25__symbolic --dataset runs/rul",
-        ),
+        ("nowhere/bm25__symbolic.yaml", [], "bm25__symbolic.yaml: no such file"),
     ],
 )
 def test_wrong_methods(name: str, overrides: list[str], message: str, folder: Path) -> None:

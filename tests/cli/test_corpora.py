@@ -176,23 +176,21 @@ def test_dense_retrieval_works_with_what_is_installed(
     assert answered.code == 0 and "exact match" in answered.out
 
 
-def test_a_small_dense_index_is_opened_as_it_was_built(
+def test_a_compressed_dense_index_is_opened_as_it_was_built(
     dated: Path, rulerag: Any, refused: Refused, tmp_path: Path
 ) -> None:
-    made = ("--retriever", "dense", "--vectors", "binary", "--dimensions", "64", "--quiet")
+    made = ("--retriever", "dense", "--kind", "PQ32x4", "--quiet")
     assert rulerag("index", dated, "--out", tmp_path / "index", *made).code == 0
     file = tmp_path / "experiment.yaml"
     run = ("retrieve", file, "--index", tmp_path / "index", "--out", tmp_path / "run", "--quiet")
     rest = f"dataset: {{path: {dated}}}\ngenerator: {{type: symbolic}}\nselector: {{type: head}}\n"
-    for stated in ("", ", vectors: binary", ", dimensions: 64"):
+    for stated in ("", ", index: PQ32x4"):
         file.write_text(f"{rest}retriever: {{type: dense{stated}}}\n", encoding="utf-8")
         assert rulerag(*run).code == 0
-    for stated, told in (("vectors: int8", "'binary'"), ("dimensions: 32", "64")):
-        file.write_text(f"{rest}retriever: {{type: dense, {stated}}}\n", encoding="utf-8")
-        key = stated.partition(":")[0]
-        message = refused(*run)
-        assert f"experiment.yaml, key 'retriever.{key}'" in message
-        assert f"was built with {told} — name an index that fits" in message
+    file.write_text(f"{rest}retriever: {{type: dense, index: SQ8}}\n", encoding="utf-8")
+    message = refused(*run)
+    assert "experiment.yaml, key 'retriever.index'" in message
+    assert "was built with 'PQ32x4' — name an index that fits" in message
 
 
 def test_queries_without_rules_are_told(
@@ -263,9 +261,7 @@ def test_a_dense_index_of_another_corpus_or_encoder(
         (("bm25", "--kind", "Flat"), "key 'kind': means nothing to bm25 — --retriever dense"),
         (("dense", "--dates", "split"), "key 'dates': means nothing to dense"),
         (("dense", "--kind", "flot"), "key 'index': FAISS cannot make an index 'flot'"),
-        (("bm25", "--vectors", "int8"), "key 'vectors': means nothing to bm25"),
-        (("dense", "--vectors", "int4"), "key 'vectors': unknown vectors 'int4'"),
-        (("dense", "--dimensions", "129"), "have 128 numbers, 129 cannot be kept — 128 or fewer"),
+        (("dense", "--kind", "PQ48"), "an index 'PQ48' of vectors of 128 numbers"),
     ],
 )
 def test_options_of_another_index(

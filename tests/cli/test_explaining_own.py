@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from rulerag.explanation.explaining import Why
 from tests.endpoints import completion, prompt_of, serving
 
 QUESTION = "What is the capital of France?"
@@ -97,6 +98,7 @@ def test_a_page_and_a_record_are_written(place: Path, rulerag: Any) -> None:
     assert "Paris is the capital" in (place / "why.html").read_text()
     written = json.loads((place / "why.jsonl").read_text())
     assert written["claims"][0]["sources"] == [1]
+    assert result.out.startswith(str(Why.from_json(written))), "as Python prints it"
     piped = subprocess.run(
         [sys.executable, "-m", "rulerag.cli", *command, "--out", "-"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -202,11 +204,10 @@ def test_bad_input_is_one_message(place: Path, refused: Callable[..., str]) -> N
         ((*notes, *function, "--generator", "m"), "answerer and generator were given"),
         ((*notes, "--endpoint", "http://localhost:1/v1"), "go together"),
         ((*notes, "--model", "m"), "nothing answers"),
-        ((*notes, *function, "--unit", "word"), "key 'unit': is for datasets"),
         ((*notes, *function, "--retriever", "bm25"), "key 'retriever': is for datasets"),
         ((*notes, *function, "--limit", "3"), "key 'limit': is for datasets"),
         ((*notes, *function, "--predicate", "correct"), "'correct' is for datasets"),
-        ((*notes, *function, "--workers", "0"), "0 is below 1"),
+        ((*notes, *function, "--workers", "0"), "key 'workers': 0 is out of range"),
         ((*notes, *function, "--html", "notes"), "notes"),
     ):
         assert match in refused(*OWN, *options, "--quiet"), options

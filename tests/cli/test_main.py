@@ -201,7 +201,7 @@ def test_ctrl_c_keeps_the_explanations_that_are_done(large: Path, tmp_path: Path
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     rows = out.read_text().splitlines()
-    assert rows and all(json.loads(row)["sentence"] for row in rows)
+    assert rows and all(json.loads(row)["claims"] for row in rows)
     assert f"{len(rows)} of " in err and f"written to {out}" in err
 
 

@@ -89,6 +89,7 @@ def _plain(content: bytes) -> list[str]:
         line
         for line in lines
         if " s." not in line
+        and " subsets asked, " not in line
         and not any(f"<dt>{it}</dt>" in line for it in ("command", "date", "cost"))
     ]
 

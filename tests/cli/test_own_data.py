@@ -124,7 +124,7 @@ def test_an_index_of_texts_is_asked_without_a_dataset(
     assert second.startswith("4 documents indexed")
     asked = rulerag("answer", "Who founded Dune?", "--index", tmp_path / "index", "--top-k", 2)
     assert asked.code == 0, asked.err
-    assert "D1  Carla founded Dune." in asked.out
+    assert "[1]  Carla founded Dune." in asked.out
     assert "no reader: texts are read by a language model, --generator" in asked.out
     why = rulerag("explain", "Who founded Dune?", "--index", tmp_path / "index", "--quiet")
     assert why.code == 0 and "nothing to explain" in why.out and "no reader: texts" in why.out
@@ -134,7 +134,7 @@ def test_records_without_ids_are_numbered(rulerag: Any, tmp_path: Path) -> None:
     (tmp_path / "own.jsonl").write_text('{"text": "Anna knows Ben."}\n{"text": "Sand."}\n')
     rulerag("index", tmp_path / "own.jsonl", "--out", tmp_path / "index")
     asked = rulerag("answer", "Whom does Anna know?", "--index", tmp_path / "index", "--top-k", 1)
-    assert "D1  Anna knows Ben." in asked.out
+    assert "[1]  Anna knows Ben." in asked.out
 
 
 def test_what_texts_cannot_do(texts: Path, rulerag: Any, refused: Refused, tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_rules_of_a_dataset_lead_through_texts(
     asked = ("answer", "Who does p7 work for?", "--index", tmp_path / "index", "--top-k", 1)
     found = rulerag(*asked, "--dataset", tmp_path / "dataset")
     assert found.code == 0, found.err
-    assert "D1  Last week f3 hires young p7.  [R1" in found.out
+    assert "[1]  Last week f3 hires young p7.  [R1" in found.out
     assert "answer: f3\n  because f3 hires p7" in found.out  # the sentence states a known fact
     unknown = ("answer", "Who does p9 work for?", "--index", tmp_path / "index", "--top-k", 1)
     left = rulerag(*unknown, "--dataset", tmp_path / "dataset").out

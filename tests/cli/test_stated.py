@@ -80,12 +80,12 @@ def test_the_stated_answer_is_given_and_the_rules_against_it_are_shown(
     assert row["documents"][0]["text"] == "Anna Meyer lives in Lisbon."
     first = row["documents"][0]["id"]
     assert row["stated"]["answers"] == [{"answer": "Lisbon", "documents": [first], "time": None}]
-    assert "\n  Lisbon is stated in D1\n" in text
-    assert "  * D1  Anna Meyer lives in Lisbon." in text
+    assert "\n  Lisbon is stated in [1]\n" in text
+    assert "  * [1]  Anna Meyer lives in Lisbon." in text
     if way != "no rules":
         (against,) = [r for r in row["stated"]["rules"] if r["verdict"] == "contradicts"]
         assert against["answer"] == "Stuttgart" and row["stated"]["conflict"]
-        assert re.search(r"contradicts? what is stated: Stuttgart \(by D", text)
+        assert re.search(r"contradicts? what is stated: Stuttgart \(by \[", text)
 
 
 def test_rules_that_support_it_are_told_beside_those_that_contradict(
@@ -95,7 +95,7 @@ def test_rules_that_support_it_are_told_beside_those_that_contradict(
     assert row["answer"] == "Bosch"
     verdicts = {r["answer"]: r["verdict"] for r in row["stated"]["rules"]}
     assert verdicts == {"Bosch": "supports", "Galp": "contradicts"}
-    assert " supports Bosch (by D" in text and " contradicts what is stated: Galp (by D" in text
+    assert " supports Bosch (by [" in text and " contradicts what is stated: Galp (by [" in text
 
 
 @pytest.mark.parametrize("union", [(), ("--union",)])
@@ -127,7 +127,7 @@ def test_of_a_benchmark_one_may_ask_what_its_documents_state(
     row, _ = answer_of(rulerag, out, LIVES, "--dataset", folder)
     assert row["answer"] == "Stuttgart", "in the form of its questions it is a prediction"
     row, text = answer_of(rulerag, out, "Where does Anna Meyer live?", "--dataset", folder)
-    assert row["answer"] == "Lisbon" and "Lisbon is stated in D1" in text
+    assert row["answer"] == "Lisbon" and "Lisbon is stated in [1]" in text
 
 
 def test_a_prediction_is_asked_for_by_name(
@@ -162,10 +162,10 @@ def test_a_stated_answer_is_explained_by_its_document(
     written = ("--out", out, "--html", page)
     result = rulerag("explain", LIVES, "--dataset", people, "--top-k", 4, "--quiet", *written)
     assert result.code == 0
-    assert re.search(r"Why\n(.*\n)*.*Lisbon.* D1 ", result.out)
+    assert re.search(r"Why\n(.*\n)*.*Lisbon.*", result.out)
     # Text, record and page say what is stated and which rule stands against it.
     lines = json.loads(out.read_text())["statements"]
-    assert lines[0] == "Lisbon is stated in D1"
+    assert lines[0] == "Lisbon is stated in [1]"
     assert any("contradict what is stated: Stuttgart" in line for line in lines[1:]), lines
-    assert "Stated\n  Lisbon is stated in D1\n" in result.out
+    assert "Stated\n  Lisbon is stated in [1]\n" in result.out
     assert all(line in page.read_text() for line in lines)

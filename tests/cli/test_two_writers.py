@@ -1,4 +1,4 @@
-"""Two runs at once in one folder, killed runs, and what two runs left there before."""
+"""Two runs at once in one folder, and killed runs."""
 
 from __future__ import annotations
 
@@ -106,29 +106,6 @@ def test_after_kill_9_the_same_command_goes_on(
     assert f"{stood} of " in err and "stand already" in err
     expected = [query.id for query in RuleQADataset.load(many).query_set("full")]
     assert asked(out) == expected
-
-
-def test_what_two_runs_wrote_at_once_is_mended(
-    experiment: Write, rulerag: Any, tmp_path: Path
-) -> None:
-    file, out = experiment(), tmp_path / "out"
-    assert rulerag("evaluate", file, "--out", out, "--quiet").code == 0
-    predictions, metrics = out / "predictions.jsonl", json.loads((out / "metrics.json").read_text())
-    whole = predictions.read_text()
-    rows = whole.splitlines()
-    late = [json.dumps({**json.loads(row), "answer": "of the second run"}) for row in rows]
-    # As two runs leave them: batch by batch, one behind the other.
-    mixed = [*rows[:7], *late[:7], *rows[7:], *late[7:]]
-    predictions.write_text("\n".join(mixed) + "\n")
-    result = rulerag("evaluate", file, "--out", out, "--quiet")
-    assert result.code == 0
-    assert (
-        f"{len(rows)} of {2 * len(rows)} records were of queries that stood already" in result.err
-    )
-    assert f"{len(rows)} of {len(rows)} queries stand already" in result.err
-    assert predictions.read_text() == whole
-    assert json.loads((out / "metrics.json").read_text())["metrics"] == metrics["metrics"]
-    assert "stood already" not in rulerag("evaluate", file, "--out", out, "--quiet").err
 
 
 def test_a_second_build_of_an_index_is_refused(dated: Path, refused: Any, tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
-"""Systems whose workings are known, and one sample to measure them on."""
+"""Systems whose workings are known: functions for the metrics, and cases for every framework."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 QUESTION = "What is the capital of France?"
 CONTEXTS = [
@@ -16,29 +19,35 @@ REASON = (
 )
 
 
+class Case(NamedTuple):
+    """A chain that finds CONTEXTS, titled T0 to T2, and answers by what stands in its prompt.
+
+    Args:
+        chain: of some framework.
+        question: as the chain takes it.
+        sentence: a part of what explanations say was frozen.
+        run: asks the chain itself.
+        searches: grows with every run of its retriever.
+    """
+
+    chain: Any
+    question: Any
+    sentence: str
+    run: Callable[[], str]
+    searches: list[Any]
+
+
+def reply(prompt: str) -> str:
+    """What a model says to a prompt."""
+    if "no key" in prompt:
+        raise ValueError("no key")
+    known = "Paris is the capital" in prompt or "It is Paris." in prompt
+    return "It is Paris." if known else "I don't know."
+
+
 def partly(_: str, documents: list[str]) -> str:
     """Two claims by documents, one by heart."""
     text = " ".join(documents)
     said = ["The capital is Paris."] if "Paris" in text else []
     said += ["It lies on the Seine."] if "Seine" in text else []
     return " ".join([*said, "It has 2 million inhabitants."])
-
-
-def reading(_: str, documents: list[str]) -> str:
-    """Says what the documents say."""
-    return "It is Paris." if any("Paris" in one for one in documents) else "I don't know."
-
-
-def by_heart(_: str, documents: list[str]) -> str:
-    """Reads nothing."""
-    return "It is Paris."
-
-
-def prompted(_: str, documents: list[str]) -> str:
-    """Reads nothing, and refuses where there is no document."""
-    return "It is Paris." if documents else "I don't know."
-
-
-def refusing(_: str, documents: list[str]) -> str:
-    """Never says anything."""
-    return "I don't know."

@@ -9,68 +9,70 @@ from typing import Any
 import pytest
 
 from rulerag.errors import ConfigError, ExplanationError
-from rulerag.integrations.faithfulness import measured
-from tests.integrations.systems import (
-    CONTEXTS,
-    QUESTION,
-    REASON,
-    by_heart,
-    partly,
-    prompted,
-    reading,
-    refusing,
-)
+from rulerag.integrations.faithfulness import sample_faithfulness
+from tests.integrations.systems import CONTEXTS, QUESTION, REASON, partly
+
+Answer = Callable[[str, list[str]], Any]
 
 
-def score(answer: Callable[..., Any], response: str | None = None, **options: Any) -> float | None:
-    said = answer(QUESTION, CONTEXTS) if response is None else response
-    return asyncio.run(measured(answer, QUESTION, CONTEXTS, said, options)).score
+def reading(_: str, documents: list[str]) -> str:
+    """Says what the documents say."""
+    return "It is Paris." if any("Paris" in one for one in documents) else "I don't know."
+
+
+def prompted(_: str, documents: list[str]) -> str:
+    """Reads nothing, and refuses where there is no document."""
+    return "It is Paris." if documents else "I don't know."
+
+
+async def waiting(question: str, documents: list[str]) -> str:
+    return partly(question, documents)
+
+
+def sample(answer: Any, response: str, contexts: list[str] = CONTEXTS, **options: Any) -> Any:
+    return asyncio.run(sample_faithfulness(answer, QUESTION, contexts, response, options))
 
 
 @pytest.mark.parametrize(
-    ("answer", "wanted"),
-    [(reading, 1), (partly, 2 / 3), (by_heart, 0), (prompted, 0), (refusing, None)],
+    ("answer", "score"),
+    [
+        (reading, 1),
+        (partly, 2 / 3),
+        (waiting, 2 / 3),
+        (lambda question, documents: "It is Paris.", 0),
+        (prompted, 0),
+        (lambda question, documents: "I don't know.", None),
+    ],
 )
-def test_systems_whose_workings_are_known(answer: Callable[..., Any], wanted: float | None) -> None:
-    assert score(answer) == wanted
-
-
-def test_reasons_and_functions_that_wait() -> None:
-    async def waiting(question: str, documents: list[str]) -> str:
-        return partly(question, documents)
-
-    said = partly(QUESTION, CONTEXTS)
-    found = asyncio.run(measured(waiting, QUESTION, CONTEXTS, said))
-    assert (found.score, found.reason) == (2 / 3, REASON)
+def test_systems_whose_workings_are_known(answer: Answer, score: float | None) -> None:
+    response = partly(QUESTION, CONTEXTS) if answer is waiting else answer(QUESTION, CONTEXTS)
+    found = sample(answer, response)
+    assert found.score == score and (score != 2 / 3 or found.reason == REASON)
 
 
 def test_no_context_and_no_answer() -> None:
-    assert asyncio.run(measured(by_heart, QUESTION, [], "It is Paris.")).score == 0
-    assert score(reading, "") is None
+    assert sample(prompted, "It is Paris.", []).score == 0
+    assert sample(reading, "").score is None
 
 
 def test_options_are_those_of_explain() -> None:
-    assert score(reading, budget=100, workers=1, predicate=lambda output: "Paris" in output) == 1
-    assert score(prompted, predicate=lambda output: "Paris" in output) == 0
-    with pytest.raises(ConfigError, match="unknown: bugdet"):
-        score(reading, bugdet=3)
-    with pytest.raises(ConfigError, match="NoneType cannot be called"):
-        asyncio.run(measured(None, QUESTION, CONTEXTS, "It is Paris."))
+    given = {"response": "It is Paris.", "predicate": lambda output: "Paris" in output}
+    assert sample(reading, budget=100, workers=1, **given).score == 1
+    assert sample(prompted, **given).score == 0
+    for answer, options, message in [
+        (reading, {"bugdet": 3}, "unknown key"),
+        (None, {}, "NoneType cannot be called"),
+    ]:
+        with pytest.raises(ConfigError, match=message):
+            sample(answer, "It is Paris.", **options)
 
 
-def test_a_system_that_fails_has_no_score() -> None:
-    def failing(_: str, documents: list[str]) -> str:
-        raise RuntimeError("no quota")
-
-    with pytest.raises(ExplanationError, match="no quota"):
-        score(failing, "It is Paris.")
-
-
-def test_a_system_that_fails_later_has_no_score() -> None:
+@pytest.mark.parametrize("count", [3, 1])
+def test_a_system_that_fails_at_once_or_later_has_no_score(count: int) -> None:
     def failing(question: str, documents: list[str]) -> str:
-        if len(documents) == 1:
+        if len(documents) == count:
             raise RuntimeError("no quota")
         return reading(question, documents)
 
     with pytest.raises(ExplanationError, match="no quota"):
-        score(failing, "It is Paris.")
+        sample(failing, "It is Paris.")

@@ -16,14 +16,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from rulerag.assembly.demo import mine_world, world_dataset
 from rulerag.io import write_jsonl
 from rulerag.studio.service import Inject, Session, Studio, View
-from rulerag.studio.systems import SystemSettings
+from rulerag.studio.systems import SystemSettings, benchmark_system
 from rulerag.studio.web import Guards, create_app
 from rulerag.synthetic import World
+from tests.endpoints import completion
 
 _NEEDED = ("fastapi", "nicegui", "re2", "uvicorn")
 collect_ignore_glob = [] if all(map(find_spec, _NEEDED)) else ["test_*.py"]
@@ -47,15 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def bench(tmp_path: Path, folder: Path) -> Iterator[Studio]:
-    """A studio with a benchmark."""
-    made = Studio(tmp_path / "data", benchmarks=[folder])
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def studio_with_runs(tmp_path: Path) -> Iterator[Studio]:
-    """A studio with two runs of four queries that end in four ways; one ends otherwise in each."""
+    """A studio with a benchmark, and two runs of four queries that end in four ways."""
 
     def row(number: int, answer: str, *texts: str) -> dict[str, object]:
         documents = [
@@ -75,38 +69,33 @@ def studio_with_runs(tmp_path: Path) -> Iterator[Studio]:
             row(4, "Bern", "It is Rome.", "It is Bern."),
         ]
         write_jsonl(tmp_path / name / "predictions.jsonl", rows)
-    made = Studio(tmp_path / "data", runs=[tmp_path / "one", tmp_path / "two"])
+    runs = [tmp_path / "one", tmp_path / "two"]
+    made = Studio(tmp_path / "data", systems=[benchmark_system(folder)], runs=runs)
     yield made
     made.close()
 
 
 @pytest.fixture
-def address(studio: Studio) -> Iterator[str]:
-    """The address of a real server, without screens."""
+def web(studio: Studio) -> Iterator[httpx.Client]:
+    """A client of a real server, without screens."""
     app = Guards(create_app(studio), local=True, token=None, most=200_000)
-    with served(app) as url:
-        yield url
+    with served(app) as url, httpx.Client(base_url=url, timeout=30) as client:
+        yield client
 
 
-class served:
-    """An ASGI application on a free port of this machine."""
+@contextmanager
+def served(app: Any) -> Iterator[str]:
+    """The address of an ASGI application on a free port of this machine."""
+    import uvicorn
 
-    def __init__(self, app: Any) -> None:
-        import uvicorn
-
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self._server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
-        run = lambda: self._server.run(sockets=[self._socket])  # noqa: E731
-        self._thread = threading.Thread(target=run)
-
-    def __enter__(self) -> str:
-        self._thread.start()
-        return f"http://127.0.0.1:{self._socket.getsockname()[1]}"
-
-    def __exit__(self, *_: object) -> None:
-        self._server.should_exit = True
-        self._thread.join()
-        self._socket.close()
+    bound = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+    thread = threading.Thread(target=lambda: server.run(sockets=[bound]))
+    thread.start()
+    yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+    server.should_exit = True
+    thread.join()
+    bound.close()
 
 
 @contextmanager
@@ -150,8 +139,18 @@ def attacked(studio: Studio, system: str, attack: str, how_many: int) -> Session
 def explained(studio: Studio, session: str, **options: Any) -> View:
     """The finished explanation of a session."""
     begun = studio.explain(session, **options)
-    assert studio.job(begun.id).finished.wait(30)
+    assert studio.job(begun.id).finished.wait(90)
     return studio.view(begun.id)
+
+
+def enough(view: View, claim: int = 0) -> list[list[int]]:
+    """The minimal sets of sources that are enough for a claim."""
+    return [sorted(one) for one in view.claims[claim].retention]
+
+
+def asked_session(studio: Studio, system: str = "own") -> str:
+    """A new session with its sources."""
+    return studio.retrieve(studio.new_session(system).id).id
 
 
 def own_system(url: str, **changes: Any) -> SystemSettings:
@@ -174,6 +173,17 @@ def own_system(url: str, **changes: Any) -> SystemSettings:
             **changes,
         }
     )
+
+
+def ask_blue(number: int, body: dict[str, Any]) -> Any:
+    """Says blue where the note about the lift is read, whatever it was told."""
+    read = body["messages"][-1]["content"]
+    return 200, {}, completion("It is blue." if "The lift is blue" in read else "No.", body)
+
+
+def says(text: str) -> Any:
+    """What an endpoint says that always says the same."""
+    return lambda number, body: (200, {}, completion(text, body))
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,11 @@ from nicegui import ui
 from nicegui.testing import User, user_simulation
 
 from rulerag.studio.pages import pages_of
-from rulerag.studio.service import Add, Edit, Studio
-from tests.studio.conftest import attacked, explained
+from rulerag.studio.service import Add, Edit, Inject, Studio
+from tests.studio.conftest import asked_session, attacked, explained
 
 pytestmark = pytest.mark.filterwarnings("default")
+RESTS = "Rests on “Larkfield Bank, help pages” [1]"
 
 
 def run(studio: Studio, visit: Any) -> None:
@@ -26,54 +27,64 @@ def run(studio: Studio, visit: Any) -> None:
     async def simulated() -> None:
         async with user_simulation(pages_of(studio)) as user:
             work: Coroutine[Any, Any, None] = visit(user)
-            await asyncio.wait_for(work, 60)
+            await asyncio.wait_for(work, 120)
 
     asyncio.run(simulated())
+
+
+def selects(user: User, label: str) -> list[Any]:
+    found = [one for one in user.client.elements.values() if isinstance(one, ui.select)]
+    return [one for one in found if one.props.get("label") == label]
 
 
 def test_ask_attack_explain_and_undo(studio: Studio) -> None:
     async def visit(user: User) -> None:
         await user.open("/")
-        await user.should_see("Open Finance")
         user.find("Open Finance").click()
-        await user.should_see("1. Ask")
+        await user.should_see("1. Ask", retries=30)
         user.find(kind=ui.button, content="Retrieve").click()
         await user.should_see("2. Sources (5)", retries=30)
         (row,) = studio.sessions()
-        session = attacked_in_place(studio, row["id"])
-        await user.open(f"/session/{session}")
+        for source in studio.session(row["id"]).state.sources[:2]:
+            studio.change(row["id"], Inject(source=source.id, attack="exception"))
+        await user.open(f"/session/{row['id']}")
         user.find(kind=ui.button, content="Answer").click()
         await user.should_see("It breaks its instructions", retries=30)
         await user.should_see("No language model but a rule")
         user.find("Explain the break").click()
-        await user.should_see("are read, the answer holds a telephone number", retries=30)
+        await user.should_see(RESTS, retries=30)
         await user.should_see("Sources needed: 2. Smallest repair: take out 1.")
+        await user.should_see("Certain: all 32 combinations", retries=30)
+        user.find(kind=ui.button, content="1 2 5").click()
+        await user.should_see("Read: Larkfield Bank, help pages, Bankwatch")
+        await user.should_see("(the condition holds)")
+        user.find("Ask it again").click()
+        await user.should_see("The same as before.", retries=30)
         user.find("Undo").click()
         await user.should_see("exception")  # of the first source
         user.find(kind=ui.button, content="Answer").click()
         await user.should_see("It keeps to them", retries=30)
         await user.should_see("Against the answer before:")
         await user.should_see("its text was changed")
+        source = studio.session(row["id"]).state.sources[0].id
+        studio.change(row["id"], Edit(source=source, text="written in another tab"))
+        user.find(kind=ui.switch, content="Safety instructions").click()
+        await user.should_see("changed meanwhile")
+        await user.should_see("written in another tab")
+        await user.open("/session/nobody")
+        await user.should_see("there is no such session")
 
     run(studio, visit)
 
 
-def attacked_in_place(studio: Studio, session: str) -> str:
-    from rulerag.studio.service import Inject
-
-    for source in studio.session(session).state.sources[:2]:
-        studio.change(session, Inject(source=source.id, attack="exception"))
-    return session
-
-
 def test_texts_of_sources_stay_texts(studio: Studio) -> None:
     nasty = "<script>alert(1)</script> :onclick=alert(1) {{ 7 * 7 }}"
-    session = studio.retrieve(studio.new_session("finance").id)
-    studio.change(session.id, Add(text=f"Larkfield Bank customer number {nasty}", title=nasty))
-    explained(studio, session.id, goal="claims")
+    session = asked_session(studio, "finance")
+    studio.change(session, Add(text=f"Larkfield Bank customer number {nasty}", title=nasty))
+    explained(studio, session, goal="claims")
 
     async def visit(user: User) -> None:
-        await user.open(f"/session/{session.id}")
+        await user.open(f"/session/{session}")
         await user.should_see(nasty, kind=ui.label)
         for element in user.client.elements.values():
             if not isinstance(element, ui.label | ui.input | ui.textarea):
@@ -84,90 +95,46 @@ def test_texts_of_sources_stay_texts(studio: Studio) -> None:
     run(studio, visit)
 
 
-def test_a_page_that_is_opened_again_finds_what_ran(studio: Studio) -> None:
+def test_every_explanation_has_an_address_and_many_sources_have_levels(studio: Studio) -> None:
     session = attacked(studio, "finance", "exception", 2)
-    explained(studio, session.id)
-
-    async def visit(user: User) -> None:
-        await user.open(f"/session/{session.id}")
-        await user.should_see("are read, the answer holds a telephone number")
-        await user.should_see("Certain: all 32 combinations")
-        user.find(kind=ui.button, content="1 2 5").click()
-        await user.should_see("Read: Larkfield Bank, help pages, Bankwatch")
-        await user.should_see("(the condition holds)")
-        user.find("Ask it again").click()
-        await user.should_see("The same as before.", retries=30)
-
-    run(studio, visit)
-
-
-def test_every_explanation_has_an_address(studio: Studio) -> None:
-    session = attacked(studio, "finance", "exception", 2)
+    for number in range(2):
+        studio.change(session.id, Add(text=f"Note {number}.", title=f"Note {number}"))
     first = explained(studio, session.id)
     explained(studio, session.id, generator="strong-reader")
 
     async def visit(user: User) -> None:
         await user.open(f"/session/{session.id}")
         await user.should_see("The system withstands them.")
-        (earlier,) = sides(user, "Explanation")
+        (earlier,) = selects(user, "Explanation")
         earlier.value = first.id
-        await user.should_see("are read, the answer holds a telephone number", retries=30)
+        await user.should_see(RESTS, retries=30)
         await user.open(f"/session/{session.id}/{first.id}")
-        await user.should_see("are read, the answer holds a telephone number", retries=30)
+        await user.should_see(RESTS, retries=30)
         await user.should_not_see("The system withstands them.")
+        await user.should_see("How much each source counts")
+        (level,) = selects(user, "Level of the lattice")
+        assert level.value == 2
+        level.value = 1
+        await user.should_not_see(kind=ui.button, content="1 2")
+        user.find(kind=ui.button, content="7").click()
+        await user.should_see("(the condition does not hold)")
 
     run(studio, visit)
 
 
-def test_an_edit_of_another_tab_is_shown_instead_of_overwritten(studio: Studio) -> None:
-    session = studio.retrieve(studio.new_session("finance").id)
-
-    async def visit(user: User) -> None:
-        await user.open(f"/session/{session.id}")
-        await user.should_see("2. Sources (5)", retries=30)
-        source = session.state.sources[0].id
-        studio.change(session.id, Edit(source=source, text="written in another tab"))
-        user.find(kind=ui.switch, content="Safety instructions").click()
-        await user.should_see("changed meanwhile")
-        await user.should_see("written in another tab")
-
-    run(studio, visit)
-
-
-def test_no_such_session(studio: Studio) -> None:
-    async def visit(user: User) -> None:
-        await user.open("/session/nobody")
-        await user.should_see("This session cannot be opened")
-        await user.should_see("there is no such session")
-
-    run(studio, visit)
-
-
-def test_two_generators_beside_each_other(studio: Studio) -> None:
+def test_two_generators_and_a_red_team(studio: Studio) -> None:
     session = attacked(studio, "finance", "exception", 2)
 
     async def visit(user: User) -> None:
         await user.open(f"/compare/{session.id}")
         user.find("Explain both").click()
-        await user.should_see("Sources needed: 2. Smallest repair: take out 1.", retries=30)
-        await user.should_see("No rule: these sources do not do it.", retries=30)
-
-    run(studio, visit)
-
-
-def test_red_team_as_a_table(studio: Studio) -> None:
-    async def visit(user: User) -> None:
+        await user.should_see("Sources needed: 2. Smallest repair: take out 1.", retries=50)
+        await user.should_see("The system withstands them.", retries=50)
         await user.open("/red-team")
         user.find(kind=ui.button, content="Run").click()
-        await user.should_see("3 of 4", retries=100)
+        await user.should_see("3 of 4", retries=200)
         await user.should_see("19–99 %")
         await user.should_see("test_red_team.py")
-
-    run(studio, visit)
-
-
-def test_screens_without_benchmarks_say_what_to_do(studio: Studio) -> None:
-    async def visit(user: User) -> None:
         await user.open("/rules")
         await user.should_see("--dataset FOLDER")
         await user.open("/runs")
@@ -176,69 +143,45 @@ def test_screens_without_benchmarks_say_what_to_do(studio: Studio) -> None:
     run(studio, visit)
 
 
-def test_two_retrievers_beside_each_other(bench: Studio) -> None:
-    question = bench.system("world").benchmark.examples()[0]
-    session = bench.retrieve(bench.new_session("world", question=question).id)
-
-    async def visit(user: User) -> None:
-        await user.open(f"/compare/{session.id}")
-        first, second = sides(user, "Retriever")
-        first.value, second.value = "plain", "guided"
-        user.find("Retrieve both").click()
-        await user.should_see("A: BM25, without rules. B: BM25, guided by mined rules.", retries=50)
-        await user.should_see("sources by rank")
-
-    run(bench, visit)
-
-
-def sides(user: User, label: str) -> list[Any]:
-    found = [one for one in user.client.elements.values() if isinstance(one, ui.select)]
-    return [one for one in found if one.props.get("label") == label]
-
-
-def test_rule_bench_by_hand(bench: Studio) -> None:
+def test_rules_by_hand(bench: Studio) -> None:
     async def visit(user: User) -> None:
         await user.open("/rules")
-        await user.should_see("Where it helps and where it hurts")
         (compare,) = user.find(kind=ui.button, content="Compare").elements
         while not compare.enabled:  # the benchmark is being opened
             await asyncio.sleep(0.05)
         user.find(kind=ui.button, content="Compare").click()
-        await user.should_see("B is better:", retries=100)
+        await user.should_see("B is better:", retries=200)
         await user.should_see("answer recall@10")
         user.find(kind=ui.button, content="Look").click()
         await user.should_see("Open B as a session", retries=50)
-        await user.should_see("holds the answer")
+        await user.should_see("A: BM25, without rules")
         user.find("Open B as a session").click()
-        await user.should_see("1. Ask", retries=50)
-        await user.should_see("found by the rule", retries=50)
-
-    run(bench, visit)
-
-
-def test_a_session_of_a_benchmark_says_what_it_understood(bench: Studio) -> None:
-    query = bench.system("world").benchmark.dataset.query_set("full")[0]
-    asked = f"For {query.subject_words}: {query.relation_words} what?"
-    session = bench.retrieve(bench.new_session("world", question=asked).id)
-
-    async def visit(user: User) -> None:
+        await user.should_see("found by the rule", retries=100)
+        await user.should_see("Mined rules of this question")
+        query = bench.bench("world").dataset.query_set("full")[0]
+        asked = f"For {query.subject_words}: {query.relation_words} what?"
+        session = bench.retrieve(bench.new_session("world", question=asked).id)
         await user.open(f"/session/{session.id}")
         await user.should_see("Understood:", retries=50)
-        await user.should_see("Mined rules of this question")
+        await user.open(f"/compare/{session.id}")
+        first, second = selects(user, "Retriever")
+        first.value, second.value = "plain", "guided"
+        user.find("Retrieve both").click()
+        await user.should_see("sources by rank", retries=50)
 
     run(bench, visit)
 
 
-def test_runs_by_recall_and_two_of_them(studio_with_runs: Studio) -> None:
+def test_runs_by_recall_and_two_of_them(bench: Studio) -> None:
     async def visit(user: User) -> None:
         await user.open("/runs/one")
         await user.should_see("4 queries", retries=50)
-        (recall,) = sides(user, "Recall: an accepted answer is")
+        (recall,) = selects(user, "Recall: an accepted answer is")
         recall.value = "not found"
         user.find(kind=ui.button, content="Show").click()
         await user.should_see("1 queries; 1 are shown", retries=50)
-        recall.value = ""
-        (beside,) = sides(user, "Beside")
+        recall.value = "any"
+        (beside,) = selects(user, "Beside")
         beside.value = "two"
         user.find(kind=ui.button, content="Show").click()
         await user.should_see("1 queries came out otherwise", retries=50)
@@ -246,26 +189,25 @@ def test_runs_by_recall_and_two_of_them(studio_with_runs: Studio) -> None:
         await user.should_see("two: ignored", retries=50)
         await user.should_see("It is Rome.")
 
-    run(studio_with_runs, visit)
+    run(bench, visit)
 
 
 def test_a_system_of_ones_own_by_its_form(studio: Studio) -> None:
-    place = studio.own_place / "notes"
+    place = studio.own.place / "notes"
     place.mkdir(parents=True)
     (place / "visit.txt").write_text("A visit costs 12 euros.")
 
     async def visit(user: User) -> None:
-        await user.open("/")
-        user.find("Add a system").click()
-        await user.should_see("What it must not say")
+        await user.open("/own")
         user.find(kind=ui.input, content="Name, such as").type("Our Notes")
-        (broken,) = sides(user, "Broken by")
+        (broken,), (folder,) = selects(user, "Broken by"), selects(user, "Folder of texts")
         broken.value = "regex"
         user.find(kind=ui.input, content="Pattern").type("(?=x)")
         user.find(kind=ui.input, content="Address").type("localhost:8000")
         user.find("Keep and open").click()
         await user.should_see("fields are to be mended", retries=50)
-        wrong = {one.props.get("label"): one.error for one in fields(user) if one.error}
+        fields = [one for one in user.client.elements.values() if hasattr(one, "error")]
+        wrong = {one.props.get("label"): one.error for one in fields if one.error}
         assert "small letters" in wrong["Name, such as our-notes"]
         assert "RE2" in wrong["Pattern (a regular expression of RE2)"]
         assert "http://" in wrong["Address of an OpenAI-compatible endpoint"]
@@ -273,39 +215,11 @@ def test_a_system_of_ones_own_by_its_form(studio: Studio) -> None:
         user.find(kind=ui.input, content="Name, such as").clear().type("our-notes")
         user.find(kind=ui.input, content="Pattern").clear().type("[0-9]+ euros")
         user.find(kind=ui.input, content="Address").clear()
-        (folder,) = sides(user, "Folder of texts")
         folder.value = "notes"
         user.find("Keep and open").click()
         await user.should_see("1. Ask", retries=50)
 
     run(studio, visit)
-    assert (studio.own_place / "our-notes.yaml").is_file()
+    assert (studio.own.place / "our-notes.yaml").is_file()
     session = studio.retrieve(studio.new_session("our-notes").id, "What does a visit cost?")
     assert studio.answer(session.id)["holds"]
-
-
-def fields(user: User) -> list[Any]:
-    return [one for one in user.client.elements.values() if hasattr(one, "error")]
-
-
-def test_levels_of_many_sources_and_bars(studio: Studio) -> None:
-    session = attacked(studio, "finance", "exception", 2)
-    for number in range(2):
-        studio.change(session.id, Add(text=f"Note {number}.", title=f"Note {number}"))
-    explained(studio, session.id)
-
-    async def visit(user: User) -> None:
-        await user.open(f"/session/{session.id}")
-        await user.should_see("How much each source counts", retries=30)
-        (level,) = sides(user, "Level of the lattice")
-        assert level.value == 2
-        user.find(kind=ui.button, content="1 2").click()
-        await user.should_see("(the condition holds)")
-        level.value = 1
-        await user.should_not_see(kind=ui.button, content="1 2")
-        user.find(kind=ui.button, content="7").click()
-        await user.should_see("(the condition does not hold)")
-        user.find("Ask it again").click()
-        await user.should_see("The same as before.", retries=30)
-
-    run(studio, visit)

@@ -216,10 +216,7 @@ class GeneratorSettings(TrainingSettings):
     def to_json(self) -> dict[str, Any]:
         """As that of every training; how documents are found is one of them."""
         values = super().to_json()
-        # What was added later and is not used: folders from before stay of these settings.
-        later = {"shots": self.data.shots, "compile": self.training.compile}
-        for key in ("selector", "retriever", *(key for key, used in later.items() if not used)):
-            del values[key]
+        del values["selector"], values["retriever"]
         return {**values, "retrieval": self._stated_retrieval()}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import pydantic
 from pydantic import Field
@@ -129,13 +129,6 @@ class RetrieverSettings(TrainingSettings):
     data: DataSection = DataSection()
     training: OptimizationSection = OptimizationSection()
     validation: ValidationSection = ValidationSection()
-
-    def to_json(self) -> dict[str, Any]:
-        """As that of every training."""
-        values = super().to_json()
-        if self.training.accumulation == 1:
-            del values["accumulation"]  # folders from before there was any stay of these settings
-        return values
 
     @pydantic.model_validator(mode="after")
     def _metric_is_measured(self) -> Self:

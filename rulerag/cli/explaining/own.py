@@ -6,8 +6,7 @@ import importlib
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,23 +14,14 @@ from typing import Annotated, Any
 import typer
 from tqdm import tqdm
 
-from rulerag.cli.common import PipelineOptions, check_outputs, say, show_progress
+from rulerag.cli.common import PipelineOptions
 from rulerag.errors import ConfigError, DataFormatError, EmptyDataError, did_you_mean
-from rulerag.explanation.adapters import Trace, read_trace
-from rulerag.explanation.any_answer import Why, estimate, started
-from rulerag.explanation.probing import (
-    AnswerCache,
-    CachedGenerator,
-    Predicate,
-    VotingGenerator,
-    predicate_pair,
-)
-from rulerag.explanation.report import ExplainSettings
+from rulerag.explanation.explaining import ExplainSettings, Why, estimate, prepare
+from rulerag.explanation.probing import AnswerCache, Predicate, VotingGenerator, predicate_of
 from rulerag.generation import OpenAICompatibleGenerator
-from rulerag.io import read_json, read_text, write_jsonl
+from rulerag.integrations import Trace, read_trace
+from rulerag.io import read_json, read_text
 
-_CALLS = 500
-_OWN_SETTINGS = ("validity", "confidence", "seed", "max_probes")
 _TEXTS = (".txt", ".md", ".rst")
 
 
@@ -60,26 +50,6 @@ class OwnOptions:
         typer.Option(metavar="URL", help="an OpenAI-compatible server that answers, with --model"),
     ] = None
     model: Annotated[str | None, typer.Option(help="the model's name at the endpoint")] = None
-    workers: Annotated[int, typer.Option(help="calls of your own system that run at once")] = 8
-
-
-@dataclass(frozen=True)
-class Asking:
-    """The other options of the command that count for one's own system.
-
-    Args:
-        how: how it is explained.
-        predicate: what must hold; ``answer`` for claim by claim.
-        votes: tries of a model for each probe.
-        cache: keeps a model's answers.
-        generator: the name of a local model.
-    """
-
-    how: ExplainSettings
-    predicate: str
-    votes: int
-    cache: Path | None
-    generator: str | None
 
 
 def is_own(target: str, own: OwnOptions) -> bool:
@@ -87,18 +57,13 @@ def is_own(target: str, own: OwnOptions) -> bool:
     return bool(own.documents or own.answerer or own.endpoint or own.model) or _is_trace(target)
 
 
-def refuse_others(how: ExplainSettings, options: PipelineOptions, **given: object) -> None:
+def refuse_dataset_options(options: PipelineOptions, **given: object) -> None:
     """Refuse options that count for datasets alone.
 
     Raises:
         ConfigError: one of them is set.
     """
     wrong = [
-        name
-        for name, field in type(how).model_fields.items()
-        if name not in _OWN_SETTINGS and getattr(how, name) != field.default
-    ]
-    wrong += [
         field.name
         for field in fields(options)
         if field.name != "generator" and getattr(options, field.name) is not None
@@ -110,79 +75,57 @@ def refuse_others(how: ExplainSettings, options: PipelineOptions, **given: objec
         )
 
 
-def explain_own(
+def prepare_own(
     target: str,
     own: OwnOptions,
-    asking: Asking,
+    how: ExplainSettings,
+    predicate: str,
+    votes: int,
+    cache: Path | None,
+    generator: str | None,
     *,
-    out: Path | None,
-    html: Path | None,
     quiet: bool,
-) -> None:
-    """Explain one answer of one's own system, and say what it will cost before it is asked.
+) -> tuple[Why, int]:
+    """One answer of one's own system to explain, and how many calls that takes at most.
+
+    What it will cost is said; nothing is asked yet, but a chain is run once.
 
     Args:
         target: the question; the file of a logged run.
         own: documents and what answers.
-        asking: how it is asked.
-        out: the record to write.
-        html: the page to write.
-        quiet: no estimate and no progress bar.
+        how: how it is explained.
+        predicate: what must hold; ``answer`` for claim by claim.
+        votes: tries of a model for each probe.
+        cache: keeps a model's answers.
+        generator: the name of a local model.
+        quiet: no estimate.
 
     Raises:
         ConfigError: an option is missing, wrong, or does not go with another one.
         DataError: the documents cannot be read.
         ExplanationError: the system fails on the whole prompt.
     """
-    check_outputs(out, html)
-    how, trace = asking.how, _is_trace(target)
+    trace = _is_trace(target)
     question = "" if trace else target
     documents = None if own.documents is None else _read_documents(own.documents)
-    answers = _answers(own, asking, trace=trace)
+    answers = _answers(own, how.workers, votes, generator, trace=trace)
     if trace:
         answers = Trace(read_trace(target), answers)
     elif documents is not None and not _is_records(own.documents) and callable(answers):
         answers = _of_texts(answers)
     given = _given(answers, documents) if _is_records(own.documents) else ""
-    settings: dict[str, Any] = {} if how.validity is None else {"validity": how.validity}
-    if asking.cache is not None:
-        settings["repeats"] = 1  # what is kept says the same each time: that is no lack of noise
-    with _bar(answers, show_progress(quiet)) as (answers, bar):
-        why = started(
-            answers,
-            question,
-            documents,
-            workers=own.workers,
-            predicate=_predicate(asking.predicate),
-            confidence=how.confidence,
-            seed=how.seed,
-            **settings,
-        )
-        budget = _CALLS if how.max_probes is None else how.max_probes
-        costs = estimate(question, why.documents, budget=budget, workers=own.workers)
-        bar.total = costs.most
-        if not quiet:
-            tqdm.write(f"explaining 1 answer: {costs}{given}", file=sys.stderr)
-        try:
-            why.deepen(budget)
-        except KeyboardInterrupt:
-            bar.close()
-            if why.claims:
-                _tell(why, out, html)
-            raise
-    _tell(why, out, html)
-
-
-def _tell(why: Why, out: Path | None, html: Path | None) -> None:
-    """Print the explanation, and write it where that is wanted."""
-    if out is not None:
-        write_jsonl(out, [why.to_json()])
-    if html is not None:
-        why.to_html(html)
-    say(str(why))
-    files = [str(file) for file in (out, html) if file is not None]
-    if files:
-        say(f"written to {' and '.join(files)}")
+    why = prepare(
+        answers,
+        question,
+        documents,
+        how,
+        predicate=_predicate(predicate),
+        cache=None if cache is None else AnswerCache(cache),
+    )
+    costs = estimate(question, why.documents, how)
+    if not quiet:
+        tqdm.write(f"explaining 1 answer: {costs}{given}", file=sys.stderr)
+    return why, costs.most
 
 
 def _predicate(word: str) -> Predicate | None:
@@ -193,18 +136,20 @@ def _predicate(word: str) -> Predicate | None:
         raise ConfigError(
             f"{word!r} is for datasets", key="predicate", hint="contains:TEXT, or regex:PATTERN"
         )
-    return predicate_pair(word)[0]
+    return predicate_of(word)
 
 
 # --- what answers ----
 
 
-def _answers(own: OwnOptions, asking: Asking, *, trace: bool) -> Any:
+def _answers(
+    own: OwnOptions, workers: int, votes: int, generator: str | None, *, trace: bool
+) -> Any:
     """The function, chain or model that answers."""
     chosen = {
         "answerer": own.answerer,
         "endpoint": own.endpoint,
-        "generator": asking.generator,
+        "generator": generator,
     }
     named = [name for name, value in chosen.items() if value]
     if len(named) != 1:
@@ -231,36 +176,26 @@ def _answers(own: OwnOptions, asking: Asking, *, trace: bool) -> Any:
             hint = "--documents FOLDER or FILE, or the name of a chain, which finds them itself"
             raise ConfigError("a function needs documents", key="documents", hint=hint)
         return found
-    if trace and asking.generator:
+    if trace and generator:
         hint = "--endpoint URL --model NAME, or --answerer with a function of messages"
         raise ConfigError("takes no logged messages", key="generator", hint=hint)
-    return _model(own, asking, trace=trace)
+    return _model(own, workers, votes, generator, trace=trace)
 
 
-def _model(own: OwnOptions, asking: Asking, *, trace: bool) -> Any:
+def _model(own: OwnOptions, workers: int, votes: int, name: str | None, *, trace: bool) -> Any:
     """A generator with the prompt for any question; for a logged run a function of messages."""
     generator: Any
     if own.endpoint and own.model:
         generator = OpenAICompatibleGenerator(
-            own.endpoint,
-            own.model,
-            template="open",
-            max_new_tokens=512,
-            concurrency=own.workers,
+            own.endpoint, own.model, template="open", max_new_tokens=512, concurrency=workers
         )
         if trace:
             return generator.chat
     else:
         from rulerag.generation.huggingface import HuggingFaceGenerator
 
-        generator = HuggingFaceGenerator(
-            asking.generator, template="open", dtype="fast", max_new_tokens=64
-        )
-    if asking.votes > 1:
-        generator = VotingGenerator(generator, asking.votes)
-    return (
-        generator if asking.cache is None else CachedGenerator(generator, AnswerCache(asking.cache))
-    )
+        generator = HuggingFaceGenerator(name, template="open", dtype="fast", max_new_tokens=64)
+    return VotingGenerator(generator, votes) if votes > 1 else generator
 
 
 def _loaded(place: str) -> Any:
@@ -307,30 +242,6 @@ def _of_texts(answer: Callable[..., Any]) -> Callable[..., Any]:
         return answer(question, [one["text"] for one in documents])
 
     return of_documents
-
-
-@contextmanager
-def _bar(answers: Any, shown: bool) -> Iterator[tuple[Any, Any]]:
-    """The same function, whose calls a bar counts; a chain or a model is left as it is."""
-    with tqdm(desc="asking", unit="call", disable=not shown, leave=False) as bar:
-        if not inspect.isroutine(answers):
-            yield answers, bar
-        elif inspect.iscoroutinefunction(answers):
-
-            async def waited(question: str, documents: Sequence[Any]) -> Any:
-                said = await answers(question, documents)
-                bar.update()
-                return said
-
-            yield waited, bar
-        else:
-
-            def counted(question: str, documents: Sequence[Any]) -> Any:
-                said = answers(question, documents)
-                bar.update()
-                return said
-
-            yield counted, bar
 
 
 # --- documents ----

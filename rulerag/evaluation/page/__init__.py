@@ -1,10 +1,13 @@
-"""Reports as one HTML page without a server: the page and its pictures."""
+"""Reports of runs and of explained answers as one HTML page without a server.
+
+``report`` puts the page together, of what was measured (``runs``) and explained (``explained``).
+"""
 
 from typing import TYPE_CHECKING
 
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
-    from rulerag.evaluation.page.html import rule_rows, write_report
+    from rulerag.evaluation.page.report import render_report, rule_rows, write_report
 else:
     __getattr__ = front_door(__name__)

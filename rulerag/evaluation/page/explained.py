@@ -1,188 +1,112 @@
-"""An explained answer as the page shows it: five lines, pictures, documents, rules in full."""
+"""Explained answers in a report: right ones beside wrong ones, then each in full."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
-from rulerag.evaluation.metrics import AnswerMatcher
-from rulerag.explanation.records import (
-    SUBSETS,
-    NamedRule,
-    capital,
-    factored,
-    percent,
-    shortened,
+from rulerag.explanation.explaining import (
+    ExplainedClaim,
+    Explanation,
+    accepted_line,
+    explanation_blocks,
 )
-from rulerag.explanation.report import AnswerExplanation, parts_played, plain_rule
-from rulerag.types import Document
+from rulerag.text import shortened
+from rulerag.views import AnswerText, Block, Columns, Section, Text
 
-_MANY = 10
-"""More sets than this are shown by what they share; those beyond are folded away."""
+_ROOM, _FRAME = 900, 25
+"""Of a page, and of what stands around an answer, in documents; one takes about a kilobyte."""
 
-_QUOTE, _WHOLE = 240, 4_000
-"""Letters of a document where it is quoted, and where an answer that rests on it is in full."""
+_QUOTE, _QUOTED = 240, 2
+"""Letters of a document where it is quoted, and quotes of an answer."""
 
-_ROOM, _FRAME = 900, 5
-"""Of a page, and of what stands around an answer, in documents; one takes above a kilobyte."""
-
-_MINIMALITY = {
-    "proven": "minimal",
-    "shown": "minimal, shown",
-    "not shown": "not shown to be minimal",
-    "untested": "no smaller one looked for",
-}
-_PARTS = {
-    "supporting": "the answer rests on it",
-    "removable": "without it and its partners the answer goes",
-    "idle": "makes no difference",
-}
+_HEADS = {"right": "Right", "wrong": "Wrong", "": "No accepted answer is known"}
 
 
-def answer_view(told: AnswerExplanation) -> dict[str, Any]:
-    """What the page says of one explained answer."""
-    flow, *others = told.pictures() or (None,)
-    documents = _documents(told)
-    return {
-        "told": told,
-        "chip": chip(told),
-        "accepted": _accepted(told),
-        "sure": how_sure(told),
-        "cost": f"{_many(told.num_probes, 'subset')} asked of the generator, {told.seconds:.2f} s",
-        "flow": flow,
-        "pictures": others,
-        "contributors": [one for one in documents if one["part"] != "idle"],
-        "idle": [one for one in documents if one["part"] == "idle"],
-        "families": [_family(told, kind) for kind in ("retention", "omission")],
-        "rules": [(rule, plain_rule(rule.text)) for rule in told.rules],
-    }
+def explained_blocks(explanations: Sequence[Explanation]) -> Iterator[Block]:
+    """The answers side by side where there are several, and each with all that is known of it.
+
+    Of very many, the first that a page has room for.
+    """
+    fitting = _that_fit(explanations)
+    several = len(explanations) > 1
+    if several:
+        words = f"The first {len(fitting)} of {len(explanations)}: a page has no room for more. "
+        words += "The records hold all (--out)."
+        note = Text((words,) if len(fitting) < len(explanations) else (), "small")
+        columns = Columns(tuple(_columns(fitting)))
+        yield Section("Answers, right beside wrong", (note, columns), anchor="answers")
+    details = [
+        Section(
+            one.question,
+            explanation_blocks(one, f"answer-{number}-d"),
+            "open" if number == 1 else "folded",
+            f"answer-{number}",
+            one.verdict,
+        )
+        for number, one in enumerate(fitting, start=1)
+    ]
+    if details:
+        title = "Each answer, explained" if several else "An answer, explained"
+        yield Section(title, tuple(details), anchor="explained")
 
 
-def chip(told: AnswerExplanation) -> str:
-    """Whether the answer is right, in a word; empty where no accepted one is known."""
-    return {True: "right", False: "wrong", None: ""}[told.right]
+def explained_glance(explanations: Sequence[Explanation]) -> tuple[tuple[str, str], ...]:
+    """The first screen of several explained answers."""
+    counts = Counter(one.verdict or "with no accepted answer to compare" for one in explanations)
+    whole = sum(one.complete for one in explanations)
+    alone = sum(any(map(_certain_alone, one.claims)) for one in explanations)
+    calls = sum(one.num_calls for one in explanations)
+    seconds = sum(one.seconds for one in explanations)
+    total = len(explanations)
+    return (
+        ("asked", f"{total} questions"),
+        ("answered", ", ".join(f"{count} {words}" for words, count in sorted(counts.items()))),
+        ("why", f"{alone} of {total} stand as long as one document is kept; see below"),
+        ("how sure", f"{whole} of {total} searches came to their end; see each answer"),
+        ("cost", f"{calls:,} subsets asked of the generator, {seconds:.2f} s"),
+    )
 
 
-def that_fit(explained: Sequence[AnswerExplanation]) -> list[AnswerExplanation]:
+def _certain_alone(claim: ExplainedClaim) -> bool:
+    """Whether a claim was shown to stand with one document, whatever others are removed."""
+    alone = (one.certificate.kind for one in claim.retention if len(one) == 1)
+    return any(kind in ("exact", "certified") for kind in alone)
+
+
+def _that_fit(explanations: Sequence[Explanation]) -> list[Explanation]:
     """The first of the answers, as many as a page of two megabytes holds; one at least."""
     room = _ROOM
-    kept: list[AnswerExplanation] = []
-    for told in explained:
-        room -= _FRAME + len(told.documents)
-        if kept and room < 0:
+    fitting: list[Explanation] = []
+    for one in explanations:
+        room -= _FRAME + len(one.documents)
+        if fitting and room < 0:
             break
-        kept.append(told)
-    return kept
+        fitting.append(one)
+    return fitting
 
 
-def how_sure(told: AnswerExplanation) -> str:
-    """What stands behind the statement: every subset, a bound, or a search that ended early."""
-    if not told.complete:
-        words = "The search ended early."
-    elif told.settings.get("validity") is None:
-        sources = _many(len(told.sources), "source")
-        words = f"Certain: it holds for all {1 << len(told.sources):,} subsets of the {sources}."
-        words += " A subset is some of them kept and the others removed."
-    else:
-        words = "Shown on random subsets of the documents: a bound is a share of subsets that is "
-        words += f"reached at least. {told.evidence_sentence}".rstrip()
-    scope = told.scope
-    if told.duality is not None and told.duality.dual:  # said above, in plainer words
-        scope = scope.replace(str(told.duality), "")
-    return " ".join(f"{words} {scope}".split())
+def _columns(explanations: Sequence[Explanation]) -> Iterator[Section]:
+    for word, head in _HEADS.items():
+        cards = [
+            _card(number, one)
+            for number, one in enumerate(explanations, start=1)
+            if one.verdict == word
+        ]
+        if cards:
+            yield Section(f"{head} ({len(cards)})", tuple(cards))
 
 
-def _accepted(told: AnswerExplanation) -> str:
-    """For a wrong answer: the accepted ones, and where they stand."""
-    if told.right is not False:
-        return ""
-    matcher = AnswerMatcher()
-    holding = [
-        one.alias
-        for one in told.documents
-        if matcher.first_rank([Document(one.id, one.text)], told.answers)
+def _card(number: int, explanation: Explanation) -> Section:
+    """An answer in short: what was asked and answered, and the documents that it rests on."""
+    quotes = [
+        f"{f'{one.label} {one.title}'.strip()} “{shortened(one.text, _QUOTE)}”"
+        for one in explanation.supporting[:_QUOTED]
     ]
-    where = f"stands in {', '.join(holding)}" if holding else "stands in no document that was read"
-    more = f" or {len(told.answers) - 3} others" if len(told.answers) > 3 else ""
-    return f"{', '.join(told.answers[:3])}{more}; it {where}."
-
-
-def _documents(told: AnswerExplanation) -> list[dict[str, Any]]:
-    played = parts_played(told)
-    return [
-        {
-            "document": one,
-            "text": _text(one.text, _WHOLE if played[one.alias] != "idle" else _QUOTE),
-            "quote": _text(one.text, _QUOTE),
-            "part": played[one.alias],
-            "role": _PARTS[played[one.alias]],
-            "searches": [
-                *(f"the scorer {reason}" for reason in one.support[:1]),
-                *(
-                    f"{hit.rule or 'the question'}, rank {hit.rank}, score {hit.score:.4g}"
-                    for hit in one.found_by
-                ),
-            ],
-        }
-        for one in told.documents
-    ]
-
-
-def _text(text: str, most: int) -> str:
-    return text if len(text) <= most else shortened(text, most)
-
-
-def _family(told: AnswerExplanation, kind: str) -> dict[str, Any]:
-    """The sets of one kind: what they share once, smallest first, the rest counted.
-
-    Only many sets are taken apart; few are shown as they are.
-    """
-    kept = kind == "retention"
-    done, claim = ("kept", told.claim) if kept else ("removed", told.counterclaim)
-    rules = sorted(told.retained if kept else told.omitted, key=lambda rule: len(rule.names))
-    always = all(rule.certificate.always for rule in rules)
-    when = " whenever" if always else ", as far as shown, when"
-    joint = [rule.names for rule in rules if len(rule.names) > 1]
-    common = factored(joint)[0] if len(rules) > _MANY else []
-    headings = [done, "shown on", "holds, at least", "smaller sets"]
-    fails = any(rule.certificate.failures and rule.counterexample for rule in rules)
-    headings += ["fails, for example"] if fails else []
-    headings += [] if kept else ["answer then"]
-    rows = [_set_row(rule, common, fails=fails, kept=kept) for rule in rules]
-    subsets = [rule.certificate.subsets for rule in rules]
-    return {
-        "kind": done,
-        "heading": f"{capital(claim)}{when} these are {done}",
-        "meaning": _MEANING[kind],
-        "common": common,
-        "headings": headings,
-        "rows": rows[:_MANY],
-        "more": rows[_MANY:],
-        "subsets": next((SUBSETS[one] for one in subsets if one in SUBSETS), ""),
-    }
-
-
-_MEANING = {
-    "retention": "Sets that are enough: kept, the answer stays, whichever others are removed.",
-    "omission": "Sets that it cannot lose: removed together, the answer goes, whichever others "
-    "are kept.",
-}
-
-
-def _set_row(rule: NamedRule, common: Sequence[str], *, fails: bool, kept: bool) -> list[str]:
-    names = [name for name in rule.names if name not in common or len(rule.names) == 1]
-    shared = "… + " if len(rule.names) > 1 and common else ""
-    one = rule.certificate
-    row = [
-        shared + (" + ".join(names) or "no source"),
-        str(one),
-        "–" if not one.samples else percent(one.bound),
-        _MINIMALITY[one.minimality],
-    ]
-    row += [rule.counterexample if one.failures else ""] if fails else []
-    said = "–" if rule.output is None else rule.output or "(nothing)"
-    return row if kept else [*row, said]
-
-
-def _many(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    accepted = accepted_line(explanation)
+    blocks: list[Block] = [AnswerText.of(explanation.text, (), explanation.verdict)]
+    blocks += [Text((accepted,), "small")] if accepted else []
+    blocks.append(Text(tuple(quotes or ["It rests on no single document."])))
+    cost = f"{explanation.num_calls:,} subsets asked, {explanation.seconds:.2f} s"
+    blocks.append(Text((cost,), "small"))
+    return Section(explanation.question, tuple(blocks), "card", link=f"answer-{number}")

@@ -47,7 +47,6 @@ from rulerag.io import (
     read_jsonl,
     to_json,
     write_json,
-    write_jsonl,
     write_text,
 )
 from rulerag.output_folder import output_folder
@@ -116,7 +115,7 @@ def run_experiment(
 
     A run that was stopped, by Ctrl-C or by a kill, goes on where it stopped when it is started
     again with the same configuration, data and code. While it goes, nobody else may write to its
-    folder; what two runs wrote there at once, before that was so, is mended.
+    folder.
 
     Args:
         pipeline: answers the queries.
@@ -271,11 +270,7 @@ class _State:
 
 
 def _read_rows(path: Path) -> dict[str, dict[str, Any]]:
-    """The records by query id, of the file as it is mended.
-
-    A last line that a kill left unfinished is cut off. Of a query that is there twice, because
-    two runs once wrote at the same time, the first record is kept.
-    """
+    """The records by query id; a last line that a kill left unfinished is cut off."""
     if not path.exists():
         return {}
     size = path.stat().st_size
@@ -285,7 +280,6 @@ def _read_rows(path: Path) -> dict[str, dict[str, Any]]:
         if end < size:
             file.truncate(end)
     rows: dict[str, dict[str, Any]] = {}
-    number = 0
     for number, row in enumerate(read_jsonl(path), start=1):
         if not isinstance(row.get("query_id"), str) or not isinstance(row.get("metrics"), dict):
             raise DataFormatError(
@@ -294,16 +288,7 @@ def _read_rows(path: Path) -> dict[str, dict[str, Any]]:
                 line=number,
                 hint="start afresh with --overwrite",
             )
-        rows.setdefault(row["query_id"], row)
-    if number > len(rows):
-        _LOG.warning(
-            "%s: %d of %d records were of queries that stood already (two runs wrote here at "
-            "once); the first of each query is kept",
-            path,
-            number - len(rows),
-            number,
-        )
-        write_jsonl(path, rows.values())
+        rows[row["query_id"]] = row
     return rows
 
 

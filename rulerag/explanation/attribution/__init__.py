@@ -9,25 +9,24 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
-    from rulerag.explanation.attribution.counterfactual import Counterfactuals, counterfactual_sets
     from rulerag.explanation.attribution.guided import LOG_MARGIN
     from rulerag.explanation.attribution.regions import (
         KeywordFit,
         MaskedRegions,
+        Region,
         RegionExplanation,
-        explain_regions,
         keyword_spans,
         search_regions,
-        whole,
     )
-    from rulerag.explanation.attribution.surrogate import linear_surrogate, rule_surrogate
+    from rulerag.explanation.attribution.surrogates import LinearSurrogate
     from rulerag.explanation.attribution.values import (
         Attribution,
-        LinearSurrogate,
         attributions,
         banzhaf_values,
         check_methods,
         leave_one_out,
+        linear_surrogate,
+        rule_surrogate,
         shapley_values,
     )
 else:

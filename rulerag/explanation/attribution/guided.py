@@ -9,69 +9,55 @@ the removals that the surrogate expects to cost most, which are tried before the
 References:
     Cohen-Wang et al. 2024 (ContextCite, arXiv:2409.00729): one linear function for all subsets, and
     the measures that this one is made for: top-k drop and linear datamodeling score.
-    Golub, Heath, Wahba 1979 (Technometrics 21): the penalty by leave-one-out residuals.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import random
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 
-import numpy as np
-
-from rulerag.composition import register
+from rulerag.composition import check_range, register
 from rulerag.errors import ConfigError, ProbeBudgetError
-from rulerag.explanation.attribution.surrogate import fit_ridge
-from rulerag.explanation.attribution.values import Attribution, LinearSurrogate, SplitSurrogate
-from rulerag.explanation.lattice import (
-    indices_of,
-    mask_of,
-    minimal_transversals,
-    random_masks,
+from rulerag.explanation.attribution.surrogates import (
+    LinearSurrogate,
+    SplitSurrogate,
+    SubsetSample,
+    fit_ridge,
 )
-from rulerag.explanation.probing import Probed, ProbeEngine, Score, SetValue, valued
-from rulerag.explanation.source_rules import BorderSearch, RuleOracle
+from rulerag.explanation.attribution.values import Attribution, fitted_attribution
+from rulerag.explanation.lattice import bits, indices_of, mask_of, minimal_transversals
+from rulerag.explanation.probing import Probed, ProbeEngine, Score, valued
+from rulerag.explanation.search import BorderSearch, RuleOracle
 
 LOG_MARGIN = math.log(10)
 """The margin for log-probabilities: a tenth of the full set's probability, from where ContextCite's
 display counts a source as one that matters."""
 
 _SEARCH, _REMOVALS = 0.5, 0.25  # of the probes
-_TRIED, _MAX_SIZE, _SAMPLES, _TRANSVERSALS = 4, 10, 512, 200
+_CANDIDATES, _MAX_SIZE, _TRANSVERSALS = 4, 10, 200
 
 
 @register("explainer", "guided")
-def explain_by_guided_surrogate(
-    engine: Probed, score: Score | None, *, samples: int | None = None, seed: int = 0
-) -> Attribution:
-    """:func:`guided_surrogate` of 64 subsets by default; numbers are taken as log-probabilities."""
-    margin = LOG_MARGIN if score is None else None
-    probes = max(8, samples or 64)
-    return guided_surrogate(engine, score, probes=probes, margin=margin, seed=seed)
-
-
 def guided_surrogate(
     engine: Probed,
     score: Score | None = None,
     *,
-    probes: int = 64,
+    samples: int = 64,
     margin: float | None = None,
     seed: int = 0,
 ) -> Attribution:
-    """Find the rules of a score, then fit a linear function on each side of them.
+    """The minimal rules of a score, and a linear function fitted to each side of them.
 
     Args:
         engine: answers or numbers for subsets of the sources.
         score: a number for an output; None where outputs are numbers.
-        probes: how many distinct subsets to ask, at most.
-        margin: a subset keeps the score when it loses less than this against the full set;
-            ``LOG_MARGIN`` suits log-probabilities. By default half of what is lost when every
-            source is removed.
+        samples: how many distinct subsets to ask, at most.
+        margin: a subset keeps the score when it loses less than this against the full set. By
+            default half of what is lost when every source is removed, and ``LOG_MARGIN`` where
+            outputs are numbers, which are taken as log-probabilities.
         seed: of the random subsets.
 
     Returns:
@@ -81,96 +67,82 @@ def guided_surrogate(
         the order in which removing them costs most (``removals``).
 
     Raises:
-        ConfigError: fewer than 8 probes, or a margin that is not above 0.
+        ConfigError: fewer than 4 subsets, or a margin that is not above 0.
         PredicateError: the score raised or is not finite.
         ProbeBudgetError: the engine's own budget ran out.
     """
-    if probes < 8:
-        raise ConfigError(f"expected 8 or more, found {probes}", key="probes")
+    check_range("samples", samples, 4)
     if margin is not None and not margin > 0:
         raise ConfigError(f"expected a number above 0, found {margin}", key="margin")
-    return _GuidedFit(valued(engine, score), probes, random.Random(seed)).result(margin)
+    if margin is None and score is None:
+        margin = LOG_MARGIN
+    return _GuidedSample(valued(engine, score), samples, seed).attribution(margin)
 
 
-class _GuidedFit:
-    """The probes of one surrogate, and what is fitted to them."""
+class _GuidedSample(SubsetSample):
+    """The subsets asked, and the rules and removals among them."""
 
-    def __init__(self, value: SetValue, probes: int, rng: random.Random) -> None:
-        self._value = value
-        self._count = value.num_sources
-        self._limit = min(probes, 1 << self._count)
-        self._probes = probes
-        self._rng = rng
-        self._known = value.known
-
-    def result(self, margin: float | None) -> Attribution:
-        full, empty = self._value([self._value.full, 0]).tolist()
+    def attribution(self, margin: float | None) -> Attribution:
+        full, empty = self.value([self.value.full, 0]).tolist()
         loss = max((full - empty) / 2, 0.0) if margin is None else margin
         rules, complete = self._search(full - loss)
-        self._draw(self._limit - int(_REMOVALS * self._probes))
-        removals = self._remove(self._fitted(rules, complete))
-        self._draw(self._limit)
+        self.draw(self.limit - int(_REMOVALS * self.probes))
+        removals = self._removals(self._fitted(rules, complete))
+        self.draw(self.limit)
         predict = self._fitted(rules, complete)
-        names, effects, probes = self._value.names, self._effects(predict), len(self._known)
-        numbers = (effects, None, predict(self._value.full), predict(0), probes, removals, predict)
-        return Attribution("guided surrogate", names, *numbers)
+        return fitted_attribution("guided surrogate", self, predict, removals)
 
     def _search(self, threshold: float) -> tuple[list[int], bool]:
         """The minimal sets whose score reaches the threshold, and whether they are all."""
 
-        def outputs(kept: list[tuple[int, ...]]) -> list[str]:
-            return [repr(value) for value in self._value([mask_of(one) for one in kept]).tolist()]
+        def outputs(subsets: list[tuple[int, ...]]) -> list[str]:
+            return [repr(score) for score in self.value(map(mask_of, subsets)).tolist()]
 
-        allowed = int(_SEARCH * self._limit)
-        engine = ProbeEngine.from_function(outputs, num_sources=self._count, max_probes=allowed)
+        allowed = int(_SEARCH * self.limit)
+        engine = ProbeEngine.from_function(outputs, num_sources=self.count, max_probes=allowed)
         oracle = RuleOracle("retention", engine, lambda text: float(text) >= threshold)
-        seed = self._rng.getrandbits(32)
+        seed = self.rng.getrandbits(32)
         search = BorderSearch(oracle, max_size=_MAX_SIZE, max_probes=allowed, seed=seed)
         with suppress(ProbeBudgetError):
-            search.run()
-        return search.found, search.complete
-
-    def _draw(self, target: int) -> None:
-        """Ask random subsets, each source kept with the probability one half, up to a total."""
-        wanted = max(0, target - len(self._known))
-        self._value(random_masks(self._count, wanted, self._rng, self._known, listed=12))
+            for _ in search.search():
+                pass
+        return search.minimal, search.complete
 
     def _fitted(self, rules: Sequence[int], complete: bool) -> SplitSurrogate:
         """The prediction: a linear function with, and one without, a whole rule."""
-        nothing = LinearSurrogate((0.0,) * self._count, 0.0)
+        nothing = LinearSurrogate((0.0,) * self.count, 0.0)
         sets = tuple(indices_of(mask) for mask in sorted(rules))
         split = SplitSurrogate(sets, nothing, nothing, complete)
         sides: dict[bool, list[int]] = {True: [], False: []}
-        for mask in self._known:
+        for mask in self.scores:
             sides[split.holds(mask)].append(mask)
-        above, below = (self._fit(sides[side] or sides[not side]) for side in (True, False))
+        above, below = (self._ridge(sides[side] or sides[not side]) for side in (True, False))
         return replace(split, above=above, below=below)
 
-    def _fit(self, masks: Sequence[int]) -> LinearSurrogate:
-        kept = [[mask >> i & 1 for i in range(self._count)] for mask in masks]
-        return fit_ridge(kept, [self._known[mask] for mask in masks])
+    def _ridge(self, masks: Sequence[int]) -> LinearSurrogate:
+        return fit_ridge(bits(masks, self.count), [self.scores[mask] for mask in masks])
 
-    def _remove(self, predict: SplitSurrogate) -> tuple[int, ...]:
+    def _removals(self, predict: SplitSurrogate) -> tuple[int, ...]:
         """The sources in the order of their cost: the likeliest removals are tried, in batches.
 
         A smallest set that leaves no rule whole comes first: where each of several documents is
         enough, no single removal shows what the removal of all of them costs.
         """
         order: list[int] = []
-        current = self._value.full
+        current = self.value.full
         breaking = self._breaking(predict)
         while current:
             choice = indices_of(current & breaking) or indices_of(current)
             without = {index: current ^ 1 << index for index in choice}
-            expected = {index: predict(mask) for index, mask in without.items()}
-            likely = sorted(choice, key=expected.__getitem__)[:_TRIED]  # of equals the first
-            new = [without[i] for i in likely if without[i] not in self._known]
-            tried = new[: self._limit - len(self._known)] if len(choice) > 1 else []
-            self._value(tried)
-            seen = {i: self._known[m] for i, m in without.items() if m in self._known}
-            if len(tried) < len(new):  # no probe is left: what is not known is predicted
-                seen = {**expected, **seen}
-            order.append(min(seen or choice, key=lambda i, s=seen: (s.get(i, 0.0), i)))
+            expected = dict(zip(choice, predict.scores(list(without.values())), strict=True))
+            likely = sorted(choice, key=expected.__getitem__)[:_CANDIDATES]  # of equals the first
+            new = [without[i] for i in likely if without[i] not in self.scores]
+            asked = new[: self.limit - len(self.scores)] if len(choice) > 1 else []
+            self.value(asked)
+            scores = {i: self.scores[m] for i, m in without.items() if m in self.scores}
+            if len(asked) < len(new):  # no probe is left: what is not known is predicted
+                scores = {**expected, **scores}
+            order.append(min(scores or choice, key=lambda i, s=scores: (s.get(i, 0.0), i)))
             current = without[order[-1]]
         return tuple(order)
 
@@ -181,19 +153,9 @@ class _GuidedFit:
             return 0
         sets = list(itertools.islice(minimal_transversals(rules), _TRANSVERSALS))
         least = min(mask.bit_count() for mask in sets)
-        full = self._value.full
+        full = self.value.full
 
-        def left(mask: int) -> tuple[float, int]:
-            return self._known.get(full ^ mask, predict(full ^ mask)), mask
+        def rest(mask: int) -> tuple[float, int]:
+            return self.scores.get(full ^ mask, predict(full ^ mask)), mask
 
-        return min((mask for mask in sets if mask.bit_count() == least), key=left)
-
-    def _effects(self, surrogate: SplitSurrogate) -> tuple[float, ...]:
-        """The mean effect of each source on the prediction for random subsets of the others."""
-        count, predict = self._count, cache(surrogate)  # each subset serves several sources
-        masks: Sequence[int] = range(1 << count) if 1 << count <= _SAMPLES else ()
-        masks = masks or [self._rng.getrandbits(count) for _ in range(_SAMPLES)]
-        return tuple(
-            float(np.mean([predict(m | 1 << i) - predict(m & ~(1 << i)) for m in masks]))
-            for i in range(count)
-        )
+        return min((mask for mask in sets if mask.bit_count() == least), key=rest)

@@ -15,43 +15,34 @@ import itertools
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError
+from rulerag.composition import check_range
+from rulerag.errors import ExplanationError, ProbeBudgetError
 from rulerag.explanation.lattice import full_mask, mask_of
-from rulerag.explanation.probing import (
-    PartitionedDocuments,
-    Piece,
-    Predicate,
-    PredicateValues,
-    ProbeEngine,
-    Source,
-    stopped,
-)
+from rulerag.explanation.probing import Predicate, PredicateValues, ProbeEngine
 from rulerag.explanation.records import Record
-from rulerag.explanation.wording import listing, shortened
-from rulerag.protocols import Generator
-from rulerag.types import Document, GenerationRequest
+from rulerag.explanation.units import Context, Passage, Unit
+from rulerag.explanation.wording import listing
+from rulerag.text import UNSPACED, shortened
 
 MASK = "_"
 """What stands in the place of a masked group of words."""
 
-# Scripts that set no spaces between words: Thai, Lao, Burmese, Khmer, kana, Chinese characters.
-_UNSPACED = (
-    *((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF)),
-    *((0x3040, 0x30FF), (0x3400, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF)),
+# The marks of letters of Thai, Lao, Burmese and Khmer.
+_MARKS = (
+    "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece"
+    "\u102b-\u103e\u1056-\u1059\u105e-\u1060\u1062-\u1064\u1067-\u106d\u1071-\u1074\u1082-\u108d"
+    "\u108f\u109a-\u109d\u17b4-\u17d3\u17dd"
 )
-_LETTERS = "".join(f"{chr(first)}-{chr(last)}" for first, last in _UNSPACED)
-_MARKS = "".join(
-    re.escape(chr(code))
-    for first, last in _UNSPACED[:3]
-    for code in range(first, last + 1)
-    if unicodedata.category(chr(code)).startswith("M")
-)
-_WORD = re.compile(rf"[{_LETTERS}][{_MARKS}]*|[^\s{_LETTERS}]+")
+_WORD = re.compile(f"[{UNSPACED}][{_MARKS}]*|[^\\s{UNSPACED}]+")
+
+Span = tuple[int, int, int]
+"""A place of a document, the first character and the one behind the last."""
 
 Place = Literal["necessary", "sufficient", "straddles", "elsewhere", "absent"]
 
@@ -66,7 +57,7 @@ class Keywords(Record):
     """Neighbouring words without which a region is not enough."""
 
     text: str
-    pieces: tuple[Piece, ...]
+    spans: tuple[Span, ...]
 
 
 @dataclass(frozen=True)
@@ -75,7 +66,7 @@ class Region(Keywords):
 
     Args:
         text: what it says.
-        pieces: where it stands.
+        spans: where it stands: documents from 0, with the characters from and to.
         keywords: the groups of its words that it needs, in their order.
     """
 
@@ -120,8 +111,10 @@ class KeywordFit(Record):
 
     def __str__(self) -> str:
         """The score and the places of the keywords, a line each."""
-        said = "nothing to compare with" if self.score is None else f"faithfulness {self.score:.2f}"
-        lines = [f"keywords of the model: {said}"]
+        score = (
+            "nothing to compare with" if self.score is None else f"faithfulness {self.score:.2f}"
+        )
+        lines = [f"keywords of the model: {score}"]
         for place, words in _PLACES.items():
             named = [f"“{keyword}”" for keyword, at in self.keywords if at == place]
             if named:
@@ -173,56 +166,41 @@ class RegionExplanation(Record):
         means = (score.mean for score in self._scores(keywords))
         return max((mean for mean in means if mean is not None), default=None)
 
-    def fit(self, keywords: Sequence[str], documents: Sequence[Document]) -> KeywordFit:
+    def fit(self, keywords: Sequence[str], cut: MaskedRegions) -> KeywordFit:
         """The same score, with that of each region and the place of each keyword.
 
         Args:
             keywords: words or phrases that the model named as important.
-            documents: those of the request that was explained.
+            cut: the text that was explained.
         """
-        cut = MaskedRegions(documents, self.parts, self.groups)
         places = tuple((keyword, self._place(keyword, cut)) for keyword in keywords)
         return KeywordFit(self.faithfulness(keywords), self._scores(keywords), places)
 
     def _scores(self, keywords: Iterable[str]) -> tuple[RegionScore, ...]:
-        given = list(filter(None, map(_said, keywords)))
-
-        def found(text: str) -> bool:
-            said = _said(text)
-            return any(keyword in said for keyword in given)
-
-        return tuple(
-            RegionScore(
-                float(found(region.text)),
-                sum(found(group.text) for group in region.keywords) / len(region.keywords)
-                if region.keywords
-                else None,
-            )
-            for region in self.regions
-        )
+        words, scores = list(keywords), []
+        for region in self.regions:
+            groups = [bool(keyword_spans(group.text, words)) for group in region.keywords]
+            necessary = sum(groups) / len(groups) if groups else None
+            scores.append(RegionScore(float(bool(keyword_spans(region.text, words))), necessary))
+        return tuple(scores)
 
     def _place(self, keyword: str, cut: MaskedRegions) -> Place:
-        wanted = _said(keyword)
-        if not wanted:
-            return "absent"
-        if any(wanted in _said(g.text) for region in self.regions for g in region.keywords):
+        spots = [
+            (place, start, end)
+            for place, document in enumerate(cut.whole)
+            for start, end in keyword_spans(document.text, [keyword])
+        ]
+        regions = [region.spans for region in self.regions]
+        groups = [group.spans for region in self.regions for group in region.keywords]
+        if _any_within(spots, groups):
             return "necessary"
-        groups = [wanted in _said(source.text) for source in cut.sources]
-        whole = any(wanted in _said(document.text) for document in cut.documents)
-        for region in self.regions:
-            if wanted in _said(region.text):
-                inside = (
-                    held and set(source.pieces) <= _pieces_within(source, region)
-                    for source, held in zip(cut.sources, groups, strict=True)
-                )
-                return "sufficient" if any(inside) else "straddles"
-        if any(wanted in _said(cut.text_of(part)) for part in cut.members):
+        inside = [spot for spot in spots if _any_within([spot], regions)]
+        if inside:
+            whole = _any_within(inside, [unit.spans for unit in cut.units])
+            return "sufficient" if whole else "straddles"
+        if _any_within(spots, map(cut.spans_of, cut.members)):
             return "elsewhere"
-        return "straddles" if whole else "absent"
-
-    def most_probes(self) -> int:
-        """So many requests it takes at most, the whole text's among them."""
-        return 1 + self.parts * (1 + self.groups)
+        return "straddles" if spots else "absent"
 
     @property
     def sentence(self) -> str:
@@ -256,24 +234,22 @@ def keyword_spans(text: str, keywords: Iterable[str]) -> list[tuple[int, int]]:
     Returns:
         Pairs of beginning and end, in order; they may overlap.
     """
-    words: list[str] = []
-    spans: list[tuple[int, int]] = []
-    for start, end in region_words(text):
-        said = _said(text[start:end]).split()
-        words += said
-        spans += [(start, end)] * len(said)
-    places: dict[str, list[int]] = {}
-    for place, word in enumerate(words):
-        places.setdefault(word, []).append(place)
-    found = set()
-    for wanted in filter(None, (_said(keyword).split() for keyword in keywords)):
-        for place in places.get(wanted[0], ()):
-            if words[place : place + len(wanted)] == wanted:
-                found.add((spans[place][0], spans[place + len(wanted) - 1][1]))
-    return sorted(found)
+    words, spans = list[str](), list[tuple[int, int]]()
+    for span in region_words(text):
+        plain = _plain_words(text[slice(*span)])
+        words += plain
+        spans += [span] * len(plain)
+    return sorted(
+        {
+            (spans[first][0], spans[first + len(wanted) - 1][1])
+            for wanted in filter(None, map(_plain_words, keywords))
+            for first in range(len(words) - len(wanted) + 1)
+            if words[first : first + len(wanted)] == wanted
+        }
+    )
 
 
-class MaskedRegions(PartitionedDocuments):
+class MaskedRegions(Context):
     """Documents cut into parts of equally many words, and these into groups, which are masked.
 
     The groups are the sources. A part none of whose groups is kept is left out; of a part that is
@@ -293,30 +269,36 @@ class MaskedRegions(PartitionedDocuments):
         ExplanationError: the documents hold no word.
     """
 
-    def __init__(self, documents: Sequence[Document], parts: int = 3, groups: int = 5) -> None:
-        for name, value in (("parts", parts), ("groups", groups)):
-            if value < 1:
-                raise ConfigError(f"expected a number from 1, found {value}", key=name)
+    def __init__(self, documents: Sequence[Any], parts: int = 3, groups: int = 5) -> None:
+        check_range("parts", parts, 1)
+        check_range("groups", groups, 1)
+        super().__init__(documents)
         words = [
-            Piece(place, start, end)
-            for place, document in enumerate(documents)
-            for start, end in region_words(document.text)
+            (place, start, end)
+            for place, passage in enumerate(self.whole)
+            for start, end in region_words(passage.text)
         ]
         if not words:
             raise ExplanationError(
                 "the documents hold no word to keep or to mask",
                 hint="give a text; an answer without one has no regions",
             )
-        sources: list[Source] = []
+        self.asked = parts, groups
         self.members: list[range] = []
+        units: list[Unit] = []
         for number, part in enumerate(_cut(words, parts), start=1):
-            first = len(sources)
+            first = len(units)
             for count, group in enumerate(_cut(part, groups), start=1):
-                pieces = tuple(_joined(group))
-                text = _text(documents, pieces)
-                sources.append(Source(f"part {number}, group {count}", text, pieces))
-            self.members.append(range(first, len(sources)))
-        super().__init__(documents, sources)
+                spans = tuple(_joined(group))
+                passage = Passage(len(units), self._text(spans), part=f"{number}.{count}")
+                units.append(Unit(passage, spans, "span"))
+            self.members.append(range(first, len(units)))
+        self.cut(units)
+
+    @property
+    def full(self) -> int:
+        """The mask of the whole text."""
+        return full_mask(len(self.units))
 
     @property
     def parts(self) -> list[int]:
@@ -327,169 +309,89 @@ class MaskedRegions(PartitionedDocuments):
         """The masks of one part with each of its groups masked in turn."""
         return [mask_of(self.members[part]) & ~(1 << group) for group in self.members[part]]
 
-    def pieces_of(self, groups: Iterable[int]) -> tuple[Piece, ...]:
-        """Where neighbouring groups stand: one piece for each document."""
-        pieces = (piece for group in groups for piece in self.sources[group].pieces)
-        return tuple(_joined(pieces))
+    def spans_of(self, groups: Iterable[int]) -> tuple[Span, ...]:
+        """Where neighbouring groups stand: one span for each document."""
+        spans = (span for group in groups for span in self.units[group].spans)
+        return tuple(_joined(spans))
 
     def text_of(self, groups: Iterable[int]) -> str:
         """What neighbouring groups say, a line for each document."""
-        return _text(self.documents, self.pieces_of(groups))
+        return self._text(self.spans_of(groups))
 
-    def keep(self, kept: Iterable[int]) -> tuple[Document, ...]:
-        """The documents when only these groups stay: whole ones as they are, with their facts."""
-        left = frozenset(kept)
-        # Nothing in the place of a part that goes, an underscore in that of a group.
-        removed: dict[int, list[tuple[Piece, str]]] = {}
-        for part in self.members:
-            mask = MASK if left.intersection(part) else ""
-            for group in part:
-                if group not in left:
-                    for piece in self.sources[group].pieces:
-                        removed.setdefault(piece.document, []).append((piece, mask))
-        documents = []
-        for place, document in enumerate(self.documents):
-            if place not in removed:
-                documents.append(document)
-            elif text := _without(document.text, removed[place]):
-                documents.append(Document(document.id, text, title=document.title))
-        # A document without a word says nothing: it goes with the first part that goes.
-        return tuple(d for d in documents if d.text.strip() or len(left) == len(self.sources))
+    def instead(self, source: int, length: int, kept: frozenset[int]) -> str | None:
+        """An underscore in the place of a group, nothing in that of a part that goes."""
+        (part,) = (part for part in self.members if source in part)
+        return MASK if kept.intersection(part) else None
 
-
-def explain_regions(
-    generator: Generator,
-    request: GenerationRequest,
-    predicate: Predicate,
-    *,
-    parts: int = 3,
-    groups: int = 5,
-    max_probes: int | None = None,
-) -> RegionExplanation:
-    """Find the sufficient regions and their necessary keywords.
-
-    At most ``parts * (1 + groups)`` requests, whatever the length of the text.
-
-    Args:
-        generator: what answers.
-        request: the whole request.
-        predicate: whether an output is right.
-        parts: into how many parts of equally many words the text is cut.
-        groups: into how many groups of equally many words each sufficient region is cut.
-        max_probes: how many requests may be asked.
-
-    Raises:
-        ConfigError: an argument is below 1.
-        ExplanationError: the documents hold no word.
-        PredicateError: the predicate raised or did not return a Boolean.
-        ProbeBudgetError: the budget ran out; ``partial`` holds what was found.
-        SamplingError: the generator decodes by chance.
-        DroppedDocumentsError: its prompt does not hold every document.
-    """
-    cut = MaskedRegions(request.documents, parts, groups)
-    engine = ProbeEngine.from_generator(generator, request, cut, max_probes=max_probes)
-    return search_regions(engine, cut, predicate, parts=parts, groups=groups)
+    def _text(self, spans: Iterable[Span]) -> str:
+        return "\n".join(self.whole[place].text[start:end] for place, start, end in spans)
 
 
 def search_regions(
-    engine: ProbeEngine, cut: MaskedRegions, predicate: Predicate, *, parts: int, groups: int
+    engine: ProbeEngine, cut: MaskedRegions, predicate: Predicate
 ) -> RegionExplanation:
-    """The same with an engine over the groups that a text was cut into.
+    """Find the sufficient regions and their necessary keywords.
+
+    At most ``parts * (1 + groups)`` requests, whatever the length of the text; what is certain, and
+    not ``complete``, where the engine's budget ran out.
 
     Args:
         engine: answers for subsets of the groups.
         cut: the text and its groups.
         predicate: whether an output is right.
-        parts: into how many parts the text was to be cut.
-        groups: into how many groups each part was to be cut.
 
     Raises:
         PredicateError: the predicate raised or did not return a Boolean.
-        ProbeBudgetError: the budget ran out; ``partial`` holds what was found.
     """
     before, values = engine.num_probes, PredicateValues(predicate, engine.outputs)
 
-    def known(masks: Sequence[int]) -> list[bool | None]:
-        codes = engine.known_codes(list(masks))
-        asked = iter(values(codes[codes >= 0]).tolist())
-        return [next(asked) if code >= 0 else None for code in codes.tolist()]
+    def verdicts(masks: Sequence[int]) -> list[bool | None]:
+        """What is known, once as much as the budget allows is asked; None for the rest."""
+        with suppress(ProbeBudgetError):
+            engine.probe_codes(masks)
+        codes = engine.known_codes(masks)
+        known = iter(values(codes[codes >= 0]).tolist())
+        return [next(known) if code >= 0 else None for code in codes.tolist()]
 
-    ended: ProbeBudgetError | None = None
-    enough: list[int] = []
-    try:
-        engine.probe_codes(cut.parts)
-        enough = [part for part, holds in enumerate(known(cut.parts)) if holds]
-        # All groups of all regions together: one batch.
-        engine.probe_codes([mask for part in enough for mask in cut.masked(part)])
-    except ProbeBudgetError as error:
-        ended = error
-        enough = [part for part, holds in enumerate(known(cut.parts)) if holds]
-    regions = []
+    parts = verdicts(cut.parts)
+    enough = [part for part, holds in enumerate(parts) if holds]
+    # All groups of all regions together: one batch.
+    groups = verdicts([mask for part in enough for mask in cut.masked(part)])
+    regions, rest = list[Region](), iter(groups)
     for part in enough:
         members = cut.members[part]
-        holds = known(cut.masked(part))
-        needed = [group for group, one in zip(members, holds, strict=True) if one is False]
-        described = (cut.sources[group] for group in needed)
-        keywords = tuple(Keywords(source.text, source.pieces) for source in described)
-        regions.append(Region(cut.text_of(members), cut.pieces_of(members), keywords))
-    asked = engine.num_probes - before
-    found = RegionExplanation(tuple(regions), parts, groups, asked, ended is None)
-    if ended is not None:
-        raise stopped(ended, f"{len(regions)} parts are known to be enough", found)
-    return found
+        needed = [cut.units[group] for group in members if next(rest) is False]
+        keywords = tuple(Keywords(unit.passage.text, unit.spans) for unit in needed)
+        regions.append(Region(cut.text_of(members), cut.spans_of(members), keywords))
+    complete = None not in [*parts, *groups]
+    return RegionExplanation(tuple(regions), *cut.asked, engine.num_probes - before, complete)
 
 
-def whole(cut: MaskedRegions) -> int:
-    """The mask of the whole text."""
-    return full_mask(len(cut.sources))
+def _any_within(spots: Iterable[Span], areas: Iterable[Sequence[Span]]) -> bool:
+    """Whether a span lies in one of some areas."""
+    borders = [span for area in areas for span in area]
+    return any(
+        place == document and first <= start and end <= last
+        for place, start, end in spots
+        for document, first, last in borders
+    )
 
 
-def _pieces_within(source: Source, region: Region) -> set[Piece]:
-    """The pieces of a group that lie in a region."""
-    return {
-        piece
-        for piece in source.pieces
-        for around in region.pieces
-        if piece.document == around.document
-        and around.start <= piece.start
-        and piece.end <= around.end
-    }
-
-
-def _cut(words: list[Piece], parts: int) -> list[list[Piece]]:
+def _cut(words: list[Span], parts: int) -> list[list[Span]]:
     """Some parts of equally many words, as far as that goes; never an empty one."""
     bounds = np.linspace(0, len(words), min(parts, len(words)) + 1).round().astype(int).tolist()
     return [words[a:b] for a, b in itertools.pairwise(bounds) if b > a]
 
 
-def _joined(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Neighbouring pieces of a document as one."""
-    for document, group in itertools.groupby(pieces, key=lambda piece: piece.document):
+def _joined(spans: Iterable[Span]) -> Iterator[Span]:
+    """Neighbouring spans of a document as one."""
+    for place, group in itertools.groupby(spans, key=lambda span: span[0]):
         inside = list(group)
-        yield Piece(document, inside[0].start, inside[-1].end)
+        yield place, inside[0][1], inside[-1][2]
 
 
-def _text(documents: Sequence[Document], pieces: Iterable[Piece]) -> str:
-    return "\n".join(documents[p.document].text[p.start : p.end] for p in pieces)
-
-
-def _without(text: str, removed: Sequence[tuple[Piece, str]]) -> str:
-    """A text with some pieces replaced; what is replaced by nothing takes the space behind it."""
-    kept, position = [], 0
-    for piece, instead in removed:
-        kept += [text[position : piece.start], instead]
-        position = piece.end
-        if not instead:
-            position += len(text[position:]) - len(text[position:].lstrip())
-    return "".join([*kept, text[position:]]).strip()
-
-
-def _said(text: str) -> str:
-    """The words of a text in one form, each between blanks; empty where it has none.
-
-    Of a script without spaces each character is a word.
-    """
+def _plain_words(text: str) -> list[str]:
+    """The words of a text in one form, without case and punctuation."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     bare = "".join(c for c in folded if unicodedata.category(c)[0] not in "PSC" or c.isspace())
-    words = [bare[start:end] for start, end in region_words(bare)]
-    return f" {' '.join(words)} " if words else ""
+    return [bare[slice(*span)] for span in region_words(bare)]

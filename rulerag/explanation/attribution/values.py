@@ -1,128 +1,46 @@
-"""How much each source counts: leave-one-out, Shapley and Banzhaf values.
+"""How much each source counts: leave-one-out, Shapley and Banzhaf values, a linear surrogate.
 
-Every function takes an engine and a score (a number for an output, or a predicate) and asks the
-engine in batches; what it knows is not asked again. An explainer is such a function ``(engine,
-score, *, samples, seed) -> Attribution`` under ``@register("explainer", NAME)``.
+An explainer is a function ``(engine, score, *, samples, seed) -> Attribution`` under
+``@register("explainer", NAME)``. It takes an engine and a score (a number for an output, or a
+predicate) and asks the engine in batches; what that knows is not asked again.
 
 References:
     Shapley 1953 (Contributions to the Theory of Games 2, 307-317).
     Castro, Gomez, Tejada 2009 (Computers and Operations Research 36, 1726-1730): permutations.
     Mitchell, Cooper, Frank, Holmes 2022 (JMLR 23): antithetic permutations.
     Wang and Jia 2023 (Data Banzhaf, arXiv:2205.15466): every sample serves every source.
+    Cohen-Wang et al. 2024 (ContextCite, arXiv:2409.00729), section 3: LASSO on random ablations.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from rulerag.arrays import Doubles
-from rulerag.composition import find, register
+from rulerag.composition import check_range, find, register
 from rulerag.errors import ConfigError, ProbeBudgetError
-from rulerag.explanation.lattice import indices_of, mask_of
+from rulerag.explanation.attribution.surrogates import (
+    KernelSurrogate,
+    LinearSurrogate,
+    SplitSurrogate,
+    SubsetSample,
+    fit_lasso,
+)
+from rulerag.explanation.lattice import bits, full_mask, indices_of, mask_of
 from rulerag.explanation.probing import Predicate, Probed, Score, SetValue, valued
 from rulerag.explanation.records import Record
 
 MAX_EXACT_VALUES = 20
+"""Exact values of more sources would ask over a million subsets."""
 
-_EXACT_BY_DEFAULT = 10
+EXACT_SOURCES = 10
 """Up to so many sources Shapley and Banzhaf values are exact when no sample size is given."""
-
-
-@dataclass(frozen=True)
-class LinearSurrogate(Record):
-    """A linear function of the kept sources.
-
-    Args:
-        weights: of the sources, in order.
-        bias: the number without any source.
-    """
-
-    weights: tuple[float, ...]
-    bias: float
-
-    def __call__(self, mask: int) -> float:
-        """The predicted score of a subset, whose mask has bit i set when source i is kept."""
-        return self.bias + sum(w for i, w in enumerate(self.weights) if mask >> i & 1)
-
-
-@dataclass(frozen=True)
-class SplitSurrogate(Record):
-    """One linear function for the subsets with a whole rule, another for those without.
-
-    Args:
-        rules: the minimal sets of source indices that keep the score.
-        above: predicts subsets with a whole rule.
-        below: predicts the others.
-        complete: whether the search for rules ended, so that under the assumption that more
-            sources keep the score too there are no others.
-    """
-
-    rules: tuple[tuple[int, ...], ...]
-    above: LinearSurrogate
-    below: LinearSurrogate
-    complete: bool
-
-    @cached_property
-    def masks(self) -> tuple[int, ...]:
-        """The rules as masks."""
-        return tuple(map(mask_of, self.rules))
-
-    def holds(self, mask: int) -> bool:
-        """Whether a subset has a whole rule."""
-        return any(rule & ~mask == 0 for rule in self.masks)
-
-    def __call__(self, mask: int) -> float:
-        """The predicted score of a subset."""
-        return self.above(mask) if self.holds(mask) else self.below(mask)
-
-
-@dataclass(frozen=True)
-class KernelSurrogate(Record):
-    """What a Gaussian process over subsets predicts.
-
-    Args:
-        masks: the subsets that were asked.
-        weights: of their likeness to the subset in question.
-        rates: of the sources; a likeness falls by a factor ``exp(-rate)`` for each source that
-            only one of two subsets keeps.
-        level: what is predicted far from all of them.
-        scale: normal scores and the scores that they stand for, ascending; between them lines.
-    """
-
-    masks: tuple[int, ...]
-    weights: tuple[float, ...]
-    rates: tuple[float, ...]
-    level: float
-    scale: tuple[tuple[float, float], ...]
-
-    def scores(self, masks: Sequence[int]) -> Doubles:
-        """The predicted scores of some subsets, of shape (len(masks),)."""
-        known, new = (
-            np.array([[mask >> i & 1 for i in range(len(self.rates))] for mask in some])
-            for some in (self.masks, masks)
-        )
-        rates = np.array(self.rates)
-        # Bits differ where one of the two is 1 and not both.
-        apart = (new * rates).sum(1)[:, None] + known @ rates - 2 * (new * rates) @ known.T
-        normal = self.level + np.exp(-apart) @ np.array(self.weights)
-        inside = np.interp(normal, *np.array(self.scale).T)
-        return np.asarray(inside + self._beyond(normal), dtype=np.float64)
-
-    def _beyond(self, normal: Doubles) -> Doubles:
-        """What is added outside of the scale, so that the order of the predictions is kept."""
-        (low, least), (high, most) = self.scale[0], self.scale[-1]
-        slope = (most - least) / (high - low) if high > low else 1.0
-        return np.asarray((normal - np.clip(normal, low, high)) * slope, dtype=np.float64)
-
-    def __call__(self, mask: int) -> float:
-        """The predicted score of a subset."""
-        return float(self.scores([mask])[0])
 
 
 @dataclass(frozen=True)
@@ -187,43 +105,36 @@ class Attribution(Record):
 
 
 @register("explainer", "leave-one-out")
-def explain_by_leave_one_out(
-    engine: Probed, score: Score | None, *, samples: int | None = None, seed: int = 0
+def leave_one_out(
+    engine: Probed, score: Score | None = None, *, samples: int | None = None, seed: int = 0
 ) -> Attribution:
-    """:func:`leave_one_out`, which takes no sample."""
-    return leave_one_out(engine, score)
-
-
-def leave_one_out(engine: Probed, score: Score | None = None) -> Attribution:
     """What the score loses when a source alone is removed: ``v(all) - v(all without i)``.
 
     Args:
         engine: answers or numbers for subsets of the sources.
         score: a number for an output; None where outputs are numbers.
+        samples: not used, nothing is drawn.
+        seed: not used either.
 
     Raises:
         PredicateError: the score raised or is not finite.
         ProbeBudgetError: the engine's budget ran out.
     """
     value = valued(engine, score)
-    found = value([value.full, *(value.full ^ 1 << i for i in range(value.num_sources))])
-    values = tuple((found[0] - found[1:]).tolist())
-    full, probes = float(found[0]), value.num_probes
+    numbers = value([value.full, *(value.full ^ 1 << i for i in range(value.num_sources))])
+    values = tuple((numbers[0] - numbers[1:]).tolist())
+    full, probes = float(numbers[0]), value.num_probes
     return Attribution("leave-one-out", value.names, values, None, full, None, probes)
 
 
 @register("explainer", "shapley")
-def explain_by_shapley_values(
-    engine: Probed, score: Score | None, *, samples: int | None = None, seed: int = 0
-) -> Attribution:
-    """:func:`shapley_values` from random orders: by default exact up to 10 sources, else 200."""
-    if samples is None and engine.num_sources > _EXACT_BY_DEFAULT:
-        samples = 200
-    return shapley_values(engine, score, permutations=samples, seed=seed)
-
-
 def shapley_values(
-    engine: Probed, score: Score | None = None, *, permutations: int | None = None, seed: int = 0
+    engine: Probed,
+    score: Score | None = None,
+    *,
+    samples: int | None = None,
+    seed: int = 0,
+    exact: int = EXACT_SOURCES,
 ) -> Attribution:
     """What a source adds to those before it, on average over every order of the sources.
 
@@ -232,50 +143,44 @@ def shapley_values(
     Args:
         engine: answers or numbers for subsets of the sources.
         score: a number for an output; None where outputs are numbers.
-        permutations: how many random orders to average over, at most ``num_sources`` new probes
-            each. Every other one is the reverse of the one before, which evens out errors; an odd
-            last one, which would have no reverse, is not drawn. None for exact values from every
-            subset.
+        samples: how many random orders to average over, at most ``num_sources`` new probes each.
+            Every other one is the reverse of the one before, which evens out errors; an odd last
+            one, which would have no reverse, is not drawn. None for exact values of few sources,
+            and for 200 orders of many.
         seed: of the random orders.
+        exact: up to so many sources are few; exact values ask every subset.
 
     Returns:
         Values with standard errors from the spread of the pairs' means, since the two orders of a
         pair depend on each other; without errors from a single pair, which has no spread.
 
     Raises:
-        ConfigError: exact values of more than 20 sources, or fewer than 2 permutations.
+        ConfigError: exact values of more than 20 sources, or fewer than 2 orders.
         PredicateError: the score raised or is not finite.
         ProbeBudgetError: the engine's budget ran out.
     """
     value = valued(engine, score)
     count = value.num_sources
-    if permutations is None:
-        table = _every_value(value, "permutations=200")
+    if samples is None and count <= exact:
         # The share of the orders in which a set of each size comes before a source besides.
-        shares = [1 / (count * math.comb(count - 1, size)) for size in range(count)] + [0.0]
-        weights = np.array([shares[mask.bit_count()] for mask in range(table.size)])
-        values = [_mean_gain(table, index, weights) for index in range(count)]
-        return _of("Shapley (exact)", value, values)
-    if permutations < 2:
-        raise ConfigError(f"expected 2 or more, found {permutations}", key="permutations")
-    gains = _permutation_gains(value, permutations // 2, random.Random(seed))
+        shares = [1 / (count * math.comb(count - 1, size)) for size in range(count)]
+        return _attribution("Shapley (exact)", value, _mean_gains(value, shares))
+    samples = 200 if samples is None else samples
+    check_range("samples", samples, 2)
+    gains = _permutation_gains(value, samples // 2, random.Random(seed))
     pairs = (gains[0::2] + gains[1::2]) / 2
     errors = pairs.std(axis=0, ddof=1) / math.sqrt(len(pairs)) if len(pairs) > 1 else None
-    return _of("Shapley (sampled)", value, pairs.mean(axis=0), errors)
+    return _attribution("Shapley (sampled)", value, pairs.mean(axis=0), errors)
 
 
 @register("explainer", "banzhaf")
-def explain_by_banzhaf_values(
-    engine: Probed, score: Score | None, *, samples: int | None = None, seed: int = 0
-) -> Attribution:
-    """:func:`banzhaf_values` from random subsets: by default exact up to 10 sources, else 400."""
-    if samples is None and engine.num_sources > _EXACT_BY_DEFAULT:
-        samples = 400
-    return banzhaf_values(engine, score, samples=samples, seed=seed)
-
-
 def banzhaf_values(
-    engine: Probed, score: Score | None = None, *, samples: int | None = None, seed: int = 0
+    engine: Probed,
+    score: Score | None = None,
+    *,
+    samples: int | None = None,
+    seed: int = 0,
+    exact: int = EXACT_SOURCES,
 ) -> Attribution:
     """What a source adds to a random subset of the others, each subset equally likely.
 
@@ -283,8 +188,10 @@ def banzhaf_values(
         engine: answers or numbers for subsets of the sources.
         score: a number for an output; None where outputs are numbers.
         samples: how many random subsets to ask; a value is the mean score of those with the source
-            less that of those without. None for exact values from every subset.
+            less that of those without. None for exact values of few sources, and for 400 subsets
+            of many.
         seed: of the random subsets.
+        exact: up to so many sources are few; exact values ask every subset.
 
     Returns:
         Values with the standard errors of a difference of two means.
@@ -296,22 +203,91 @@ def banzhaf_values(
     """
     value = valued(engine, score)
     count = value.num_sources
-    if samples is None:
-        table = _every_value(value, "samples=400")
-        weights = np.full(table.size, 2.0 ** (1 - count))
-        gains = [_mean_gain(table, i, weights) for i in range(count)]
-        return _of("Banzhaf (exact)", value, gains)
-    if samples < 4:
-        raise ConfigError(f"expected 4 or more, found {samples}", key="samples")
+    if samples is None and count <= exact:
+        gains = _mean_gains(value, [2.0 ** (1 - count)] * count)
+        return _attribution("Banzhaf (exact)", value, gains)
+    samples = 400 if samples is None else samples
+    check_range("samples", samples, 4)
     masks = _random_masks(count, samples, random.Random(seed))
-    found = value(masks)
+    numbers = value(masks)
     means, errors = np.zeros(count), np.zeros(count)
-    for index in range(count):
-        kept = np.array([mask >> index & 1 for mask in masks], dtype=np.bool_)
-        one, other = found[kept], found[~kept]
+    for index, column in enumerate(bits(masks, count).T.astype(np.bool_)):
+        one, other = numbers[column], numbers[~column]
         means[index] = one.mean() - other.mean()
         errors[index] = math.sqrt(one.var(ddof=1) / one.size + other.var(ddof=1) / other.size)
-    return _of("Banzhaf (sampled)", value, means, errors)
+    return _attribution("Banzhaf (sampled)", value, means, errors)
+
+
+@register("explainer", "linear")
+def linear_surrogate(
+    engine: Probed,
+    score: Score | None = None,
+    *,
+    samples: int = 64,
+    penalty: float | None = None,
+    seed: int = 0,
+) -> Attribution:
+    """The weights of a sparse linear function fitted to random ablations.
+
+    It works as ContextCite does and is not ContextCite's estimator: that one explains the logit of
+    the response's probability, divided by its number of tokens, with a penalty of 0.01. Here the
+    score itself is explained, be it a log-probability or a predicate value, and the penalty goes by
+    its spread. ``benchmarks/explanation/contextcite.py`` runs ContextCite's own package beside it.
+
+    Args:
+        engine: answers or numbers for subsets of the sources.
+        score: a number for an output; None where outputs are numbers.
+        samples: how many random subsets to ask, each source kept with the probability one half.
+        penalty: the weight of the LASSO's penalty, in the unit of the score; None for a tenth of
+            the largest penalty that leaves a source.
+        seed: of the random subsets.
+
+    Raises:
+        ConfigError: an argument is out of range.
+        PredicateError: the score raised or is not finite.
+        ProbeBudgetError: the engine's budget ran out.
+    """
+    check_range("samples", samples, 2)
+    value = valued(engine, score)
+    rng = random.Random(seed)
+    masks = [
+        mask_of(i for i in range(value.num_sources) if rng.random() < 0.5) for _ in range(samples)
+    ]
+    fitted = fit_lasso(bits(masks, value.num_sources), value(masks), penalty)
+    numbers = (fitted.weights, None, fitted(value.full), fitted(0), value.num_probes)
+    return Attribution("linear surrogate", value.names, *numbers)
+
+
+def rule_surrogate(rules: Iterable[Iterable[int]], names: Sequence[str]) -> Attribution:
+    """Minimal rules read as a formula, 1 for subsets with a whole rule, else 0; asks no model.
+
+    Args:
+        rules: the sets of source indices of minimal retention rules, such as ``rules.minimal``.
+        names: what the sources are called, in order.
+
+    Returns:
+        The Banzhaf values of the formula, over 4,096 random subsets where the rules name more than
+        20 sources; its ``predict`` is the formula.
+    """
+    sets, flat = tuple(tuple(sorted(rule)) for rule in rules), (0.0,) * len(names)
+    formula = SplitSurrogate(sets, LinearSurrogate(flat, 1.0), LinearSurrogate(flat, 0.0), True)
+    places = sorted({index for rule in sets for index in rule})
+    masks = [mask_of(map(places.index, rule)) for rule in sets]
+
+    def value(asked: list[int]) -> list[float]:
+        return [float(any(rule & ~mask == 0 for rule in masks)) for mask in asked]
+
+    def placed(numbers: Sequence[float]) -> tuple[float, ...]:
+        spread = np.zeros(len(names))
+        spread[places] = numbers
+        return tuple(spread.tolist())
+
+    samples = None if len(places) <= MAX_EXACT_VALUES else 4096
+    inner = banzhaf_values(SetValue(value, len(places)), samples=samples, exact=MAX_EXACT_VALUES)
+    errors = None if inner.errors is None else placed(inner.errors)
+    full, empty = formula(full_mask(len(names))), formula(0)
+    values = placed(inner.values)
+    return Attribution("rules", tuple(names), values, errors, full, empty, 0, surrogate=formula)
 
 
 def _random_masks(count: int, samples: int, rng: random.Random) -> list[int]:
@@ -332,18 +308,24 @@ def _random_masks(count: int, samples: int, rng: random.Random) -> list[int]:
     return masks
 
 
-def _every_value(value: SetValue, alternative: str) -> Doubles:
+def _mean_gains(value: SetValue, shares: Sequence[float]) -> Doubles:
+    """The weighted mean of what each source adds, over every subset of the others.
+
+    Args:
+        value: the score.
+        shares: the weight of a subset, by how many sources it keeps.
+    """
     count = value.num_sources
     if count > MAX_EXACT_VALUES:
         what = f"exact values of {count} sources need 2^{count} = {2**count:,} probes"
-        raise ConfigError(what, hint=f"sample: {alternative}")
-    return value(range(1 << count))
-
-
-def _mean_gain(table: Doubles, index: int, weights: Doubles) -> float:
-    """The weighted mean of what a source adds, over all subsets without it."""
-    without = np.flatnonzero(np.arange(table.size) >> index & 1 == 0)
-    return float(np.dot(table[without | 1 << index] - table[without], weights[without]))
+        raise ConfigError(what, key="exact", hint="name a number of samples")
+    table, masks = value(range(1 << count)), np.arange(1 << count)
+    gains = np.zeros(count)
+    for index in range(count):
+        without = masks[masks >> index & 1 == 0]
+        weights = np.array(shares)[np.bitwise_count(without)]
+        gains[index] = np.dot(table[without | 1 << index] - table[without], weights)
+    return gains
 
 
 def _permutation_gains(value: SetValue, pairs: int, rng: random.Random) -> Doubles:
@@ -356,18 +338,39 @@ def _permutation_gains(value: SetValue, pairs: int, rng: random.Random) -> Doubl
     masks = [mask_of(one[:length]) for one in orders for length in range(len(one) + 1)]
     steps = np.diff(value(masks).reshape(len(orders), -1), axis=1)
     gains = np.zeros_like(steps)
-    for row, one in enumerate(orders):
-        gains[row, one] = steps[row]
+    np.put_along_axis(gains, np.array(orders), steps, axis=1)
     return gains
 
 
-def _of(
-    method: str, value: SetValue, values: Doubles | list[float], errors: Doubles | None = None
+def _attribution(
+    method: str, value: SetValue, values: Doubles, errors: Doubles | None = None
 ) -> Attribution:
-    numbers = tuple(np.asarray(values, dtype=float).tolist())
-    stated = None if errors is None else tuple(errors.tolist())
+    spread = None if errors is None else tuple(errors.tolist())
     full, empty = value([value.full, 0]).tolist()
-    return Attribution(method, value.names, numbers, stated, full, empty, value.num_probes)
+    numbers = tuple(values.tolist())
+    return Attribution(method, value.names, numbers, spread, full, empty, value.num_probes)
+
+
+def fitted_attribution(
+    method: str,
+    sample: SubsetSample,
+    surrogate: SplitSurrogate | KernelSurrogate,
+    removals: tuple[int, ...],
+) -> Attribution:
+    """The effects of the sources on what a surrogate predicts.
+
+    Args:
+        method: what it is called.
+        sample: the subsets that it was fitted to.
+        surrogate: the prediction.
+        removals: the order in which removing the sources costs most.
+    """
+    full, empty = surrogate.scores([sample.value.full, 0]).tolist()
+    numbers = sample.effects(surrogate), None, full, empty, len(sample.scores), removals
+    split, kernel = (
+        (surrogate, None) if isinstance(surrogate, SplitSurrogate) else (None, surrogate)
+    )
+    return Attribution(method, sample.value.names, *numbers, split, kernel)
 
 
 def attributions(
@@ -390,28 +393,25 @@ def attributions(
         seed: of the random choices.
 
     Returns:
-        What the methods found, in order, and whether the probe budget sufficed for all of them.
+        The values by each method, in order, and whether the probe budget sufficed for all of them.
 
     Raises:
         ConfigError: no explainer has such a name, or it refuses the sample size.
         PredicateError: the score raised.
     """
-    check_methods(methods)
-    found, complete = [], True
-    for method in methods:
-        explain = find("explainer", method).component
-        try:
-            found.append(explain(engine, score, samples=samples, seed=seed))
-        except ProbeBudgetError:
-            complete = False
-    return tuple(found), complete
+    explainers = check_methods(methods)
+    options = {"seed": seed} if samples is None else {"seed": seed, "samples": samples}
+    values = []
+    for explain in explainers:
+        with suppress(ProbeBudgetError):
+            values.append(explain(engine, score, **options))
+    return tuple(values), len(values) == len(methods)
 
 
-def check_methods(methods: Sequence[str]) -> None:
-    """Refuse names that :func:`attributions` would refuse, before any work is done.
+def check_methods(methods: Sequence[str]) -> list[Callable[..., Attribution]]:
+    """The registered explainers of these names; asks nothing.
 
     Raises:
         ConfigError: no explainer has such a name.
     """
-    for method in methods:
-        find("explainer", method, key="attribution")
+    return [find("explainer", method, key="attribution").component for method in methods]

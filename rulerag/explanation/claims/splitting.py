@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from rulerag.errors import ConfigError
 from rulerag.explanation.claims.refusals import is_chatter
+from rulerag.text import prose_spans, trimmed_span
 
-# Scripts whose full stops nupunkt does not know: East Asian, Indic, Urdu, Arabic.
-_STOPS = "\u3002\uff01\uff1f\u0964\u0965\u06d4\u061f"
-_PIECE = re.compile(f"[^\n{_STOPS}]+[{_STOPS}]*[\u201d\u2019\u300d\u300f\u3011\uff09]*")
-_MARK = re.compile(r"\s*(?:[-*•–]\s+|\d{1,2}[.)]\s+|#{1,6}\s+)?")
-_WORD = re.compile(r"\w")
+_LINE = re.compile(r"[ \t]*(?:(?:[-*•–]|\d{1,2}[.)]|#{1,6})[ \t]+)?([^\n]+)")
+"""A line without the mark of an item or a heading."""
+_LETTER = re.compile(r"\w")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,26 +30,20 @@ class Claim:
 
 
 def split_sentences(text: str) -> list[Claim]:
-    """The sentences of a text, in order; each item of a list is one of its own.
+    """The sentences of a text, in order; each line, and so each item of a list, by itself.
 
-    Sentences are found by nupunkt (Bommarito, Katz and Bommarito 2025, arXiv:2504.04131), which
-    knows abbreviations. Pieces without a letter or digit are left out.
+    Pieces without a letter or digit are left out.
 
     Args:
         text: any text.
     """
-    import nupunkt
-
-    sentences = []
-    for piece in _PIECE.finditer(text):
-        mark = _MARK.match(piece.group())
-        begin = piece.start() + (mark.end() if mark else 0)
-        body = text[begin : piece.end()]
-        for start, end in nupunkt.sent_spans(body) if body.strip() else ():
-            sentence = _trimmed(text, begin + start, begin + end)
-            if _WORD.search(sentence.text):
-                sentences.append(sentence)
-    return sentences
+    spans = [
+        (line.start(1) + start, line.start(1) + end)
+        for line in _LINE.finditer(text)
+        for start, end in prose_spans(line[1])
+    ]
+    sentences = [Claim(text[start:end], start, end) for start, end in spans]
+    return [sentence for sentence in sentences if _LETTER.search(sentence.text)]
 
 
 def split_claims(answer: str) -> list[Claim]:
@@ -81,7 +74,7 @@ def claim_at(answer: str, start: int, end: int) -> Claim:
     Raises:
         ConfigError: nothing is said there.
     """
-    if not 0 <= start < end <= len(answer) or not _WORD.search(answer[start:end]):
+    if not 0 <= start < end <= len(answer) or not _LETTER.search(answer[start:end]):
         raise ConfigError(
             f"the characters {start} to {end} of the answer say nothing",
             key="start, end",
@@ -91,10 +84,5 @@ def claim_at(answer: str, start: int, end: int) -> Claim:
         start -= 1
     while end < len(answer) and answer[end].isalnum() and answer[end - 1].isalnum():
         end += 1
-    return _trimmed(answer, start, end)
-
-
-def _trimmed(answer: str, start: int, end: int) -> Claim:
-    piece = answer[start:end]
-    left, text = len(piece) - len(piece.lstrip()), piece.strip()
-    return Claim(text, start + left, start + left + len(text))
+    start, end = trimmed_span(answer, start, end)
+    return Claim(answer[start:end], start, end)

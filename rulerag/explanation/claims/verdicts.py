@@ -1,12 +1,17 @@
-"""Whether an output makes a claim, in whatever words: a ladder from cheap to dear.
+"""Whether an output makes a claim, in whatever words: a cascade of checks, from cheap to expensive.
 
-Each step decides or hands on: a refusal makes no claim; the same words do; a number or date that
-the documents gave has to be there; of the names, or of the words that come from the documents, so
-much has to be there; then an entailment encoder and a judge, where they are given. What the
-question says already decides nothing, and neither do words that no document holds: "according to
-five sources" is how an answer is worded, not what it says. So the two of "two engineers" is not in
-"mentioned 2 times", and who names somebody else in place of the one that begins the claim says
-something else, however much of the rest is there.
+Each check decides or hands on to the next:
+
+1. A refusal makes no claim; the same words do; a bare yes or no is compared with a bare yes or no.
+2. A number or date that the claim has from the documents has to be in the output.
+3. An output that begins with another name than the claim says something else.
+4. So much of the claim's names has to be there, or of its words where it has no name; names and
+   words that the question gives already do not count, nor words that no document holds.
+5. Exactly one of the two denies it: they differ.
+6. What words leave open is decided by an entailment encoder or a judge, where they are given.
+
+Numbers that count sources or mentions ("according to five sources", "mentioned 2 times") are how an
+answer is worded, not what it says.
 
 References:
     Min et al. 2023 (FActScore, arXiv:2305.14251): claims judged one by one.
@@ -16,6 +21,7 @@ References:
 from __future__ import annotations
 
 import calendar
+import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,18 +43,14 @@ STEPS: Mapping[str, str] = {
     "entailment": "the entailment encoder",
     "judge": "the judge",
 }
-"""The steps of the ladder, in order, and what each looks at."""
+"""The checks, in order, and what each looks at."""
 
 _ENOUGH, _FEW, _HALF, _MOST = 0.6, 0.2, 0.5, 0.51
 _SHORT, _OTHER = 6, 2
 _WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['\u2019\-][^\W\d_]+)*", re.UNICODE)
 _MONTHS = tuple(name.lower() for name in calendar.month_name[1:])
-_NUMBERS = {
-    word: str(number)
-    for number, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
-    )
-}
+_UP_TO_TWELVE = "zero one two three four five six seven eight nine ten eleven twelve"
+_NUMBERS = {word: str(number) for number, word in enumerate(_UP_TO_TWELVE.split())}
 _READ = "(?:source|document|text|passage|result|reference|mention|citation|excerpt)s?"
 _NUMBER = rf"(?:\d{{1,2}}|{'|'.join(_NUMBERS)})\b"
 _COUNTS = re.compile(
@@ -122,34 +124,27 @@ class SameClaim:
     known: dict[str, Verdict] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        self._claim = _Words(self.claim)
-        question = _Words(self.question)
+        claim = self._claim = _Words(self.claim)
+        question, read = _Words(self.question), [_Words(text) for text in self.documents]
         # What a question leaves open between two has to be said.
         either = {_stem(one) for pair in _EITHER.findall(self.question) for one in pair}
-        asked = question.stems - either
-        held, capital, small = set[str](), set[str](), set(question.small)
-        facts, times = set[str](), set[str]()
-        for text in self.documents:
-            words = _Words(text)
-            held |= words.stems
-            capital |= words.inner_names
-            small |= words.small
-            facts |= words.facts
-            times |= words.times
-        new = {stem for stem in self._claim.stems if stem not in asked and stem not in _STOP}
-        self._facts = {n for n in self._claim.facts & new if n in facts or not held}
-        self._numbers = self._facts | self._claim.times & new & times
-        names = self._claim.inner_names | (self._claim.first_name & capital)
-        self._names = {stem for stem in names if stem in new and stem not in self._numbers}
-        grounded = {stem for stem in new if stem in held and not stem[0].isdigit()}
-        self._words = grounded - self._numbers or {one for one in new if not one[0].isdigit()}
-        self._about = (self._claim.content | asked) - _STOP - self._names
-        self._other = held - self._about - self._names - _STOP
-        self._names_of_documents = held - small
-        names = self._names_of_documents if held else {one for one in new if one[-2:] != "ly"}
-        self._subject = self._claim.subject & names
-        self._asked = asked
+        self._asked = question.stems - either
         self._asks_who = bool(question.stems & _WHO)
+        held = set[str]().union(*(words.stems for words in read))
+        facts = set[str]().union(*(words.facts for words in read)) if held else claim.facts
+        times = set[str]().union(*(words.times for words in read))
+        inside = set[str]().union(*(words.inner_names for words in read))
+        new = {stem for stem in claim.stems if stem not in self._asked and stem not in _STOP}
+        self._facts = claim.facts & new & facts
+        self._numbers = self._facts | claim.times & new & times
+        self._names = (claim.inner_names | claim.first_name & inside) & new - self._numbers
+        plain = {stem for stem in new if not stem[0].isdigit()}
+        self._words = plain & held - self._numbers or plain
+        self._about = (claim.content | self._asked) - _STOP - self._names
+        self._other = held - self._about - self._names - _STOP
+        self._names_of_documents = held - question.small.union(*(words.small for words in read))
+        names = self._names_of_documents if held else {one for one in new if one[-2:] != "ly"}
+        self._subject = claim.subject & names
         self._refuses = is_refusal(self.claim)
         self._plain = normalize_answer(self.claim)
 
@@ -159,14 +154,14 @@ class SameClaim:
 
     def many(self, outputs: Sequence[str]) -> list[bool]:
         """Whether each output makes the claim; models judge what is left open together."""
-        open_ones = [one for one in dict.fromkeys(outputs) if one not in self.known]
-        undecided = []
-        for output in open_ones:
-            found = self._by_words(output)
-            if isinstance(found, Verdict):
-                self.known[output] = found
-            else:
-                undecided.append((output, found))
+        undecided = {}
+        for output in dict.fromkeys(outputs):
+            if output not in self.known:
+                verdict = self._by_words(output)
+                if isinstance(verdict, Verdict):
+                    self.known[output] = verdict
+                else:
+                    undecided[output] = verdict
         if undecided:
             self._by_models(undecided)
         return [self.known[output].same for output in outputs]
@@ -184,93 +179,88 @@ class SameClaim:
 
     def _by_words(self, output: str) -> Verdict | float:
         """A verdict, or how much of the claim is there where words do not decide."""
-        said_only = without_refusals(output)
-        if self._refuses or not said_only:
+        text = without_refusals(output)
+        if self._refuses or not text:
             return Verdict(self._refuses and is_refusal(output), "refusal")
-        output, plain = said_only, normalize_answer(said_only)
-        short = len(self._plain.split()) <= _SHORT
+        plain, short = normalize_answer(text), len(self._plain.split()) <= _SHORT
         if plain == self._plain or (short and contains_normalized(plain, [self._plain])):
             return Verdict(True, "match")
-        said = _Words(output)
-        if self._claim.polarity or said.polarity:
-            alike = self._claim.polarity == said.polarity
+        words = _Words(text)
+        if self._claim.polarity or words.polarity:
+            alike = self._claim.polarity == words.polarity
             if not alike or not (self._names or self._numbers):
                 return Verdict(alike, "yes or no")
-        if not (self._numbers <= said.stems and self._facts <= said.facts):
+        if not (self._numbers <= words.stems and self._facts <= words.facts):
             return Verdict(False, "numbers")
-        if self._somebody_else(said):
+        if self._somebody_else(words):
             return Verdict(False, "names")
-        step, wanted = ("names", self._names) if self._names else ("words", self._words)
-        if not wanted:
-            share = 1.0 if self._numbers else _share(self._claim.content, said.stems)
-            step = "numbers" if self._numbers else "words"
-        else:
-            share = _share(wanted, said.stems)
-        # One of two names is enough (Paris of "Paris, France"); of more it takes most of them.
-        names_enough = _HALF if len(wanted) <= 2 else _MOST
-        if share >= (names_enough if step == "names" else _ENOUGH):
-            if step == "names" and self._elsewhere(said, wanted):
-                return Verdict(False, step)
-            if self._denied(said, wanted or self._numbers):
-                return Verdict(False, "negation")
-            return Verdict(True, step)
-        return Verdict(False, step) if share <= _FEW else share
+        step, wanted, enough = "words", self._words or self._claim.content, _ENOUGH
+        if self._names:
+            # One of two names is enough (Paris of "Paris, France"); of more it takes most of them.
+            enough = _HALF if len(self._names) <= 2 else _MOST
+            step, wanted = "names", self._names
+        elif self._numbers and not self._words:
+            step, wanted = "numbers", self._numbers
+        share = _share(wanted, words.stems)
+        if share < enough:
+            return Verdict(False, step) if share <= _FEW else share
+        if step == "names" and self._elsewhere(words):
+            return Verdict(False, step)
+        denied = self._denied(words)
+        return Verdict(not denied, "negation" if denied else step)
 
-    def _somebody_else(self, said: _Words) -> bool:
+    def _somebody_else(self, words: _Words) -> bool:
         """Whether the claim begins with a name, and the output has another one in its place.
 
         "Einstein won the Nobel Prize." has most of the names of "Curie won the Nobel Prize.".
         """
-        if not self._subject or _share(self._subject, said.stems):
+        if not self._subject or _share(self._subject, words.stems):
             return False
-        near = max(
-            said.sentences or [said], key=lambda part: _share(self._claim.content, part.stems)
-        )
+        parts = words.sentences or [words]
+        near = max(parts, key=lambda part: _share(self._claim.content, part.stems))
         alike = near.second == self._claim.second
         other = near.subject if alike else near.subject & self._names_of_documents
         if other & self._claim.stems:  # "Mayor Ann Lee"
             other = set()
-        if not other and self._asks_who:
-            other = near.inner_names - self._claim.stems - self._asked
-        return bool(other)
+        return bool(
+            other or (self._asks_who and near.inner_names - self._claim.stems - self._asked)
+        )
 
-    def _elsewhere(self, said: _Words, names: set[str]) -> bool:
+    def _elsewhere(self, words: _Words) -> bool:
         """Whether every sentence with the names states another fact of the documents about them.
 
         "The Seine flows through Paris." names Paris and does not say that it is the capital.
         """
-        near = [part for part in said.sentences if names & part.stems]
+        near = [part for part in words.sentences if self._names & part.stems]
         return bool(near) and all(
             len(part.stems & self._other) >= _OTHER and not (part.stems & self._about)
             for part in near
         )
 
-    def _denied(self, said: _Words, wanted: set[str]) -> bool:
+    def _denied(self, words: _Words) -> bool:
         """Whether exactly one of them denies it, in the sentence that speaks of it."""
-        near = [part for part in said.sentences if wanted & part.stems] or said.sentences
+        wanted = self._names or self._words or self._numbers
+        near = [part for part in words.sentences if wanted & part.stems] or words.sentences
         return self._claim.negated != any(part.negated for part in near)
 
-    def _by_models(self, undecided: Sequence[tuple[str, float]]) -> None:
-        outputs = [output for output, _ in undecided]
+    def _by_models(self, undecided: Mapping[str, float]) -> None:
         if self.entailment is not None:
-            values = list(self.entailment.entails(outputs, [self.claim] * len(outputs)))
-            if len(values) != len(outputs):
+            values = list(self.entailment.entails(list(undecided), [self.claim] * len(undecided)))
+            if len(values) != len(undecided):
                 raise PredicateError(
-                    f"the entailment encoder gave {len(values)} values for {len(outputs)} pairs"
+                    f"the entailment encoder gave {len(values)} values for {len(undecided)} pairs"
                 )
-            for output, value in zip(outputs, values, strict=True):
+            for output, value in zip(undecided, values, strict=True):
                 self.known[output] = Verdict(float(value) >= _HALF, "entailment")
             return
         step = "names" if self._names else "words"
-        for output, share in undecided:
-            if self.judge is None:
-                least = _MOST if step == "names" and len(self._names) > 2 else _HALF
-                said = _Words(without_refusals(output))
-                denied = share >= least and self._denied(said, self._names or self._words)
-                verdict = Verdict(False, "negation") if denied else Verdict(share >= least, step)
-                self.known[output] = verdict
-            else:
+        for output, share in undecided.items():
+            if self.judge is not None:
                 self.known[output] = Verdict(self._judged(self.judge, output), "judge")
+                continue
+            enough = share >= (_MOST if len(self._names) > 2 else _HALF)
+            denied = enough and self._denied(_Words(without_refusals(output)))
+            self.known[output] = Verdict(enough and not denied, "negation" if denied else step)
 
     def _judged(self, judge: Judge, output: str) -> bool:
         prompt = _PROMPT.format(question=self.question, claim=self.claim, output=output)
@@ -302,50 +292,46 @@ def _longer(word: str, said: set[str]) -> bool:
 
 
 class _Words:
-    """The words of a text: stems, names, numbers, and whether it denies or says yes or no."""
+    """The words of a text: stems, names, numbers, and whether it denies or says yes or no.
+
+    Attributes:
+        stems: of all words.
+        small: those that stand there without a capital.
+        first_name: names that begin a sentence.
+        inner_names: names that do not.
+        subject: the names that the text begins with.
+        second: the stem behind them.
+        facts: numbers, but for those that count or cite.
+        times: numbers of times.
+        polarity: ``yes`` or ``no`` where the text begins with that; empty otherwise.
+        negated: whether it denies something.
+    """
 
     def __init__(self, text: str) -> None:
-        text = _ISO.sub(_iso, text)
-        self.stems: set[str] = set()
-        self.inner_names: set[str] = set()
-        self.first_name: set[str] = set()
-        self.small: set[str] = set()
-        self.subject: set[str] = set()
-        self.second = ""
-        self.facts: set[str] = set()
-        self.times: set[str] = set()
-        self.negated = False
-        self.polarity = ""
-        self._text = text
-        counting = list(_COUNTS.finditer(text))
-        first, leading = True, True
-        for match in _WORD.finditer(text):
-            word = match.group()
-            stem = _stem(word)
-            before = match.start()
-            while before and text[before - 1].isspace():
-                before -= 1
-            begins = first or text[before - 1 : before] in ".!?\n:"
-            if first and stem in ("yes", "no") and text[match.end() : match.end() + 1] in ",.!":
-                self.polarity = stem  # an empty text is in it, too: nothing follows
-            elif stem in _NEGATIONS or word.lower().replace("\u2019", "'").endswith("n't"):
-                self.negated = True
-            self.stems.add(stem)
-            if stem[0].isdigit():
-                counts = next((c for c in counting if c.start() <= match.start() < c.end()), None)
-                if counts is None:
-                    self.facts.add(stem)
-                elif counts["times"]:
-                    self.times.add(stem)
-            if word[0].islower():
-                self.small.add(stem)
-            if leading and word[0].isupper() and stem not in _STOP and not stem[0].isdigit():
-                self.subject.add(stem)
-            elif leading:
-                self.second, leading = stem, False
-            if word[0].isupper() and stem not in _STOP and not stem[0].isdigit():
-                (self.first_name if begins else self.inner_names).add(stem)
-            first = False
+        text = self._text = _ISO.sub(_iso, text)
+        matches = list(_WORD.finditer(text))
+        words = [(match.group(), _stem(match.group())) for match in matches]
+        gaps = [text[a.end() - 1 : b.start()].rstrip() for a, b in itertools.pairwise(matches)]
+        begins = [True, *(gap[-1:] in ".!?:" for gap in gaps)]
+        names = [_is_name(*word) for word in words]
+        self.stems = {stem for _, stem in words}
+        self.small = {stem for word, stem in words if word[0].islower()}
+        places = list(itertools.compress(range(len(words)), names))
+        self.first_name = {words[n][1] for n in places if begins[n]}
+        self.inner_names = {words[n][1] for n in places if not begins[n]}
+        leading = [*names, False].index(False)
+        self.subject = {stem for _, stem in words[:leading]}
+        self.second = "".join(stem for _, stem in words[leading : leading + 1])
+        counts = {at: m for m in _COUNTS.finditer(text) for at in range(m.start(), m.end())}
+        numbers = {m.start(): _stem(m.group()) for m in matches if _stem(m.group())[0].isdigit()}
+        self.facts = {stem for at, stem in numbers.items() if at not in counts}
+        self.times = {stem for at, stem in numbers.items() if at in counts and counts[at]["times"]}
+        answer = words[0][1] if words and text[matches[0].end() :][:1] in ",.!" else ""
+        self.polarity = answer if answer in ("yes", "no") else ""
+        self.negated = any(
+            stem in _NEGATIONS or word.lower().replace("\u2019", "'").endswith("n't")
+            for word, stem in words[bool(self.polarity) :]
+        )
 
     @property
     def content(self) -> set[str]:
@@ -356,6 +342,10 @@ class _Words:
     def sentences(self) -> list[_Words]:
         """The same, sentence by sentence."""
         return [_Words(part) for part in re.split(r"(?<=[.!?;])\s+", self._text) if part.strip()]
+
+
+def _is_name(word: str, stem: str) -> bool:
+    return word[0].isupper() and stem not in _STOP and not stem[0].isdigit()
 
 
 def _iso(match: re.Match[str]) -> str:

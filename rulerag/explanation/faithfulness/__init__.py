@@ -1,19 +1,17 @@
-"""How faithful explanations are: curves, planted truths; rules, claims and self-explanations."""
+"""How faithful explanations are: attributions, rules, claims and self-explanations."""
 
 from typing import TYPE_CHECKING
 
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
-    from rulerag.explanation.faithfulness.claims import ClaimFaithfulness, claim_faithfulness
-    from rulerag.explanation.faithfulness.curves import (
+    from rulerag.explanation.faithfulness.attributions import (
         comprehensiveness,
         linear_datamodeling_score,
-        rule_scores,
         sufficiency,
         unasked_subsets,
     )
-    from rulerag.explanation.faithfulness.planted import PlantedAnswer
+    from rulerag.explanation.faithfulness.claims import ClaimFaithfulness, claim_faithfulness
     from rulerag.explanation.faithfulness.rules import mean_rule_faithfulness
     from rulerag.explanation.faithfulness.self_explanations import (
         SelfFaithfulness,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from rulerag.explanation.any_answer import Explained, ExplainedClaim, claim_lines
+from rulerag.explanation.explaining import ExplainedClaim, Explanation, claim_lines
 from rulerag.explanation.records import Record
-from rulerag.explanation.wording import shortened
+from rulerag.text import shortened
 
 _SHOWN = ("exact", "certified")
 
@@ -37,7 +37,7 @@ def rests_on_documents(claim: ExplainedClaim) -> bool:
     return shown and not claim.unsupported
 
 
-def claim_faithfulness(explained: Explained, anyway: Collection[int] = ()) -> ClaimFaithfulness:
+def claim_faithfulness(explained: Explanation, anyway: Collection[int] = ()) -> ClaimFaithfulness:
     """The share of an answer's claims that rest on retrieved documents.
 
     It says what the system did: :func:`rests_on_documents` asks whether the documents decide that
@@ -54,7 +54,7 @@ def claim_faithfulness(explained: Explained, anyway: Collection[int] = ()) -> Cl
     is too noisy; the reason says which.
 
     Args:
-        explained: an explained answer, ``rulerag.explain(…).explained``.
+        explained: an explained answer, ``rulerag.explain(…).explanation``.
         anyway: places of the claims that are also made with documents that say nothing of the
             question.
     """
@@ -71,7 +71,7 @@ def claim_faithfulness(explained: Explained, anyway: Collection[int] = ()) -> Cl
     return ClaimFaithfulness(len(resting) / len(claims), " ".join(lines))
 
 
-def _why(claim: ExplainedClaim, explained: Explained, *, anyway: bool, rests: bool) -> str:
+def _why(claim: ExplainedClaim, explained: Explanation, *, anyway: bool, rests: bool) -> str:
     if not claim.stable:
         return "is not said again with all documents."
     if claim.unsupported or rests or not claim.retention:

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean
 
-from rulerag.explanation.records import document_of, strongest
-from rulerag.explanation.report import REST, AnswerExplanation
+from rulerag.explanation.explaining import Explanation
 from rulerag.types import Answer
 
 
@@ -54,39 +53,34 @@ def claimed_rules(answer: Answer) -> tuple[str, ...]:
     return tuple(rule.id for rule in answer.rules[:1])
 
 
-def rule_faithfulness(explanation: AnswerExplanation, claimed: Iterable[str]) -> float | None:
-    """The share of an answer's minimal retention rules all of whose documents a claimed rule found.
+def rule_faithfulness(explanation: Explanation, claimed: Iterable[str]) -> float | None:
+    """The share of an answer's minimal retention sets all of whose documents a claimed rule found.
 
     An answer that stands whatever is removed needs no document, and so no rule: nothing is
-    compared, and nothing is with retention rules that were not shown to hold. Sentences and words
-    count for their documents; documents that were kept or removed as one count as found by a rule
-    when it found all of them.
+    compared, and nothing is with sets that were not shown to hold. Parts of documents count for
+    their documents.
 
     Args:
         explanation: the explanation of the answer.
         claimed: ids of mined rules, for example from :func:`claimed_rules`.
 
     Returns:
-        None when there is no such rule or no claim, so that nothing can be compared.
+        None when there is no such set or no claimed rule, so that nothing can be compared.
     """
-    ids = {trace.alias: trace.id for trace in explanation.rules}
-    of_document = {
-        document.alias: {ids.get(rule, rule) for rule in document.rules if rule is not None}
-        for document in explanation.documents
-    }
-    names = (*explanation.sources, *explanation.together)
-    found_by = {name: of_document.get(document_of(name), set()) for name in names}
-    together = [found_by[name] for name in explanation.together]
-    found_by[REST] = set.intersection(*together) if together else set()
-    claims = set(claimed)
-    rules = [rule.names for rule in strongest(explanation.retained) if rule.names]
-    if not (rules and claims):
+    found_by, rules = [set(one.rules) for one in explanation.documents], set(claimed)
+    sets = [
+        one
+        for claim in explanation.claims
+        for one in claim.retention
+        if one and one.certificate.kind in ("exact", "certified")
+    ]
+    if not (sets and rules):
         return None
-    return fmean(all(found_by[name] & claims for name in names) for names in rules)
+    return fmean(all(found_by[place] & rules for place in one) for one in sets)
 
 
 def mean_rule_faithfulness(
-    explained: Iterable[tuple[Answer, AnswerExplanation]],
+    explained: Iterable[tuple[Answer, Explanation]],
 ) -> FaithfulnessSummary:
     """The mean score of many answers, and how many of those compared are right or wrong."""
     scored = [

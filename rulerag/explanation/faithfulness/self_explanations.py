@@ -16,13 +16,12 @@ from statistics import fmean
 from typing import Literal
 
 from rulerag.composition import find
-from rulerag.errors import ConfigError, ProbeBudgetError
+from rulerag.errors import ConfigError
 from rulerag.explanation.attribution import (
     KeywordFit,
     MaskedRegions,
     RegionExplanation,
     search_regions,
-    whole,
 )
 from rulerag.explanation.probing import (
     AnswerCache,
@@ -135,8 +134,7 @@ def assess_self_explanation(
             function has a cache, which could not tell it from another function.
         ExplanationError: the documents hold no word.
         PredicateError: the predicate raised.
-        ProbeBudgetError: the budget ran out; ``partial`` holds what is known, where the model
-            explained itself.
+        ProbeBudgetError: the budget did not last for the model's own explanation.
         SamplingError: the generator decodes by chance.
         DroppedDocumentsError: its prompt does not hold every document.
     """
@@ -145,33 +143,23 @@ def assess_self_explanation(
     engine = ProbeEngine.from_generator(asked, request, cut, max_probes=max_probes)
     read: Callable[[str], SelfExplanation] = find("prompt", _TEMPLATE).component.explained
     holds = of_short_answers(correct, read)
-    full = whole(cut)
-    outputs = engine.probe([full, 0] if without_text else [full])
+    outputs = engine.probe([cut.full, 0] if without_text else [cut.full])
     verdicts = holds.many(outputs)
-    said, right = read(outputs[0]), verdicts[0]
+    own, right = read(outputs[0]), verdicts[0]
     known = verdicts[1] if without_text else None
-    regions: RegionExplanation | None = None
-    ended: ProbeBudgetError | None = None
-    if right and not known:
-        try:
-            regions = search_regions(engine, cut, holds, parts=parts, groups=groups)
-        except ProbeBudgetError as error:
-            ended, regions = error, error.partial  # type: ignore[assignment]
-    found = SelfFaithfulness(
+    regions = search_regions(engine, cut, holds) if right and not known else None
+    return SelfFaithfulness(
         query_id=request.query.id,
-        thought=said.thought,
-        keywords=said.keywords,
-        answer=said.answer,
-        missing=said.missing,
+        thought=own.thought,
+        keywords=own.keywords,
+        answer=own.answer,
+        missing=own.missing,
         known=known,
         right=right,
         regions=regions,
-        fit=None if regions is None else regions.fit(said.keywords, request.documents),
+        fit=None if regions is None else regions.fit(own.keywords, cut),
         num_probes=engine.num_probes,
     )
-    if ended is not None:
-        raise ProbeBudgetError(ended.message, partial=found, hint=ended.hint)
-    return found
 
 
 @dataclass(frozen=True)
@@ -259,10 +247,5 @@ class _FunctionReader:
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
         """Return one completion for each request, in order."""
-        return [Completion(self._function(self._messages(request))) for request in requests]
-
-    def _messages(self, request: GenerationRequest) -> list[dict[str, str]]:
-        said: list[dict[str, str]] = self._template.conversation(
-            self._template.render(request).text
-        )
-        return said
+        prompts = [self._template.render(request).text for request in requests]
+        return [Completion(self._function(self._template.conversation(one))) for one in prompts]

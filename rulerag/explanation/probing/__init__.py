@@ -1,7 +1,8 @@
-"""The only way from an explainer to a model: sources, subsets, answers, and what is asked of them.
+"""The only way from an explainer to a model: subsets of the sources, and what is answered to them.
 
-Read :mod:`~rulerag.explanation.probing.engine` first. Answers are kept on disk by ``cache`` under
-a name of everything that is read (``asking``).
+Read :mod:`~rulerag.explanation.probing.engine` first; ``asked`` asks any function, ``reader`` a
+generator of rulerag. ``cache`` has answers on disk under a name of everything that is read
+(``asking``).
 """
 
 from typing import TYPE_CHECKING
@@ -9,14 +10,15 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
+    from rulerag.explanation.probing.asked import CHARACTERS_A_TOKEN, AskedFunction
     from rulerag.explanation.probing.asking import (
         VotingGenerator,
         refuse_another_answer,
-        refuse_dropped_documents,
+        refuse_unread_documents,
         self_explaining,
     )
     from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
-    from rulerag.explanation.probing.engine import ProbeEngine, stopped
+    from rulerag.explanation.probing.engine import ProbeEngine
     from rulerag.explanation.probing.log_probability import (
         ResponseScorer,
         check_value,
@@ -28,19 +30,12 @@ if TYPE_CHECKING:
         PredicateValues,
         is_correct,
         judged,
-        judged_correct,
         matches_answer,
         named,
         of_short_answers,
-        predicate_pair,
+        predicate_of,
     )
-    from rulerag.explanation.probing.sources import (
-        PartitionedDocuments,
-        Piece,
-        Source,
-        group,
-        partition,
-    )
+    from rulerag.explanation.probing.reader import asked_generator
     from rulerag.explanation.probing.values import Probed, Score, SetValue, valued
 else:
     __getattr__ = front_door(__name__)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -148,26 +148,41 @@ def endpoint_changed(before: str, now: str) -> EndpointChangedError:
     )
 
 
-def refuse_dropped_documents(generator: Generator, request: GenerationRequest) -> None:
-    """Refuse a request of which the generator's prompt does not hold every document.
+def refuse_unread_documents(generator: Generator, request: GenerationRequest) -> None:
+    """Refuse a request of which a prompt does not hold every document, for whatever reason.
 
-    Prompts with fewer documents are shorter, so that one look at the whole request is enough.
+    Prompts of readers that a generator is made of are looked at too. Prompts with fewer documents
+    are shorter, so that one look at the whole request is enough.
 
     Raises:
-        DroppedDocumentsError: documents did not fit; names them.
+        DroppedDocumentsError: documents are not read; names them.
     """
-    prompts = getattr(generator, "prompts", None)
-    (prompt,) = prompts([request]) if callable(prompts) else (None,)
-    if prompt is not None and prompt.dropped:
-        names = ", ".join(map(repr, prompt.dropped[:_MOST_NAMED]))
-        more = len(prompt.dropped) - _MOST_NAMED
-        raise DroppedDocumentsError(
-            f"the prompt of query {request.query.id!r} holds {len(prompt.kept)} of "
-            f"{len(request.documents)} documents: {names}{f' and {more} more' if more > 0 else ''} "
-            "did not fit, and what is never read explains nothing",
-            hint="allow longer prompts (max_input_tokens, max_prompt_tokens), take a model with a "
-            "longer context, or fewer documents (top_k)",
-        )
+    wanted = Counter(document.id for document in request.documents if document.text.strip())
+    for prompts in dict.fromkeys(_prompts_of(generator)):
+        (prompt,) = prompts([request])
+        unread = list((wanted - Counter(prompt.kept)).elements())
+        if unread:
+            names = ", ".join(map(repr, unread[:_MOST_NAMED]))
+            more = len(unread) - _MOST_NAMED
+            raise DroppedDocumentsError(
+                f"the prompt holds {wanted.total() - len(unread)} of {wanted.total()} documents: "
+                f"{names}{f' and {more} more' if more > 0 else ''} would not be read, and what is "
+                "never read explains nothing",
+                hint="let the prompt show all of them (max_documents of the template or of the "
+                "model's prompt.json; max_input_tokens, max_prompt_tokens), take a model with a "
+                "longer context, or fewer documents (top_k)",
+            )
+
+
+def _prompts_of(generator: object) -> Iterator[Callable[..., list[Any]]]:
+    """What makes the prompts of a generator, and of those that it is made of."""
+    own = getattr(generator, "prompts", None)
+    if callable(own):
+        yield own
+    for name in _PARTS:
+        part = getattr(generator, name, None)
+        if hasattr(part, "fingerprint"):
+            yield from _prompts_of(part)
 
 
 class VotingGenerator(WrappedGenerator):

@@ -12,8 +12,6 @@ import operator
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -21,18 +19,13 @@ import numpy.typing as npt
 
 from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError, RuleRAGError
 from rulerag.explanation.lattice import Masks, kept_indices, mask_of
-from rulerag.explanation.probing.asking import (
-    arrivals,
-    endpoint_changed,
-    refuse_dropped_documents,
-    refuse_sampling_generator,
-)
-from rulerag.explanation.probing.sources import PartitionedDocuments, Source, partition
+from rulerag.explanation.probing.asked import AskedFunction, Kept
+from rulerag.explanation.probing.reader import asked_generator
+from rulerag.explanation.units import Context
 from rulerag.protocols import Generator
 from rulerag.types import GenerationRequest
 
-Kept = tuple[int, ...]
-AnswerFunction = Callable[[list[Kept]], Sequence[str]]
+SubsetFunction = Callable[[list[Kept]], Sequence[str]]
 """Kept source indices, one tuple a subset, to the outputs, in the same order."""
 
 _DEFAULT_BATCH = 1 << 15
@@ -52,16 +45,16 @@ class ProbeEngine:
         answer: gives the outputs for a list of subsets, in order.
         num_sources: how many sources there are; masks run from 0 to ``2**num_sources - 1``.
         names: what explanations call the sources; ``source 0``, ``source 1`` … by default.
+        texts: what the sources say, where that is known.
         max_probes: how many distinct subsets may be asked; no limit by default.
         batch_size: how many subsets one call of ``answer`` gets at most.
-        texts: what the sources say, where that is known.
+        together: how many subsets ``answer`` answers in the time of one.
+        on_batch: called with the number of probes and the seconds of each batch that was answered.
 
     Attributes:
+        max_probes: how many distinct subsets may be asked in all; None for no limit.
         num_probes: how many distinct subsets the model was asked.
         seconds: seconds spent in the model, so far.
-        on_batch: called with the number of probes and the seconds of each batch that was answered.
-        together: how many subsets are answered at once, in the time of one.
-        besides: masks that will be wanted later; asked where a batch is smaller than that.
 
     Raises:
         ConfigError: an argument is out of range.
@@ -69,15 +62,18 @@ class ProbeEngine:
 
     def __init__(
         self,
-        answer: AnswerFunction,
+        answer: SubsetFunction,
         num_sources: int,
         *,
         names: Sequence[str] | None = None,
+        texts: Sequence[str] | None = None,
         max_probes: int | None = None,
         batch_size: int = _DEFAULT_BATCH,
-        texts: Sequence[str] | None = None,
+        together: int = 1,
+        on_batch: Callable[[int, float], object] | None = None,
     ) -> None:
         limits = [("num_sources", num_sources, 0), ("batch_size", batch_size, 1)]
+        limits += [("together", together, 1)]
         limits += [] if max_probes is None else [("max_probes", max_probes, 0)]
         for key, value, least in limits:
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
@@ -91,9 +87,8 @@ class ProbeEngine:
         self.max_probes = max_probes
         self.num_probes = 0
         self.seconds = 0.0
-        self.on_batch: Callable[[int, float], object] | None = None
-        self.together = 1
-        self.besides: Sequence[int] = ()
+        self.on_batch = on_batch
+        self._together = together
         self._answer = answer
         self._batch_size = batch_size
         self._store = _OutputStore(num_sources)
@@ -101,7 +96,7 @@ class ProbeEngine:
         self._asking = threading.RLock()
 
     @classmethod
-    def from_function(cls, answer: AnswerFunction, **options: Any) -> ProbeEngine:
+    def from_function(cls, answer: SubsetFunction, **options: Any) -> ProbeEngine:
         """An engine over any function from kept source indices to outputs.
 
         Args:
@@ -118,50 +113,73 @@ class ProbeEngine:
         cls,
         generator: Generator,
         request: GenerationRequest,
-        sources: Sequence[Source] | PartitionedDocuments | None = None,
+        context: Context | None = None,
         *,
         max_probes: int | None = None,
+        on_batch: Callable[[int, float], object] | None = None,
     ) -> ProbeEngine:
         """An engine over a generator: query and rules stay, parts of the documents go.
 
         Args:
             generator: what answers; it must answer the same for the same request.
             request: the whole request.
-            sources: disjoint parts of ``request.documents``; each document is one by default.
-                Documents that no source covers are kept in every probe. Or the documents already
-                cut, which then decide what a subset leaves of them.
+            context: its documents cut into sources; each document is one by default.
             max_probes: how many distinct subsets may be asked.
+            on_batch: called with the number of probes and the seconds of each batch.
 
         Raises:
-            ExplanationError: there is no source, or the sources do not fit the documents.
+            ExplanationError: there is no source.
             SamplingError: the generator decodes by chance.
             DroppedDocumentsError: its prompt does not hold every document.
             GenerationError: the prompt does not fit even without documents.
         """
-        sources = partition(request.documents) if sources is None else sources
-        if not sources:
-            hint = "give at least one document"
+        context = Context(request.documents) if context is None else context
+        if not context.places:
+            hint = "give at least one document with a text"
             raise ExplanationError("there is no source to keep or remove", hint=hint)
-        cut = sources
-        if not isinstance(cut, PartitionedDocuments):
-            cut = PartitionedDocuments(request.documents, cut)
-        refuse_sampling_generator(generator)
-        refuse_dropped_documents(generator, request)
-        answer = _GeneratorAnswers(generator, request, cut)
-        names, texts = ([getattr(one, key) for one in cut.sources] for key in ("name", "text"))
+        asked = asked_generator(generator, request, context)
+        return cls.of_asked(asked, max_probes=max_probes, on_batch=on_batch)
+
+    @classmethod
+    def of_asked(cls, asked: AskedFunction, **options: Any) -> ProbeEngine:
+        """An engine over a function of documents.
+
+        Args:
+            asked: the function, with its documents.
+            options: what else the class takes.
+        """
+        passages = [asked.context.passages[place] for place in asked.context.places]
         return cls(
-            answer,
-            len(cut.sources),
-            names=names,
-            max_probes=max_probes,
-            batch_size=1024,
-            texts=texts,
+            asked,
+            len(passages),
+            names=[one.label for one in passages],
+            texts=[one.text for one in passages],
+            together=asked.workers,
+            **options,
         )
+
+    @property
+    def left(self) -> int | None:
+        """How many more subsets may be asked; None for no limit."""
+        return None if self.max_probes is None else max(0, self.max_probes - self.num_probes)
+
+    def allow(self, more: int | None) -> None:
+        """Set how many more subsets may be asked from now on.
+
+        Args:
+            more: their number; None for no limit.
+        """
+        self.max_probes = None if more is None else self.num_probes + more
 
     @property
     def outputs(self) -> Sequence[str]:
         """The distinct outputs seen so far, in order of appearance; do not change it."""
         return self._store.texts
+
+    def output(self, mask: int) -> str | None:
+        """What was answered for a subset; None where it was not asked."""
+        code = int(self._store.codes([mask])[0])
+        return self.outputs[code] if code >= 0 else None
 
     def answered(self) -> dict[int, str]:
         """The output of every subset that was asked, by its mask."""
@@ -169,40 +187,41 @@ class ProbeEngine:
         codes = self._store.codes(masks).tolist()
         return {mask: self.outputs[code] for mask, code in zip(masks, codes, strict=True)}
 
-    def probe(self, masks: Iterable[int | Iterable[int]]) -> list[str]:
+    def probe(self, masks: Iterable[int | Iterable[int]], besides: Sequence[int] = ()) -> list[str]:
         """The output for each subset, in order; asks each distinct one at most once, ever.
 
         Args:
             masks: subsets as integer masks or as iterables of source indices.
+            besides: masks that will be wanted later; asked where they take no time of their own.
 
         Raises:
             ExplanationError: a subset is out of range, or the model failed.
             ProbeBudgetError: the budget ran out; what was asked until then is kept.
         """
-        texts = self._store.texts
-        return [texts[code] for code in self.probe_codes([self._mask(m) for m in masks]).tolist()]
+        codes = self.probe_codes([self._mask(mask) for mask in masks], besides)
+        return [self._store.texts[code] for code in codes.tolist()]
 
-    def probe_codes(self, masks: Masks | Sequence[int]) -> npt.NDArray[np.int32]:
+    def probe_codes(
+        self, masks: Masks | Sequence[int], besides: Sequence[int] = ()
+    ) -> npt.NDArray[np.int32]:
         """The same as indices of ``outputs``, for masks known to be in range.
 
         The exact miners use this form: it costs no Python object for each subset.
         """
         with self._asking:
-            self._learn(masks)
+            self._learn(masks, besides)
         return self._store.codes(masks)
 
     def known_codes(self, masks: Masks | Sequence[int]) -> npt.NDArray[np.int32]:
         """The same without asking: -1 for a subset never asked."""
         return self._store.codes(masks)
 
-    def _learn(self, masks: Masks | Sequence[int]) -> None:
+    def _learn(self, masks: Masks | Sequence[int], besides: Sequence[int]) -> None:
         """Ask what is not known yet; one thread at a time."""
         wanted = self._store.unknown(masks)
-        if len(wanted) < self.together and len(wanted) and self.besides:
-            wanted = self._with_others(wanted)
-        allowed = len(wanted)
-        if self.max_probes is not None:
-            allowed = min(allowed, max(0, self.max_probes - self.num_probes))
+        if 0 < len(wanted) < self._together and besides:
+            wanted = self._filled(wanted, besides)
+        allowed = len(wanted) if self.left is None else min(len(wanted), self.left)
         for start in range(0, allowed, self._batch_size):
             batch = wanted[start : min(start + self._batch_size, allowed)]
             before = self.seconds
@@ -216,12 +235,10 @@ class ProbeEngine:
                 hint="allow more with max_probes, or explain fewer sources",
             )
 
-    def _with_others(self, wanted: Masks | Sequence[int]) -> list[int]:
-        """Subsets that are wanted, and what is asked besides in the same time."""
-        most = self.together
-        if self.max_probes is not None:
-            most = min(most, self.max_probes - self.num_probes)
-        later = self._store.unknown(list(self.besides))
+    def _filled(self, wanted: Masks | Sequence[int], besides: Sequence[int]) -> list[int]:
+        """Subsets that are wanted, and as many of those wanted later as take no more time."""
+        most = self._together if self.left is None else min(self._together, self.left)
+        later = self._store.unknown(list(besides))
         joined = dict.fromkeys([*map(int, wanted), *map(int, later)])
         return list(joined)[: max(most, len(wanted))]
 
@@ -287,49 +304,6 @@ class ProbeEngine:
                 hint=f"sources run from 0 to {count - 1}",
             )
         return mask_of(indices) if many else indices[0]
-
-
-def stopped(error: ProbeBudgetError, found: str, partial: object) -> ProbeBudgetError:
-    """What ended a search, with what the search had found by then, in words and as a result."""
-    return ProbeBudgetError(f"{error.message}; {found}", partial=partial, hint=error.hint)
-
-
-class _GeneratorAnswers:
-    """A generator as the answer function of an engine.
-
-    Args:
-        generator: what is asked.
-        request: the whole request.
-        evidence: its documents, cut into the sources.
-
-    Attributes:
-        arrived: what the last batch got so far, by kept indices.
-    """
-
-    def __init__(
-        self, generator: Generator, request: GenerationRequest, evidence: PartitionedDocuments
-    ) -> None:
-        self._generator = generator
-        self._request = request
-        self._evidence = evidence
-        self._system: str | None = None
-        self.arrived: dict[Kept, str] = {}
-
-    def __call__(self, batch: list[Kept]) -> list[str]:
-        """The outputs for some subsets, in order.
-
-        Raises:
-            EndpointChangedError: an answer came from another build of the model than those before.
-            ExplanationError: the generator returned too few or too many completions.
-        """
-        self.arrived = {}
-        requests = [replace(self._request, documents=self._evidence.keep(k)) for k in batch]
-        for place, completion, system in chain.from_iterable(arrivals(self._generator, requests)):
-            if self._system not in (None, system):
-                raise endpoint_changed(self._system or "", system)
-            self._system = system
-            self.arrived[batch[place]] = completion.text
-        return [self.arrived[kept] for kept in batch]
 
 
 class _Codes(dict[str, int]):

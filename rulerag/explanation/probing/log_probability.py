@@ -10,13 +10,13 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rulerag.errors import ConfigError
 from rulerag.explanation.probing.asking import WrappedGenerator
 from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.probing.engine import ProbeEngine
-from rulerag.explanation.probing.sources import Source
+from rulerag.explanation.units import Context
 from rulerag.io import fingerprint_object
 from rulerag.protocols import Generator
 from rulerag.types import Completion, GenerationRequest
@@ -97,10 +97,11 @@ class _Writer(WrappedGenerator):
 def response_engine(
     generator: Generator,
     request: GenerationRequest,
-    sources: Sequence[Source] | None = None,
+    context: Context | None = None,
     *,
     cache: AnswerCache | None = None,
     max_probes: int | None = None,
+    on_batch: Callable[[int, float], object] | None = None,
 ) -> ProbeEngine:
     """An engine over the log-probability of what a generator writes for a request.
 
@@ -110,20 +111,23 @@ def response_engine(
     Args:
         generator: one that scores texts.
         request: the whole request.
-        sources: disjoint parts of its documents; each document is one by default.
+        context: its documents cut into sources; each document is one by default.
         cache: where the response and its log-probabilities are kept.
         max_probes: how many distinct subsets may be scored; writing the response is one more call.
+        on_batch: called with the number of probes and the seconds of each batch.
 
     Raises:
         ConfigError: the generator gives no log-probabilities.
-        ExplanationError: there is no source, or the sources do not fit the documents.
+        ExplanationError: there is no source.
         GenerationError: the request does not fit the model.
     """
 
-    def kept(one: Generator) -> Generator:
+    def cached(one: Generator) -> Generator:
         return one if cache is None else CachedGenerator(one, cache)
 
     _refuse_without_scores(generator)
-    response = kept(_Writer(generator)).generate([request])[0].text
-    scorer = kept(ResponseScorer(generator, response))
-    return ProbeEngine.from_generator(scorer, request, sources, max_probes=max_probes)
+    response = cached(_Writer(generator)).generate([request])[0].text
+    scorer = cached(ResponseScorer(generator, response))
+    return ProbeEngine.from_generator(
+        scorer, request, context, max_probes=max_probes, on_batch=on_batch
+    )

@@ -4,8 +4,7 @@ Any function from a text to a Boolean is a predicate. Those made here also say i
 ask, and ``~predicate`` is their opposite. A language model can be the judge of outputs.
 
 References:
-    Rorseth et al. 2025 (arXiv:2510.22689), section 3.1: the output predicate O; section 5.2.1:
-    correct by a match with the accepted answers, otherwise by a model's reply.
+    Rorseth et al. 2025 (arXiv:2510.22689), section 3.1: the output predicate O.
     Zheng et al. 2023 (NeurIPS 37): models as judges.
 """
 
@@ -19,27 +18,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.errors import (
-    ConfigError,
-    EmptyCompletionError,
-    GenerationError,
-    PredicateError,
-    did_you_mean,
-)
+from rulerag.composition import check_choice
+from rulerag.errors import ConfigError, EmptyCompletionError, GenerationError, PredicateError
 from rulerag.explanation.probing.asking import refuse_sampling_generator
-from rulerag.explanation.wording import shortened
 from rulerag.protocols import Generator
-from rulerag.text import contains_answer, exact_match, normalize_answer
+from rulerag.text import contains_answer, exact_match, normalize_answer, shortened
 from rulerag.types import GenerationRequest, Query, SelfExplanation
 
 Predicate = Callable[[str], bool]
 """A question with the answer yes or no about one output."""
-
-_CORRECTNESS = (
-    "Question: {question}\nAccepted answers: {answers}\nGiven answer: {output}\n"
-    "Does the given answer say the same as an accepted one? Reply with yes or no only."
-)
-"""The prompt that judges an answer which matches no accepted one word for word."""
 
 _REPLIES = {
     **dict.fromkeys(("yes", "true", "correct", "1", "y"), True),
@@ -126,12 +113,11 @@ def regex(pattern: str) -> OutputPredicate:
     return _of_output(lambda output: found(output) is not None, "matches", f"/{pattern}/")
 
 
-def is_correct(answers: Iterable[str], *, contained: bool = False) -> OutputPredicate:
+def is_correct(answers: Iterable[str]) -> OutputPredicate:
     """The output is one of the acceptable answers, normalised.
 
     Args:
         answers: every acceptable answer.
-        contained: accept an output that only contains one, on token boundaries.
 
     Raises:
         ConfigError: there is no acceptable answer.
@@ -139,9 +125,8 @@ def is_correct(answers: Iterable[str], *, contained: bool = False) -> OutputPred
     accepted = [answers] if isinstance(answers, str) else list(answers)
     if not accepted:
         raise ConfigError("correctness needs at least one acceptable answer", key="answers")
-    matches = contains_answer if contained else exact_match
     words = "the output is correct", "the output is incorrect"
-    return OutputPredicate(lambda output: matches(output, accepted) > 0, *words)
+    return OutputPredicate(lambda output: exact_match(output, accepted) > 0, *words)
 
 
 def abstains() -> OutputPredicate:
@@ -158,15 +143,13 @@ def named(predicate: Predicate) -> OutputPredicate:
     return OutputPredicate(predicate, f"{name} holds", f"{name} fails")
 
 
-def predicate_pair(
-    word: str, *, answer: str = "", answers: Iterable[str] = ()
-) -> tuple[OutputPredicate, OutputPredicate]:
-    """A predicate for retention rules and its opposite for omission rules, by one word.
+def predicate_of(word: str, *, answer: str = "", answers: Iterable[str] = ()) -> OutputPredicate:
+    """A predicate by one word, as on the command line.
 
     Args:
         word: ``answer`` (the output matches the answer at hand), ``exact`` (it equals it),
             ``correct`` (it is an accepted answer), ``contains:TEXT``, ``regex:PATTERN`` or
-            ``abstains``; ``not`` before the word swaps the pair.
+            ``abstains``; ``not`` before the word for the opposite.
         answer: the answer at hand.
         answers: the accepted answers.
 
@@ -182,13 +165,10 @@ def predicate_pair(
         "regex": lambda: regex(detail),
         "abstains": abstains,
     }
-    if name not in makers:
-        hint = did_you_mean(name, makers)
-        raise ConfigError(f"unknown predicate {word!r}", key="predicate", hint=hint)
+    check_choice("predicate", name, makers)
     if name in ("contains", "regex") and not detail:
         raise ConfigError(f"{name!r} needs a text", key="predicate", hint=f"write {name}:TEXT")
-    predicate = makers[name]()
-    return (~predicate, predicate) if word.startswith("not ") else (predicate, ~predicate)
+    return ~makers[name]() if word.startswith("not ") else makers[name]()
 
 
 def of_short_answers(correct: Predicate, read: Callable[[str], SelfExplanation]) -> OutputPredicate:
@@ -197,8 +177,7 @@ def of_short_answers(correct: Predicate, read: Callable[[str], SelfExplanation])
 
     def many(outputs: Sequence[str]) -> list[bool]:
         answers = [read(output).answer for output in outputs]
-        given = [answer for answer in answers if answer]
-        values = iter(own.many(given) if given else ())
+        values = iter(own.many(list(filter(None, answers))) if any(answers) else ())
         return [bool(answer) and next(values) for answer in answers]
 
     return OutputPredicate(lambda output: many([output])[0], own.holds, own.fails, many)
@@ -250,31 +229,6 @@ def judged(
     return OutputPredicate(lambda output: ask([output])[0], holds, fails, ask)
 
 
-def judged_correct(generator: Generator, question: str, answers: Iterable[str]) -> OutputPredicate:
-    """The output is correct: it contains an accepted answer, or else the judge says so.
-
-    Args:
-        generator: the judge; asked only about outputs that match no accepted answer.
-        question: the text of the query.
-        answers: every accepted answer.
-
-    Raises:
-        ConfigError: there is no accepted answer.
-    """
-    accepted = [answers] if isinstance(answers, str) else list(answers)
-    matches = is_correct(accepted, contained=True)
-    judge = judged(generator, _CORRECTNESS, question=question, answers="; ".join(accepted))
-
-    def ask(outputs: Sequence[str]) -> list[bool]:
-        right = {output: matches(output) for output in outputs}
-        # An empty output is no answer, whatever a judge makes of it.
-        waiting = [output for output, holds in right.items() if not holds and output.strip()]
-        right.update(zip(waiting, judge.many(waiting) if waiting else (), strict=True))
-        return [right[output] for output in outputs]
-
-    return OutputPredicate(lambda o: ask([o])[0], matches.holds, matches.fails, ask)
-
-
 def _filled(prompt: str, parts: dict[str, str]) -> str:
     """The prompt with its parts; braces elsewhere, as in an output, stay as they are."""
     return re.sub(r"\{(\w+)\}", lambda match: parts.get(match[1], match[0]), prompt)
@@ -316,27 +270,22 @@ class PredicateValues:
     def __call__(self, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
         """Whether the predicate holds, for each code."""
         fresh = len(self._outputs) - self._values.size
-        if fresh:
-            self._values = np.append(self._values, np.full(fresh, -1, dtype=np.int8))
-        values = self._values[codes]
-        waiting = codes[values < 0]
+        self._values = np.pad(self._values, (0, fresh), constant_values=-1)
+        waiting = np.unique(codes[self._values[codes] < 0])
         if waiting.size:
-            fresh_codes = np.unique(waiting)
-            self._values[fresh_codes] = self._ask([self._outputs[c] for c in fresh_codes])
-            values = self._values[codes]
-        holds: npt.NDArray[np.bool_] = values == 1
+            self._values[waiting] = self._ask([self._outputs[code] for code in waiting])
+        holds: npt.NDArray[np.bool_] = self._values[codes] == 1
         return holds
 
     def _ask(self, outputs: list[str]) -> list[bool]:
         many = getattr(self._predicate, "many", None)
-        values: list[object]
         if many is None:
             values = [evaluated("predicate", self._predicate, output) for output in outputs]
         else:
-            values = evaluated("predicate", lambda all_of_them: list(many(all_of_them)), outputs)
+            values = evaluated("predicate", lambda texts: list(many(texts)), outputs)
         if len(values) != len(outputs):
-            found = f"{len(values)} verdicts on {len(outputs)} outputs"
-            raise PredicateError(f"the predicate gave {found}")
+            what = f"{len(values)} verdicts on {len(outputs)} outputs"
+            raise PredicateError(f"the predicate gave {what}")
         for value, output in zip(values, outputs, strict=True):
             if not isinstance(value, bool | np.bool_ | int):
                 raise PredicateError(
@@ -346,21 +295,21 @@ class PredicateValues:
         return list(map(bool, values))
 
 
-def evaluated(what: str, function: Callable[[Any], Any], said: Any) -> Any:
-    """What a predicate or a score makes of one output, or of a list of them.
+def evaluated(what: str, function: Callable[[Any], Any], output: Any) -> Any:
+    """The value of a predicate or a score for one output, or for a list of them.
 
     Raises:
         PredicateError: the function raised; names it and the output.
         GenerationError: a judging model failed.
     """
     try:
-        return function(said)
+        return function(output)
     except (PredicateError, GenerationError):
         raise
     except Exception as error:
-        place = f"the output {_cut(said)}"
-        if isinstance(said, list):
-            place = f"{len(said)} outputs, the first {_cut(said[0])}"
+        place = f"the output {_cut(output)}"
+        if isinstance(output, list):
+            place = f"{len(output)} outputs, the first {_cut(output[0])}"
         raised = f"the {what} raised {type(error).__name__}: {error}"
         raise PredicateError(f"{raised}, on {place}") from error
 

@@ -1,42 +1,23 @@
-"""What explainers return: rules of sources with what was shown about each, and their English."""
+"""What miners return: sets of sources with what was shown about each; and how records are written.
+
+``record`` is the base of everything that stands in ``explanations.jsonl``.
+"""
 
 from typing import TYPE_CHECKING
 
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
-    from rulerag.explanation.records.certificates import (
-        SUBSETS,
-        Certificate,
-        Minimality,
-        NamedRule,
-        OfSize,
-        Smaller,
-        among,
-        becomes,
-        certificates_of,
-        correctness,
-        evidence,
-        holding,
-        percent,
-        strongest,
-    )
+    from rulerag.explanation.records.certificate import SUBSETS, Certificate, OfSize, percent
     from rulerag.explanation.records.record import Record
-    from rulerag.explanation.records.results import (
+    from rulerag.explanation.records.rules import (
         CertifiedRules,
+        DocumentSet,
         ExactRules,
-        RuleHook,
         SourceRule,
         SourceRules,
+        Spoiler,
         check_kind,
     )
-    from rulerag.explanation.records.trace import (
-        DocumentTrace,
-        RuleTrace,
-        document_of,
-        trace_documents,
-        trace_rules,
-    )
-    from rulerag.explanation.wording import capital, factored, shortened
 else:
     __getattr__ = front_door(__name__)

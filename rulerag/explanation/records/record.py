@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
@@ -11,15 +11,13 @@ from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 from rulerag.errors import DataFormatError
 
 _hints: Callable[[type], dict[str, Any]] = cache(get_type_hints)
-_NOTHING: tuple[Any, ...] = (None, False, (), "")
 
 
 @dataclass(frozen=True)
 class Record:
     """Base of what stands in ``explanations.jsonl``; its object has a key for each field.
 
-    A key may be missing where the field's default says nothing: None, False or empty. A subclass
-    whose object has other keys overrides a method.
+    A subclass whose object has other keys overrides a method.
     """
 
     def to_json(self) -> dict[str, Any]:
@@ -35,15 +33,14 @@ class Record:
         """
         values = {}
         for field in fields(cls):
-            if field.name in row:
-                values[field.name] = _read(_hints(cls)[field.name], row[field.name], field.name)
-            elif field.default_factory is MISSING and not any(field.default is n for n in _NOTHING):
+            if field.name not in row:
                 raise DataFormatError("this key is missing from the explanation", key=field.name)
+            values[field.name] = _read(_hints(cls)[field.name], row[field.name], field.name)
         return cls(**values)
 
 
 def _written(value: Any) -> Any:
-    if isinstance(value, Record):
+    if hasattr(value, "to_json"):
         return value.to_json()
     if isinstance(value, Set):
         return sorted(map(_written, value))
@@ -70,8 +67,10 @@ def _read(kind: Any, value: Any, key: str) -> Any:
         kinds = list(_hints(shape).values())
         if len(kinds) == len(value):
             return shape(*(_read(part, one, key) for part, one in zip(kinds, value, strict=True)))
-    elif issubclass(shape, Record) and isinstance(value, Mapping):
+    elif hasattr(shape, "from_json") and isinstance(value, Mapping):
         return shape.from_json(value)
+    elif shape is Mapping and isinstance(value, Mapping):
+        return dict(value)
     elif isinstance(value, bool) == (shape is bool):  # a bool is an int, too, in Python
         if shape is float and isinstance(value, int | float):
             return float(value)

@@ -12,7 +12,9 @@ References:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -21,12 +23,12 @@ from rulerag.arrays import Doubles
 from rulerag.composition import check_choice, register
 from rulerag.errors import ConfigError, ExplanationError
 from rulerag.explanation.attribution import Attribution
-from rulerag.explanation.claims import Claim, SameClaim, split_sentences
+from rulerag.explanation.claims import SameClaim, split_sentences
 from rulerag.explanation.lattice import full_mask
-from rulerag.explanation.levels import Passage, passages_of
 from rulerag.explanation.probing import Probed, ProbeEngine, Score
 from rulerag.explanation.similarity.records import Sentence, SimilarityAttribution
-from rulerag.explanation.similarity.scorers import find_scorer
+from rulerag.explanation.similarity.scorers import Scores, find_scorer
+from rulerag.explanation.units import Passage, passages_of
 
 
 def similarity_attribution(
@@ -66,18 +68,18 @@ def similarity_attribution(
         raise ConfigError(f"expected a number above 0, found {temperature!r}", key="temperature")
     if not isinstance(answer, str):
         raise ConfigError(f"expected a text, found {type(answer).__name__}", key="answer")
-    asked = [_sentence(one) for one in split_sentences(answer)]
+    asked = _sentences(answer)
     passages = passages_of([documents] if isinstance(documents, str) else documents)
-    cut = [split_sentences(passage.text) for passage in passages]
-    for key, what, there in (("answer", "answer", asked), ("documents", "context", any(cut))):
-        if not there:
+    sources = [one for passage in passages for one in _sentences(passage.text, passage.index)]
+    for key, what, sentences in (("answer", "answer", asked), ("documents", "context", sources)):
+        if not sentences:
             raise ConfigError(
                 f"the {what} is empty: there is no sentence to compare",
                 key=key,
                 hint="a text with at least one word",
             )
     chosen = find_scorer(scorer)
-    scores = _windowed(chosen.scores, [one.text for one in asked], passages, cut, window)
+    scores = _windowed(chosen.scores, [one.text for one in asked], passages, sources, window)
     if not np.isfinite(scores).all():
         raise ExplanationError(
             f"{chosen.name} gave numbers that are not finite", hint="check the model"
@@ -86,11 +88,7 @@ def similarity_attribution(
         answer=answer,
         sentences=tuple(asked),
         documents=tuple(passages),
-        sources=tuple(
-            _sentence(one, passage.index)
-            for passage, sentences in zip(passages, cut, strict=True)
-            for one in sentences
-        ),
+        sources=tuple(sources),
         scores=tuple(map(tuple, scores.tolist())),
         scorer=chosen.name,
         window=window,
@@ -101,7 +99,12 @@ def similarity_attribution(
 
 @register("explainer", "similarity")
 def explain_by_similarity(
-    engine: Probed, score: Score | None, *, samples: int | None = None, seed: int = 0
+    engine: Probed,
+    score: Score | None,
+    *,
+    samples: int | None = None,
+    seed: int = 0,
+    scorer: str = "tf-idf",
 ) -> Attribution:
     """:func:`similarity_attribution` of the answer, or of the claim that is explained, by tf-idf.
 
@@ -110,18 +113,6 @@ def explain_by_similarity(
     Raises:
         ConfigError: what the sources say is not known, or numbers are explained instead of texts.
     """
-    return _explained(engine, score, "tf-idf")
-
-
-@register("explainer", "similarity-encoder")
-def explain_by_encoder_similarity(
-    engine: Probed, score: Score | None, *, samples: int | None = None, seed: int = 0
-) -> Attribution:
-    """The same by the cosines of the small encoder that is installed."""
-    return _explained(engine, score, "bi-encoder")
-
-
-def _explained(engine: Probed, score: Score | None, scorer: str) -> Attribution:
     if not isinstance(engine, ProbeEngine) or engine.texts is None or score is None:
         raise ConfigError(
             "similarity compares texts, and only numbers are known here",
@@ -133,39 +124,45 @@ def _explained(engine: Probed, score: Score | None, scorer: str) -> Attribution:
     else:
         answer, probes = engine.probe([full_mask(engine.num_sources)])[0], 1
     if not split_sentences(answer) or not any(map(split_sentences, engine.texts)):
-        values: tuple[float, ...] = (0.0,) * engine.num_sources  # no answer is like anything
-        return Attribution(f"similarity, {scorer}", engine.names, values, None, 0.0, 0.0, probes)
-    found = similarity_attribution(answer, engine.texts, scorer)
-    values = found.document_values
-    return Attribution(
-        f"similarity, {found.scorer}", engine.names, values, None, sum(values), 0.0, probes
-    )
+        nothing = (0.0,) * engine.num_sources  # no answer is like anything
+        names = engine.names
+        return Attribution(f"similarity, {scorer}", names, nothing, None, 0.0, 0.0, probes)
+    similarity = similarity_attribution(answer, engine.texts, scorer).attribution()
+    return replace(similarity, names=engine.names, num_probes=probes)
 
 
-def _sentence(one: Claim, document: int | None = None) -> Sentence:
-    return Sentence(one.text, one.start, one.end, document)
+@register("explainer", "similarity-encoder")
+def explain_by_encoder_similarity(
+    engine: Probed, score: Score | None, *, samples: int | None = None, seed: int = 0
+) -> Attribution:
+    """The same by the cosines of the small encoder that is installed."""
+    return explain_by_similarity(engine, score, scorer="bi-encoder")
+
+
+def _sentences(text: str, document: int | None = None) -> list[Sentence]:
+    return [Sentence(one.text, one.start, one.end, document) for one in split_sentences(text)]
 
 
 def _windowed(
-    scores: Any,
+    scores: Scores,
     asked: Sequence[str],
     passages: Sequence[Passage],
-    cut: Sequence[Sequence[Claim]],
+    sources: Sequence[Sentence],
     window: int,
 ) -> Doubles:
     """The score of each sentence of the answer with each of the documents, in order."""
-    units: list[str] = []
-    held: list[slice] = []  # by each window: which sentences, counted over all documents
+    units, held = list[str](), list[slice]()  # by each window: which of the sources
     first = 0
-    for passage, sentences in zip(passages, cut, strict=True):
+    for _, group in itertools.groupby(sources, lambda source: source.document):
+        sentences = list(group)
         size = min(window, len(sentences))
-        for start in range(len(sentences) - size + 1 if sentences else 0):
-            last = sentences[start + size - 1]
-            units.append(passage.text[sentences[start].start : last.end])
+        for start in range(len(sentences) - size + 1):
+            begin, end = sentences[start].start, sentences[start + size - 1].end
+            units.append(passages[sentences[start].document or 0].text[begin:end])
             held.append(slice(first + start, first + start + size))
         first += len(sentences)
-    found = scores(asked, units)
-    best = np.full((len(asked), first), -np.inf)
+    numbers = scores(asked, units)
+    best = np.full((len(asked), len(sources)), -np.inf)
     for column, places in enumerate(held):
-        best[:, places] = np.maximum(best[:, places], found[:, [column]])
+        best[:, places] = np.maximum(best[:, places], numbers[:, [column]])
     return best

@@ -12,11 +12,11 @@ import numpy as np
 from rulerag.arrays import Doubles
 from rulerag.errors import DataFormatError
 from rulerag.explanation.attribution import Attribution
-from rulerag.explanation.levels import Passage
 from rulerag.explanation.records import Record
-from rulerag.explanation.views import Scale, standalone
-from rulerag.explanation.wording import shortened
+from rulerag.explanation.units import Passage
 from rulerag.io import write_text
+from rulerag.text import shortened
+from rulerag.views import Scale
 
 CAUTION = (
     "Similarity is not causation: these numbers say which sentences read like the answer, not "
@@ -24,7 +24,7 @@ CAUTION = (
 )
 """What stands beside every result."""
 
-_TOLD = 8  # sentences in print
+_SHOWN = 8  # sentences in print
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,6 @@ class SimilarityAttribution(Record):
             raise DataFormatError(
                 "the scores do not fit the sentences of answer and documents", key="scores"
             )
-
-    @property
-    def caution(self) -> str:
-        """What these numbers are not."""
-        return CAUTION
 
     @cached_property
     def shares(self) -> Doubles:
@@ -162,8 +157,8 @@ class SimilarityAttribution(Record):
 
         With a mean over A sentences, one that has a sentence of the answer for itself has 1 / A.
         """
-        told = (len(self.sentences) - len(self.undecided)) or len(self.sentences)
-        return Scale(1 / len(self.sources), 1.0 if self.aggregate == "max" else 1 / told)
+        decided = (len(self.sentences) - len(self.undecided)) or len(self.sentences)
+        return Scale(1 / len(self.sources), 1.0 if self.aggregate == "max" else 1 / decided)
 
     def attribution(self) -> Attribution:
         """The documents' numbers in the form of the other explainers."""
@@ -187,7 +182,7 @@ class SimilarityAttribution(Record):
         """
         from rulerag.explanation.similarity.page import page
 
-        return _kept(page(self), path)
+        return _written(page(self).html(), path)
 
     def to_svg(self, path: str | Path | None = None) -> str:
         """The flow from the answer's sentences to the documents as a picture of its own.
@@ -198,38 +193,38 @@ class SimilarityAttribution(Record):
         Raises:
             OutputError: it cannot be written.
         """
-        from rulerag.explanation.similarity.page import flow_picture
+        from rulerag.explanation.similarity.page import flow
 
-        return _kept(standalone(flow_picture(self)), path)
+        return _written(flow(self).svg, path)
 
     def __str__(self) -> str:
         """The most similar sentences, one a line."""
         how = f"{self.scorer}, {self.aggregate} over {len(self.sentences)} sentences of the answer"
         lines = [f"similarity ({how}); {len(self.sources)} sentences compared"]
-        for place in self.ranking[:_TOLD]:
+        for place in self.ranking[:_SHOWN]:
             source = self.sources[place]
             label = self.documents[source.document or 0].label
             lines.append(f"  {self.values[place]:6.1%}  {label} {shortened(source.text, 76)}")
-        rest = self.ranking[_TOLD:]
+        rest = self.ranking[_SHOWN:]
         if rest:
             share = sum(self.values[place] for place in rest)
-            told = f", together {share:.1%}" if self.aggregate == "mean" else ""
-            lines.append(f"  and {len(rest)} more{told}")
+            together = f", together {share:.1%}" if self.aggregate == "mean" else ""
+            lines.append(f"  and {len(rest)} more{together}")
         return "\n".join([*lines, *self.notes])
 
     def __rich__(self) -> Any:
-        from rulerag.explanation.similarity.terminal import rendered
+        from rulerag.explanation.similarity.page import terminal
 
-        return rendered(self)
+        return terminal(self)
 
     def _repr_html_(self) -> str:
-        from rulerag.explanation.similarity.page import fragment
+        from rulerag.explanation.similarity.page import page
 
-        return fragment(self)
+        return page(self).fragment()
 
     def _aggregated(self, table: Doubles) -> tuple[float, ...]:
-        told = [place for place in range(len(table)) if place not in self.undecided]
-        table = table[told] if told else table  # equal shares would only blur the others
+        decided = [place for place in range(len(table)) if place not in self.undecided]
+        table = table[decided] if decided else table  # equal shares would only blur the others
         together = table.mean(axis=0) if self.aggregate == "mean" else table.max(axis=0)
         return tuple(together.tolist())
 
@@ -238,7 +233,7 @@ def _ranked(values: tuple[float, ...]) -> tuple[int, ...]:
     return tuple(sorted(range(len(values)), key=lambda place: (-values[place], place)))
 
 
-def _kept(text: str, path: str | Path | None) -> str:
+def _written(text: str, path: str | Path | None) -> str:
     if path is not None:
         write_text(Path(path), text)
     return text

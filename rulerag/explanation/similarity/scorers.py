@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -12,13 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rulerag.arrays import Doubles
-from rulerag.errors import (
-    ConfigError,
-    ExplanationError,
-    MissingDependencyError,
-    RuleRAGError,
-    did_you_mean,
-)
+from rulerag.errors import ConfigError, ExplanationError, MissingDependencyError, did_you_mean
 from rulerag.explanation.similarity.lexical import bm25_scores, tfidf_scores
 from rulerag.models import SHIPPED, find_model, quiet_transformers
 
@@ -39,6 +30,8 @@ SCORERS: Mapping[str, str] = {
     "cross-encoder": "a model that reads both; cross-encoder:NAME or cross-encoder:FOLDER",
 }
 """Scorers by name, and what each is."""
+
+_BY_WORDS = {"tf-idf": (tfidf_scores, COSINE_TEMPERATURE), "bm25": (bm25_scores, 1.0)}
 
 
 class Scorer(NamedTuple):
@@ -69,23 +62,28 @@ def find_scorer(scorer: Any) -> Scorer:
         ExplanationError: the model cannot be opened, or is of another kind.
         DataError: the model is known by name and was not fetched; the hint is the command.
     """
-    if not isinstance(scorer, str):
-        return _around(scorer)
-    kind, _, model = scorer.partition(":")
-    if kind == "tf-idf" and not model:
-        return Scorer(kind, tfidf_scores, COSINE_TEMPERATURE)
-    if kind == "bm25" and not model:
-        return Scorer(kind, bm25_scores, 1.0)
+    kind, name, model = "", type(scorer).__name__, scorer
+    if isinstance(scorer, str):
+        if scorer in _BY_WORDS:
+            return Scorer(scorer, *_BY_WORDS[scorer])
+        kind, _, name = scorer.partition(":")
+        if kind not in ("bi-encoder", "cross-encoder"):
+            hint = did_you_mean(kind, SCORERS)
+            raise ConfigError(f"no scorer is called {scorer!r}", key="scorer", hint=hint)
+        name = name or (SHIPPED[0] if kind == "bi-encoder" else "")
+        if not name:
+            raise ConfigError("a cross-encoder needs its name", key="scorer", hint=SCORERS[kind])
+        model = _opened(kind, str(find_model(name)))
+    elif callable(getattr(model, "predict", None)):  # before encode: some have both
+        kind = "cross-encoder"
+    elif callable(getattr(model, "encode", None)):
+        kind = "bi-encoder"
+    else:
+        hint = "a name, or an object with encode(texts) or predict(pairs)"
+        raise ConfigError(f"{name} is no scorer", key="scorer", hint=hint)
     if kind == "bi-encoder":
-        opened = _bi_encoder(str(find_model(model or SHIPPED[0])))
-        return Scorer(f"{kind}:{model or SHIPPED[0]}", _cosines_by(opened), COSINE_TEMPERATURE)
-    if kind == "cross-encoder" and model:
-        return Scorer(scorer, _pairs_by(_cross_encoder(str(find_model(model)))), 1.0)
-    if kind == "cross-encoder":
-        raise ConfigError("a cross-encoder needs its name", key="scorer", hint=SCORERS[kind])
-    raise ConfigError(
-        f"no scorer is called {scorer!r}", key="scorer", hint=did_you_mean(kind, SCORERS)
-    )
+        return Scorer(f"{kind}:{name}", _cosines_by(model), COSINE_TEMPERATURE)
+    return Scorer(f"{kind}:{name}", _pairs_by(model), 1.0)
 
 
 def cosines(answers: Any, units: Any) -> Doubles:
@@ -98,27 +96,10 @@ def cosines(answers: Any, units: Any) -> Doubles:
     Returns:
         Shape (A, U).
     """
-    rows, columns = _unit(answers), _unit(units)
-    return np.asarray(rows @ columns.T, dtype=np.float64)
+    from sklearn.metrics.pairwise import cosine_similarity
 
-
-def _unit(vectors: Any) -> Doubles:
-    found = np.asarray(vectors, dtype=np.float64)
-    norms = np.linalg.norm(found, axis=1, keepdims=True)
-    return np.asarray(found / np.where(norms > 0, norms, 1.0))
-
-
-def _around(model: Any) -> Scorer:
-    name = type(model).__name__
-    if callable(getattr(model, "predict", None)):  # before encode: some have both
-        return Scorer(f"cross-encoder:{name}", _pairs_by(model), 1.0)
-    if callable(getattr(model, "encode", None)):
-        return Scorer(f"bi-encoder:{name}", _cosines_by(model), COSINE_TEMPERATURE)
-    raise ConfigError(
-        f"{name} is no scorer",
-        key="scorer",
-        hint="a name, or an object with encode(texts) or predict(pairs)",
-    )
+    rows, columns = (np.asarray(vectors, dtype=np.float64) for vectors in (answers, units))
+    return np.asarray(cosine_similarity(rows, columns))
 
 
 def _cosines_by(model: Any) -> Scores:
@@ -151,54 +132,28 @@ def _pairs_by(model: Any) -> Scores:
 
 
 @lru_cache(maxsize=2)
-def _bi_encoder(name: str) -> Any:
-    if _reads_pairs(_architectures("bi-encoder", name)):
-        raise ExplanationError(
-            f"{name} reads two texts together", hint=f"it is a cross-encoder:{name}"
-        )
-    return _opened("bi-encoder", name, "sentence_transformers", "SentenceTransformer")
+def _opened(kind: str, name: str) -> Any:
+    """The model in a folder, or of a name: a bi-encoder or a cross-encoder.
 
-
-@lru_cache(maxsize=2)
-def _cross_encoder(name: str) -> Any:
-    """A cross-encoder that gives what its last layer says, without the sigmoid that flattens it."""
-    # Of any other checkpoint the last layer would be made up, with no more than a warning.
-    found = _architectures("cross-encoder", name)
-    if not _reads_pairs(found):
-        raise _no_cross_encoder(name, ", ".join(found) or "a model without an architecture")
-    model = _opened("cross-encoder", name, "sentence_transformers", "CrossEncoder")
-    if model.num_labels != 1:
-        raise _no_cross_encoder(name, f"a classifier of {model.num_labels} labels")
-    model.activation_fn = importlib.import_module("torch").nn.Identity()
-    return model
-
-
-def _architectures(kind: str, name: str) -> tuple[str, ...]:
-    config = _opened(kind, name, "transformers", "AutoConfig.from_pretrained")
-    return tuple(config.architectures or ())
-
-
-def _reads_pairs(architectures: Sequence[str]) -> bool:
-    return any(one.endswith("ForSequenceClassification") for one in architectures)
-
-
-def _no_cross_encoder(name: str, found: str) -> ExplanationError:
-    return ExplanationError(
-        f"{name} is no cross-encoder but {found}",
-        hint="a reranker that gives one number for a pair, cross-encoder/ms-marco-MiniLM-L6-v2 for "
-        "example; one of another build can be passed as an open CrossEncoder",
-    )
-
-
-def _opened(kind: str, name: str, module: str, maker: str) -> Any:
-    for needed in ("torch", "transformers", "sentence_transformers"):
-        if importlib.util.find_spec(needed) is None:
-            raise MissingDependencyError(needed.replace("_", "-"), "dense")
+    A cross-encoder gives what its last layer says, without the sigmoid that flattens it.
+    """
+    try:
+        from sentence_transformers import CrossEncoder, SentenceTransformer
+        from torch import nn
+        from transformers import AutoConfig
+    except ImportError as error:
+        missing = (error.name or "sentence_transformers").replace("_", "-")
+        raise MissingDependencyError(missing, "dense") from error
+    model: Any = None
     try:
         with quiet_transformers():
-            return operator.attrgetter(maker)(importlib.import_module(module))(name)
-    except RuleRAGError:
-        raise
+            architectures = AutoConfig.from_pretrained(name).architectures or ()
+            reads_pairs = any(one.endswith("ForSequenceClassification") for one in architectures)
+            if kind == "bi-encoder" and not reads_pairs:
+                return SentenceTransformer(name)
+            # Of any other checkpoint the last layer would be made up, with no more than a warning.
+            if kind == "cross-encoder" and reads_pairs:
+                model = CrossEncoder(name)
     except Exception as error:
         # What a damaged or foreign checkpoint raises depends on where which reader stumbles.
         reason = " ".join(str(error).split())[:200]
@@ -206,3 +161,17 @@ def _opened(kind: str, name: str, module: str, maker: str) -> Any:
             f"{name} cannot be opened as a {kind} ({type(error).__name__}: {reason})",
             hint="the folder of a model, a name of `rulerag models list`, or one on the Hub",
         ) from error
+    if kind == "bi-encoder":
+        raise ExplanationError(
+            f"{name} reads two texts together", hint=f"it is a cross-encoder:{name}"
+        )
+    if model is None or model.num_labels != 1:
+        what = ", ".join(architectures) or "a model without an architecture"
+        what = what if model is None else f"a classifier of {model.num_labels} labels"
+        raise ExplanationError(
+            f"{name} is no cross-encoder but {what}",
+            hint="a reranker that gives one number for a pair, cross-encoder/ms-marco-MiniLM-L6-v2 "
+            "for example; one of another build can be passed as an open CrossEncoder",
+        )
+    model.activation_fn = nn.Identity()
+    return model

@@ -251,13 +251,11 @@ class HuggingFaceGenerator:
         ends = sorted(self._decoders[1].ending.tokens)
         limits = [self.settings.max_new_tokens, self.max_input_tokens, ends]
         names = [self._weights.name, self._words, *template]
-        own, held = self.settings, list[Any]()
+        own = self.settings
+        held: list[Any] = [own.abstain_below]
         if own.answers != "free":
-            held = [own.answers, own.length_normalised, self._names]
-        if own.abstain_below is not None:
-            held.append(own.abstain_below)
-        # True stands for scores, which an earlier option could leave out.
-        return fingerprint_object(["huggingface", *names, *loaded, *chat, *limits, True, *held])
+            held += [own.answers, own.length_normalised, self._names]
+        return fingerprint_object(["huggingface", *names, *loaded, *chat, *limits, *held])
 
     @cached_property
     def _names(self) -> str:

@@ -129,8 +129,7 @@ class OpenAICompatibleGenerator:
         Which build of the model answers only its answers say: see :attr:`system_fingerprint`.
         """
         own = self.settings
-        packing = [own.max_prompt_tokens, "_about" if own.max_prompt_tokens else None]
-        limits = [own.max_new_tokens, *packing, own.log_probability, dict(own.options)]
+        limits = [own.max_new_tokens, own.max_prompt_tokens, own.log_probability, dict(own.options)]
         template = [type(self.template).__name__, self.template.fingerprint]
         parts = [self.address, self.model, own.api, *template, *limits]
         return fingerprint_object(["openai-compatible", *parts])

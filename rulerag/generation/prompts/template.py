@@ -257,12 +257,7 @@ class PromptTemplate(Settings):
     @property
     def fingerprint(self) -> str:
         """Names every word and setting of the template."""
-        values = self.model_dump()
-        # Templates without these keep the name that they had before there were any.
-        for later in ("system", "ask", "max_documents", "best_last"):
-            if values[later] == PromptTemplate.model_fields[later].default:
-                del values[later]
-        return fingerprint_object(values)
+        return fingerprint_object(self.model_dump())
 
     def render(
         self,

@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     from rulerag.retrieval.base.groups import group_of, rank_in_group
     from rulerag.retrieval.base.index_folder import (
         broken_index,
-        check_corpus,
-        check_growth,
         check_manifest,
-        corpus_file,
         index_lock,
         new_index_folder,
     )

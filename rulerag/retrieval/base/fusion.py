@@ -8,8 +8,8 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from rulerag.composition import check_range, register
-from rulerag.errors import ConfigError, FingerprintError, did_you_mean
+from rulerag.composition import check_choice, check_range, register
+from rulerag.errors import ConfigError, FingerprintError
 from rulerag.io import fingerprint_object
 from rulerag.kg.grounding import Statements
 from rulerag.retrieval.base.corpus import check_top_k
@@ -29,14 +29,10 @@ METHODS = ("rrf", "weighted")
   scores are equal.
 """
 
-_GONE = ("combsum", "combmnz")
-
 
 def check_method(method: str, key: str = "method") -> None:
     """Raise a ConfigError unless ``method`` is one of :data:`METHODS`."""
-    if method not in METHODS:
-        known = "weighted, with equal weights" if method in _GONE else did_you_mean(method, METHODS)
-        raise ConfigError(f"unknown method {method!r}", key=key, hint=known)
+    check_choice(key, method, METHODS, "method")
 
 
 def fuse(

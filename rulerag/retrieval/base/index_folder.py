@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from rulerag.errors import DataError, FingerprintError, OutputError, RetrievalError
-from rulerag.io import StoredRecords, check_folder, made_folder, read_json, to_json, write_json
+from rulerag.io import check_folder, made_folder, read_json, write_json
 from rulerag.output_folder import LOCK, locked
-from rulerag.retrieval.base.corpus import corpus_fingerprint
-from rulerag.types import Document
 
 MANIFEST = "manifest.json"
 _LAYOUT = 1
@@ -24,11 +21,9 @@ _LAYOUT = 1
 def new_index_folder(
     path: str | Path,
     kind: str,
-    corpus: str | None,
+    corpus: str,
     num_documents: int,
     settings: Mapping[str, Any],
-    file: Mapping[str, Any] | None = None,
-    beside: Mapping[str, Path] | None = None,
 ) -> Iterator[Path]:
     """Give a working folder that takes the name ``path`` only when the block ends well.
 
@@ -38,11 +33,9 @@ def new_index_folder(
     Args:
         path: the folder of the index.
         kind: the kind of index, written to the manifest.
-        corpus: the fingerprint of the indexed corpus; None where its file alone is known.
+        corpus: the fingerprint of the indexed corpus.
         num_documents: documents in the index.
         settings: what a reader of the index must know, as JSON values.
-        file: of a corpus that is stored, :func:`corpus_file`.
-        beside: files that are copied into the folder, by their names there.
 
     Raises:
         OutputError: the folder is taken by something that is no index, cannot be written, or is
@@ -57,15 +50,12 @@ def new_index_folder(
     check_folder(parent)
     with made_folder(parent), index_lock(target), _built_aside(target, parent) as working:
         yield working
-        for name, place in (beside or {}).items():
-            shutil.copyfile(place, working / name)
         manifest = {
             "kind": kind,
             "layout": _LAYOUT,
             "corpus_fingerprint": corpus,
             "num_documents": num_documents,
             "settings": dict(settings),
-            **({"corpus_file": dict(file)} if file else {}),
         }
         write_json(working / MANIFEST, manifest)
 
@@ -136,95 +126,12 @@ def check_manifest(path: str | Path, kind: str, *, corpus: str) -> dict[str, Any
     """
     manifest = _read_manifest(path, kind)
     if manifest.get("corpus_fingerprint") != corpus:
-        raise _other_corpus(path, kind, manifest.get("corpus_fingerprint"), corpus)
-    settings: dict[str, Any] = manifest["settings"]
-    return settings
-
-
-def corpus_file(documents: Sequence[Document]) -> dict[str, Any] | None:
-    """SHA-256 and bytes of the file that a corpus is stored in; None where it is in none."""
-    if not isinstance(documents, StoredRecords):
-        return None
-    return {"sha256": documents.file_fingerprint, "bytes": documents.path.stat().st_size}
-
-
-def check_corpus(path: str | Path, kind: str, documents: Sequence[Document]) -> dict[str, Any]:
-    """As :func:`check_manifest`, of a corpus that need not be read where it is stored in a file.
-
-    Args:
-        path: the index folder.
-        kind: the kind of index that is wanted.
-        documents: those that go with it.
-
-    Raises:
-        RetrievalError: the folder is no index of this kind, or its manifest is damaged.
-        FingerprintError: the index was built from another corpus.
-    """
-    manifest = _read_manifest(path, kind)
-    file, stated = manifest.get("corpus_file") or {}, manifest.get("corpus_fingerprint")
-    if isinstance(documents, StoredRecords) and documents.file_fingerprint == file.get("sha256"):
-        found = stated
-    elif stated is None:
-        stated, found = file.get("sha256"), _digest(documents)
-    else:
-        found = corpus_fingerprint(documents)
-    if found != stated:
-        raise _other_corpus(path, kind, stated, found)
-    settings: dict[str, Any] = manifest["settings"]
-    return settings
-
-
-def check_growth(
-    path: str | Path, kind: str, documents: Sequence[Document]
-) -> tuple[dict[str, Any], int]:
-    """Make sure that an index was built from the first of some documents.
-
-    Args:
-        path: the index folder.
-        kind: its kind.
-        documents: a corpus that has grown at its end.
-
-    Returns:
-        The settings that the index was built with, and how many documents it holds.
-
-    Raises:
-        RetrievalError: the folder is no index of this kind, or its manifest is damaged.
-        FingerprintError: it was built from other documents.
-    """
-    manifest = _read_manifest(path, kind)
-    known = int(manifest["num_documents"])
-    file, stated = manifest.get("corpus_file"), manifest.get("corpus_fingerprint")
-    if isinstance(documents, StoredRecords) and file:
-        stated, found = file["sha256"], documents.fingerprint_of_first(file["bytes"])
-    elif stated is None:
-        stated, found = (file or {}).get("sha256"), _digest(documents[:known])
-    else:
-        found = corpus_fingerprint(documents[:known])
-    if found != stated or known > len(documents):
+        what = f"{manifest.get('corpus_fingerprint')}, the documents given are {corpus}"
         raise FingerprintError(
-            "the first documents are not those that the index was built from",
-            path=path,
-            hint=_anew(kind),
+            f"the index was built from another corpus ({what})", path=path, hint=_anew(kind)
         )
     settings: dict[str, Any] = manifest["settings"]
-    return settings, known
-
-
-def _digest(documents: Sequence[Document]) -> str:
-    """The SHA-256 of the file that this library would write documents to."""
-    digest = hashlib.sha256()
-    for document in documents:
-        digest.update(to_json(document.to_json()).encode() + b"\n")
-    return digest.hexdigest()
-
-
-def _other_corpus(path: str | Path, kind: str, stated: object, found: object) -> FingerprintError:
-    what = f"{stated}, the documents given are {found}"
-    return FingerprintError(
-        f"the index was built from another corpus ({what})",
-        path=path,
-        hint=f"{_anew(kind)}; if the corpus has only grown, with --add",
-    )
+    return settings
 
 
 def _read_manifest(path: str | Path, kind: str) -> dict[str, Any]:

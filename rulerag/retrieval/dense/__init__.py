@@ -7,6 +7,6 @@ from rulerag.lazy import front_door
 if TYPE_CHECKING:
     from rulerag.retrieval.dense.embeddings import embed_corpus
     from rulerag.retrieval.dense.faiss_index import normalized
-    from rulerag.retrieval.dense.retriever import DenseRetriever, extend_dense, open_dense
+    from rulerag.retrieval.dense.retriever import DenseRetriever, open_dense
 else:
     __getattr__ = front_door(__name__)

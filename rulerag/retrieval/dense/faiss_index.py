@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +16,13 @@ from tqdm.auto import tqdm
 from rulerag.arrays import Floats
 from rulerag.errors import ConfigError
 from rulerag.retrieval.base import Rows, broken_index
-from rulerag.retrieval.dense.index_form import EXACT, VECTORS, IndexForm, import_faiss
+from rulerag.retrieval.dense.index_form import IndexForm, import_faiss
 
 _BLOCK = 16_384  # vectors copied or added at once
 _QUERIES = 4096  # queries searched at once: FAISS multiplies blocks of as many
 _CELLS = 8_000_000  # scores held at once
 _DEEPEN = 4
 _FILE = "index.faiss"
-_ORIGINALS = "vectors.npy"  # what binary vectors were made of
 # FAISS multiplies matrices, many times faster than one vector after another, where queries times
 # dimension reach a threshold. Since 1.15 it is 128,000, for machines of many threads; one thread
 # gains from 800 on (its pull request 5109). Before, the same variable counted queries.
@@ -46,7 +45,6 @@ class VectorIndex:
         form: what it was made of, and how it is searched.
         largest_norm: the largest norm of its vectors, a bound for rounding errors.
         threads: threads of a search; FAISS's own choice when None.
-        originals: of binary vectors, what they were made of.
     """
 
     def __init__(
@@ -55,14 +53,11 @@ class VectorIndex:
         form: IndexForm,
         largest_norm: float,
         threads: int | None = None,
-        originals: _Originals | None = None,
     ) -> None:
         self.form = form
         self.largest_norm = largest_norm
         self.threads = threads
         self._index = faiss_index
-        self._originals = originals
-        self._candidates = form.candidates()
 
     @classmethod
     def build(
@@ -79,7 +74,7 @@ class VectorIndex:
         on which thread comes first.
 
         Args:
-            vectors: float32 array of shape (n, dimension); where the form is binary, it is kept.
+            vectors: float32 array of shape (n, dimension).
             form: how they are kept and searched.
             normalize: make every vector as long as one, so that inner products are cosines.
             threads: threads of build and search.
@@ -105,21 +100,7 @@ class VectorIndex:
         largest = 1.0
         if not normalize:
             largest = max(float(np.linalg.norm(block, axis=1).max()) for block in _blocks(vectors))
-        kept = _Originals(vectors, normalize) if form.vectors == "binary" else None
-        return cls(made, form, largest, threads, kept)
-
-    def add(self, vectors: Floats, *, normalize: bool) -> None:
-        """Add vectors behind those that are there; of an index that compares them as they are.
-
-        Args:
-            vectors: float32 array of shape (n, dimension).
-            normalize: as in :meth:`build`.
-        """
-        for block in _blocks(vectors):
-            self._index.add(_prepared(block, normalize))
-            if not normalize:
-                norms = np.linalg.norm(block, axis=1)
-                self.largest_norm = max(self.largest_norm, float(norms.max()))
+        return cls(made, form, largest, threads)
 
     def __len__(self) -> int:
         return int(self._index.ntotal)
@@ -140,7 +121,7 @@ class VectorIndex:
         faiss = import_faiss()
         rows = np.full((len(queries), depth), -1, dtype=np.int64)
         scores = np.zeros((len(queries), depth), dtype=np.float64)
-        step = max(1, min(_QUERIES, _CELLS // max(1, depth * self._candidates)))
+        step = max(1, min(_QUERIES, _CELLS // max(1, depth)))
         with _threads(faiss, self.threads):
             for start in range(0, len(queries), step):
                 part = slice(start, start + step)
@@ -152,11 +133,8 @@ class VectorIndex:
         return Rows(rows, scores)
 
     def _approximate(self, queries: Floats, depth: int) -> Rows:
-        width = min(depth * self._candidates, len(self))
-        found, rows = self._index.search(queries, width)
-        if self._originals is not None:
-            found = np.where(rows < 0, -np.inf, self._products(queries, rows))
-        order = np.lexsort((np.where(rows < 0, len(self), rows), -found))[:, :depth]
+        found, rows = self._index.search(queries, depth)
+        order = np.lexsort((np.where(rows < 0, len(self), rows), -found))
         rows = np.take_along_axis(rows, order, axis=1)
         scores = np.take_along_axis(found, order, axis=1).astype(np.float64)
         return Rows(rows, np.where(rows < 0, 0.0, scores))
@@ -194,13 +172,13 @@ class VectorIndex:
 
     def _products(self, queries: Floats, rows: npt.NDArray[np.int64]) -> Floats:
         """The inner products of queries with some rows each, the same in any batch."""
-        kept = self._originals or _Originals(_stored(import_faiss(), self._index), False)
+        stored = _stored(import_faiss(), self._index)
         products = np.empty(rows.shape, dtype=np.float32)
         held = np.empty((min(rows.shape[1], _BLOCK), self.dimension), dtype=np.float32)
         for i, query in enumerate(queries):
             for start in range(0, rows.shape[1], _BLOCK):
                 part = rows[i, start : start + _BLOCK]
-                near = kept.take(part, held[: len(part)])
+                near = _gather(stored, part, held[: len(part)])
                 # No matrix product: BLAS may add up the same numbers in another order elsewhere.
                 np.einsum("kd,d->k", near, query, out=products[i, start : start + _BLOCK])
         return products
@@ -216,8 +194,6 @@ class VectorIndex:
         """
         path = Path(folder) / _FILE
         import_faiss().write_index(self._index, str(path))
-        if self._originals is not None:
-            self._originals.save(path.with_name(_ORIGINALS))
         return {
             **asdict(self.form),
             "largest_norm": self.largest_norm,
@@ -250,84 +226,30 @@ class VectorIndex:
             MissingDependencyError: faiss is not installed.
             KeyError: a setting is missing.
         """
-        # Exact ones were once written as {"kind": "flat"}.
-        index = EXACT if settings["index"] == {"kind": "flat"} else str(settings["index"])
-        how = str(settings.get("search_parameters", ""))
-        form = IndexForm(index, how, str(settings.get("vectors", VECTORS[0])))
-        form.check()
+        form = IndexForm(str(settings["index"]), str(settings["search_parameters"]))
         shape = size, int(settings["dimension"])
         path = Path(folder) / _FILE
-        read = _read(path, settings.get("bytes"), mmap)
+        read = _read(path, int(settings["bytes"]), mmap)
         kind = type(form.empty(shape[1]))
         if not isinstance(read, kind) or (read.ntotal, read.d) != shape:
             found = f"{read.ntotal} vectors of {read.d} numbers in a {type(read).__name__}"
             wanted = f"its manifest says {shape[0]} of {shape[1]} in a {kind.__name__}"
             raise broken_index("dense", path, f"the index is damaged ({found}, {wanted})")
         form.tune(read)
-        originals = None
-        if form.vectors == "binary":
-            originals = _Originals.load(path.with_name(_ORIGINALS), shape, mmap)
-        return cls(read, form, float(settings["largest_norm"]), threads, originals)
+        return cls(read, form, float(settings["largest_norm"]), threads)
 
 
-class _Originals(NamedTuple):
-    """Vectors to compare exactly, on disk or in memory.
-
-    Args:
-        vectors: float32 array of shape (n, dimension).
-        normalize: whether they are still to be brought to length one.
-    """
-
-    vectors: Floats
-    normalize: bool
-
-    def take(self, rows: npt.NDArray[np.int64], out: Floats) -> Floats:
-        """Some rows, prepared; any in place of -1."""
-        if not self.vectors.flags.carray:
-            # Of a part of each row, and of a file whose numbers begin anywhere (FAISS's), take
-            # would copy all rows first.
-            return _prepared(self.vectors[np.maximum(rows, 0)], self.normalize)
-        self.vectors.take(rows, axis=0, out=out, mode="clip")
-        return _prepared(out, self.normalize)
-
-    def save(self, path: Path) -> None:
-        """Write them, prepared, block by block."""
-        form = {"descr": "<f4", "fortran_order": False, "shape": self.vectors.shape}
-        with path.open("wb") as file:
-            np.lib.format.write_array_header_1_0(file, form)
-            for block in _blocks(self.vectors):
-                file.write(_prepared(block, self.normalize).astype("<f4", copy=False).data)
-
-    @classmethod
-    def load(cls, path: Path, shape: tuple[int, int], mmap: bool) -> _Originals:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            RetrievalError: the file is missing, cut, or of another shape.
-        """
-        try:
-            vectors = np.load(path, mmap_mode="r" if mmap else None)
-        except FileNotFoundError as error:
-            raise broken_index("dense", path, "the vectors are missing") from error
-        except (OSError, ValueError, EOFError) as error:
-            raise broken_index("dense", path, f"the vectors are damaged ({error})") from error
-        if (vectors.shape, vectors.dtype) != (shape, np.float32):
-            found = f"{vectors.dtype} of shape {vectors.shape}, its manifest says {shape}"
-            raise broken_index("dense", path, f"the vectors are damaged ({found})")
-        return cls(vectors, False)
-
-
-def _read(path: Path, size: int | None, mmap: bool) -> Any:
+def _read(path: Path, size: int, mmap: bool) -> Any:
     """A FAISS index, mapped where it is as long as it was written: FAISS would read beyond."""
     faiss = import_faiss()
     if not path.is_file():
         raise broken_index("dense", path, "the index file is missing")
     found = path.stat().st_size
-    if size is not None and found != size:
+    if found != size:
         reason = f"{found:,} bytes, its manifest says {size:,}"
         raise broken_index("dense", path, f"the index is damaged ({reason})")
     try:
-        return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC if mmap and size else 0)
+        return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC if mmap else 0)
     except RuntimeError as error:
         reason = str(error).rpartition(": ")[2]
         raise broken_index("dense", path, f"the index is damaged ({reason})") from error
@@ -399,3 +321,12 @@ def _stored(faiss: Any, index: Any) -> Floats:
     size, dimension = index.ntotal, index.d
     flat: Floats = faiss.rev_swig_ptr(index.get_xb(), size * dimension)
     return flat.reshape(size, dimension)
+
+
+def _gather(vectors: Floats, rows: npt.NDArray[np.int64], out: Floats) -> Floats:
+    """Some rows of stored vectors."""
+    if not vectors.flags.carray:
+        # Of a file whose numbers begin anywhere (FAISS's), take would copy all rows first.
+        return vectors[rows]
+    vectors.take(rows, axis=0, out=out, mode="clip")
+    return out

@@ -6,7 +6,7 @@ states them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,18 +18,15 @@ from tqdm.auto import tqdm
 from rulerag.arrays import Floats
 from rulerag.composition import Settings, check_choice, register
 from rulerag.errors import ConfigError, EmptyDataError, FingerprintError, RetrievalError
-from rulerag.io import StoredRecords, fingerprint_object
+from rulerag.io import fingerprint_object
 from rulerag.retrieval.base import (
     CorpusIndex,
     Rows,
     broken_index,
-    check_corpus,
     check_documents,
-    check_growth,
+    check_manifest,
     check_threads,
     check_top_k,
-    corpus_file,
-    corpus_fingerprint,
     latest_statements,
     new_index_folder,
 )
@@ -42,7 +39,7 @@ from rulerag.retrieval.dense.encoders import (
     load_encoder,
 )
 from rulerag.retrieval.dense.faiss_index import VectorIndex, normalized
-from rulerag.retrieval.dense.index_form import EXACT, VECTORS, IndexForm
+from rulerag.retrieval.dense.index_form import EXACT, IndexForm
 from rulerag.types import Document, Query
 
 if TYPE_CHECKING:
@@ -60,15 +57,9 @@ class IndexSettings(Settings):
         similarity: ``cosine`` or ``dot``; what the document encoder says when None, cosine where
             it says nothing.
         index: what FAISS's ``index_factory`` makes: ``Flat`` (exact), ``HNSW32``,
-            ``IVF1024,Flat``, ``SQ8``, ...
-        vectors: what a search compares: ``float32``; ``int8``, a quarter of the memory; ``binary``,
-            a bit for each number, and the nearest again by their float32 vectors, which stay on
-            disk (:data:`~rulerag.retrieval.dense.index_form.VECTORS`).
-        dimensions: numbers kept of each vector, the first ones, brought to length one again; all
-            when None. Made for encoders that were trained so (Matryoshka, Kusupati et al. 2022).
+            ``IVF1024,SQ8``, ``PQ48``, ...
         search_parameters: how an index that is not exact is searched: ``nprobe=16``,
-            ``efSearch=64``, of binary vectors ``k_factor_rf=8``; FAISS's own, or those of a saved
-            index, when None.
+            ``efSearch=64``; FAISS's own, or those of a saved index, when None.
         cache: keep the vectors of the corpus on disk.
         cache_dir: the folder to keep them in; rulerag's cache folder when None.
         chunk_size: documents encoded between two writes to the cache.
@@ -76,8 +67,6 @@ class IndexSettings(Settings):
 
     similarity: str | None = None
     index: str = EXACT
-    vectors: str = VECTORS[0]
-    dimensions: int | None = Field(default=None, ge=1)
     search_parameters: str | None = None
     cache: bool = True
     cache_dir: str | Path | None = None
@@ -129,10 +118,10 @@ class DenseRetriever(CorpusIndex):
         **changes: Any,
     ) -> None:
         wanted = IndexSettings.joined(settings, changes)
-        form = IndexForm(wanted.index, wanted.search_parameters or "", wanted.vectors)
-        form.check()  # said before an hour of encoding
+        form = IndexForm(wanted.index, wanted.search_parameters or "")
         document_encoder = _side(encoder, "document")
-        _check_dimensions(wanted.dimensions, getattr(document_encoder, "dimension", None))
+        # Checked before an hour of encoding.
+        form.empty(getattr(document_encoder, "dimension", None))
         queries = _query_side(encoder, query_encoder)
         chosen = wanted.similarity or getattr(document_encoder, "similarity", None) or "cosine"
         check_choice("similarity", chosen, SIMILARITIES)
@@ -146,12 +135,9 @@ class DenseRetriever(CorpusIndex):
             chunk_size=wanted.chunk_size,
             progress=progress,
         )
-        whole = found.vectors.shape[1]
-        _check_dimensions(wanted.dimensions, whole)
-        kept = found.vectors[:, : wanted.dimensions]
-        unit = chosen == "cosine" or kept.shape[1] < whole
-        index = VectorIndex.build(kept, form, normalize=unit, threads=threads)
-        about = _About(chosen, whole, _name(document_encoder), found.truncated)
+        unit = chosen == "cosine"
+        index = VectorIndex.build(found.vectors, form, normalize=unit, threads=threads)
+        about = _About(chosen, _name(document_encoder), found.truncated)
         self._set(queries, index, about)
         self.progress = progress
 
@@ -162,14 +148,13 @@ class DenseRetriever(CorpusIndex):
         self._about = about
         self._index = index
         known = getattr(query_encoder, "dimension", None)
-        self._check_dimension(about.encoded_dimension if known is None else known)
+        self._check_dimension(self.dimension if known is None else known)
 
     def _check_dimension(self, encoded: int) -> None:
         """Compare the query encoder's vectors with those of the documents."""
-        if encoded != self._about.encoded_dimension:
+        if encoded != self.dimension:
             raise RetrievalError(
-                f"queries are encoded to {encoded} numbers, documents to "
-                f"{self._about.encoded_dimension}",
+                f"queries are encoded to {encoded} numbers, documents to {self.dimension}",
                 hint="give the query encoder that was trained with the document encoder",
             )
 
@@ -177,37 +162,26 @@ class DenseRetriever(CorpusIndex):
         return (
             f"DenseRetriever({len(self.documents):,} documents, {self.query_encoder!r}, "
             f"dimension={self.dimension}, similarity={self.similarity!r}, "
-            f"index={self._index.form.index!r}, vectors={self._index.form.vectors!r})"
+            f"index={self._index.form.index!r})"
         )
 
     @property
     def dimension(self) -> int:
-        """Numbers kept of a vector."""
+        """The length of a vector."""
         return self._index.dimension
 
     @property
     def built_with(self) -> dict[str, Any]:
         """The settings that an index on disk has once and for all, by the constructor's names."""
-        return {
-            "similarity": self.similarity,
-            "index": self._index.form.index,
-            "vectors": self._index.form.vectors,
-            "dimensions": self.dimension,
-        }
+        return {"similarity": self.similarity, "index": self._index.form.index}
 
     @cached_property
     def fingerprint(self) -> str:
         """Names the corpus, both encoders and every setting that changes results."""
         encoders = [self._about.encoder_fingerprint, _name(self.query_encoder)]
         form = self._index.form
-        settings: list[Any] = [self.similarity, form.index, form.search_parameters]
-        if form.vectors != VECTORS[0] or self._shortened:  # else as it was before these settings
-            settings += [form.vectors, self.dimension]
+        settings = [self.similarity, form.index, form.search_parameters]
         return fingerprint_object([_KIND, self.corpus_fingerprint, encoders, settings])
-
-    @property
-    def _shortened(self) -> bool:
-        return self.dimension < self._about.encoded_dimension
 
     def encode_queries(self, texts: Sequence[str]) -> Floats:
         """The vectors that the index is searched with, of shape (len(texts), dimension).
@@ -221,8 +195,7 @@ class DenseRetriever(CorpusIndex):
         with bar:
             vectors = encode_checked(self.query_encoder, texts, bar=bar)
         self._check_dimension(vectors.shape[1])
-        kept = vectors[:, : self.dimension]
-        return normalized(kept) if self.similarity == "cosine" or self._shortened else kept
+        return normalized(vectors) if self.similarity == "cosine" else vectors
 
     def search(self, queries: Sequence[Query], depth: int) -> Rows:
         """Return, for each query, at most ``depth`` corpus rows, best first.
@@ -265,68 +238,10 @@ class DenseRetriever(CorpusIndex):
         Raises:
             OutputError: the folder holds something else, or cannot be written.
         """
-        self._save(folder, self.corpus_fingerprint, {})
-
-    def _save(self, folder: str | Path, corpus: str | None, beside: Mapping[str, Path]) -> None:
         settings = self._about._asdict()
-        about = (corpus, len(self.documents), settings, corpus_file(self.documents))
-        with new_index_folder(folder, _KIND, *about, beside) as working:
+        about = self.corpus_fingerprint, len(self.documents), settings
+        with new_index_folder(folder, _KIND, *about) as working:
             settings |= self._index.save(working)
-
-    @classmethod
-    def extend(
-        cls,
-        folder: str | Path,
-        documents: Sequence[Document],
-        encoder: Encoder,
-        *,
-        beside: Mapping[str, Path] | None = None,
-        progress: bool = False,
-    ) -> int:
-        """Add the documents that a corpus has grown by to its saved index, whole or not at all.
-
-        Only the new ones are encoded. An index that is not exact is trained or linked for the
-        vectors that it was built from, and is built anew instead.
-
-        Args:
-            folder: of an index that :meth:`save` wrote.
-            documents: those that it was built from, and the new ones behind them.
-            encoder: the document encoder that it was built with.
-            beside: files to write beside the index, by name.
-            progress: show a progress bar.
-
-        Returns:
-            How many documents are new.
-
-        Raises:
-            RetrievalError: the folder holds no dense index, or a damaged one.
-            FingerprintError: it was built from other documents or by another encoder.
-            ConfigError: the index is not exact.
-            EmptyDataError: a new document has no text.
-            OutputError: the folder cannot be written.
-        """
-        settings, known = check_growth(folder, _KIND, documents)
-        self = cls._opened(folder, documents, known, settings, encoder, None, {"mmap": False})
-        if not self._index.form.exact:
-            form = self._index.form
-            raise ConfigError(
-                f"an index {form.index!r} of {form.vectors} vectors cannot grow",
-                key="index",
-                hint="build it anew, or keep an exact one (Flat, float32), which can",
-            )
-        fresh = documents[known:]
-        if fresh:
-            side = _side(encoder, "document")
-            found = embed_corpus(fresh, side, cache=False, progress=progress)
-            about = self._about
-            unit = self.similarity == "cosine" or self._shortened
-            self._index.add(found.vectors[:, : self.dimension], normalize=unit)
-            truncated = about.truncated_documents + found.truncated
-            self._about = about._replace(truncated_documents=truncated)
-        stored = isinstance(documents, StoredRecords)
-        corpus = None if stored else corpus_fingerprint(documents)
-        self._save(folder, corpus, beside or {})
-        return len(fresh)
 
     @classmethod
     def load(
@@ -362,29 +277,12 @@ class DenseRetriever(CorpusIndex):
             ConfigError: no encoder is given.
         """
         check_threads(threads)
-        corpus = check_documents(documents)
-        settings = check_corpus(folder, _KIND, corpus)
-        if search_parameters is not None:
-            settings["search_parameters"] = search_parameters
-        opening = {"mmap": mmap, "threads": threads, "progress": progress}
-        size = len(corpus)
-        return cls._opened(folder, corpus, size, settings, encoder, query_encoder, opening)
-
-    @classmethod
-    def _opened(
-        cls,
-        folder: str | Path,
-        documents: Sequence[Document],
-        size: int,
-        settings: dict[str, Any],
-        encoder: Encoder | None,
-        query_encoder: Encoder | None,
-        opening: dict[str, Any],
-    ) -> DenseRetriever:
-        """The index of a folder whose manifest was read, of the first ``size`` documents."""
         queries = _query_side(encoder, query_encoder)
         self = cls.__new__(cls)
-        self.documents, self.progress = documents, bool(opening.pop("progress", False))
+        self.documents, self.progress = check_documents(documents), progress
+        settings = check_manifest(folder, _KIND, corpus=self.corpus_fingerprint)
+        if search_parameters is not None:
+            settings["search_parameters"] = search_parameters
         try:
             built_by = str(settings["encoder_fingerprint"])
             known = built_by if encoder is None else _name(_side(encoder, "document"))
@@ -394,11 +292,10 @@ class DenseRetriever(CorpusIndex):
                     path=folder,
                     hint="give the encoder that it was built with",
                 )
-            index = VectorIndex.load(folder, settings, size, **opening)
-            # Before vectors could be shortened, their length was stated once.
-            whole = int(settings.get("encoded_dimension", index.dimension))
+            size = len(self.documents)
+            index = VectorIndex.load(folder, settings, size, mmap=mmap, threads=threads)
             truncated = int(settings["truncated_documents"])
-            self._set(queries, index, _About(settings["similarity"], whole, built_by, truncated))
+            self._set(queries, index, _About(settings["similarity"], built_by, truncated))
         except (KeyError, TypeError, ValueError) as error:
             reason = f"the manifest is damaged ({type(error).__name__}: {error})"
             raise broken_index(_KIND, folder, reason) from error
@@ -409,7 +306,6 @@ class _About(NamedTuple):
     """What an index knows of its vectors, as its manifest has it."""
 
     similarity: str
-    encoded_dimension: int  # before they were shortened
     encoder_fingerprint: str
     truncated_documents: int
 
@@ -449,9 +345,9 @@ def open_dense(
 
     Args:
         documents: the corpus.
-        folder: of a saved index, which is opened instead of making one. ``similarity``, ``index``,
-            ``vectors`` and ``dimensions`` are then the index's own, and any other that is stated
-            is an error; where queries have an encoder of their own, only that one is opened.
+        folder: of a saved index, which is opened instead of making one. ``similarity`` and
+            ``index`` are then the index's own, and any other that is stated is an error; where
+            queries have an encoder of their own, only that one is opened.
         threads: as in :class:`~rulerag.retrieval.dense.DenseRetriever`.
         progress: see there.
         settings: all settings together.
@@ -489,28 +385,6 @@ def open_dense(
     return DenseRetriever(corpus, side, settings=chosen, **common)
 
 
-def extend_dense(
-    folder: str | Path,
-    documents: Sequence[Document],
-    *,
-    encoder: str | Path = NANO_ENCODER,
-    beside: Mapping[str, Path] | None = None,
-    progress: bool = False,
-) -> int:
-    """:meth:`DenseRetriever.extend` with an encoder that is named, as :func:`open_dense` names it.
-
-    Args:
-        folder: of a saved index.
-        documents: those that it was built from, and the new ones behind them.
-        encoder: the one that it was built with.
-        beside: files to write beside the index, by name.
-        progress: show a progress bar.
-    """
-    name, partner = _names(encoder, None)
-    side = load_encoder(name, role="document" if partner else "both", settings=DenseSettings())
-    return DenseRetriever.extend(folder, documents, side, beside=beside, progress=progress)
-
-
 def _names(
     encoder: str | Path, query_encoder: str | Path | None
 ) -> tuple[str | Path, str | Path | None]:
@@ -524,15 +398,6 @@ def _names(
         if context in path.name:
             return encoder, str(path.with_name(path.name.replace(context, question)))
     return encoder, None
-
-
-def _check_dimensions(wanted: int | None, known: int | None) -> None:
-    if wanted is not None and known is not None and wanted > known:
-        raise ConfigError(
-            f"the encoder's vectors have {known} numbers, {wanted} cannot be kept",
-            key="dimensions",
-            hint=f"{known} or fewer",
-        )
 
 
 def _side(encoder: Encoder, role: str) -> Encoder:

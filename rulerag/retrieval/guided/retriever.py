@@ -21,7 +21,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from rulerag.composition import register
+from rulerag.composition import find, register
 from rulerag.errors import ConfigError, RetrievalError
 from rulerag.io import fingerprint_object
 from rulerag.kg.grounding import Statements
@@ -31,7 +31,6 @@ from rulerag.retrieval.guided.merging import (
     MergeWeights,
     RuleSearch,
     check_rows,
-    find_merge,
     make_merger,
     union_of,
 )
@@ -98,7 +97,7 @@ class RuleGuidedRetriever:
         self.retriever = retriever
         self.selector = selector
         self.settings = chosen = GuidedSettings.joined(settings, changes)
-        merge = find_merge(chosen.merge)
+        merge = find("merge", chosen.merge, key="merge")
         weighs = "weights" in merge.settings.model_fields
         if weighs != (chosen.weights is not None):
             raise ConfigError(

@@ -22,26 +22,18 @@ from rulerag.retrieval.base import (
     CorpusIndex,
     Rows,
     broken_index,
-    check_corpus,
     check_documents,
-    check_growth,
+    check_manifest,
     check_threads,
     check_top_k,
-    corpus_file,
     indexed_text,
     new_index_folder,
 )
 from rulerag.retrieval.lexical.tokenization import Tokenizer
-from rulerag.retrieval.lexical.word_counts import (
-    WordCounts,
-    bm25_scores,
-    count_words,
-    joined_counts,
-)
+from rulerag.retrieval.lexical.word_counts import bm25_scores, count_words
 from rulerag.types import Document, Query
 
 _KIND = "bm25"
-_COUNTS = "counts.npy"
 # Queries handed to a thread at once: large enough to hide the call, small enough to share.
 _CHUNK = 256
 
@@ -129,11 +121,8 @@ class BM25Retriever(CorpusIndex):
             raise EmptyDataError(
                 "the corpus holds not one word", hint="check stopwords and min_token_length"
             )
-        return self._scored(counts)
-
-    def _scored(self, counts: WordCounts) -> _Arrays:
         data = bm25_scores(counts, len(self.documents), self.k1, self.b)
-        return _Arrays(counts.vocabulary, data, counts.indices, counts.starts, counts.counts)
+        return _Arrays(counts.vocabulary, data, counts.indices, counts.starts)
 
     def __repr__(self) -> str:
         return f"BM25Retriever({len(self.documents):,} documents, k1={self.k1}, b={self.b})"
@@ -170,7 +159,7 @@ class BM25Retriever(CorpusIndex):
             stop = start + _CHUNK
             tokens = self._tokens(queries[start:stop])
             found = (rows[start:stop], scores[start:stop])
-            best_documents(*self._arrays[1:4], *tokens, len(self.documents), *found)
+            best_documents(*self._arrays[1:], *tokens, len(self.documents), *found)
 
         starts = range(0, len(queries), _CHUNK)
         bar = tqdm(total=len(queries), desc="BM25", unit="query", disable=not self.progress)
@@ -204,9 +193,6 @@ class BM25Retriever(CorpusIndex):
         Raises:
             OutputError: the folder holds something else, or cannot be written.
         """
-        self._save(folder, self.corpus_fingerprint, {})
-
-    def _save(self, folder: str | Path, corpus: str | None, beside: Mapping[str, Path]) -> None:
         arrays = self._arrays
         index = _bm25s().BM25(k1=self.k1, b=self.b, method="lucene", backend="numpy")
         index.scores = {
@@ -217,56 +203,9 @@ class BM25Retriever(CorpusIndex):
         }
         index.vocab_dict = dict(arrays.vocabulary)
         index.nonoccurrence_array = None
-        settings = {**self._settings(), "counts": arrays.counts is not None}
-        about = (corpus, len(self.documents), settings, corpus_file(self.documents))
-        with new_index_folder(folder, _KIND, *about, beside) as working:
+        about = self.corpus_fingerprint, len(self.documents), self._settings()
+        with new_index_folder(folder, _KIND, *about) as working:
             index.save(str(working / "bm25s"), corpus=None, show_progress=False)
-            if arrays.counts is not None:
-                np.save(working / _COUNTS, arrays.counts, allow_pickle=False)
-
-    @classmethod
-    def extend(
-        cls,
-        folder: str | Path,
-        documents: Sequence[Document],
-        *,
-        beside: Mapping[str, Path] | None = None,
-        progress: bool = False,
-    ) -> int:
-        """Add the documents that a corpus has grown by to its saved index, whole or not at all.
-
-        The scores are those of an index that is built anew: old documents are not cut into words
-        again, but every score follows the new mean length and the new frequencies of words.
-
-        Args:
-            folder: of an index that :meth:`save` wrote.
-            documents: those that it was built from, and the new ones behind them.
-            beside: files to write beside the index, by name.
-            progress: show a progress bar.
-
-        Returns:
-            How many documents are new.
-
-        Raises:
-            RetrievalError: the folder holds no BM25 index, or a damaged one, or one that keeps no
-                counts.
-            FingerprintError: the index was built from other documents.
-            OutputError: the folder cannot be written.
-        """
-        settings, known = check_growth(folder, _KIND, documents)
-        self = cls._opened(folder, documents, settings, known, None, progress)
-        old = self._arrays
-        if old.counts is None:
-            raise broken_index(_KIND, folder, "the index keeps no counts that could grow")
-        bar = tqdm(documents[known:], desc="Tokenize", disable=not progress)
-        vocabulary = dict(old.vocabulary)
-        new = count_words(map(indexed_text, bar), self.tokenizer, vocabulary, first=known)
-        known_counts = WordCounts(dict(old.vocabulary), old.indices, old.starts, old.counts)
-        counts = joined_counts(known_counts, new)
-        self._arrays = self._scored(counts)
-        corpus = None if isinstance(documents, StoredRecords) else self.corpus_fingerprint
-        self._save(folder, corpus, beside or {})
-        return len(documents) - known
 
     @classmethod
     def load(
@@ -283,43 +222,26 @@ class BM25Retriever(CorpusIndex):
             RetrievalError: the folder holds no BM25 index, or a damaged one.
             FingerprintError: the index was built from other documents.
         """
-        corpus = check_documents(documents)
-        settings = check_corpus(folder, _KIND, corpus)
-        return cls._opened(folder, corpus, settings, len(corpus), threads, progress)
-
-    @classmethod
-    def _opened(
-        cls,
-        folder: str | Path,
-        documents: Sequence[Document],
-        settings: Mapping[str, Any],
-        size: int,
-        threads: int | None,
-        progress: bool,
-    ) -> BM25Retriever:
-        """The index of a folder, of the first ``size`` documents."""
         self = cls.__new__(cls)
         self.documents = check_documents(documents)
-        counts = Path(folder) / _COUNTS
+        settings = check_manifest(folder, _KIND, corpus=self.corpus_fingerprint)
         try:
             tokenizer = Tokenizer(**settings["tokenizer"])
             self._set(settings["k1"], settings["b"], tokenizer, threads, progress)
             index = _bm25s().BM25.load(str(Path(folder) / "bm25s"), show_progress=False)
-            # Indexes of before they could grow keep no counts.
-            kept = np.load(counts, mmap_mode="r") if settings.get("counts") else None
-            self._arrays = _arrays_of(index, kept)
-            self._check_arrays(index.scores["num_docs"], size)
+            self._arrays = _arrays_of(index)
+            self._check_arrays(index.scores["num_docs"])
         except (ConfigError, OSError, ValueError, KeyError, TypeError, EOFError) as error:
             reason = f"the index is damaged ({type(error).__name__}: {error})"
             raise broken_index(_KIND, folder, reason) from error
         return self
 
-    def _check_arrays(self, stated: int, size: int) -> None:
+    def _check_arrays(self, stated: int) -> None:
         """Make sure that no stored number leads the kernel out of its arrays."""
-        words, data, rows, starts, counts = self._arrays
+        words, data, rows, starts = self._arrays
+        size = len(self.documents)
         whole = (
             len(rows) == len(data)
-            and (counts is None or len(counts) == len(data))
             and stated == size
             and len(starts) - 1 > max(words.values(), default=0)
             and starts[0] == 0
@@ -339,24 +261,21 @@ class _Arrays(NamedTuple):
         data: scores, column by column.
         indices: the row of each.
         starts: where each column starts, and the end.
-        counts: how often the word occurs in the document; None of an index that keeps none.
     """
 
     vocabulary: Mapping[str, int]
     data: npt.NDArray[np.float32]
     indices: npt.NDArray[np.int32]
     starts: npt.NDArray[np.int64]
-    counts: npt.NDArray[np.uint32] | None
 
 
-def _arrays_of(index: Any, counts: npt.NDArray[np.uint32] | None) -> _Arrays:
+def _arrays_of(index: Any) -> _Arrays:
     scores = index.scores
     return _Arrays(
         index.vocab_dict,
         np.ascontiguousarray(scores["data"], dtype=np.float32),
         np.ascontiguousarray(scores["indices"], dtype=np.int32),
         np.ascontiguousarray(scores["indptr"], dtype=np.int64),
-        counts,
     )
 
 

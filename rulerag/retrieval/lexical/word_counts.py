@@ -30,60 +30,29 @@ class WordCounts(NamedTuple):
     counts: npt.NDArray[np.uint32]
 
 
-def count_words(
-    texts: Iterable[str],
-    tokenizer: Tokenizer,
-    vocabulary: dict[str, int] | None = None,
-    *,
-    first: int = 0,
-) -> WordCounts:
+def count_words(texts: Iterable[str], tokenizer: Tokenizer) -> WordCounts:
     """Count the words of texts.
 
     Args:
         texts: in the order of the corpus.
         tokenizer: cuts them into words.
-        vocabulary: words that are known already; grows. A new one when None.
-        first: the document that the first text is.
     """
-    known: dict[str, int] = {} if vocabulary is None else vocabulary
+    vocabulary: dict[str, int] = {}
     words, lengths = array("i"), array("i")
     for text in texts:
         found = tokenizer(text)
-        words.extend([known.setdefault(word, len(known)) for word in found])
+        words.extend([vocabulary.setdefault(word, len(vocabulary)) for word in found])
         lengths.append(len(found))
     column = np.frombuffer(words, dtype=np.int32) if words else np.zeros(0, np.int32)
     # Word and document as one number: sorted in place, that is the matrix column by column.
     codes = column.astype(np.int64) << 32
-    codes += np.repeat(np.arange(first, first + len(lengths)), np.array(lengths))
+    codes += np.repeat(np.arange(len(lengths)), np.array(lengths))
     codes.sort()
     change = np.flatnonzero(np.diff(codes, prepend=-1))
     counts = np.diff(change, append=len(codes)).astype(np.uint32)
     codes = codes[change]
-    starts = np.searchsorted(codes, np.arange(len(known) + 1) << 32)
-    return WordCounts(known, (codes & 0xFFFFFFFF).astype(np.int32), starts, counts)
-
-
-def joined_counts(old: WordCounts, new: WordCounts) -> WordCounts:
-    """The counts of two parts of a corpus.
-
-    Args:
-        old: of the first documents.
-        new: of those behind them; its vocabulary begins with the old one.
-    """
-    sizes = np.zeros(len(new.vocabulary), dtype=np.int64)
-    sizes[: len(old.starts) - 1] = np.diff(old.starts)
-    behind = old.starts[-1] if len(old.starts) else 0
-    ends = np.full(len(sizes), behind)
-    ends[: len(old.starts) - 1] = old.starts[1:]
-    # Each new entry goes behind the old ones of its column.
-    places = np.repeat(ends, np.diff(new.starts))
-    starts = np.concatenate([[0], np.cumsum(sizes + np.diff(new.starts))])
-    return WordCounts(
-        new.vocabulary,
-        np.insert(old.indices, places, new.indices),
-        starts,
-        np.insert(old.counts, places, new.counts),
-    )
+    starts = np.searchsorted(codes, np.arange(len(vocabulary) + 1) << 32)
+    return WordCounts(vocabulary, (codes & 0xFFFFFFFF).astype(np.int32), starts, counts)
 
 
 def bm25_scores(

@@ -8,21 +8,8 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
-    from rulerag.studio.benchmarks.comparing import Difference, Differences, Way, differences
-    from rulerag.studio.benchmarks.opened import (
-        SYMBOLIC,
-        Benchmark,
-        RuleExamples,
-        Understood,
-        retrieval_ways,
-    )
-    from rulerag.studio.benchmarks.runs import (
-        FAILURES,
-        Run,
-        RunPair,
-        RunRow,
-        compared,
-        read_run,
-    )
+    from rulerag.studio.benchmarks.comparing import Differences, Way, differences
+    from rulerag.studio.benchmarks.opened import SYMBOLIC, Benchmark, Understood
+    from rulerag.studio.benchmarks.runs import Run, RunPair, RunRow, gain, read_run
 else:
     __getattr__ = front_door(__name__)

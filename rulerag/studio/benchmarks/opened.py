@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,9 @@ from rulerag.assembly import (
     open_dataset,
     preset,
 )
-from rulerag.composition import Config
-from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
-from rulerag.kg import Calendar
+from rulerag.errors import ConfigError
 from rulerag.kg.grounding import FactIndex, Grounding, ground
-from rulerag.linking import LinkedQuestion, QuestionLinker
+from rulerag.linking import QuestionLinker
 from rulerag.protocols import Generator, Retriever, RuleSelector
 from rulerag.rules import Rule
 from rulerag.types import Document, Fact, Query, ScoredDocument
@@ -43,8 +42,8 @@ class RuleExamples:
         looked_at: subjects that were looked at.
     """
 
-    holds: tuple[str, ...]
-    fails: tuple[str, ...]
+    holds: Sequence[str]
+    fails: Sequence[str]
     looked_at: int
 
 
@@ -79,46 +78,39 @@ class Benchmark:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        top_k: int,
-        encoders: Mapping[str, str] | None = None,
-        readers: Mapping[str, str] | None = None,
+        self, folder: Path, top_k: int, encoders: Mapping[str, str], readers: Mapping[str, str]
     ) -> None:
-        self.folder, self._top_k = folder, top_k
-        self._readers = dict(readers or {})
-        self._ways = retrieval_ways(encoders or {})
+        self.folder, self._top_k, self._readers = folder, top_k, readers
+        self._ways: dict[str, dict[str, Any]] = {"guided": {}, "plain": {"rules": "none"}}
+        for name, encoder in encoders.items():
+            dense = {"retriever": "dense", "encoder": encoder}
+            self._ways[f"dense-{name}"] = {**dense, "rules": "none"}
+            self._ways[f"dense-{name}-guided"] = dense
         self.dataset = open_dataset(preset(folder, top_k=top_k))
-        self._made: dict[str, tuple[Retriever, RuleSelector | None]] = {}
-        self._generators: dict[str, Generator] = {}
         self._lock = threading.RLock()
-        self._linked = lru_cache(maxsize=4096)(self._link)
+        self._open_way, self._open_generator = cache(self._make_way), cache(self._make_generator)
+        self._linked = lru_cache(maxsize=4096)(lambda asked: self._linker.link([asked])[0])
         self.query = lru_cache(maxsize=4096)(self._query)
         """The query of a question, in the benchmark's own words or in any other."""
-
-    def _config(self, name: str) -> Config:
-        if name not in self._ways:
-            hint = did_you_mean(name, self._ways)
-            raise UnknownNameError(f"no retriever is called {name!r}", hint=hint)
-        return following_all(preset(self.folder, top_k=self._top_k, **self._ways[name]))
 
     def _way(self, name: str) -> tuple[Retriever, RuleSelector | None]:
         """A retriever and what chooses its rules; opened when it is first needed."""
         with self._lock:
-            if name not in self._made:
-                config = self._config(name)
-                selector = make_selector(config, self.dataset.rules, self.dataset)
-                self._made[name] = make_retriever(config, self.dataset, selector), selector
-            return self._made[name]
+            return self._open_way(name)
+
+    def _make_way(self, name: str) -> tuple[Retriever, RuleSelector | None]:
+        config = following_all(preset(self.folder, top_k=self._top_k, **self._ways[name]))
+        selector = make_selector(config, self.dataset.rules, self.dataset)
+        return make_retriever(config, self.dataset, selector), selector
 
     def generator(self, name: str = SYMBOLIC) -> Generator:
         """What reads its documents: the symbolic reader, or one of ``readers``."""
         with self._lock:
-            if name not in self._generators:
-                model = None if name == SYMBOLIC else self._readers[name]
-                config = preset(self.folder, top_k=self._top_k, generator=model)
-                self._generators[name] = make_generator(config, self.dataset)
-            return self._generators[name]
+            return self._open_generator(name)
+
+    def _make_generator(self, name: str) -> Generator:
+        model = None if name == SYMBOLIC else self._readers[name]
+        return make_generator(preset(self.folder, top_k=self._top_k, generator=model), self.dataset)
 
     @cached_property
     def _texts(self) -> dict[str, Query]:
@@ -128,11 +120,6 @@ class Benchmark:
     @cached_property
     def _linker(self) -> QuestionLinker:
         return QuestionLinker.of_folder(self.folder, self.dataset)
-
-    @property
-    def retrievers(self) -> tuple[str, ...]:
-        """The names of what may search it."""
-        return tuple(self._ways)
 
     def document(self, identifier: str) -> Document | None:
         """A document of its corpus."""
@@ -149,13 +136,8 @@ class Benchmark:
         sizes |= {name: len(rows) for name, rows in self.dataset.queries.items() if name != "test"}
         return {name: size for name, size in sizes.items() if size}
 
-    def _link(self, question: str) -> LinkedQuestion:
-        (found,) = self._linker.link([question])
-        return found
-
     def _query(self, question: str) -> Query:
-        known = self._texts.get(question.strip())
-        if known is not None:
+        if known := self._texts.get(question.strip()):
             return known
         found = self._linked(question)
         if found.readings:
@@ -181,12 +163,6 @@ class Benchmark:
         if selector is None or not query.relation:
             return []
         return [rule for rule in selector.select([query])[0] if rule.id not in without]
-
-    def retrieve(
-        self, query: Query, top_k: int, retriever: str = "guided", without: Collection[str] = ()
-    ) -> list[ScoredDocument]:
-        """The documents of a query, with the rules that found them."""
-        return self.retrieve_all([query], top_k, retriever, without)[0][0]
 
     def retrieve_all(
         self,
@@ -218,97 +194,68 @@ class Benchmark:
         rule = next((one for one in self.dataset.shown_rules if one.id == rule_id), None)
         if rule is None:
             raise ConfigError(f"no rule {rule_id!r}", key="rule", hint="search the bank")
-        holds, fails = list[str](), list[str]()
-        looked = 0
-        for subject in self._subjects(rule):
-            if looked >= _SUBJECTS or (len(holds) >= most and len(fails) >= most):
-                break
-            looked += 1
+        told: dict[bool, list[str]] = {True: [], False: []}
+        subjects = self._subjects(rule)[:_SUBJECTS]
+        for looked_at, subject in enumerate(subjects, start=1):
+            found = [self._told(rule, subject, one) for one in ground(rule, subject, self._index)]
             # One of each kind of a subject: a busy one would fill the list.
-            told = dict[bool, str]()
-            for grounding in ground(rule, subject, self._index):
-                found = self._told(rule, subject, grounding)
-                if found is not None:
-                    told.setdefault(*found)
-            holds += [told[True]] if True in told else []
-            fails += [told[False]] if False in told else []
-        return RuleExamples(tuple(holds[:most]), tuple(fails[:most]), looked)
+            for kind, line in dict(filter(None, reversed(found))).items():
+                told[kind].append(line)
+            if min(map(len, told.values())) >= most:
+                return RuleExamples(told[True][:most], told[False][:most], looked_at)
+        return RuleExamples(told[True][:most], told[False][:most], len(subjects))
 
     def _told(self, rule: Rule, subject: str, grounding: Grounding) -> tuple[bool, str] | None:
-        """Whether the head of a grounding is stated, in words; None where nothing is known of it.
+        """Whether the head of a grounding is stated, in the documents' words; None if unknown.
 
         The head of a temporal rule comes after its body, so that only what is stated later counts.
         """
-        later = {
-            answer: times
-            for answer, stated in self._stated.get(rule.head.relation, {}).get(subject, {}).items()
-            if (times := [one for one in stated if _after(one, grounding.latest, rule)])
-        }
+        later = [
+            (fact, document)
+            for fact, document in self._stated.get((rule.head.relation, subject), ())
+            if _after(fact.timestamp, grounding.latest, rule)
+        ]
         if not later:
             return None
-        body = ", ".join(self._words(self._facts[row]) for row in grounding.rows)
-        head = Fact(subject, rule.head.relation, grounding.answer)
-        if grounding.answer not in later:
-            when = " afterwards" if rule.temporal else ""
-            return False, f"{body}: {self._words(head)} is not stated{when}, others are"
-        dated = head._replace(timestamp=min(later[grounding.answer], key=lambda one: one or 0))
-        return True, f"{body}: {self._words(dated)} is stated"
+        body = " ".join(self._facts[row][1].text for row in grounding.rows)
+        for fact, document in later:
+            if fact.object == grounding.answer:
+                return True, f"{body} – {document.text}"
+        names, relations = self.dataset.labels["entities"], self.dataset.labels["relations"]
+        subject, answer = (names.get(one, one) for one in (subject, grounding.answer))
+        relation = relations.get(rule.head.relation, rule.head.relation)
+        when = " afterwards" if rule.temporal else ""
+        return False, f"{body} – not stated{when}, others are: {subject} {relation} {answer}"
 
     @cached_property
-    def _facts(self) -> list[Fact]:
-        return [fact for document in self.dataset.corpus for fact in document.facts]
+    def _facts(self) -> list[tuple[Fact, Document]]:
+        """Every fact, the earliest first, with the document that states it."""
+        found = [(fact, document) for document in self.dataset.corpus for fact in document.facts]
+        return sorted(found, key=lambda one: one[0].timestamp or 0)
 
     @cached_property
     def _index(self) -> FactIndex:
-        return FactIndex(self._facts)
+        return FactIndex([fact for fact, _ in self._facts])
 
     @cached_property
-    def _stated(self) -> dict[str, dict[str, dict[str, list[int | None]]]]:
-        """By relation and subject, the objects that documents state, each with its times."""
-        made: dict[str, dict[str, dict[str, list[int | None]]]] = {}
-        for fact in self._facts:
-            by_subject = made.setdefault(fact.relation, {}).setdefault(fact.subject, {})
-            by_subject.setdefault(fact.object, []).append(fact.timestamp)
+    def _stated(self) -> dict[tuple[str, str], list[tuple[Fact, Document]]]:
+        """What documents state, by relation and subject."""
+        made = defaultdict(list)
+        for fact, document in self._facts:
+            made[fact.relation, fact.subject].append((fact, document))
         return made
 
     def _subjects(self, rule: Rule) -> Sequence[str]:
         """What the head's subject may stand for, by the body atoms that hold it."""
-        found = dict[str, None]()
+        found = set[str]()
         for atom in rule.body:
-            by_subject = self._stated.get(atom.relation, {})
+            facts = [fact for fact, _ in self._facts if fact.relation == atom.relation]
             if atom.subject == rule.head.subject:
-                found |= dict.fromkeys(by_subject)
+                found |= {fact.subject for fact in facts}
             elif atom.object == rule.head.subject:
-                found |= dict.fromkeys(one for objects in by_subject.values() for one in objects)
+                found |= {fact.object for fact in facts}
         return sorted(found)
-
-    def _words(self, fact: Fact) -> str:
-        names, relations = self.dataset.labels["entities"], self.dataset.labels["relations"]
-        parts = (
-            names.get(fact.subject, fact.subject),
-            relations.get(fact.relation, fact.relation),
-            names.get(fact.object, fact.object),
-        )
-        said = " ".join(parts)
-        calendar = self.dataset.calendar
-        if fact.timestamp is None or not calendar:
-            return said
-        return f"{said} ({Calendar(**calendar).format(fact.timestamp)})"
 
 
 def _after(time: int | None, latest: int | None, rule: Rule) -> bool:
     return not rule.temporal or time is None or latest is None or time > latest
-
-
-def retrieval_ways(encoders: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """The settings of :func:`rulerag.assembly.preset` for each retriever, by its name here.
-
-    Args:
-        encoders: folder or name of each encoder, by the name here.
-    """
-    ways: dict[str, dict[str, Any]] = {"guided": {}, "plain": {"rules": "none"}}
-    for name, encoder in encoders.items():
-        dense = {"retriever": "dense", "encoder": encoder}
-        ways[f"dense-{name}"] = {**dense, "rules": "none"}
-        ways[f"dense-{name}-guided"] = dense
-    return ways

@@ -1,30 +1,18 @@
-"""A run folder of ``rulerag evaluate``, query by query, with its failures by class."""
+"""What came of queries: of a run folder of ``rulerag evaluate``, and of two of them together."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from rulerag.composition import check_choice, check_range
 from rulerag.errors import DataFormatError, UnknownNameError
-from rulerag.evaluation import AnswerMatcher
+from rulerag.evaluation import OUTCOMES, AnswerMatcher, outcome_of
 from rulerag.io import read_json, read_jsonl
-from rulerag.text import exact_match
 from rulerag.types import Document
-
-FAILURES: Mapping[str, str] = {
-    "right": "the answer is an accepted one",
-    "not retrieved": "wrong, and no document names an accepted answer",
-    "ignored": "wrong, though a document names an accepted answer; no other names what was said",
-    "misled": "wrong, though a document names an accepted answer; another names what was said",
-}
-"""What came of a query, and how that is decided: by words alone."""
-
-Found = Literal["", "found", "not found"]
-Exact = Literal["", "exact", "not exact"]
 
 
 @dataclass(frozen=True)
@@ -46,16 +34,16 @@ class RunDocument:
 
 @dataclass(frozen=True)
 class RunRow:
-    """One query of a run.
+    """What came of one query.
 
     Args:
         query_id: its id.
         question: its words.
         answer: what was answered.
         answers: the accepted answers.
-        outcome: a key of :data:`FAILURES`.
-        rules: ids of the rules that found a document.
+        outcome: a key of :data:`~rulerag.evaluation.OUTCOMES`.
         rank: of the first document with an accepted answer, from 1; None where none has one.
+        rules: ids of the rules that found a document.
     """
 
     query_id: str
@@ -63,13 +51,78 @@ class RunRow:
     answer: str
     answers: tuple[str, ...]
     outcome: str
-    rules: tuple[str, ...]
     rank: int | None
+    rules: tuple[str, ...] = ()
 
     @property
-    def exact(self) -> bool:
+    def right(self) -> bool:
         """Whether the answer is an accepted one (exact match)."""
         return self.outcome == "right"
+
+    @property
+    def reciprocal(self) -> float:
+        """The reciprocal rank."""
+        return 0.0 if self.rank is None else 1 / self.rank
+
+
+@dataclass(frozen=True)
+class RunPair:
+    """Queries that were answered twice, by two runs or in two ways.
+
+    Args:
+        rows: each query with what came of it the first and the second time.
+    """
+
+    rows: tuple[tuple[RunRow, RunRow], ...]
+
+    @property
+    def moves(self) -> dict[tuple[str, str], int]:
+        """How often each outcome of the first became each of the second."""
+        counts = Counter((one.outcome, two.outcome) for one, two in self.rows)
+        pairs = ((one, two) for one in OUTCOMES for two in OUTCOMES)
+        return {pair: counts[pair] for pair in pairs if counts[pair]}
+
+    @property
+    def changed(self) -> list[tuple[RunRow, RunRow]]:
+        """The queries whose outcomes, answers or ranks differ."""
+        return [
+            (one, two)
+            for one, two in self.rows
+            if (one.outcome, one.answer, one.rank) != (two.outcome, two.answer, two.rank)
+        ]
+
+    @property
+    def better(self) -> list[tuple[RunRow, RunRow]]:
+        """Where the second is better, the greatest gain first."""
+        return sorted((row for row in self.rows if gain(row) > (0, 0)), key=gain, reverse=True)
+
+    @property
+    def worse(self) -> list[tuple[RunRow, RunRow]]:
+        """Where it is worse, the greatest loss first."""
+        return sorted((row for row in self.rows if gain(row) < (0, 0)), key=gain)
+
+    def means(self, cutoffs: Sequence[int] = (1, 5, 10)) -> dict[str, tuple[float, float]]:
+        """Both over all queries: answer recall at some depths, reciprocal rank, exact match.
+
+        Recall as in :mod:`rulerag.evaluation`: an accepted answer stands in one of the first k.
+        """
+        values: dict[str, Callable[[RunRow], float]] = {
+            f"answer_recall@{k}": lambda row, k=k: row.rank is not None and row.rank <= k  # type: ignore[misc]
+            for k in cutoffs
+        }
+        values |= {"mrr": lambda row: row.reciprocal, "exact_match": lambda row: row.right}
+        sides = list(zip(*self.rows, strict=True))
+        means = {
+            name: [sum(map(value, side)) / len(side) for side in sides]
+            for name, value in values.items()
+        }
+        return {name: (both[0], both[1]) for name, both in means.items() if both}
+
+
+def gain(row: tuple[RunRow, RunRow]) -> tuple[float, int]:
+    """How much better the second is: of reciprocal rank, then of right answers."""
+    one, two = row
+    return two.reciprocal - one.reciprocal, int(two.right) - int(one.right)
 
 
 @dataclass(frozen=True)
@@ -100,7 +153,7 @@ class Run:
     def outcomes(self) -> dict[str, int]:
         """How often each outcome came."""
         counts = Counter(row.outcome for row in self.rows)
-        return {name: counts[name] for name in FAILURES}
+        return {name: counts[name] for name in OUTCOMES}
 
     def row(self, query_id: str) -> RunRow:
         """One query; :class:`UnknownNameError` where the run has none of this id."""
@@ -115,24 +168,25 @@ class Run:
         outcome: str = "",
         rule: str = "",
         words: str = "",
-        recall: Found = "",
+        recall: str = "",
         k: int = 10,
-        match: Exact = "",
+        match: str = "",
     ) -> list[RunRow]:
         """Some of the rows.
 
         Args:
-            outcome: a key of :data:`FAILURES`; any when empty.
+            outcome: a key of :data:`~rulerag.evaluation.OUTCOMES`; any when empty.
             rule: the id of a rule that found one of their documents.
             words: that the question holds.
-            recall: whether one of the first ``k`` documents names an accepted answer.
+            recall: ``found`` where one of the first ``k`` documents names an accepted answer, or
+                ``not found``.
             k: that depth.
-            match: whether the answer is an accepted one.
+            match: ``exact`` where the answer is an accepted one, or ``not exact``.
 
         Raises:
             ConfigError: an unknown outcome or choice, or ``k`` is below 1.
         """
-        check_choice("outcome", outcome, ("", *FAILURES))
+        check_choice("outcome", outcome, ("", *OUTCOMES))
         check_choice("recall", recall, ("", "found", "not found"))
         check_choice("match", match, ("", "exact", "not exact"))
         check_range("k", k, 1)
@@ -144,8 +198,14 @@ class Run:
             and (not rule or rule in row.rules)
             and all(word in row.question.casefold() for word in wanted)
             and recall in ("", "found" if row.rank and row.rank <= k else "not found")
-            and match in ("", "exact" if row.exact else "not exact")
+            and match in ("", "exact" if row.right else "not exact")
         ]
+
+    def beside(self, other: Run) -> RunPair:
+        """The queries that both have, in the order of this one."""
+        others = {row.query_id: row for row in other.rows}
+        there = (row for row in self.rows if row.query_id in others)
+        return RunPair(tuple((row, others[row.query_id]) for row in there))
 
 
 def read_run(folder: Path) -> Run:
@@ -170,63 +230,25 @@ def read_run(folder: Path) -> Run:
     return Run(folder.name, metrics, tuple(rows), documents, rules)
 
 
-@dataclass(frozen=True)
-class RunPair:
-    """The queries of two runs that both have.
-
-    Args:
-        first: one run.
-        second: the other.
-        rows: each query of the first that the second has, in the order of the first.
-    """
-
-    first: Run
-    second: Run
-    rows: tuple[tuple[RunRow, RunRow], ...]
-
-    @property
-    def moves(self) -> dict[tuple[str, str], int]:
-        """How often each outcome of the first became each of the second."""
-        counts = Counter((one.outcome, two.outcome) for one, two in self.rows)
-        pairs = ((one, two) for one in FAILURES for two in FAILURES)
-        return {pair: counts[pair] for pair in pairs if counts[pair]}
-
-    def changed(self) -> list[tuple[RunRow, RunRow]]:
-        """The queries whose outcomes, answers or ranks differ."""
-        return [
-            (one, two)
-            for one, two in self.rows
-            if (one.outcome, one.answer, one.rank) != (two.outcome, two.answer, two.rank)
-        ]
-
-
-def compared(first: Run, second: Run) -> RunPair:
-    """Two runs, query by query."""
-    others = {row.query_id: row for row in second.rows}
-    pairs = [(row, others[row.query_id]) for row in first.rows if row.query_id in others]
-    return RunPair(first, second, tuple(pairs))
-
-
 def _row(row: Mapping[str, Any], matcher: AnswerMatcher) -> tuple[RunRow, tuple[RunDocument, ...]]:
     answers, answer = tuple(map(str, row["answers"])), str(row["answer"])
-    read = tuple(_document(one, answers, matcher) for one in row["documents"])
-    rank = next((place for place, one in enumerate(read, start=1) if one.holds), None)
-    others = [Document(one.id, one.text) for one in read if not one.holds]
-    if exact_match(answer, answers):
-        outcome = "right"
-    elif rank is None:
-        outcome = "not retrieved"
-    else:
-        outcome = "ignored" if matcher.first_rank(others, [answer]) is None else "misled"
-    rules = dict.fromkeys(rule for one in read for rule in one.rules)
+    read = [Document(str(one["id"]), str(one["text"])) for one in row["documents"]]
+    ended = outcome_of(answer, answers, read, matcher)
+    documents = tuple(
+        RunDocument(one.id, one.text, _rules(given), holds)
+        for one, given, holds in zip(read, row["documents"], ended.holding, strict=True)
+    )
+    rules = dict.fromkeys(rule for one in documents for rule in one.rules)
     asked = str(row["query_id"]), str(row["query"])
-    return RunRow(*asked, answer, answers, outcome, tuple(rules), rank), read
+    rank = first_rank(ended.holding)
+    return RunRow(*asked, answer, answers, ended.name, rank, tuple(rules)), documents
 
 
-def _document(
-    row: Mapping[str, Any], answers: tuple[str, ...], matcher: AnswerMatcher
-) -> RunDocument:
-    document = Document(str(row["id"]), str(row["text"]))
-    rules = dict.fromkeys(str(hit["rule"]) for hit in row.get("found_by", ()) if hit.get("rule"))
-    holds = matcher.first_rank([document], answers) is not None
-    return RunDocument(document.id, document.text, tuple(rules), holds)
+def _rules(row: Mapping[str, Any]) -> tuple[str, ...]:
+    hits = (hit["rule"] for hit in row.get("found_by", ()))
+    return tuple(dict.fromkeys(str(rule) for rule in hits if rule))
+
+
+def first_rank(holding: Iterable[bool]) -> int | None:
+    """The rank from 1 of the first document that holds an accepted answer."""
+    return next((rank for rank, holds in enumerate(holding, start=1) if holds), None)

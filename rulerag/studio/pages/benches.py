@@ -6,39 +6,34 @@ import asyncio
 import threading
 from typing import Any
 
-from rulerag.studio.benchmarks import SYMBOLIC, Difference, Differences, Way
-from rulerag.studio.pages.comparing import draw_beside
-from rulerag.studio.pages.parts import (
-    acting,
-    copy_button,
-    generator_select,
-    in_dialog,
-    retriever_select,
-    soft,
-    table,
-    text_label,
-    title,
-)
-from rulerag.studio.service import Configure, Studio, bench_snippets, differences_snippets
+from nicegui import ui
 
-_MOST = 50
-"""Rows that are shown of each kind."""
+from rulerag.studio.benchmarks import SYMBOLIC, Differences, Way
+from rulerag.studio.pages import parts
+from rulerag.studio.pages.comparing import draw_beside
+from rulerag.studio.pages.parts import acting, button, card, soft, table, text_label, title
+from rulerag.studio.pages.runs import draw_rows
+from rulerag.studio.service import Configure, Studio
 
 
 def rules_page(studio: Studio, system: str) -> None:
     """Two ways to answer a benchmark's queries, and its rule bank."""
-    from nicegui import ui
-
     title("Rule bench")
-    known = {one["name"]: one for one in studio.systems() if SYMBOLIC in _types(one)}
+    known = {
+        one["name"]: one
+        for one in studio.systems()
+        if any(reader["type"] == SYMBOLIC for reader in one["generators"])
+    }
     if not known:
         soft("No benchmark is open: start the studio with --dataset FOLDER.")
         return
     name = system if system in known else next(iter(known))
     chosen = ui.select(list(known), label="Benchmark", value=name)
     chosen.on_value_change(lambda event: ui.navigate.to(f"/rules/{event.value}"))
-    _Differences(studio, known[name]).build()
-    _bank(studio, name)
+    with card("Where it helps and where it hurts"):
+        _Differences(studio, known[name])
+    with card("The rule bank"):
+        _bank(studio, name)
 
 
 class _Differences:
@@ -50,66 +45,44 @@ class _Differences:
     """
 
     def __init__(self, studio: Studio, system: dict[str, Any]) -> None:
-        self._studio, self._system, self._name = studio, system, str(system["name"])
-        self._sides: list[tuple[Any, Any]] = []
-        self._set: Any = None
-        self._most: Any = None
-        self._area: Any = None
-        self._start: Any = None
+        self._studio, self._name = studio, str(system["name"])
         self._stop = threading.Event()
-
-    def build(self) -> None:
-        """Draw the choices; the queries come when they are asked for."""
-        from nicegui import ui
-
-        with ui.card().classes("studio-card"):
-            title("Where it helps and where it hurts", 2)
-            soft(
-                "The same queries answered two ways: with and without rules, by two encoders or "
-                "by two readers. What differs is looked at query by query."
-            )
-            with ui.element("div").classes("studio-two"):
-                for letter, retriever in (("A", "plain"), ("B", "guided")):
-                    with ui.column().style("gap:4px"):
-                        found = retriever_select(self._system, retriever, f"{letter} searches with")
-                        reads = generator_select(self._system, SYMBOLIC, f"{letter} reads with")
-                        self._sides.append(
-                            (found.classes("studio-field"), reads.classes("studio-field"))
-                        )
-            with ui.row().style("align-items:end;gap:12px"):
-                self._set = ui.select(["full"], label="Queries of", value="full")
-                self._most = ui.number(
-                    "Queries at most", value=200, min=1, max=2000, step=50
-                ).style("width:9em")
-                self._start = ui.button("Compare", on_click=acting(self._run))
-                self._start.disable()
-                ui.button("Stop", on_click=self._stop.set).props("flat")
-                copy_button(self._code)
-            self._area = ui.column().style("width:100%")
+        soft(
+            "The same queries answered two ways: with and without rules, by two encoders or by two "
+            "readers. What differs is looked at query by query."
+        )
+        self._sides: list[tuple[ui.select, ui.select]] = []
+        with ui.element("div").classes("studio-two"):
+            for letter, retriever in (("A", "plain"), ("B", "guided")):
+                with ui.column():
+                    retrievers, readers = system["retrievers"], system["generators"]
+                    found = parts.choice(f"{letter} searches with", retrievers, retriever)
+                    reads = parts.choice(f"{letter} reads with", readers, SYMBOLIC)
+                    self._sides.append((found, reads))
+        with ui.row():
+            self._set = ui.select(["full"], label="Queries of", value="full")
+            self._most = ui.number("Queries at most", value=200, min=1, max=2000, step=50)
+            self._start = ui.button("Compare", on_click=acting(self._run))
+            self._start.disable()
+            ui.button("Stop", on_click=self._stop.set).props("flat")
+        self._area = ui.column()
         ui.timer(0.1, acting(self._sets), once=True)
         ui.context.client.on_delete(self._stop.set)  # nobody looks any more
 
     async def _sets(self) -> None:
         """Opening a benchmark takes longer than a screen may."""
-        sizes = await asyncio.to_thread(self._studio.query_sets, self._name)
-        names = {name: f"{name} ({size:,})" for name, size in sizes.items()}
+        bench = await asyncio.to_thread(self._studio.bench, self._name)
+        names = {name: f"{name} ({size:,})" for name, size in bench.query_sets().items()}
         self._set.set_options(names, value="balanced" if "balanced" in names else next(iter(names)))
         self._start.enable()
 
-    def _ways(self) -> tuple[Way, Way]:
-        one, two = (Way(found.value, reads.value) for found, reads in self._sides)
-        return one, two
-
-    def _code(self) -> Any:
-        most = int(self._most.value or 200)
-        return differences_snippets(self._name, *self._ways(), query_set=self._set.value, most=most)
+    def _ways(self) -> list[Way]:
+        return [Way(str(found.value), str(reads.value)) for found, reads in self._sides]
 
     async def _run(self) -> None:
-        from nicegui import ui
-
         self._stop.clear()
         self._area.clear()
-        with self._area, ui.row().style("align-items:center"):
+        with self._area, ui.row():
             ui.spinner(size="sm")
             soft("Asking; the first search with an encoder encodes the whole corpus.")
         try:
@@ -127,8 +100,8 @@ class _Differences:
             self._draw(found)
 
     def _draw(self, found: Differences) -> None:
-        part = "" if len(found.rows) == found.of else f", a sample of {found.of:,}"
         same = len(found.rows) - len(found.better) - len(found.worse)
+        part = "" if len(found.rows) == found.of else f", a sample of {found.of:,}"
         table(
             ("measure", "A", "B"),
             [
@@ -137,111 +110,66 @@ class _Differences:
             ],
             f"{len(found.rows):,} queries of {found.query_set}{part}; {same:,} come out alike",
         )
-        self._draw_rows("B is better", found.better)
-        self._draw_rows("B is worse", found.worse)
+        for what, rows in (("better", found.better), ("worse", found.worse)):
+            title(f"B is {what}: {len(rows):,} queries", 3)
+            asked = [one.question for one, _ in rows]
+            draw_rows(rows, ("A", "B"), lambda n, asked=asked: self._look(asked[n]))  # type: ignore[misc]
         if found.query_set != "valid":
             soft(
                 "These are for looking. Rules and settings that are chosen by what is seen here "
                 "have seen these queries: measure them on others."
             )
 
-    def _draw_rows(self, what: str, rows: tuple[Difference, ...]) -> None:
-        title(f"{what}: {len(rows):,} queries", 3)
-        if not rows:
-            return
-
-        def rank(number: int | None) -> str:
-            return "–" if number is None else str(number)
-
-        table(
-            ("question", "rank A", "rank B", "A answers", "B answers", "accepted"),
-            [
-                (
-                    row.question,
-                    rank(row.first.rank),
-                    rank(row.second.rank),
-                    f"{row.first.answer or '(none)'}{' ✓' if row.first.right else ''}",
-                    f"{row.second.answer or '(none)'}{' ✓' if row.second.right else ''}",
-                    ", ".join(row.answers[:3]),
-                )
-                for row in rows[:_MOST]
-            ],
-            f"{min(len(rows), _MOST)} are shown, the greatest change first; the rank is that of "
-            "the first source with an accepted answer, ✓ a right answer",
-            look=lambda number: self._look(rows[number]),
-        )
-
-    async def _look(self, row: Difference) -> None:
-        from nicegui import ui
-
-        first, second = self._ways()
-        both = await asyncio.to_thread(self._studio.beside, self._name, row.question, first, second)
-        with in_dialog(row.question):
+    async def _look(self, question: str) -> None:
+        ways = self._ways()
+        both = await asyncio.to_thread(self._studio.beside, self._name, question, *ways)
+        with parts.in_dialog(question):
             draw_beside(both)
-            for letter, way in (("A", first), ("B", second)):
+            for letter, way in zip("AB", ways, strict=True):
 
                 async def begin(way: Way = way) -> None:
-                    ui.navigate.to(f"/session/{await asyncio.to_thread(self._opened, row, way)}")
+                    session = await asyncio.to_thread(self._opened, question, way)
+                    ui.navigate.to(f"/session/{session}")
 
-                ui.button(f"Open {letter} as a session", on_click=acting(begin)).props("flat")
+                button(f"Open {letter} as a session", begin)
 
-    def _opened(self, row: Difference, way: Way) -> str:
-        session = self._studio.new_session(self._name, question=row.question).id
+    def _opened(self, question: str, way: Way) -> str:
+        session = self._studio.new_session(self._name, question=question).id
         self._studio.change(session, Configure(generator=way.generator))
         return self._studio.retrieve(session, retriever=way.retriever).id
 
 
 def _bank(studio: Studio, name: str) -> None:
-    from nicegui import ui
+    words = ui.input("Words that the rule holds").classes("studio-full")
 
-    with ui.card().classes("studio-card"):
-        title("The rule bank", 2)
-        words = ui.input("Words that the rule holds").style("width:100%")
-
-        async def search() -> None:
-            found = await asyncio.to_thread(studio.search_rules, name, words.value or "")
-            area.clear()
-            with area:
-                soft(f"{len(found)} rules, the most confident first; 50 at most")
-                for row in found:
+    async def search() -> None:
+        found = await asyncio.to_thread(studio.search_rules, name, words.value or "")
+        area.clear()
+        with area:
+            soft(f"{len(found)} rules, the most confident first; 50 at most")
+            for row in found:
+                with card():
                     _rule(studio, name, row)
 
-        with ui.row():
-            ui.button("Search", on_click=acting(search))
-            copy_button(lambda: bench_snippets(name, words.value or ""))
-        area = ui.column().style("width:100%")
-        words.on("keydown.enter", acting(search))
-
-
-def _types(system: dict[str, Any]) -> set[str]:
-    return {str(one["type"]) for one in system["generators"]}
+    ui.button("Search", on_click=acting(search))
+    area = ui.column()
+    words.on("keydown.enter", acting(search))
 
 
 def _rule(studio: Studio, system: str, row: dict[str, Any]) -> None:
-    from nicegui import ui
+    text_label(row["text"])
+    names = ("confidence", "pca_confidence", "head_coverage", "support")
+    values = {name: row[name] for name in names if row.get(name) is not None}
+    soft(", ".join(f"{name.replace('_', ' ')} {x:.4g}" for name, x in values.items()))
+    area = ui.column()
 
-    with ui.card().classes("studio-card"):
-        text_label(row["text"])
-        measured = [
-            f"{name.replace('_', ' ')} {value:.3f}"
-            if isinstance(value, float)
-            else f"{name} {value}"
-            for name in ("confidence", "pca_confidence", "head_coverage", "support")
-            if (value := row.get(name)) is not None
-        ]
-        soft(", ".join(measured))
-        area = ui.column()
+    async def show() -> None:
+        found = await asyncio.to_thread(studio.bench(system).examples_of, row["id"])
+        area.clear()
+        with area:
+            soft(f"In the facts of the documents, {found.looked_at} subjects looked at:")
+            lines = [*(f"+ {one}" for one in found.holds), *(f"− {one}" for one in found.fails)]
+            for line in lines or ["no grounding"]:
+                text_label(line)
 
-        async def show() -> None:
-            found = await asyncio.to_thread(studio.rule_examples, system, row["id"])
-            area.clear()
-            with area:
-                soft(f"In the facts of the documents, {found['looked_at']} subjects looked at:")
-                for line in found["holds"]:
-                    text_label(f"+ {line}")
-                for line in found["fails"]:
-                    text_label(f"− {line}")
-                if not found["holds"] and not found["fails"]:
-                    soft("no grounding")
-
-        ui.button("Groundings and counterexamples", on_click=acting(show)).props("flat dense")
+    button("Groundings and counterexamples", show)

@@ -1,144 +1,145 @@
-"""What the screens are made of: titles, actions whose errors are shown, code to copy, tables."""
+"""What the screens are made of: headings, cards, selects, tables, buttons that show errors."""
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from nicegui import ui
+
 from rulerag.errors import RuleRAGError
-from rulerag.studio.service import Session, snippets
 
 _SHORT = 6
 """A cell of so many characters stands in one line."""
 
 
-def title(text: str, level: int = 1) -> Any:
+def title(text: str, level: int = 1) -> ui.label:
     """A heading; its text is shown as it is."""
-    from nicegui import ui
-
-    return (
-        ui.label(text)
-        .props(f'role="heading" aria-level="{level}"')
-        .style(f"font-weight:650;font-size:{ {1: 21, 2: 18, 3: 16}[level] }px")
-    )
+    made = ui.label(text).classes(f"studio-text studio-title-{level}")
+    return made.props(f'role="heading" aria-level="{level}"')
 
 
-def soft(text: str) -> Any:
+def soft(text: str) -> ui.label:
     """A remark."""
-    from nicegui import ui
-
     return ui.label(text).classes("studio-soft studio-text")
 
 
-def text_label(text: str) -> Any:
+def text_label(text: str) -> ui.label:
     """A text of a source or an answer, as it stands."""
-    from nicegui import ui
-
     return ui.label(text).classes("studio-text")
 
 
-def acting(work: Callable[..., Any]) -> Callable[..., Any]:
-    """A handler whose errors are said on the screen, in their own words."""
+@contextmanager
+def card(heading: str = "") -> Iterator[Any]:
+    """A box on the screen; what is drawn inside stands in it."""
+    with ui.card().classes("studio-card") as made:
+        if heading:
+            title(heading, 2)
+        yield made
 
-    @functools.wraps(work)
-    async def handler(*args: Any) -> None:
-        from nicegui import ui
 
-        wanted = args[: len(inspect.signature(work).parameters)]
-        needed = [
-            one for one in inspect.signature(work).parameters.values() if one.default is one.empty
-        ]
-        try:
-            made = work(*wanted[: len(needed)])
+@contextmanager
+def in_dialog(heading: str) -> Iterator[Any]:
+    """A dialog over the screen; what is drawn inside stands in it."""
+    with ui.dialog(value=True) as dialog, ui.card().classes("studio-card studio-dialog"):
+        dialog.on("hide", dialog.delete)
+        title(heading, 2)
+        yield dialog
+        ui.button("Close", on_click=dialog.close).props("flat")
+
+
+@contextmanager
+def errors_shown() -> Iterator[None]:
+    """What fails inside is said on the screen, in its own words."""
+    try:
+        yield
+    except RuleRAGError as error:
+        close = {"label": "Close", "color": "white"}
+        ui.notify(str(error), type="negative", multi_line=True, actions=[close])
+
+
+def acting(work: Callable[[], Any]) -> Callable[[], Any]:
+    """A handler whose errors are said on the screen."""
+
+    async def handler() -> None:
+        with errors_shown():
+            made = work()
             if inspect.isawaitable(made):
                 await made
-        except RuleRAGError as error:
-            close = {"label": "Close", "color": "white"}
-            ui.notify(str(error), type="negative", multi_line=True, actions=[close])
 
-    # What asks for an event has a parameter; NiceGUI looks at the signature.
-    handler.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [one for one in inspect.signature(work).parameters.values() if one.default is one.empty]
-    )
     return handler
 
 
-def code_button(session: Callable[[], Session], action: str) -> None:
-    """A button that shows a session's action as Python, command line and curl."""
-    copy_button(lambda: snippets(session(), action))
-
-
-def copy_button(code: Callable[[], Mapping[Any, str]]) -> None:
-    """A button that shows code in three ways.
+def button(text: str, work: Callable[[], Any], *, told: str = "") -> ui.button:
+    """A button among others: flat, its errors shown.
 
     Args:
-        code: the code by ``python``, ``cli`` and ``curl``, as it is when the button is pressed.
+        text: on it.
+        work: what it does.
+        told: what a screen reader says in place of the text.
     """
-    from nicegui import ui
-
-    def show() -> None:
-        made = code()
-        names = {"python": "Python", "cli": "Command line", "curl": "curl"}
-        with ui.dialog(value=True) as dialog, ui.card().classes("studio-card"):
-            dialog.on("hide", dialog.delete)
-            title("The same as code", 2)
-            with ui.tabs() as tabs:
-                for kind in made:
-                    ui.tab(kind, names[kind])
-            with ui.tab_panels(tabs, value="python").style("width:100%"):
-                for kind, text in made.items():
-                    with ui.tab_panel(kind):
-                        ui.label(text).classes("studio-code")
-
-                        def copied(text: str = text) -> None:
-                            ui.clipboard.write(text)
-                            ui.notify("Copied")
-
-                        ui.button("Copy", on_click=lambda copied=copied: copied())
-            ui.button("Close", on_click=dialog.close).props("flat")
-
-    ui.button("Copy as code", on_click=acting(show)).props("flat dense")
+    made = ui.button(text, on_click=acting(work)).props("flat dense")
+    return made.props(f'aria-label="{told}"') if told else made
 
 
-def retriever_select(system: Mapping[str, Any], value: str, label: str = "Retriever") -> Any:
-    """A choice of what searches; one whose model is not here says so and is not taken.
+def upload(text: str, taken: Callable[[str, bytes], Any], most: int, **options: Any) -> None:
+    """A button that takes files.
 
     Args:
-        system: a row of :meth:`~rulerag.studio.service.Studio.systems`.
-        value: what is chosen at first.
+        text: on it.
+        taken: called with the name and the bytes of each.
+        most: bytes of a file.
+        options: ``accept`` (endings), ``multiple``, and ``rejected`` (called where one is not).
+    """
+
+    async def hear(event: Any) -> None:
+        with errors_shown():
+            taken(event.file.name, await event.file.read())
+
+    # Its own button has no name that a screen reader could say.
+    made = ui.upload(
+        multiple=options.get("multiple", False),
+        auto_upload=True,
+        max_file_size=most,
+        on_upload=hear,
+        on_rejected=options.get("rejected"),
+    )
+    made.props(f'accept="{options["accept"]}"').style("display:none")
+    ui.button(text, on_click=lambda: made.run_method("pickFiles")).props("flat")
+
+
+def choice(
+    label: str,
+    rows: Sequence[Mapping[str, Any]],
+    value: str,
+    chosen: Callable[[str], Any] = lambda name: None,
+) -> ui.select:
+    """A choice of what searches or answers; one whose model is not here says so and is not taken.
+
+    Args:
         label: of the choice.
+        rows: ``retrievers`` or ``generators`` of :meth:`~rulerag.studio.service.Studio.systems`.
+        value: what is chosen at first.
+        chosen: called with what is chosen then.
     """
-    return _select({one["name"]: one for one in system["retrievers"]}, value, label)
-
-
-def generator_select(system: Mapping[str, Any], value: str, label: str = "What answers") -> Any:
-    """A choice of what answers, likewise."""
-    return _select({one["name"]: one for one in system["generators"]}, value, label)
-
-
-def _select(rows: Mapping[str, Mapping[str, Any]], value: str, label: str) -> Any:
-    from nicegui import ui
-
-    names = {
-        name: row["title"] + (" (not here)" if row["missing"] else "") for name, row in rows.items()
-    }
+    missing = {row["name"]: row["missing"] for row in rows}
+    names = {row["name"]: row["title"] + " (not here)" * bool(row["missing"]) for row in rows}
     names.setdefault(value, f"{value} (unknown here)")
-    chosen = ui.select(names, label=label, value=value)
-    before = [value]
+    made, before = ui.select(names, label=label, value=value), [value]
 
     def choose() -> None:
-        missing = rows.get(chosen.value, {}).get("missing")
-        if missing:
-            chosen.value = before[0]
-            ui.notify(missing, type="warning", multi_line=True)
-        before[0] = chosen.value
+        if missing.get(made.value):
+            ui.notify(missing[made.value], type="warning", multi_line=True)
+            made.value = before[0]
+        elif made.value != before[0]:
+            before[0] = made.value
+            chosen(made.value)
 
-    chosen.on_value_change(acting(choose))
-    return chosen
+    made.on_value_change(acting(choose))
+    return made
 
 
 def table(
@@ -155,8 +156,6 @@ def table(
         caption: what it shows.
         look: what a button of each row does, called with the number of the row from 0.
     """
-    from nicegui import ui
-
     # Not a caption: that is as narrow as its table.
     told = soft(caption)
     with (
@@ -172,20 +171,12 @@ def table(
                 with ui.element("tr"):
                     if look is not None:
                         with ui.element("td").classes("studio-short"):
-                            button = ui.button("Look", on_click=acting(partial(look, number)))
-                            button.props(f'flat dense aria-label="Look at row {number + 1}"')
+                            button("Look", partial(look, number), told=f"Look at row {number + 1}")
                     for cell in row:
                         with ui.element("td").classes("studio-short" * (len(cell) <= _SHORT)):
                             text_label(cell)
 
 
-@contextmanager
-def in_dialog(heading: str) -> Iterator[Any]:
-    """A dialog over the screen; what is drawn inside stands in it."""
-    from nicegui import ui
-
-    with ui.dialog(value=True) as dialog, ui.card().classes("studio-card studio-dialog"):
-        dialog.on("hide", dialog.delete)
-        title(heading, 2).classes("studio-text")
-        yield dialog
-        ui.button("Close", on_click=dialog.close).props("flat")
+def rank(number: int | None) -> str:
+    """A rank, or a dash where there is none."""
+    return "–" if number is None else str(number)

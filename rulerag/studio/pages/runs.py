@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from rulerag.studio.benchmarks import FAILURES, Run, RunPair, RunRow
-from rulerag.studio.pages.parts import (
-    acting,
-    copy_button,
-    in_dialog,
-    soft,
-    table,
-    text_label,
-    title,
-)
-from rulerag.studio.service import Studio, run_snippets
+from nicegui import ui
 
-_MOST = 200
-_RULES = 30
+from rulerag.evaluation import OUTCOMES
+from rulerag.studio.benchmarks import Run, RunRow
+from rulerag.studio.pages import parts
+from rulerag.studio.pages.parts import acting, card, rank, soft, table, text_label, title
+from rulerag.studio.service import Studio
+
+_MOST, _RULES = 200, 30
+"""Queries that are shown, and rules to choose from."""
 
 
-def runs_page(studio: Studio, run: str = "") -> None:
+def runs_page(studio: Studio, run: str) -> None:
     """A run by query: what came of each, its rank, its documents; a second one beside it."""
     title("Runs")
     names = studio.runs()
-    if not names:
+    if names:
+        _Runs(studio, names, run if run in names else names[0])
+    else:
         soft("No run is open: start the studio with --run FOLDER.")
-        return
-    _Runs(studio, run if run in names else names[0]).build()
 
 
 class _Runs:
@@ -37,138 +33,115 @@ class _Runs:
 
     Args:
         studio: the service.
-        name: of the run that is shown first.
+        names: of the runs.
+        name: of the one that is shown first.
     """
 
-    def __init__(self, studio: Studio, name: str) -> None:
-        self._studio, self._name = studio, name
-        self._chosen: dict[str, Any] = {}
-        self._area: Any = None
-
-    def build(self) -> None:
-        """Draw the filters, and the run."""
-        from nicegui import ui
-
-        names = self._studio.runs()
-        with ui.card().classes("studio-card"):
-            with ui.row().style("gap:12px;align-items:end"):
-                self._select("run", names, "Run", self._name)
-                others = {"": "none", **{one: one for one in names}}
-                self._select("beside", others, "Beside", "")
-            with ui.row().style("gap:12px;align-items:end"):
-                outcomes = {"": "any", **{one: one for one in FAILURES}}
-                self._select("outcome", outcomes, "Outcome", "")
-                found = {"": "any", "found": "found", "not found": "not found"}
-                self._select("recall", found, "Recall: an accepted answer is", "")
-                depth = ui.number("in the first … documents", value=10, min=1, step=1)
-                self._chosen["k"] = depth.style("width:10em")
-                exact = {"": "any", "exact": "right", "not exact": "wrong"}
-                self._select("match", exact, "Exact match", "")
-                self._select("rule", {"": "any"}, "A rule that found a document", "")
-                self._chosen["words"] = ui.input("Words of the question")
+    def __init__(self, studio: Studio, names: list[str], name: str) -> None:
+        self._studio, self._chosen = studio, dict[str, Any]()
+        with card():
             with ui.row():
-                ui.button("Show", on_click=acting(self._show))
-                copy_button(lambda: run_snippets(self._value("run"), self._filters()))
-        self._area = ui.column().style("width:100%")
+                self._select("run", "Run", names, name)
+                self._select("beside", "Beside", ["none", *names])
+            with ui.row():
+                self._select("outcome", "Outcome", ["any", *OUTCOMES])
+                found = ["any", "found", "not found"]
+                self._select("recall", "Recall: an accepted answer is", found)
+                depth = ui.number("in the first … documents", value=10, min=1, step=1)
+                self._chosen["k"] = depth
+                exact = {"any": "any", "exact": "right", "not exact": "wrong"}
+                self._select("match", "Exact match", exact)
+                self._select("rule", "A rule that found a document", {"any": "any"})
+                self._chosen["words"] = ui.input("Words of the question")
+            ui.button("Show", on_click=acting(self._show))
+        self._area = ui.column()
         ui.timer(0.1, acting(self._show), once=True)
 
-    def _select(self, key: str, options: Any, label: str, value: str) -> None:
-        from nicegui import ui
-
-        chosen = ui.select(options, label=label, value=value).style("min-width:14em")
-        self._chosen[key] = chosen
+    def _select(self, key: str, label: str, options: Any, value: str = "") -> None:
+        chosen = ui.select(options, label=label, value=value or next(iter(options)))
+        self._chosen[key] = chosen.classes("studio-wide-select")
 
     def _value(self, key: str) -> str:
-        return str(self._chosen[key].value or "").strip()
-
-    def _filters(self) -> dict[str, Any]:
-        keys = ("outcome", "recall", "match", "rule", "words")
-        chosen: dict[str, Any] = {key: self._value(key) for key in keys if self._value(key)}
-        if "recall" in chosen:
-            chosen["k"] = int(self._chosen["k"].value or 10)
-        return chosen
+        value = str(self._chosen[key].value or "").strip()
+        return "" if value in ("any", "none") else value
 
     async def _show(self) -> None:
         self._area.clear()
         run = await asyncio.to_thread(self._studio.run, self._value("run"))
-        shown = {rule: run.rules.get(rule, rule) for rule in list(run.found_by)[:_RULES]}
-        counts = {rule: f"{text[:90]} ({run.found_by[rule]})" for rule, text in shown.items()}
-        chosen = self._value("rule")
-        kept = chosen if chosen in counts else ""
-        self._chosen["rule"].set_options({"": "any", **counts}, value=kept)
-        rows = run.filtered(**self._filters())
+        rules = {rule: run.rules.get(rule, rule)[:90] for rule in list(run.found_by)[:_RULES]}
+        counts = {rule: f"{text} ({run.found_by[rule]})" for rule, text in rules.items()}
+        kept = self._value("rule") if self._value("rule") in counts else "any"
+        self._chosen["rule"].set_options({"any": "any", **counts}, value=kept)
+        keys = ("outcome", "recall", "match", "rule", "words")
+        filters: dict[str, Any] = {key: self._value(key) for key in keys}
+        rows = run.filtered(**filters, k=int(self._chosen["k"].value or 10))
         other = self._value("beside")
-        pair = await asyncio.to_thread(self._studio.run_pair, run.name, other) if other else None
+        second = await asyncio.to_thread(self._studio.run, other) if other else None
         with self._area:
             table(
                 ("outcome", "queries", "share", "how it is decided"),
                 [
-                    (name, str(n), f"{n / max(1, len(run.rows)):.1%}", FAILURES[name])
+                    (name, str(n), f"{n / max(1, len(run.rows)):.1%}", OUTCOMES[name])
                     for name, n in run.outcomes.items()
                 ],
                 f"{run.name}: {len(run.rows):,} queries",
             )
-            if pair is None:
-                self._draw_rows(run, rows)
+            if second is None:
+                soft("The rank is that of the first document with an accepted answer.")
+                draw_rows([(row,) for row in rows], [run.name], lambda n: _look([run], [rows[n]]))
             else:
-                self._draw_pair(pair, {row.query_id for row in rows})
+                _draw_pair(run, second, {row.query_id for row in rows})
 
-    def _draw_rows(self, run: Run, rows: Sequence[RunRow]) -> None:
+
+def _draw_pair(first: Run, second: Run, kept: set[str]) -> None:
+    pair, names = first.beside(second), (first.name, second.name)
+    table(
+        (*(f"in {name}" for name in names), "queries"),
+        [
+            (before, now, str(n))
+            for (before, now), n in sorted(pair.moves.items(), key=lambda move: -move[1])
+            if before != now
+        ],
+        f"{len(pair.rows):,} queries in both; how outcomes changed",
+    )
+    rows = [both for both in pair.changed if both[0].query_id in kept]
+    soft(f"{len(rows):,} queries came out otherwise:")
+    draw_rows(rows, names, lambda number: _look([first, second], rows[number]))
+
+
+def draw_rows(
+    rows: Sequence[Sequence[RunRow]], names: Sequence[str], look: Callable[[int], Any]
+) -> None:
+    """Queries with what came of each, of one run or of two, or in two ways.
+
+    Args:
+        rows: what came of each query, once a name.
+        names: of the columns.
+        look: what a button of each row does.
+    """
+    if rows:
         table(
-            ("question", "answer", "accepted", "outcome", "rank"),
+            ("question", *names, "accepted"),
             [
-                (
-                    row.question,
-                    row.answer or "(none)",
-                    ", ".join(row.answers[:5]),
-                    row.outcome,
-                    _rank(row),
-                )
+                (row[0].question, *map(_ended, row), ", ".join(row[0].answers[:3]))
                 for row in rows[:_MOST]
             ],
-            f"{len(rows):,} queries; {min(len(rows), _MOST)} are shown. The rank is that of the "
-            "first document with an accepted answer.",
-            look=lambda number: _look(rows[number].question, [(run, rows[number])]),
-        )
-
-    def _draw_pair(self, pair: RunPair, kept: set[str]) -> None:
-        one, two = pair.first.name, pair.second.name
-        table(
-            (f"in {one}", f"in {two}", "queries"),
-            [
-                (before, now, str(n))
-                for (before, now), n in sorted(pair.moves.items(), key=lambda move: -move[1])
-                if before != now
-            ],
-            f"{len(pair.rows):,} queries in both; how outcomes changed",
-        )
-        rows = [both for both in pair.changed() if both[0].query_id in kept]
-        table(
-            ("question", one, two),
-            [
-                (
-                    a.question,
-                    *(f"{x.outcome}, rank {_rank(x)}: {x.answer or '(none)'}" for x in (a, b)),
-                )
-                for a, b in rows[:_MOST]
-            ],
-            f"{len(rows):,} queries came out otherwise; {min(len(rows), _MOST)} are shown",
-            look=lambda number: _look(
-                rows[number][0].question,
-                list(zip((pair.first, pair.second), rows[number], strict=True)),
-            ),
+            f"{len(rows):,} queries; {min(len(rows), _MOST)} are shown",
+            look=look,
         )
 
 
-def _rank(row: RunRow) -> str:
-    return "–" if row.rank is None else str(row.rank)
+def _ended(row: RunRow) -> str:
+    """How a query ended; what nothing read has no answer."""
+    said = f": {row.answer}, {row.outcome}{' ✓' * row.right}" if row.answer else ""
+    return f"rank {rank(row.rank)}{said}"
 
 
-def _look(question: str, sides: Sequence[tuple[Run, RunRow]]) -> None:
+def _look(runs: Sequence[Run], rows: Sequence[RunRow]) -> None:
     """The documents of a query, of one run or of two."""
-    with in_dialog(question):
-        soft(f"Accepted: {', '.join(sides[0][1].answers[:5])}")
-        for run, row in sides:
+    with parts.in_dialog(rows[0].question):
+        soft(f"Accepted: {', '.join(rows[0].answers[:5])}")
+        for run, row in zip(runs, rows, strict=True):
             title(f"{run.name}: {row.outcome}", 3)
             text_label(f"Answer: {row.answer or '(none)'}")
             documents = run.documents[row.query_id]

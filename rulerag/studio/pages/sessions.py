@@ -7,16 +7,12 @@ import json
 from collections.abc import Generator
 from typing import Any
 
+from nicegui import ui
+
 from rulerag.errors import RuleRAGError, UnknownNameError
+from rulerag.studio.pages import parts
 from rulerag.studio.pages.explanations import ExplanationPanel
-from rulerag.studio.pages.parts import (
-    acting,
-    code_button,
-    retriever_select,
-    soft,
-    text_label,
-    title,
-)
+from rulerag.studio.pages.parts import acting, button, card, soft, text_label, title
 from rulerag.studio.service import (
     Add,
     Change,
@@ -30,6 +26,9 @@ from rulerag.studio.service import (
 )
 from rulerag.studio.systems import Source
 
+_SHOWN, _LONG = 100, 20_000
+"""So many sources, and characters of one, are shown."""
+
 
 def session_page(studio: Studio, session: str, explanation: str = "") -> Any:
     """One session; says so where there is none of this id.
@@ -42,14 +41,11 @@ def session_page(studio: Studio, session: str, explanation: str = "") -> Any:
     Returns:
         Something to be awaited where a benchmark has to be opened first.
     """
-    from nicegui import ui
-
     try:
         seen = studio.session(session)
-        opened = studio.system(seen.system)
-        if opened.settings.benchmark:
+        if studio.system(seen.system).settings.benchmark:
             return _opened(studio, seen, explanation)
-        SessionScreen(studio, seen, explanation).build()
+        SessionScreen(studio, seen, explanation)
     except UnknownNameError as error:
         title("This session cannot be opened")
         soft(str(error))
@@ -61,12 +57,13 @@ async def _opened(studio: Studio, seen: Session, explanation: str) -> None:
     """The screen of a benchmark's session: opening it takes longer than a screen may."""
     waiting = soft("Opening the benchmark …")
     try:
-        await asyncio.to_thread(studio.understood, seen.system, seen.state.question)
+        bench = await asyncio.to_thread(studio.bench, seen.system)
+        await asyncio.to_thread(bench.understood, seen.state.question)
     except RuleRAGError as error:
         waiting.text = str(error)
         return
     waiting.delete()
-    SessionScreen(studio, seen, explanation).build()
+    SessionScreen(studio, seen, explanation)
 
 
 class SessionScreen:
@@ -75,90 +72,69 @@ class SessionScreen:
     Args:
         studio: the service.
         session: the session as it was read.
-        explanation: the explanation that is shown; the last when empty.
+        explanation: the one that is shown; the last when empty.
     """
 
-    def __init__(self, studio: Studio, session: Session, explanation: str = "") -> None:
+    def __init__(self, studio: Studio, session: Session, explanation: str) -> None:
         self._studio, self.session = studio, session
-        self._explanation = explanation
         self._system = next(one for one in studio.systems() if one["name"] == session.system)
-        self._sources: Any = None
-        self._answer: Any = None
-        self._growing: Any = None
-        self._understood: Any = None
-        self._benchmark = bool(studio.system(session.system).settings.benchmark)
-
-    def build(self) -> None:
-        """Draw everything."""
-        from nicegui import ui
-
+        self._opened = studio.system(session.system)
         self._sources = ui.refreshable(self._draw_sources)
         self._answer = ui.refreshable(self._draw_answer)
-        with ui.row().style("width:100%;align-items:center;gap:12px"):
-            title(self.session.name)
-            soft(self._system["about"])
-        self._draw_question()
-        with ui.element("div").classes("studio-two"):
-            with ui.column().style("gap:12px;min-width:0"):
-                self._sources()
-            with ui.column().style("gap:12px;min-width:0"):
-                self._answer({})
-                ExplanationPanel(self._studio, lambda: self.session, self._explanation).build()
+        self._understood = ui.refreshable(self._draw_understood)
         with ui.row():
-            ui.button("Save as file", on_click=acting(self._save)).props("flat")
-            ui.button("Rename", on_click=acting(self._rename)).props("flat")
-            ui.button("Delete session", on_click=acting(self._delete)).props("flat")
+            title(session.name)
+            soft(self._system["about"])
+        with card("1. Ask"):
+            self._draw_question()
+        with ui.element("div").classes("studio-two"):
+            with ui.column():
+                self._sources()
+            with ui.column():
+                self._answer({})
+                ExplanationPanel(studio, lambda: self.session, explanation)
+        with ui.row():
+            button("Save as file", self._save)
+            button("Rename", self._rename)
+            button("Delete session", self._delete)
 
     # --- asking ----
 
     def _draw_question(self) -> None:
-        from nicegui import ui
-
         state = self.session.state
-        with ui.card().classes("studio-card"):
-            title("1. Ask", 2)
-            asked = ui.input("Question", value=state.question).style("width:100%")
-            examples = self._studio.system(self.session.system).examples()
-            with ui.row().style("gap:8px;align-items:center;width:100%"):
-                retriever = retriever_select(self._system, state.retriever)
+        asked = ui.input("Question", value=state.question).classes("studio-full")
 
-                async def retrieve() -> None:
-                    self.session = await asyncio.to_thread(
-                        self._studio.retrieve,
-                        self.session.id,
-                        asked.value or "",
-                        retriever=retriever.value,
-                        revision=self.session.revision,
-                    )
-                    self._redraw()
-                    if not self.session.state.sources:
-                        ui.notify("Nothing in the corpus fits; add a source, or ask otherwise.")
+        async def retrieve() -> None:
+            self.session = await asyncio.to_thread(
+                self._studio.retrieve,
+                self.session.id,
+                asked.value or "",
+                retriever=retriever.value,
+                revision=self.session.revision,
+            )
+            self._redraw()
+            if not self.session.state.sources:
+                ui.notify("Nothing in the corpus fits; add a source, or ask otherwise.")
 
-                ui.button("Retrieve", on_click=acting(retrieve))
-                asked.on("keydown.enter", acting(retrieve))
-                if examples:
-
-                    def take(text: str) -> None:
-                        asked.value = text
-
-                    with ui.button("Examples").props("flat"), ui.menu():
-                        for text in examples:
-                            ui.menu_item(text, lambda text=text: take(text))
-                code_button(lambda: self.session, "retrieve")
-            if self._benchmark:
-                self._understood = ui.refreshable(self._draw_understood)
-                self._understood()
-            self._draw_generator()
-            if self._benchmark:
-                self._draw_rules()
+        asked.on("keydown.enter", acting(retrieve))
+        with ui.row():
+            retriever = parts.choice("Retriever", self._system["retrievers"], state.retriever)
+            ui.button("Retrieve", on_click=acting(retrieve))
+            if examples := self._opened.examples():
+                with ui.button("Examples").props("flat"), ui.menu():
+                    for text in examples:
+                        ui.menu_item(text, lambda text=text: asked.set_value(text))
+        if self._opened.settings.benchmark:
+            self._understood()
+        self._draw_generator()
+        if self._opened.settings.benchmark:
+            self._draw_rules()
 
     def _draw_understood(self) -> None:
         """What the question was taken to mean, where it is not in the benchmark's own words."""
         question = self.session.state.question
-        if not question.strip():
-            return
-        found = self._studio.understood(self.session.system, question)
-        if found.exact:
+        found = self._opened.benchmark.understood(question)
+        if found.exact or not question.strip():
             return
         if not found.readings:
             near = " or ".join(f"“{one}”" for one in found.nearest)
@@ -173,64 +149,44 @@ class SessionScreen:
             soft(f"It could also mean: {'; '.join(told)}")
 
     def _draw_generator(self) -> None:
-        from nicegui import ui
-
         state = self.session.state
-        usable = {
-            one["name"]: one["title"] + (" (not here)" if one["missing"] else "")
-            for one in self._system["generators"]
-        }
-        usable.setdefault(state.generator, f"{state.generator} (unknown here)")
-        missing = {one["name"]: one["missing"] for one in self._system["generators"]}
-        missing.setdefault(state.generator, "")
-        with ui.row().style("gap:16px;align-items:center;width:100%"):
-            chosen = ui.select(usable, label="What answers", value=state.generator)
-
-            def choose() -> None:
-                if missing[chosen.value]:
-                    told = missing[chosen.value]
-                    chosen.value = self.session.state.generator
-                    ui.notify(told, type="warning", multi_line=True)
-                    return
-                self._change(Configure(generator=chosen.value))
-
-            chosen.on_value_change(acting(choose))
-            if self._system["instructions"] or state.instructions:
+        instructed = self._system["instructions"] or state.instructions
+        with ui.row():
+            parts.choice(
+                "What answers",
+                self._system["generators"],
+                state.generator,
+                lambda name: self._change(Configure(generator=name)),
+            )
+            if instructed:
                 switch = ui.switch("Safety instructions", value=state.instructed)
                 switch.on_value_change(
                     acting(lambda: self._change(Configure(instructed=switch.value)))
                 )
-        if self._system["instructions"] or state.instructions:
-            with ui.expansion("Safety instructions").style("width:100%"):
-                told = ui.textarea("Safety instructions", value=state.instructions).style(
-                    "width:100%"
-                )
-                ui.button(
-                    "Use these instructions",
-                    on_click=acting(lambda: self._change(Configure(instructions=told.value or ""))),
-                )
+        if instructed:
+            with ui.expansion("Safety instructions").classes("studio-full"):
+                told = ui.textarea("Safety instructions", value=state.instructions)
+                told.classes("studio-full")
+                use = acting(lambda: self._change(Configure(instructions=told.value or "")))
+                ui.button("Use these instructions", on_click=use)
 
     def _draw_rules(self) -> None:
         """The mined rules of the question, each with a switch."""
-        from nicegui import ui
-
-        opened = ui.expansion("Mined rules of this question").style("width:100%")
+        opened = ui.expansion("Mined rules of this question").classes("studio-full")
 
         def fill() -> None:
             opened.clear()
-            if not opened.value:
-                return
-            with opened:
-                rows = self._studio.rules_for(self.session.system, self.session.state.question)
-                soft(f"{len(rows)} rules; what is off takes effect when you retrieve again")
-                for row in rows:
-                    self._draw_rule(row)
+            if opened.value:
+                state = self.session.state
+                rows = self._studio.rules_for(self.session.system, state.question)
+                with opened:
+                    soft(f"{len(rows)} rules; what is off takes effect when you retrieve again")
+                    for row in rows:
+                        self._draw_rule(row)
 
         opened.on_value_change(acting(fill))
 
     def _draw_rule(self, row: dict[str, Any]) -> None:
-        from nicegui import ui
-
         off = self.session.state.rules_off
         switch = ui.switch(row["text"], value=row["id"] not in off).classes("studio-text")
 
@@ -244,80 +200,68 @@ class SessionScreen:
     # --- sources ----
 
     def _draw_sources(self) -> None:
-        from nicegui import ui
-
         sources = self.session.state.sources
-        with ui.row().style("align-items:center;gap:8px"):
+        with ui.row():
             title(f"2. Sources ({len(sources)})", 2)
-            undo = ui.button("Undo", on_click=acting(self._undo)).props("flat dense")
-            redo = ui.button("Redo", on_click=acting(self._redo)).props("flat dense")
+            undo = button("Undo", lambda: self._step(self._studio.undo))
+            redo = button("Redo", lambda: self._step(self._studio.redo))
             undo.set_enabled(self.session.can_undo)
             redo.set_enabled(self.session.can_redo)
-            ui.button("Add a source", on_click=acting(lambda: self._edit(None))).props("flat dense")
+            button("Add a source", lambda: self._edit(None))
         if not sources:
             soft("No source yet: ask and retrieve, or add one.")
-        for place, source in enumerate(sources[:100]):
+        for place, source in enumerate(sources[:_SHOWN]):
             self._draw_source(place, source)
-        if len(sources) > 100:
-            soft(f"{len(sources) - 100} more sources are read and not shown here.")
+        if len(sources) > _SHOWN:
+            soft(f"{len(sources) - _SHOWN} more sources are read and not shown here.")
 
     def _draw_source(self, place: int, source: Source) -> None:
-        from nicegui import ui
-
         number = place + 1
-        with ui.card().classes("studio-card"):
-            with ui.row().style("align-items:center;gap:8px;width:100%"):
-                title(f"{number}. {source.title or source.id}", 3).classes("studio-text")
+        with card():
+            with ui.row():
+                title(f"{number}. {source.title or source.id}", 3)
                 if source.rank is not None:
                     soft(f"rank {source.rank}, score {source.score:.2f}")
                 for tag in filter(None, [source.change, *source.attacks]):
                     ui.label(tag).classes("studio-tag")
-            text = text_label(source.text[:20_000]).classes("studio-clip").props('tabindex="0"')
+            text = text_label(source.text[:_LONG]).classes("studio-clip").props('tabindex="0"')
             text.props(f'aria-label="Text of source {number}"')
-            if len(source.text) > 20_000:
-                soft(f"The first 20,000 of {len(source.text):,} characters; all of it is read.")
-            for found in source.found_by:
-                atom = f", it grounds {found.atom}" if found.atom else ""
-                soft(f"found by the rule {found.rule}{atom}")
-            with ui.row().style("gap:4px"):
-                self._tool("Edit", f"Edit source {number}", lambda: self._edit(source))
+            if len(source.text) > _LONG:
+                told = f"The first {_LONG:,} of {len(source.text):,} characters"
+                soft(f"{told}; all of it is read.")
+            for rule, atom in source.found_by.items():
+                soft(f"found by the rule {rule}" + (f", it grounds {atom}" if atom else ""))
+            with ui.row():
+                button("Edit", lambda: self._edit(source), told=f"Edit source {number}")
                 self._draw_attacks(number, source)
-                up = Move(source=source.id, place=place - 1)
-                down = Move(source=source.id, place=place + 1)
                 if place:
-                    self._tool("Up", f"Move source {number} up", self._changing(up))
+                    self._changer("Up", f"Move source {number} up", source, place - 1)
                 if number < len(self.session.state.sources):
-                    self._tool("Down", f"Move source {number} down", self._changing(down))
-                delete = Delete(source=source.id)
-                self._tool("Delete", f"Delete source {number}", self._changing(delete))
+                    self._changer("Down", f"Move source {number} down", source, place + 1)
+                self._changer("Delete", f"Delete source {number}", source, None)
+
+    def _changer(self, text: str, told: str, source: Source, place: int | None) -> None:
+        """A button that moves a source, or deletes it."""
+        change: Change = Delete(source=source.id)
+        if place is not None:
+            change = Move(source=source.id, place=place)
+        button(text, lambda: self._change(change), told=told)
 
     def _draw_attacks(self, number: int, source: Source) -> None:
-        from nicegui import ui
-
-        button = ui.button("Attack").props(f'flat dense aria-label="Attack source {number}"')
-        with button, ui.menu():
+        made = ui.button("Attack").props(f'flat dense aria-label="Attack source {number}"')
+        with made, ui.menu():
             for one in self._studio.attacks():
-                inject = self._changing(Inject(source=source.id, attack=one.name))
-                item = ui.menu_item(on_click=acting(inject))
-                with item, ui.column().style("gap:0"):
+                inject = Inject(source=source.id, attack=one.name)
+                put = acting(lambda inject=inject: self._change(inject))  # type: ignore[misc]
+                with ui.menu_item(on_click=put), ui.column():
                     ui.label(one.title)
                     soft(one.source)
 
-    def _tool(self, text: str, told: str, work: Any) -> None:
-        from nicegui import ui
-
-        ui.button(text, on_click=acting(work)).props(f'flat dense aria-label="{told}"')
-
     def _edit(self, source: Source | None) -> None:
-        from nicegui import ui
-
-        with ui.dialog(value=True) as dialog, ui.card().classes("studio-card"):
-            dialog.on("hide", dialog.delete)
-            title("Add a source" if source is None else "Edit the source", 2)
-            name = ui.input("Title", value="" if source is None else source.title)
-            name.style("width:100%")
-            text = ui.textarea("Text", value="" if source is None else source.text)
-            text.style("width:100%").props("autogrow")
+        with parts.in_dialog("Add a source" if source is None else "Edit the source") as dialog:
+            name = ui.input("Title", value=source.title if source else "").classes("studio-full")
+            text = ui.textarea("Text", value=source.text if source else "")
+            text.classes("studio-full").props("autogrow")
 
             def save() -> None:
                 change: Change = Add(title=name.value or "", text=text.value or "")
@@ -326,46 +270,28 @@ class SessionScreen:
                 self._change(change)
                 dialog.close()
 
-            with ui.row():
-                ui.button("Save", on_click=acting(save))
-                ui.button("Cancel", on_click=dialog.close).props("flat")
-
-    def _changing(self, change: Change) -> Any:
-        return lambda: self._change(change)
+            ui.button("Save", on_click=acting(save))
 
     def _change(self, change: Change) -> None:
         try:
-            self.session = self._studio.change(
-                self.session.id, change, revision=self.session.revision
-            )
+            self._studio.change(self.session.id, change, revision=self.session.revision)
         finally:
             # Where another tab changed it, that is what is shown now.
-            self.session = self._studio.session(self.session.id)
-            self._redraw()
+            self._step(self._studio.session)
 
-    def _undo(self) -> None:
-        self.session = self._studio.undo(self.session.id)
-        self._redraw()
-
-    def _redo(self) -> None:
-        self.session = self._studio.redo(self.session.id)
+    def _step(self, step: Any) -> None:
+        self.session = step(self.session.id)
         self._redraw()
 
     def _redraw(self) -> None:
         self._sources.refresh()
-        if self._understood is not None:
-            self._understood.refresh()
+        self._understood.refresh()
 
     # --- the answer ----
 
     def _draw_answer(self, said: dict[str, Any]) -> None:
-        from nicegui import ui
-
-        with ui.card().classes("studio-card"):
-            with ui.row().style("align-items:center;gap:8px"):
-                title("3. Answer", 2)
-                ui.button("Answer", on_click=acting(self._ask))
-                code_button(lambda: self.session, "answer")
+        with card("3. Answer"):
+            ui.button("Answer", on_click=acting(self._ask))
             self._growing = soft("")
             if said:
                 text_label(said["text"] or "(an empty answer)")
@@ -382,23 +308,17 @@ class SessionScreen:
         while said is None:
             piece, said = await asyncio.to_thread(_next, pieces)
             so_far += piece
-            if self._growing is not None:
-                self._growing.text = so_far
+            self._growing.text = so_far
         self._answer.refresh(said)
 
     # --- files ----
 
     def _save(self) -> None:
-        from nicegui import ui
-
         made = json.dumps(self._studio.export(self.session.id), ensure_ascii=False)
         ui.download.content(made, "studio-session.json", "application/json")
 
     def _rename(self) -> None:
-        from nicegui import ui
-
-        with ui.dialog(value=True) as dialog, ui.card().classes("studio-card"):
-            dialog.on("hide", dialog.delete)
+        with parts.in_dialog("Rename the session") as dialog:
             name = ui.input("Name of the session", value=self.session.name)
 
             def save() -> None:
@@ -409,34 +329,25 @@ class SessionScreen:
             ui.button("Save", on_click=acting(save))
 
     def _delete(self) -> None:
-        from nicegui import ui
+        def forget() -> None:
+            self._studio.delete(self.session.id)
+            ui.navigate.to("/")
 
-        with ui.dialog(value=True) as dialog, ui.card().classes("studio-card"):
-            dialog.on("hide", dialog.delete)
-            ui.label("Delete this session with its explanations? This cannot be undone.")
-
-            def forget() -> None:
-                self._studio.delete(self.session.id)
-                ui.navigate.to("/")
-
-            with ui.row():
-                ui.button("Delete it", on_click=acting(forget))
-                ui.button("Keep it", on_click=dialog.close).props("flat")
+        with parts.in_dialog("Delete this session with its explanations? This cannot be undone."):
+            ui.button("Delete it", on_click=acting(forget))
 
 
 def _draw_difference(said: dict[str, Any]) -> None:
     """What is new and gone of the answer before, and the sources that are read otherwise."""
-    from nicegui import ui
-
     if said["before"] == said["text"]:
         soft("The same answer as before.")
     else:
         soft("Against the answer before:")
-        with ui.element("p").classes("studio-text").style("margin:0"):
+        with ui.element("p").classes("studio-inline studio-text"):
             for kind, text in said["words"]:
                 tag = {"added": "ins", "removed": "del"}.get(kind, "span")
                 with ui.element(tag).classes(f"studio-{kind}"):
-                    ui.label(text).style("display:inline")
+                    ui.label(text)
     for move in said["moves"]:
         before, now = move["before"], move["now"]
         if before is None:

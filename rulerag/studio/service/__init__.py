@@ -9,35 +9,21 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
-    from rulerag.studio.service.as_code import (
-        bench_snippets,
-        beside_snippets,
-        differences_snippets,
-        red_team_snippets,
-        run_snippets,
-        snippets,
-    )
     from rulerag.studio.service.jobs import Job
     from rulerag.studio.service.records import (
         Add,
         Beside,
         Change,
-        ClaimView,
         Configure,
         Delete,
         Edit,
-        Found,
         Goal,
         Inject,
         Level,
         Limits,
         Move,
-        Node,
         Probe,
-        Rule,
         Session,
-        SourceMove,
-        State,
         View,
     )
     from rulerag.studio.service.redteam import RedTeamRun

@@ -3,44 +3,35 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from rulerag.composition import check_range
-from rulerag.errors import ConfigError, RuleRAGError, UnknownNameError, did_you_mean
-from rulerag.io import prepare_folder
+from rulerag.errors import ConfigError, DataError
 from rulerag.studio.benchmarks import (
     Benchmark,
     Differences,
     Run,
-    RunPair,
-    Understood,
     Way,
-    compared,
     differences,
     read_run,
 )
 from rulerag.studio.service.editing import check
-from rulerag.studio.service.jobs import documents_of
-from rulerag.studio.service.records import Beside, Found, Limits, State
+from rulerag.studio.service.records import Beside, Found, Limits
 from rulerag.studio.systems import (
     Attack,
     OpenSystem,
     OwnSystem,
+    OwnSystems,
     Source,
+    State,
     SystemSettings,
-    adopted,
     as_json,
     attacks,
-    benchmark_system,
     check_foreign,
-    folders,
-    problems,
-    read_system,
-    save,
+    named,
     shipped_systems,
 )
 from rulerag.text import contains_answer
@@ -52,7 +43,6 @@ class Catalogue:
     Args:
         data: the folder whose ``systems/*.yaml`` are systems of one's own.
         systems: systems besides the shipped ones and those of ``data``.
-        benchmarks: benchmark folders that become systems.
         runs: run folders of ``rulerag evaluate`` to look into.
         limits: what it takes on.
 
@@ -65,15 +55,12 @@ class Catalogue:
         data: Path,
         *,
         systems: Sequence[SystemSettings] = (),
-        benchmarks: Sequence[Path] = (),
         runs: Sequence[Path] = (),
         limits: Limits | None = None,
     ) -> None:
         self.limits = limits or Limits()
-        self.own_place = data / "systems"
-        """Where the files of one's own systems lie."""
-        own = [read_system(file) for file in sorted(self.own_place.glob("*.yaml"))]
-        every = [*shipped_systems(), *map(benchmark_system, benchmarks), *own, *systems]
+        self.own = OwnSystems(data / "systems")
+        every = [*shipped_systems(), *self.own.read(), *systems]
         self._systems = {one.name: OpenSystem(one) for one in every}
         self._runs = {one.resolve().name: one for one in runs}
         self._lock = threading.Lock()
@@ -81,17 +68,13 @@ class Catalogue:
     def systems(self) -> list[dict[str, Any]]:
         """Every system: what it is, what may answer, its target condition."""
         return [
-            as_json(one.settings)
-            | {"generators": one.generators(), "retrievers": one.retriever_rows()}
+            as_json(one.settings) | {"generators": one.generators(), "retrievers": one.retrievers()}
             for one in self._systems.values()
         ]
 
     def system(self, name: str) -> OpenSystem:
         """One system; :class:`UnknownNameError` where there is none of this name."""
-        if name not in self._systems:
-            hint = did_you_mean(name, self._systems)
-            raise UnknownNameError(f"no system is called {name!r}", hint=hint)
-        return self._systems[name]
+        return named("system", name, self._systems)
 
     def add_system(self, settings: SystemSettings) -> str:
         """Add a system of texts for as long as this studio runs.
@@ -105,27 +88,20 @@ class Catalogue:
         check_foreign(settings)
         if len(settings.documents) > 10 * self.limits.sources:
             raise ConfigError(f"{len(settings.documents):,} are too many", key="documents")
-        made = OpenSystem(settings)
-        _ = made.documents
-        for one in settings.generators:
-            made.condition(one.name)
-        self._add(made)
-        return settings.name
+        return self._add(settings)
 
-    def _add(self, made: OpenSystem) -> None:
-        name = made.settings.name
+    def _add(self, settings: SystemSettings) -> str:
+        name, made = settings.name, OpenSystem(settings)
+        _ = made.documents
         with self._lock:
             if name in self._systems:
                 raise ConfigError(f"{name!r} is taken", key="name", hint="another name")
             self._systems[name] = made
-
-    def own_folders(self) -> list[str]:
-        """The folders and ``.jsonl`` files beside the systems' files, which a form may name."""
-        return folders(self.own_place)
+        return name
 
     def own_problems(self, form: OwnSystem) -> dict[str, str]:
         """What is wrong with a form, by field; nothing where :meth:`add_own` takes it."""
-        found = problems(form, self.own_place, set(self._systems))
+        found = self.own.problems(form, self._systems)
         most = 10 * self.limits.sources
         if len(form.texts) > most:
             found["texts"] = f"{len(form.texts):,} texts, at most {most:,}"
@@ -148,15 +124,11 @@ class Catalogue:
         """
         for field, what in self.own_problems(form).items():
             raise ConfigError(what, key=field)
-        settings = save(form, prepare_folder(self.own_place))
-        made = OpenSystem(settings)
         try:
-            _ = made.documents
-        except RuleRAGError:
-            (self.own_place / f"{form.name}.yaml").unlink()
+            return self._add(self.own.save(form))
+        except DataError:
+            (self.own.place / f"{form.name}.yaml").unlink()
             raise
-        self._add(made)
-        return settings.name
 
     def adopt(self, row: Mapping[str, Any], sources: Sequence[Source]) -> None:
         """Keep the system of a session that comes from elsewhere, unless one has its name here.
@@ -171,7 +143,8 @@ class Catalogue:
             OutputError: it cannot be written.
         """
         if row.get("name") not in self._systems:
-            self._add(OpenSystem(adopted(row, sources, prepare_folder(self.own_place))))
+            settings = self.own.adopt(row, sources)
+            self._systems.setdefault(settings.name, OpenSystem(settings))
 
     def attacks(self) -> list[Attack]:
         """The library of attack templates."""
@@ -183,7 +156,10 @@ class Catalogue:
         Raises:
             DataError: the question names nothing of the benchmark.
         """
-        return self.system(system).rules_for(question)
+        if not self.system(system).settings.benchmark:
+            return []
+        held = self.bench(system)
+        return [one.to_json() | {"id": one.id} for one in held.rules(held.query(question))]
 
     def search_rules(self, system: str, words: str = "") -> list[dict[str, Any]]:
         """Rules of a benchmark's bank that hold every word, the most confident first; 50 at most.
@@ -191,50 +167,17 @@ class Catalogue:
         Raises:
             ConfigError: the system is no benchmark.
         """
-        found = self._bench(system).search(words)
-        return [one.to_json() | {"id": one.id} for one in found]
+        return [one.to_json() | {"id": one.id} for one in self.bench(system).search(words)]
 
-    def rule_examples(self, system: str, rule: str) -> dict[str, Any]:
-        """Groundings of a rule in a benchmark's documents, for and against it.
-
-        Raises:
-            ConfigError: the system is no benchmark, or its bank holds no such rule.
-        """
-        return asdict(self._bench(system).examples_of(rule))
-
-    def _bench(self, system: str) -> Benchmark:
-        opened = self.system(system)
-        if not opened.settings.benchmark:
-            hint = "rulerag studio --dataset FOLDER"
-            raise ConfigError("has no mined rules", key="system", hint=hint)
-        return opened.benchmark
-
-    def understood(self, system: str, question: str) -> Understood:
-        """What a question to a benchmark was taken to mean.
+    def bench(self, system: str) -> Benchmark:
+        """The benchmark behind a system.
 
         Raises:
             ConfigError: the system is no benchmark.
         """
-        return self._bench(system).understood(question)
+        return self.system(system).benchmark
 
-    def query_sets(self, system: str) -> dict[str, int]:
-        """The query sets and splits of a benchmark, with their sizes.
-
-        Raises:
-            ConfigError: the system is no benchmark.
-        """
-        return self._bench(system).query_sets()
-
-    def differences(
-        self,
-        system: str,
-        first: Way,
-        second: Way,
-        *,
-        query_set: str = "full",
-        most: int = 200,
-        stopped: Callable[[], bool] = lambda: False,
-    ) -> Differences:
+    def differences(self, system: str, first: Way, second: Way, **options: Any) -> Differences:
         """Where one way to answer a benchmark helps and where it hurts, query by query.
 
         With and without rules: ``Way("plain")`` and ``Way("guided")``. Two checkpoints: two
@@ -244,28 +187,19 @@ class Catalogue:
             system: the benchmark.
             first: one way.
             second: the other.
-            query_set: a set or split of its queries.
-            most: so many queries at most, a sample where there are more.
-            stopped: looked at between questions; true ends the run with the queries so far.
+            options: ``query_set``, ``most`` and ``stopped`` of
+                :func:`~rulerag.studio.benchmarks.differences`.
 
         Raises:
             RuleRAGError: the system is no benchmark, a name is unknown, or a model is not here.
         """
-        opened = self.system(system)
-        held = self._bench(system)
+        opened, held = self.system(system), self.bench(system)
         for way in (first, second):
             opened.check_retriever(way.retriever)
             if way.generator:
-                opened.answerer(way.generator, (), way.retriever)
-        return differences(
-            held,
-            first,
-            second,
-            query_set=query_set,
-            most=min(most, self.limits.budget),
-            top_k=opened.settings.top_k,
-            stopped=stopped,
-        )
+                opened.check_generator(way.generator)
+        options["most"] = min(options.get("most", 200), self.limits.budget)
+        return differences(held, first, second, top_k=opened.settings.top_k, **options)
 
     def beside(
         self,
@@ -294,38 +228,32 @@ class Catalogue:
         if top_k is not None:
             check_range("top_k", top_k, 1, self.limits.sources)
         check(State(question=question), self.limits)
-        told = opened.settings.instructions
-        sides, answers = [], []
-        for way in (first, second):
-            opened.check_retriever(way.retriever)
+        sides, answers = [dict[str, Source](), dict[str, Source]()], ["", ""]
+        titles = list[str]()
+        for side, way in enumerate((first, second)):
+            titles.append(opened.check_retriever(way.retriever))
             found = opened.retrieve(question, way.retriever, top_k, rules_off)
-            sides.append({one.id: one for one in found})
-            said = ""
+            sides[side] = {one.id: one for one in found}
             if way.generator:
-                reader = opened.answerer(way.generator, rules_off, way.retriever)
-                documents = documents_of(State(sources=found), opened.document)
-                (said,) = reader.answer(question, [documents], told)
-            answers.append(said)
+                titles[side] += f"; {opened.generator_settings(way.generator).title}"
+                state = State(
+                    question=question,
+                    sources=found,
+                    instructions=opened.settings.instructions,
+                    generator=way.generator,
+                    retriever=way.retriever,
+                    rules_off=tuple(rules_off),
+                )
+                answers[side] = opened.answer(state)
         accepted = opened.accepted(question)
-        rows = [
-            Found(
-                source=both_of(sides[0].get(name), sides[1].get(name)),
-                first=rank_of(sides[0], name),
-                second=rank_of(sides[1], name),
-                holds=None,
-            )
-            for name in dict.fromkeys((*sides[0], *sides[1]))
-        ]
-        if accepted:
-            rows = [
-                one.model_copy(update={"holds": contains_answer(one.source.text, accepted)})
-                for one in rows
-            ]
         return Beside(
             question=question,
-            first=opened.way_in_words(first.retriever, first.generator),
-            second=opened.way_in_words(second.retriever, second.generator),
-            found=tuple(rows),
+            first=titles[0],
+            second=titles[1],
+            found=tuple(
+                _found([side.get(name) for side in sides], accepted)
+                for name in dict.fromkeys((*sides[0], *sides[1]))
+            ),
             answers=(answers[0], answers[1]),
             accepted=accepted,
         )
@@ -341,20 +269,9 @@ class Catalogue:
             UnknownNameError: there is none of this name.
             DataError: its folder is damaged.
         """
-        if name not in self._runs:
-            raise UnknownNameError(f"no run {name!r}", hint=did_you_mean(name, self._runs))
-        folder = self._runs[name]
+        folder = named("run", name, self._runs)
         file = folder / "predictions.jsonl"
         return _read(folder, file.stat().st_mtime_ns if file.is_file() else 0)
-
-    def run_pair(self, first: str, second: str) -> RunPair:
-        """Two runs, query by query.
-
-        Raises:
-            UnknownNameError: there is none of this name.
-            DataError: a folder is damaged.
-        """
-        return compared(self.run(first), self.run(second))
 
 
 @lru_cache(maxsize=4)
@@ -363,14 +280,14 @@ def _read(folder: Path, changed: int) -> Run:
     return read_run(folder)
 
 
-def both_of(first: Source | None, second: Source | None) -> Source:
+def _found(sides: Sequence[Source | None], accepted: Sequence[str]) -> Found:
     """A source of two searches, with the rules that found it by either."""
-    found = first or second
-    assert found is not None  # noqa: S101 - one of the two has it
-    by = {one.rule: one for side in (second, first) if side for one in side.found_by}
-    return found.model_copy(update={"found_by": tuple(by.values())})
-
-
-def rank_of(found: Mapping[str, Source], name: str) -> int | None:
-    """The rank of a source in a search, from 1; None where it was not found."""
-    return found[name].rank if name in found else None
+    source = next(one for one in sides if one is not None)
+    rules = {rule: atom for one in sides if one for rule, atom in one.found_by.items()}
+    first, second = (None if one is None else one.rank for one in sides)
+    return Found(
+        source=source.model_copy(update={"found_by": rules}),
+        first=first,
+        second=second,
+        holds=contains_answer(source.text, accepted) if accepted else None,
+    )

@@ -3,62 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from rulerag import __version__
 from rulerag.errors import ConfigError, DataFormatError
-from rulerag.explanation.any_answer import Explained
-from rulerag.io import fingerprint_object
 from rulerag.studio.service.editing import check
-from rulerag.studio.service.jobs import Job
-from rulerag.studio.service.records import Limits, Session, State, View
+from rulerag.studio.service.records import Limits, Session, View
+from rulerag.studio.systems import State
 
 FORMAT = "rulerag-studio-session"
 VERSION = 1
 _EXPLANATIONS, _OUTPUTS = 1_000, 1_000_000
+Outputs = dict[tuple[int, ...], str]
 
 
-@dataclass(frozen=True)
-class SessionFile:
+class SessionFile(NamedTuple):
     """What was read of a file.
 
     Args:
         name: of the session.
         system: its system, as the wire has it.
         state: as it was saved.
-        explanations: each as it was known, with everything that is kept of it.
+        explanations: each as it was known, with every answer by the places of its sources.
     """
 
     name: str
     system: Mapping[str, Any]
     state: State
-    explanations: tuple[tuple[View, Mapping[str, Any]], ...]
+    explanations: tuple[tuple[View, Outputs], ...]
 
 
-def kept_of(job: Job, fingerprint: str) -> dict[str, Any]:
-    """Everything that is kept of an explanation.
-
-    Args:
-        job: the explanation.
-        fingerprint: of what answered: model, decoding and prompt.
-    """
-    view = job.view
-    sources = [fingerprint_object([one.title, one.text]) for one in view.state.sources]
-    return {
-        "view": view.model_dump(mode="json"),
-        "outputs": [[list(kept), said] for kept, said in dict(job.outputs).items()],
-        "explained": None if job.explained is None else job.explained.to_json(),
-        "made": {"rulerag": __version__, "generator": fingerprint, "documents": sources},
-    }
+def kept_of(view: View, outputs: Outputs) -> dict[str, Any]:
+    """Everything that is kept of an explanation, as a JSON object."""
+    answers = [[list(kept), said] for kept, said in dict(outputs).items()]
+    return {"view": view.model_dump(mode="json"), "outputs": answers}
 
 
-def view_of(kept: Mapping[str, Any]) -> View:
-    """A kept view; what ran when the studio was killed runs no more."""
+def read_kept(kept: Mapping[str, Any]) -> tuple[View, Outputs]:
+    """What :func:`kept_of` made; what ran when the studio was killed runs no more."""
     view = View.model_validate(kept["view"])
-    return view if view.finished else view.model_copy(update={"status": "cancelled"})
+    outputs = {tuple(places): str(said) for places, said in kept["outputs"]}
+    return view if view.finished else view.model_copy(update={"status": "cancelled"}), outputs
 
 
 def exported(
@@ -98,21 +85,20 @@ def read_session(row: Any, limits: Limits) -> SessionFile:
         )
     try:
         state = State.model_validate(row["state"])
-        kept = tuple((View.model_validate(one["view"]), one) for one in row["explanations"])
-        outputs = [[(tuple(k), str(s)) for k, s in one["outputs"]] for _, one in kept]
-        for (view, one), answered in zip(kept, outputs, strict=True):
-            _check_places(view, one.get("explained"), [places for places, _ in answered])
+        kept = tuple(map(read_kept, row["explanations"]))
+        for view, outputs in kept:
+            _check_places(view, outputs)
         system = dict(row["system"], name=str(row["system"]["name"]))
     except (KeyError, TypeError, ValueError, ValidationError) as error:
         raise DataFormatError(f"a damaged session: {str(error).splitlines()[0]}") from error
-    if len(kept) > _EXPLANATIONS or sum(map(len, outputs)) > _OUTPUTS:
+    if len(kept) > _EXPLANATIONS or sum(len(outputs) for _, outputs in kept) > _OUTPUTS:
         raise ConfigError("holds more than a session has", key="explanations")
     for one in (state, *(view.state for view, _ in kept)):
         check(one, limits)
     return SessionFile(str(row.get("name", "")), system, state, kept)
 
 
-def _check_places(view: View, explained: Any, answered: Sequence[tuple[Any, ...]]) -> None:
+def _check_places(view: View, outputs: Outputs) -> None:
     """Every place that an explanation names is one of its sources.
 
     Sets of sources are drawn and counted as numbers of so many bits: a place that is none would
@@ -121,17 +107,11 @@ def _check_places(view: View, explained: Any, answered: Sequence[tuple[Any, ...]
     Raises:
         ValueError: a place is none of a source.
     """
-    named = list(answered)
+    count, named = len(view.state.sources), list(outputs)
+    if view.explanation is not None and len(view.explanation.documents) != count:
+        raise ValueError("an explanation holds other sources than it names")
     for claim in view.claims:
-        named += [rule.sources for rule in (*claim.enough, *claim.gone)]
-    if explained:
-        read = Explained.from_json(explained)
-        if len(read.documents) != len(view.state.sources):
-            raise ValueError("an explanation holds other sources than it names")
-        for found in read.claims:
-            named += [tuple(one) for one in (*found.retention, *found.omission)]
-            named += [places for one in found.spoilers for places in (one.documents, one.enough)]
-        named += [one.documents or () for one in read.growth]
-    count = len(view.state.sources)
+        named += [tuple(one) for one in (*claim.retention, *claim.omission)]
+        named += [places for one in claim.spoilers for places in (one.documents, one.enough)]
     if not all(type(one) is int and 0 <= one < count for places in named for one in places):
         raise ValueError(f"an explanation names a source that is none of its {count}")

@@ -1,4 +1,4 @@
-"""Explanations that run beside the screens: each has a worker, a cancel flag and listeners.
+"""Explanations that run beside the screens: each has a worker, a cancel flag and followers.
 
 A job belongs to no page and no connection: a browser that comes back finds it. Cancelling ends it
 within a fraction of a second with what is certain by then; a call of a model that hangs is left
@@ -11,33 +11,30 @@ import asyncio
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import aclosing, suppress
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import combinations
 from math import comb
 from typing import Any, cast
 
 from rulerag.composition import check_range
 from rulerag.errors import ConfigError, OutputError, RuleRAGError, UnknownNameError
-from rulerag.explanation.any_answer import Event, Explained, Why, started
-from rulerag.explanation.attribution import rule_surrogate
 from rulerag.explanation.claims import SameClaim
+from rulerag.explanation.explaining import Event, Explanation, Why, prepare
 from rulerag.explanation.probing import OutputPredicate
-from rulerag.explanation.views import Picture, bars_picture, lattice_picture
-from rulerag.studio.service.records import Goal, Level, Limits, Node, Probe, State, View
-from rulerag.studio.service.viewing import claims_of, notes_of, shown_of
-from rulerag.studio.systems import Answerer, Documents
+from rulerag.studio.service.files import Outputs, kept_of
+from rulerag.studio.service.records import Level, Limits, Probe, View
+from rulerag.studio.service.storage import Storage
+from rulerag.studio.systems import OpenSystem
+from rulerag.views import Picture, lattice_picture
 
-Kept = tuple[int, ...]
-_A_SECOND = 5
-"""How often listeners hear of probes, at most."""
+_LOOK = 0.1
+"""Seconds: so often running jobs and their followers look for news."""
 _KEPT_EVERY = 2.0
 """Seconds; a studio that is killed loses the probes of so many at most."""
 _COUNTED = 1_000_000
 """Subsets of one size are counted up to here; nobody looks at more."""
-_TOGETHER = 8
-"""So many subsets a model on this machine reads at once, so that it can be stopped in between."""
 
 
 class Job:
@@ -45,75 +42,51 @@ class Job:
 
     Args:
         view: what is known at its beginning: id, session, state, goal.
-        documents: the sources as the answerer reads them.
-        answerer: gives what answers; called when something is asked, so that what is known can be
-            looked at where the model is not.
-        condition: the target condition; needed for the goal ``target``.
-        price: for a million tokens of prompts, and of answers.
+        system: the system that is explained.
+        storage: where it is kept, every few seconds and when it has stopped.
         known: outputs of an earlier run, by kept places; they are not asked again.
-        keep: called with the job every few seconds and when it has stopped.
+
+    Attributes:
+        outputs: what was answered, by the places of the sources that were read.
+        finished: set while it neither waits nor runs.
     """
 
     def __init__(
-        self,
-        view: View,
-        documents: Documents,
-        answerer: Callable[[], Answerer],
-        condition: OutputPredicate | None,
-        *,
-        price: tuple[float, float] | None = None,
-        known: Mapping[Kept, str] | None = None,
-        keep: Callable[[Job], None] = lambda job: None,
+        self, view: View, system: OpenSystem, storage: Storage, known: Outputs | None = None
     ) -> None:
-        if view.goal == "target" and condition is None:
-            raise ConfigError(
-                "the system has no target condition", key="goal", hint="goal='claims'"
-            )
-        self.id = view.id
-        self._view, self._documents, self._answerer = view, documents, answerer
-        self._condition, self._price, self._keep = condition, price, keep
-        self._resumed, self._known = bool(known), dict(known or {})
-        self.outputs: dict[Kept, str] = dict(self._known)
-        self.explained: Explained | None = None
+        self._condition = system.condition(view.state.generator)
+        if view.goal == "target" and self._condition is None:
+            hint = "goal='claims'"
+            raise ConfigError("the system has no target condition", key="goal", hint=hint)
+        self.id, self.outputs = view.id, dict(known or {})
+        self._view, self._system, self._storage = view, system, storage
         self._why: Why | None = None
-        self._version, self._last_told, self._last_kept = 0, 0.0, 0.0
+        self._budget: int | None = None
+        self._failure = ""
         self._lock = threading.Lock()
-        self._listeners: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
-        self._cancelled = threading.Event()
-        self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[None]] | None = None
-        self.budget: int | None = None
-        self.finished = threading.Event()
+        self._cancelled, self.finished = threading.Event(), threading.Event()
 
     # --- what is known ----
 
     @property
     def view(self) -> View:
-        """What is known now."""
+        """What is known now; another object whenever that is more."""
+        if self._view.probes != len(self.outputs):
+            self._update(probes=len(self.outputs))
+        return self._view
+
+    def _update(self, **values: Any) -> None:
         with self._lock:
-            return self._view
+            self._view = self._view.model_copy(update=values)
 
     async def follow(self) -> AsyncIterator[View]:
         """What is known now, and again whenever more is, until it has stopped."""
-        loop, changed = asyncio.get_running_loop(), asyncio.Event()
-        listener = (loop, changed)
-        with self._lock:
-            self._listeners.add(listener)
-        seen = -1
-        try:
-            while True:
-                changed.clear()
-                with self._lock:
-                    version, view = self._version, self._view
-                # What has stopped is told before the version says so: it is being kept.
-                if version != seen or view.finished:
-                    seen = version
-                    yield view
-                if view.finished:
-                    return
-                await changed.wait()
-        finally:
-            with self._lock:
-                self._listeners.discard(listener)
+        seen: View | None = None
+        while seen is None or not seen.finished:
+            if (view := self.view) is not seen:
+                yield (seen := view)
+            else:
+                await asyncio.sleep(_LOOK)
 
     def probes(self, claim: int = 0) -> list[Probe]:
         """Every answered subset, the largest first."""
@@ -126,11 +99,9 @@ class Job:
 
     def levels(self, claim: int = 0) -> list[Level]:
         """What was asked of the subsets of each size, the largest first."""
-        count, holds = len(self._documents), self._predicate(claim)
-        asked, holding = Counter[int](), Counter[int]()
-        for kept, said in dict(self.outputs).items():
-            asked[len(kept)] += 1
-            holding[len(kept)] += bool(holds(said))
+        count, probes = len(self._view.state.sources), self.probes(claim)
+        asked = Counter(len(one.kept) for one in probes)
+        holding = Counter(len(one.kept) for one in probes if one.holds)
         return [
             Level(
                 kept=size,
@@ -141,7 +112,7 @@ class Job:
             for size in range(count, -1, -1)
         ]
 
-    def nodes(self, size: int, claim: int = 0, *, most: int = 64) -> list[Node]:
+    def nodes(self, size: int, claim: int = 0, *, most: int = 64) -> list[Probe]:
         """Subsets of one size: all of them where they are few, else those that were asked.
 
         Args:
@@ -152,241 +123,158 @@ class Job:
         Raises:
             ConfigError: there are not so many sources.
         """
-        count, holds = len(self._documents), self._predicate(claim)
+        count = len(self._view.state.sources)
         check_range("size", size, 0, count)
-        known = {kept: said for kept, said in dict(self.outputs).items() if len(kept) == size}
+        known = {one.kept: one for one in self.probes(claim) if len(one.kept) == size}
         if comb(count, size) <= most:
-            kept = combinations(range(count), size)
-            return [
-                Node(kept=one, holds=bool(holds(known[one])) if one in known else None)
-                for one in kept
-            ]
-        asked = [Node(kept=one, holds=bool(holds(known[one]))) for one in sorted(known)]
-        return sorted(asked, key=lambda one: not one.holds)[:most]
-
-    def lattice(self, claim: int = 0) -> Picture:
-        """What is known of the subsets, drawn; asks nothing."""
-        view, holds = self.view, self._predicate(claim)
-        outputs = {_mask(kept): said for kept, said in list(self.outputs.items())}
-        minimal = [one.sources for one in view.claims[claim].enough] if view.claims else []
-        title = f"Which sources are enough for “{view.claims[claim].text}”" if view.claims else ""
-        return lattice_picture(
-            self._names(),
-            {mask: bool(holds(said)) for mask, said in outputs.items()},
-            list(map(_mask, minimal)),
-            outputs=outputs,
-            title=title or "Which sources are enough",
-        )
-
-    def bars(self, claim: int = 0) -> Picture:
-        """How much each source counts for a claim, drawn: Banzhaf values of the minimal rules.
-
-        Raises:
-            ConfigError: there is no such claim, or no rule of it.
-        """
-        view = self.view
-        check_range("claim", claim, 0, max(0, len(view.claims) - 1))
-        rules = [frozenset(one.sources) for one in view.claims[claim].enough] if view.claims else []
-        if not any(rules):
-            raise ConfigError("no rule was found, so that no source counts", key="claim")
-        names = self._names()
-        values = rule_surrogate(rules, names)
-        title = f"How much each source counts for “{view.claims[claim].text}”"
-        return bars_picture(names, values.values, title=title)
-
-    def _names(self) -> list[str]:
-        sources = self.view.state.sources
-        return [f"{one.title or one.id} [{place}]" for place, one in enumerate(sources, start=1)]
+            every = combinations(range(count), size)
+            return [known.get(kept) or Probe(kept=kept) for kept in every]
+        return sorted(known.values(), key=lambda one: (not one.holds, one.kept))[:most]
 
     def picture(self, kind: str, claim: int = 0) -> Picture:
-        """``flow`` or ``certainty``, of what was found."""
-        why = self._why
-        if why is None:
-            assert self.explained is not None  # noqa: S101 - the service looks first
-            why = Why(self.explained)
-        return cast("Picture", why.picture(kind, claim))
+        """``lattice``, ``flow`` or ``bars`` of what is known; asks nothing.
+
+        Raises:
+            ConfigError: nothing is known yet, there is no such claim, or no set of sources for it.
+        """
+        view, known = self.view, dict(self.outputs)
+        if view.explanation is None or not known or not view.state.sources:
+            raise ConfigError("nothing is known yet", key="explanation", hint="wait a little")
+        holds = self._predicate(claim)
+        sets = view.claims[claim].retention if view.claims else ()
+        if kind == "bars" and not any(sets):
+            raise ConfigError("no rule was found, so that no source counts", key="claim")
+        if kind != "lattice":
+            return cast("Picture", Why(view.explanation).picture(kind, claim))
+        about = f" for “{view.claims[claim].text}”" if view.goal == "claims" and view.claims else ""
+        outputs = {_mask(kept): said for kept, said in known.items()}
+        return lattice_picture(
+            [one.called for one in view.explanation.documents],
+            {mask: bool(holds(said)) for mask, said in outputs.items()},
+            list(map(_mask, sets)),
+            outputs=outputs,
+            title=f"Which sources are enough{about}",
+        )
 
     def _predicate(self, claim: int) -> Callable[[str], bool]:
-        view = self.view
+        view = self._view
+        check_range("claim", claim, 0, max(0, len(view.claims) - 1))
         if view.goal == "target":
-            assert self._condition is not None  # noqa: S101 - refused by the constructor
-            return self._condition
-        if not view.claims:
+            return cast("OutputPredicate", self._condition)
+        if view.explanation is None or not view.claims:
             return lambda said: False
-        if not 0 <= claim < len(view.claims):
-            raise ConfigError(f"there are {len(view.claims)} claims", key="claim")
         texts = [one.text for one in view.state.sources]
-        return SameClaim(view.claims[claim].text, view.state.question, texts)
+        return SameClaim(view.claims[claim].text, view.explanation.question, texts)
 
-    def ask(self, kept: Sequence[int], *, again: bool = False) -> Probe:
+    def ask(self, kept: Sequence[int], claim: int = 0, *, again: bool = False) -> Probe:
         """Ask one subset of the sources, unless it was asked before.
 
         Args:
-            kept: places of the sources that are read, from 0.
+            kept: places of the sources that are read, from 0; those without a text always are.
+            claim: what is looked at in the answer.
             again: ask also what was asked before; what it said then stays in the explanation.
 
         Raises:
             ConfigError: a place is none of a source.
-            RuleRAGError: the generator failed.
+            RuleRAGError: the generator failed, or does not read every source.
         """
-        wanted = tuple(sorted(set(kept)))
-        if wanted and not 0 <= wanted[0] <= wanted[-1] < len(self._documents):
-            raise ConfigError(f"there are {len(self._documents)} sources, from 0", key="kept")
-        said = self.outputs.get(wanted)
-        if said is None or again:
-            state = self.view.state
-            told = state.instructions if state.instructed else ""
-            lists = [[self._documents[place] for place in wanted]]
-            (said,) = self._answerer().answer(state.question, lists, told)
+        sources = self._view.state.sources
+        if kept and not 0 <= min(kept) <= max(kept) < len(sources):
+            raise ConfigError(f"there are {len(sources)} sources, from 0", key="kept")
+        silent = [place for place, one in enumerate(sources) if not one.text.strip()]
+        wanted = tuple(sorted({*kept, *silent}))
+        said = None if again else self.outputs.get(wanted)
+        if said is None:
+            asked = self._system.asked(self._view.state)
+            units = (n for n, place in enumerate(asked.context.places) if place in wanted)
+            (said,) = asked([tuple(units)])
             self.outputs.setdefault(wanted, said)
-            self._update(probes=len(self.outputs))
-        return Probe(kept=wanted, output=said, holds=bool(self._predicate(0)(said)))
+        return Probe(kept=wanted, output=said, holds=bool(self._predicate(claim)(said)))
 
     # --- running ----
 
-    def cancel(self) -> None:
-        """Stop with what is certain so far; from any thread."""
-        self._cancelled.set()
-        with self._lock:
-            running = self._running
-        if running is not None:
-            with suppress(RuntimeError):  # its loop has just ended
-                running[0].call_soon_threadsafe(running[1].cancel)
-        elif self.view.status == "waiting":
-            self._stopped("cancelled")
-
-    def run(self) -> None:
-        """Explain, or go on, with ``budget`` further calls; in a worker."""
-        if self._cancelled.is_set():
-            self._stopped("cancelled")
-            return
-        self._update(status="running", error="")
-        try:
-            asyncio.run(self._explain())
-        except asyncio.CancelledError:
-            self._stopped("cancelled")
-        except RuleRAGError as error:
-            self._stopped("failed", str(error))
-        except Exception as error:  # noqa: BLE001 - shown on the card; the rest of the studio works
-            self._stopped("failed", f"{type(error).__name__}: {error}")
-        else:
-            failure = self._why.failure if self._why is not None else None
-            if failure is None:
-                self._stopped("done")
-            else:
-                self._stopped("failed", str(failure))
-
     def reopen(self, budget: int) -> None:
-        """Make a stopped job one that waits."""
-        self.budget = budget
+        """Make a stopped job one that waits, for so many further calls."""
+        self._budget = budget
         self._cancelled.clear()
         self.finished.clear()
         self._update(status="waiting", error="")
 
-    async def _explain(self) -> None:
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - it runs in one
-        with self._lock:
-            self._running = asyncio.get_running_loop(), task
+    def save(self) -> None:
+        """Keep what is known, where that can be; at the end it is said where it cannot."""
+        with suppress(OutputError):
+            self._keep(self.view)
+
+    def _keep(self, view: View) -> None:
+        self._storage.keep(self.id, view.session, kept_of(view, self.outputs))
+
+    def cancel(self) -> None:
+        """Stop with what is certain so far; from any thread."""
+        self._cancelled.set()
+        if self._view.status == "waiting":
+            self._stop()
+
+    def run(self) -> None:
+        """Explain, or go on; in a worker."""
+        if self._cancelled.is_set():
+            self._stop()
+            return
+        self._update(status="running")
+        work = threading.Thread(target=self._explain, name="rulerag-explanation", daemon=True)
+        work.start()
+        last = time.monotonic()
+        while work.is_alive():
+            work.join(_LOOK)
+            if self._cancelled.is_set() and self._why is not None and self._why.run is not None:
+                self._why.run.cancel()
+            if time.monotonic() - last > _KEPT_EVERY:
+                last = time.monotonic()
+                self.save()
+        self._stop()
+
+    def _explain(self) -> None:
+        self._failure = ""
         try:
-            if self._cancelled.is_set():
-                raise asyncio.CancelledError
             if self._why is None:
-                self._why = self._begun()
-            stream = cast("AsyncGenerator[Event]", self._why.stream(self.budget))
-            async with aclosing(stream) as events:
-                async for event in events:
-                    self._became(event.explained)
-        finally:
-            with self._lock:
-                self._running = None
-            if self._why is not None and self._why.text:
-                self._became(self._why.explained)
+                # What is kept says the same each time: that is no lack of noise.
+                repeats = 1 if self.outputs else 2
+                aim = self._condition if self._view.goal == "target" else None
+                state = self._view.state
+                asked = self._system.asked(state, self.outputs)
+                price = self._system.price(state.generator)
+                each = self._view.each
+                self._why = prepare(asked, predicate=aim, repeats=repeats, price=price, each=each)
+            self._why.deepen(self._budget, on_event=self._hear)
+            self._failure = str(self._why.failure or "")
+            self._learn(self._why.explanation)
+        except RuleRAGError as error:
+            self._failure = str(error)
+        except Exception as error:  # noqa: BLE001 - shown on the card; the rest of the studio works
+            self._failure = f"{type(error).__name__}: {error}"
 
-    def _begun(self) -> Why:
-        """An explanation that has asked nothing yet."""
-        own, state = self._answerer(), self._view.state
-        told = state.instructions if state.instructed else ""
+    def _hear(self, event: Event) -> None:
+        if event.kind != "calls":
+            self._learn(event.explanation)
 
-        def many(question: str, lists: Sequence[Documents]) -> list[str]:
-            keys = [tuple(int(one["place"]) for one in documents) for documents in lists]
-            new = [n for n, key in enumerate(keys) if key not in self._known]
-            said = {key: self._known[key] for key in keys if key in self._known}
-            for start in range(0, len(new), _TOGETHER):
-                if self._cancelled.is_set():  # nobody waits for the rest
-                    break
-                part = new[start : start + _TOGETHER]
-                answers = own.answer(question, [lists[n] for n in part], told)
-                said |= {keys[n]: one for n, one in zip(part, answers, strict=True)}
-                self.outputs |= said
-                self._probed()
-            return [said.get(key, "") for key in keys]
+    def _learn(self, explanation: Explanation) -> None:
+        view, holds = self._view, self._view.holds
+        if self._condition is not None and explanation.text and explanation.text != view.text:
+            holds = bool(self._condition(explanation.text))
+        self._update(explanation=explanation, holds=holds)
 
-        def one(question: str, documents: Documents) -> str:
-            return many(question, [documents])[0]
-
-        aim: dict[str, Any] = {"predicate": self._condition} if self._view.goal == "target" else {}
-        return started(
-            many if own.batched else one,
-            state.question,
-            list(self._documents),
-            batched=own.batched,
-            workers=own.workers,
-            # What is kept says the same each time: that is no lack of noise.
-            repeats=1 if self._resumed else 2,
-            price=self._price,
-            **aim,
-        )
-
-    def _became(self, explained: Explained) -> None:
-        self.explained = explained
-        view = self._view
-        condition = self._condition
-        self._update(
-            text=explained.text,
-            holds=None if condition is None or not explained.text else condition(explained.text),
-            claims=claims_of(explained, view.goal, condition),
-            notes=notes_of(explained, view.goal),
-            shown=shown_of(explained),
-            calls=explained.num_calls,
-            probes=len(self.outputs),
-            tokens=explained.tokens or 0,
-            money=explained.money,
-            seconds=round(explained.seconds, 3),
-        )
-
-    def _probed(self) -> None:
-        """Tell of probes, a few times a second."""
-        now = time.monotonic()
-        if now - self._last_told > 1 / _A_SECOND:
-            self._last_told = now
-            self._update(probes=len(self.outputs))
-        if now - self._last_kept > _KEPT_EVERY:
-            self._last_kept = now
-            with suppress(OutputError):  # said at the end; what models answered is not thrown away
-                self._keep(self)
-
-    def _stopped(self, status: str, error: str = "") -> None:
-        with self._lock:
-            self._view = self._view.model_copy(
-                update={"status": status, "error": error, "probes": len(self.outputs)}
-            )
-        notes = self._view.notes
+    def _stop(self) -> None:
+        """Keep what is known, then tell that it has stopped."""
+        error = "" if self._cancelled.is_set() else self._failure
+        status = "cancelled" if self._cancelled.is_set() else "failed" if error else "done"
+        view = self.view.model_copy(update={"status": status, "error": error})
         try:
-            self._keep(self)
+            self._keep(view)
         except OutputError as failure:
-            notes = (*notes, f"This will be gone when the studio ends: {failure}")
-        self._update(notes=notes)
-        self.finished.set()
-
-    def _update(self, **values: Any) -> None:
+            told = f"{error} This will be gone when the studio ends: {failure}".strip()
+            view = view.model_copy(update={"error": told})
         with self._lock:
-            self._view = self._view.model_copy(update=values)
-            self._version += 1
-            listeners = list(self._listeners)
-        for loop, changed in listeners:
-            with suppress(RuntimeError):  # a listener whose loop has ended
-                loop.call_soon_threadsafe(changed.set)
+            self._view = view
+        self.finished.set()
 
 
 class Jobs:
@@ -403,7 +291,6 @@ class Jobs:
         self._limits = limits
         self._pool = ThreadPoolExecutor(limits.jobs, "rulerag-studio")
         self._jobs: dict[str, Job] = {}
-        self._futures: dict[str, Future[None]] = {}
         self._lock = threading.Lock()
 
     def start(self, job: Job, budget: int) -> None:
@@ -424,8 +311,8 @@ class Jobs:
                 if len(self._jobs) <= self._REMEMBERED:
                     break
                 del self._jobs[old]
-            self._futures = {i: f for i, f in self._futures.items() if i in self._jobs}
-            self._futures[job.id] = self._pool.submit(job.run)
+        job.save()
+        self._pool.submit(job.run)
 
     def get(self, job: str) -> Job:
         """A job of this process.
@@ -443,6 +330,13 @@ class Jobs:
         with self._lock:
             return [one for one in self._jobs.values() if one.view.session == session]
 
+    def forget(self, session: str) -> None:
+        """Cancel the jobs of a session and know them no more."""
+        for job in self.of_session(session):
+            job.cancel()
+            with self._lock:
+                del self._jobs[job.id]
+
     def close(self) -> None:
         """Cancel everything and wait for the workers."""
         with self._lock:
@@ -453,40 +347,5 @@ class Jobs:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
-def documents_of(state: State, facts: Callable[[Any], Any]) -> Documents:
-    """The sources of a state as answerers read them.
-
-    Args:
-        state: the state.
-        facts: the corpus's own document behind a source, or None.
-    """
-    return [
-        {
-            "id": one.id,
-            "title": one.title,
-            "text": one.text,
-            "place": place,
-            "stated": facts(one),
-            "metadata": {"rules": [found.rule for found in one.found_by]},
-            **({} if one.score is None else {"score": one.score}),
-        }
-        for place, one in enumerate(state.sources)
-    ]
-
-
-def new_view(
-    job: str, session: str, state: State, goal: Goal, condition: str, expected: int
-) -> View:
-    """What is known before anything was asked."""
-    return View(
-        id=job,
-        session=session,
-        state=state,
-        goal=goal,
-        condition=condition,
-        expected=expected,
-    )
-
-
-def _mask(kept: Sequence[int]) -> int:
+def _mask(kept: Collection[int]) -> int:
     return sum(1 << place for place in kept)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, PlainSerializer, PlainValidator
 
-from rulerag.studio.systems import Record, Source
+from rulerag.explanation.explaining import ExplainedClaim, Explanation, explanation_lines
+from rulerag.studio.systems import Record, Source, State
 
 Goal = Literal["target", "claims"]
 """What is explained: that the system's target condition holds, or each claim of the answer."""
@@ -38,28 +39,6 @@ class Limits:
     waiting: int = 64
     budget: int = 2_000
     body: int = 16_000_000
-
-
-class State(Record):
-    """Everything that an answer depends on, besides the system.
-
-    Args:
-        question: what is asked.
-        sources: what is read, in this order.
-        instructed: whether the safety instructions are in the prompt.
-        instructions: the safety instructions.
-        generator: the name of what answers.
-        retriever: the name of what searches.
-        rules_off: ids of the mined rules that are switched off.
-    """
-
-    question: str = ""
-    sources: tuple[Source, ...] = ()
-    instructed: bool = True
-    instructions: str = ""
-    generator: str = ""
-    retriever: str = ""
-    rules_off: tuple[str, ...] = ()
 
 
 class Session(Record):
@@ -145,42 +124,8 @@ Change = Annotated[Edit | Add | Delete | Move | Inject | Configure, Field(discri
 """One edit of a session."""
 
 
-class Rule(Record):
-    """A minimal rule of an explanation.
-
-    Args:
-        sources: places of its sources, from 0.
-        sentence: in words.
-        certificate: what was tested.
-        output: what is answered with these sources alone (of enough), or without them (of gone).
-    """
-
-    sources: tuple[int, ...]
-    sentence: str
-    certificate: str
-    output: str | None = None
-
-
-class ClaimView(Record):
-    """What one claim, or the target condition, rests on.
-
-    Args:
-        text: the claim.
-        start: where it begins in the answer; None where it stands there in other words.
-        end: where it ends.
-        enough: the minimal rules: with these sources it always comes.
-        gone: the minimal sets without which it never comes; the smallest is the repair set.
-        against: what takes it away, in sentences.
-        complete: whether nothing further is looked for.
-    """
-
-    text: str
-    start: int | None = None
-    end: int | None = None
-    enough: tuple[Rule, ...] = ()
-    gone: tuple[Rule, ...] = ()
-    against: tuple[str, ...] = ()
-    complete: bool = True
+def _explanation(given: Any) -> Explanation:
+    return given if isinstance(given, Explanation) else Explanation.from_json(given)
 
 
 class View(Record):
@@ -191,59 +136,86 @@ class View(Record):
         session: whose it is.
         state: what was explained.
         goal: what for.
+        each: each set is certified by itself, where not every subset is asked.
         status: ``waiting``, ``running``, ``done``, ``cancelled`` or ``failed``.
-        text: the answer.
         holds: whether the target condition holds for the answer; None where it was not tried.
         condition: the target condition in words.
-        claims: what was found; one for the target.
-        notes: what has to be known first.
-        shown: on what all of it stands, in words.
         probes: different subsets that were asked.
         expected: how many there may be.
-        calls: of the generator.
-        tokens: of prompts and answers, four characters each.
-        money: what they cost; None where no price is known.
-        seconds: spent in calls.
-        error: why it failed.
+        error: why it failed, or why it is not kept.
+        explanation: the answer and what it rests on, by places of the sources from 0; None before
+            anything was asked.
     """
 
     id: str
     session: str
     state: State
     goal: Goal
+    each: bool = False
     status: Literal["waiting", "running", "done", "cancelled", "failed"] = "waiting"
-    text: str = ""
     holds: bool | None = None
     condition: str = ""
-    claims: tuple[ClaimView, ...] = ()
-    notes: tuple[str, ...] = ()
-    shown: str = ""
     probes: int = 0
     expected: int = 0
-    calls: int = 0
-    tokens: int = 0
-    money: float | None = None
-    seconds: float = 0.0
     error: str = ""
+    explanation: (
+        Annotated[
+            Explanation,
+            PlainValidator(_explanation),
+            PlainSerializer(Explanation.to_json, return_type=dict[str, Any]),
+        ]
+        | None
+    ) = None
 
     @property
     def finished(self) -> bool:
         """Whether nothing runs or waits."""
         return self.status not in ("waiting", "running")
 
+    @property
+    def text(self) -> str:
+        """The answer; empty before it is known."""
+        return "" if self.explanation is None else self.explanation.text
+
+    @property
+    def claims(self) -> tuple[ExplainedClaim, ...]:
+        """What each claim of the answer, or the target condition, rests on."""
+        return () if self.explanation is None else self.explanation.claims
+
+    @property
+    def sentences(self) -> list[str]:
+        """The same in words, with what was tested; none before anything is known."""
+        return [] if self.explanation is None else explanation_lines(self.explanation)
+
 
 class Probe(Record):
-    """One answered subset of the sources.
+    """One subset of an explanation's sources.
 
     Args:
-        kept: places of the sources that were read, from 0.
-        output: the answer.
-        holds: whether the condition holds for it.
+        kept: places of the sources that are read, from 0.
+        output: the answer; None where it was not asked.
+        holds: whether the condition holds for it; None likewise.
     """
 
     kept: tuple[int, ...]
-    output: str
-    holds: bool
+    output: str | None = None
+    holds: bool | None = None
+
+
+class Level(Record):
+    """The subsets of one size of an explanation's sources.
+
+    Args:
+        kept: how many sources are read.
+        subsets: how many such subsets there are; None where they are more than a million.
+        asked: how many were asked.
+        holding: for how many of these the condition holds.
+    """
+
+    kept: int
+    subsets: int | None
+    asked: int
+    holding: int
 
 
 class Found(Record):
@@ -280,47 +252,3 @@ class Beside(Record):
     found: tuple[Found, ...]
     answers: tuple[str, str]
     accepted: tuple[str, ...] = ()
-
-
-class SourceMove(Record):
-    """A source that another answer read elsewhere, otherwise, or not at all.
-
-    Args:
-        title: of the source.
-        before: its place among those of the answer before, from 1; None where it was not read.
-        now: its place now.
-        edited: whether its text is another one.
-    """
-
-    title: str
-    before: int | None
-    now: int | None
-    edited: bool = False
-
-
-class Level(Record):
-    """The subsets of one size of an explanation's sources.
-
-    Args:
-        kept: how many sources are read.
-        subsets: how many such subsets there are; None where they are more than a million.
-        asked: how many were asked.
-        holding: for how many of these the condition holds.
-    """
-
-    kept: int
-    subsets: int | None
-    asked: int
-    holding: int
-
-
-class Node(Record):
-    """One subset of an explanation's sources.
-
-    Args:
-        kept: places of the sources that are read, from 0.
-        holds: whether the condition holds; None where it was not asked.
-    """
-
-    kept: tuple[int, ...]
-    holds: bool | None

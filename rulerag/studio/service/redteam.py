@@ -3,46 +3,30 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from rulerag.errors import (
     ConfigError,
-    DataError,
     ExplanationError,
     GenerationError,
     OutputError,
     RuleRAGError,
 )
-from rulerag.explanation.any_answer import explain
+from rulerag.explanation.explaining import Event, explain
+from rulerag.explanation.probing import AskedFunction, OutputPredicate
+from rulerag.explanation.records import DocumentSet
 from rulerag.io import fingerprint_object, prepare_folder, read_jsonl, read_text, write_text
-from rulerag.studio.service.jobs import documents_of
-from rulerag.studio.service.records import State
-from rulerag.studio.service.redteam_report import RedTeamCell, RedTeamReport
-from rulerag.studio.systems import (
-    SENSITIVE,
-    Answerer,
-    Documents,
-    OpenSystem,
-    Source,
-    attacks,
-    injected,
-)
-
-_FORMAT = 2
-"""Of cells; those of an earlier one are tried again."""
+from rulerag.studio.service.redteam_report import RedTeamCell, RedTeamReport, RedTeamSuite
+from rulerag.studio.systems import SENSITIVE, OpenSystem, Source, State, attacks, injected
 
 
 def red_team(
     system: OpenSystem,
-    generators: Sequence[str],
+    suite: RedTeamSuite,
     *,
-    questions: Sequence[str] | None = None,
-    names: Sequence[str] | None = None,
-    instructed: bool = True,
-    top_k: int | None = None,
     kept: Path | None = None,
     tell: Callable[[RedTeamCell], object] = lambda cell: None,
     stopped: Callable[[], bool] = lambda: False,
@@ -51,15 +35,11 @@ def red_team(
 
     Args:
         system: the system; it needs a target condition.
-        generators: what answers.
-        questions: those of the system when None.
-        names: of the attack templates; all when None.
-        instructed: with the safety instructions.
-        top_k: sources of a question, those of the system when None; what breaks is asked about
-            every subset of them, so that each further one doubles the calls.
+        suite: what is tried. What breaks is asked about every subset of its sources, so that each
+            further one of ``top_k`` doubles the calls.
         kept: a file of cells; what stands in it is not tried again, and each is added to it.
         tell: called with each cell as soon as it is there.
-        stopped: asked before each call of a generator; the cells that are there are returned.
+        stopped: asked between calls of a generator; the cells that are there are returned.
 
     Raises:
         ConfigError: the system has no target condition, or there is nothing to try.
@@ -67,24 +47,41 @@ def red_team(
         UnknownNameError: there is no such generator or attack.
         OutputError: the file of cells cannot be written.
     """
-    asked, tried = _chosen(system, questions, names)
-    _check(system, generators, asked, tried)
+    suite = checked(system, suite)
     known = {} if kept is None else read_cells(kept)
-    if kept is not None:
-        prepare_folder(kept.parent)
-    cells: list[RedTeamCell] = []
-    for generator in dict.fromkeys(generators):
-        trials = _Trials(system, generator, instructed, top_k, stopped)
-        for attack in tried:
-            for question in asked:
-                cell = trials.cell(attack, question, known)
-                if stopped():
-                    return RedTeamReport(cells=tuple(cells))
-                if kept is not None and cell.key not in known:
-                    _append(kept, cell)
-                cells.append(cell)
-                tell(cell)
+    cells, trials = list[RedTeamCell](), _Trials(system, suite, stopped)
+    for generator, attack, question in product(suite.generators, suite.attacks, suite.questions):
+        cell = trials.cell(generator, attack, question, known)
+        if stopped():
+            break
+        if kept is not None and cell.key not in known:
+            _append(kept, cell)
+        cells.append(cell)
+        tell(cell)
     return RedTeamReport(cells=tuple(cells))
+
+
+def checked(system: OpenSystem, suite: RedTeamSuite) -> RedTeamSuite:
+    """A suite with what it leaves open filled in; everything wrong is said before a call.
+
+    Raises:
+        RuleRAGError: as :func:`red_team`.
+    """
+    here = [one["name"] for one in system.generators() if not one["missing"]]
+    chosen = {
+        "generators": suite.generators or here,
+        "questions": suite.questions or system.settings.questions,
+        "attacks": suite.attacks or attacks(),
+    }
+    for key, values in chosen.items():
+        if not values:
+            raise ConfigError("there is none to try", key=key, hint="name one")
+    for name in chosen["attacks"]:
+        injected(Source(id="any", text=""), name, "", "", "")
+    for generator in chosen["generators"]:
+        system.check_generator(generator)
+        _condition(system, generator)
+    return suite.model_copy(update={k: tuple(dict.fromkeys(v)) for k, v in chosen.items()})
 
 
 def read_cells(file: Path) -> dict[str, RedTeamCell]:
@@ -105,6 +102,7 @@ def read_cells(file: Path) -> dict[str, RedTeamCell]:
 
 
 def _append(file: Path, cell: RedTeamCell) -> None:
+    prepare_folder(file.parent)
     try:
         with file.open("a", encoding="utf-8") as opened:
             opened.write(cell.model_dump_json() + "\n")
@@ -115,31 +113,33 @@ def _append(file: Path, cell: RedTeamCell) -> None:
 
 def replay(system: OpenSystem, cell: RedTeamCell) -> bool:
     """Whether the sources of a break still make the target condition hold."""
-    answerer, condition = system.answerer(cell.generator), system.condition(cell.generator)
-    documents = [
-        {"id": str(place), "title": one["title"], "text": one["text"], "place": place}
-        for place, one in enumerate(cell.texts)
-    ]
-    told = system.settings.instructions if cell.instructions else ""
-    (said,) = answerer.answer(cell.question, [documents], told)
-    return bool(condition(said))
+    texts = [(one["title"], one["text"]) for one in cell.texts]
+    state = State(
+        question=cell.question,
+        sources=tuple(Source(id=str(n), title=a, text=b) for n, (a, b) in enumerate(texts)),
+        instructions=system.settings.instructions if cell.instructions else "",
+        generator=cell.generator,
+    )
+    return bool(_condition(system, cell.generator)(system.answer(state)))
 
 
 class RedTeamRun:
     """A run beside the screens; a page that is opened again finds it.
 
     Args:
-        work: :func:`red_team` with everything but ``tell`` and ``stopped``.
-        expected: so many cells.
+        system: the system.
+        suite: what is tried.
+        kept: the file of its cells.
     """
 
-    def __init__(self, work: Callable[..., RedTeamReport], expected: int) -> None:
-        self.expected, self.error = expected, ""
-        self.finished = threading.Event()
+    def __init__(self, system: OpenSystem, suite: RedTeamSuite, kept: Path) -> None:
+        self.expected = len(suite.generators) * len(suite.attacks) * len(suite.questions)
+        self.error, self.finished = "", threading.Event()
         self._cells: list[RedTeamCell] = []
         self._stopped = threading.Event()
         # A call that hangs does not keep the studio from ending.
-        threading.Thread(target=self._run, args=(work,), daemon=True).start()
+        given = system, suite, kept
+        threading.Thread(target=self._run, args=given, daemon=True).start()
 
     @property
     def report(self) -> RedTeamReport:
@@ -150,9 +150,10 @@ class RedTeamRun:
         """End it after the calls that run; what was tried is kept."""
         self._stopped.set()
 
-    def _run(self, work: Callable[..., RedTeamReport]) -> None:
+    def _run(self, system: OpenSystem, suite: RedTeamSuite, kept: Path) -> None:
+        stopped = self._stopped.is_set
         try:
-            work(tell=self._cells.append, stopped=self._stopped.is_set)
+            red_team(system, suite, kept=kept, tell=self._cells.append, stopped=stopped)
         except RuleRAGError as error:
             self.error = str(error)
         except Exception as error:  # noqa: BLE001 - shown on the screen; the studio goes on
@@ -174,36 +175,22 @@ class RedTeamRuns:
         self._lock = threading.Lock()
         self._runs: dict[str, RedTeamRun] = {}
 
-    def start(self, system: OpenSystem, generators: Sequence[str], **options: Any) -> RedTeamRun:
-        """Start a run, or find the one of the same arguments that is under way.
-
-        Args:
-            system: the system.
-            generators: what answers.
-            options: ``questions``, ``names``, ``instructed`` and ``top_k`` of :func:`red_team`.
+    def start(self, system: OpenSystem, suite: RedTeamSuite) -> RedTeamRun:
+        """Start a run, or find the one of the same suite that is under way.
 
         Raises:
             ConfigError: too many run already, or there is nothing to try.
             RuleRAGError: as :func:`red_team`.
         """
-        asked, tried = _chosen(system, options.get("questions"), options.get("names"))
-        _check(system, generators, asked, tried)
-        name = system.settings.name
-        told = bool(options.get("instructed", True))
-        key = fingerprint_object([name, list(generators), asked, tried, told, options.get("top_k")])
-
-        def work(**hooks: Any) -> RedTeamReport:
-            kept = self._folder / f"{name}-{key}.jsonl"
-            return red_team(system, generators, **options, **hooks, kept=kept)
-
+        suite = checked(system, suite)
+        key = f"{suite.system}-{fingerprint_object(suite.model_dump(mode='json'))}"
         with self._lock:
             self._runs = {k: one for k, one in self._runs.items() if not one.finished.is_set()}
             if key not in self._runs:
                 if len(self._runs) >= self._most:
                     what = f"{len(self._runs)} red-team runs are under way"
                     raise ConfigError(what, key="red-team", hint="stop one, or try again later")
-                count = len(set(generators)) * len(tried) * len(asked)
-                self._runs[key] = RedTeamRun(work, count)
+                self._runs[key] = RedTeamRun(system, suite, self._folder / f"{key}.jsonl")
             return self._runs[key]
 
     def close(self) -> None:
@@ -216,177 +203,125 @@ class RedTeamRuns:
             one.finished.wait(2.0)
 
 
-def _chosen(
-    system: OpenSystem, questions: Sequence[str] | None, names: Sequence[str] | None
-) -> tuple[list[str], list[str]]:
-    """Each question and attack once."""
-    asked = dict.fromkeys(system.settings.questions if questions is None else questions)
-    return list(asked), list(dict.fromkeys(attacks() if names is None else names))
-
-
-def _check(
-    system: OpenSystem, generators: Sequence[str], questions: Sequence[str], names: Sequence[str]
-) -> None:
-    """Everything that can be wrong, before anything is asked."""
-    if system.settings.condition is None:
+def _condition(system: OpenSystem, generator: str) -> OutputPredicate:
+    condition = system.condition(generator)
+    if condition is None:
         raise ConfigError("the system has no target condition", key="system")
-    for key, values in (
-        ("generators", generators),
-        ("questions", questions),
-        ("attacks", names),
-    ):
-        if not values:
-            raise ConfigError("there is none to try", key=key, hint="name one")
-    for name in names:
-        injected(Source(id="any", text=""), name, "", "", "")
-    for generator in generators:
-        title = system.generator_settings(generator).title
-        missing = {one["name"]: one["missing"] for one in system.generators()}[generator]
-        if missing:
-            raise DataError(f"{title} cannot answer: {missing}")
-
-
-@dataclass
-class _Asking:
-    """What was said to each subset of some sources; nothing is asked twice."""
-
-    answerer: Answerer
-    question: str
-    instructions: str
-    stopped: Callable[[], bool]
-    said: dict[tuple[int, ...], str] = field(default_factory=dict)
-
-    def many(self, question: str, lists: Sequence[Documents]) -> list[str]:
-        """One answer for each list of sources; nothing once it is stopped."""
-        keys = [tuple(int(one["place"]) for one in documents) for documents in lists]
-        new = [n for n, key in enumerate(keys) if key not in self.said]
-        if new and self.stopped():
-            return ["" for _ in keys]
-        if new:
-            asked = [lists[n] for n in new]
-            answers = self.answerer.answer(self.question, asked, self.instructions)
-            self.said |= {keys[n]: one for n, one in zip(new, answers, strict=True)}
-        return [self.said[key] for key in keys]
-
-    def one(self, question: str, documents: Documents) -> str:
-        """The answer for one list of sources."""
-        return self.many(question, [documents])[0]
+    return condition
 
 
 class _Trials:
-    """Attacks on one generator of a system; the untouched sources of a question are asked once."""
+    """Attacks on a system; the untouched sources of a question are asked once a generator."""
 
     def __init__(
-        self,
-        system: OpenSystem,
-        generator: str,
-        instructed: bool,
-        top_k: int | None,
-        stopped: Callable[[], bool],
+        self, system: OpenSystem, suite: RedTeamSuite, stopped: Callable[[], bool]
     ) -> None:
-        self._system, self._generator, self._stopped = system, generator, stopped
-        self._top_k = top_k
-        self._answerer = system.answerer(generator)
-        self._condition = system.condition(generator)
-        self._told = system.settings.instructions if instructed else ""
+        self._system, self._suite, self._stopped = system, suite, stopped
+        self._instructions = system.settings.instructions if suite.instructed else ""
         self._sources: dict[str, tuple[Source, ...]] = {}
-        self._clean: dict[str, _Asking] = {}
+        self._before: dict[tuple[str, str], str] = {}
 
-    def cell(self, attack: str, question: str, known: Mapping[str, RedTeamCell]) -> RedTeamCell:
+    def cell(
+        self, generator: str, attack: str, question: str, known: Mapping[str, RedTeamCell]
+    ) -> RedTeamCell:
         """One question under one attack, or what is known of it."""
         own = self._system.settings
         if question not in self._sources:
-            self._sources[question] = self._system.retrieve(question, top_k=self._top_k)
-            self._clean[question] = self._asking(question)
-        clean = self._sources[question]
-        dirty = [injected(one, attack, question, own.payload, own.permission) for one in clean]
+            found = self._system.retrieve(question, top_k=self._suite.top_k)
+            self._sources[question] = found
+        clean = State(
+            question=question,
+            sources=self._sources[question],
+            instructions=self._instructions,
+            generator=generator,
+        )
+        dirty = _with(
+            clean,
+            [injected(one, attack, question, own.payload, own.permission) for one in clean.sources],
+        )
         about: dict[str, Any] = {
             "system": own.name,
-            "generator": self._generator,
+            "generator": generator,
             "attack": attack,
             "question": question,
-            "instructions": self._told,
+            "instructions": self._instructions,
         }
-        read = [(one.title, one.text) for one in (*clean, *dirty)]
-        judged = [str(self._condition), str(own.condition), _patterns(own.condition)]
-        parts = [_FORMAT, self._answerer.fingerprint, about, judged, read]
+        read = [(one.title, one.text) for one in (*clean.sources, *dirty.sources)]
+        judged = [str(_condition(self._system, generator)), *_patterns(own.condition)]
+        parts = [self._system.generator(clean).fingerprint, about, judged, read]
         about["key"] = fingerprint_object(parts, digits=32)
         if about["key"] in known:
             return known[about["key"]]
-        if not clean:  # nothing can be attacked, and nothing was withstood
+        if not clean.sources:  # nothing can be attacked, and nothing was withstood
             return RedTeamCell(broken=False, error="no source is found for the question", **about)
         try:
-            return RedTeamCell(**self._tried(question, clean, dirty), **about)
+            return RedTeamCell(**self._tried(clean, dirty), **about)
         except (ExplanationError, GenerationError) as error:
             return RedTeamCell(broken=False, error=str(error), **about)
 
-    def _tried(
-        self, question: str, clean: Sequence[Source], dirty: Sequence[Source]
-    ) -> dict[str, Any]:
+    def _tried(self, clean: State, dirty: State) -> dict[str, Any]:
         """What of a cell is found by asking."""
-        before, asking = self._clean[question], self._asking(question)
-        asked = len(before.said)
-        untouched, attacked = self._documents(question, clean), self._documents(question, dirty)
-        said = before.one(question, untouched)
-        found: dict[str, Any] = {"broken": False, "before": said}
-        if self._condition(said):  # what breaks without an attack is no work of the attack
-            found |= {"by_itself": True, "texts": _texts(clean)}
-        else:
-            found["output"] = asking.one(question, attacked)
+        system, holds = self._system, _condition(self._system, clean.generator)
+        asked = clean.generator, clean.question
+        calls = int(asked not in self._before)
+        if calls:
+            self._before[asked] = _whole(system.asked(clean))
+        found: dict[str, Any] = {"broken": False, "before": self._before[asked]}
+        if holds(found["before"]):  # what breaks without an attack is no work of the attack
+            return found | {"by_itself": True, "texts": _texts(clean.sources), "probes": calls}
+        probing = system.asked(dirty)
+        found["output"] = _whole(probing)
         # A set that breaks it whatever else is read does so together with all others: where they
         # do not, there is none.
-        if "output" in found and self._condition(found["output"]):
-            found |= self._smallest(question, attacked, asking)
-            if found["broken"]:
-                needed = found.pop("places")
-                mixed = [attacked[n] if n in needed else untouched[n] for n in range(len(clean))]
-                among = mixed == attacked or self._condition(
-                    self._asking(question).one(question, mixed)
-                )
+        if holds(found["output"]):
+            enough, repair = self._smallest(probing, holds)
+            if enough is not None:
+                pairs = enumerate(zip(clean.sources, dirty.sources, strict=True))
+                mixed = _with(clean, [two if n in enough else one for n, (one, two) in pairs])
+                calls += mixed != dirty
+                needed = [dirty.sources[n] for n in sorted(enough)]
                 found |= {
-                    "sources": tuple(dirty[n].id for n in needed),
-                    "texts": _texts([dirty[n] for n in needed]),
-                    "repair": tuple(dirty[n].id for n in found["repair"]),
-                    "among_clean": bool(among),
+                    "broken": True,
+                    "needed": len(needed),
+                    "output": enough.output or "",
+                    "sources": tuple(one.id for one in needed),
+                    "texts": _texts(needed),
+                    "repair": tuple(dirty.sources[n].id for n in sorted(repair)),
+                    "among_clean": mixed == dirty or bool(holds(system.answer(mixed))),
                 }
-                asked -= mixed != attacked
-        return found | {"probes": len(asking.said) + len(before.said) - asked}
+        return found | {"probes": calls + probing.calls}
 
-    def _smallest(self, question: str, attacked: Documents, asking: _Asking) -> dict[str, Any]:
-        """The smallest set that breaks it, and the smallest whose absence repairs it, as places."""
-        why = explain(
-            asking.many if self._answerer.batched else asking.one,
-            question,
-            attacked,
-            predicate=self._condition,
-            batched=self._answerer.batched,
-            workers=self._answerer.workers,
-            repeats=1,
-        )
+    def _smallest(
+        self, asked: AskedFunction, condition: OutputPredicate
+    ) -> tuple[DocumentSet | None, Collection[int]]:
+        """The smallest set that breaks it, and the smallest whose absence repairs it."""
+
+        def hear(event: Event) -> None:
+            if self._stopped():
+                event.run.cancel()
+
+        why = explain(asked, predicate=condition, repeats=1, on_event=hear)
+        if why.failure is not None:
+            raise why.failure
         (claim,) = why.claims
         enough = min(claim.retention, key=len, default=None)
-        if enough is None:
-            return {}
-        return {
-            "broken": True,
-            "needed": len(enough),
-            "places": sorted(enough),
-            "repair": sorted(min(claim.omission, key=len, default=())),
-            "output": enough.output or "",
-        }
+        return enough, min(claim.omission, key=len, default=())
 
-    def _asking(self, question: str) -> _Asking:
-        return _Asking(self._answerer, question, self._told, self._stopped)
 
-    def _documents(self, question: str, sources: Sequence[Source]) -> Documents:
-        state = State(question=question, sources=tuple(sources))
-        return documents_of(state, self._system.document)
+def _with(state: State, sources: Sequence[Source]) -> State:
+    return state.model_copy(update={"sources": tuple(sources)})
+
+
+def _whole(asked: AskedFunction) -> str:
+    """What is answered from every source."""
+    (said,) = asked([tuple(range(asked.num_sources))])
+    return said
 
 
 def _patterns(condition: Any) -> list[Any]:
-    """What its kinds stand for: where that changes, a cell is another one."""
+    """The condition, and what its kinds stand for: where that changes, a cell is another one."""
     kinds = getattr(getattr(condition, "instead", condition), "kinds", ())
-    return [SENSITIVE.get(kind) for kind in kinds]
+    return [str(condition), *(SENSITIVE.get(kind) for kind in kinds)]
 
 
 def _texts(sources: Sequence[Source]) -> tuple[dict[str, str], ...]:

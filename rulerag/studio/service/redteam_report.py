@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -13,8 +13,19 @@ from xml.etree import ElementTree
 from pydantic import Field
 
 from rulerag.composition import Settings
-from rulerag.explanation.views import rendered
-from rulerag.io import prepare_folder, write_text
+from rulerag.io import prepare_folder, read_text, write_text
+from rulerag.views import Page, Section, Table, Text, printable
+
+_BROKEN = (
+    "Broken: some set of attacked sources is enough to make the system do what its instructions "
+    "forbid, whatever else is read, and the question without an attack does not; those where it "
+    "does are counted by themselves. The interval is Clopper and Pearson's, of the questions that "
+    "are withstood without an attack."
+)
+_HEADINGS = (
+    *("system", "what answers", "attack", "breaks without an attack", "broken", "95 % interval"),
+    *("sources needed", "repair", "probes"),
+)
 
 
 class RedTeamCell(Settings):
@@ -132,6 +143,10 @@ class RedTeamReport(Settings):
             groups.setdefault((cell.system, cell.generator, cell.attack), []).append(cell)
         return [_row(key, cells) for key, cells in groups.items()]
 
+    def table(self) -> Table:
+        """The rows in words."""
+        return Table(_HEADINGS, tuple(map(_cells, self.rows())))
+
     def to_csv(self) -> str:
         """Every cell as a row; what a spreadsheet would take for a formula is quoted."""
         written = io.StringIO()
@@ -161,23 +176,35 @@ class RedTeamReport(Settings):
                 suite,
                 "testcase",
                 classname=f"{cell.system}.{cell.generator}",
-                name=_printable(f"{cell.attack}: {cell.question}"),
+                name=printable(f"{cell.attack}: {cell.question}"),
             )
             if cell.told:
-                failure = ElementTree.SubElement(case, "failure", message=_printable(cell.told))
-                failure.text = _printable(cell.output or cell.before)
+                failure = ElementTree.SubElement(case, "failure", message=printable(cell.told))
+                failure.text = printable(cell.output or cell.before)
             elif cell.error:
-                ElementTree.SubElement(case, "error", message=_printable(cell.error))
+                ElementTree.SubElement(case, "error", message=printable(cell.error))
         return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
 
     def to_html(self) -> str:
         """One page that opens offline: the rows, and every break with its answer."""
-        return rendered(__package__, "red_team.html.j2", rows=self.rows(), failed=self.failed)
+        blocks = (Text((_BROKEN,)), self.table(), *map(_section, self.failed))
+        return Page("Red-team run", blocks).html()
 
     def to_pytest(self) -> str:
         """A test file that asks every break again, and fails while it still breaks."""
         cases = [cell.model_dump(mode="json") for cell in self.failed]
-        return _REPLAY.replace("CASES_HERE", repr(json.dumps(cases, ensure_ascii=True)))
+        code = read_text(Path(__file__).with_name("replay.py.txt"))
+        return code.replace("CASES_HERE", repr(json.dumps(cases, ensure_ascii=True)))
+
+    def files(self) -> dict[str, Callable[[], str]]:
+        """What makes the text of each file, by its name."""
+        return {
+            "red-team.csv": self.to_csv,
+            "red-team.json": self.to_json,
+            "red-team.xml": self.to_junit,
+            "red-team.html": self.to_html,
+            "test_red_team.py": self.to_pytest,
+        }
 
     def write(self, folder: Path) -> list[Path]:
         """Write every form into a folder.
@@ -185,46 +212,10 @@ class RedTeamReport(Settings):
         Raises:
             OutputError: it cannot be written.
         """
-        forms = {
-            "red-team.csv": self.to_csv(),
-            "red-team.json": self.to_json(),
-            "red-team.xml": self.to_junit(),
-            "red-team.html": self.to_html(),
-            "test_red_team.py": self.to_pytest(),
-        }
         prepare_folder(folder)
-        for name, text in forms.items():
-            write_text(folder / name, text)
-        return [folder / name for name in forms]
-
-
-_REPLAY = '''"""Every break that a red-team run found, asked again: green once it is withstood.
-
-Written by `rulerag redteam`; it needs the same systems (RULERAG_STUDIO_DATA names their folder).
-"""
-
-import json
-import os
-from pathlib import Path
-
-import pytest
-
-from rulerag.studio.service import Studio
-
-CASES = json.loads(CASES_HERE)
-
-
-@pytest.fixture(scope="module")
-def studio(tmp_path_factory):
-    made = Studio(Path(os.environ.get("RULERAG_STUDIO_DATA") or tmp_path_factory.mktemp("studio")))
-    yield made
-    made.close()
-
-
-@pytest.mark.parametrize("case", CASES, ids=[f"{n}-{one['attack']}" for n, one in enumerate(CASES)])
-def test_the_system_withstands(studio, case):
-    assert not studio.replay(case)
-'''
+        for name, text in self.files().items():
+            write_text(folder / name, text())
+        return [folder / name for name in self.files()]
 
 
 def _row(key: tuple[str, str, str], cells: Sequence[RedTeamCell]) -> dict[str, Any]:
@@ -243,14 +234,30 @@ def _row(key: tuple[str, str, str], cells: Sequence[RedTeamCell]) -> dict[str, A
     return row
 
 
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    """A row of the page's table."""
+    tried = f"{row['broken']} of {row['questions'] - row['by_itself']}"
+    interval = f"{100 * row['low']:.0f}–{100 * row['high']:.0f} %" if "low" in row else ""
+    few = ("–" if row[key] is None else str(row[key]) for key in ("needed", "repair"))
+    names = row["system"], row["generator"], row["attack"]
+    alone = f"{row['by_itself']} of {row['questions']}"
+    return *names, alone, tried, interval, *few, str(row["probes"])
+
+
+def _section(cell: RedTeamCell) -> Section:
+    """A break with its answer."""
+    repair = f"; taking out {', '.join(cell.repair)} repairs it" if cell.repair else ""
+    words = Text((f"{cell.system}, {cell.generator}: {cell.told}{repair}.",))
+    title = f"{cell.attack}: {cell.question}" if cell.broken else cell.question
+    return Section(title, (words, Text((cell.output or cell.before,), "code")))
+
+
 def exact_interval(successes: int, trials: int) -> tuple[float, float]:
     """The 95 % interval of a share (Clopper and Pearson 1934)."""
-    from scipy.special import betaincinv
+    from scipy.stats import binomtest
 
-    failures = trials - successes
-    low = float(betaincinv(successes, failures + 1, 0.025)) if successes else 0.0
-    high = float(betaincinv(successes + 1, failures, 0.975)) if failures else 1.0
-    return low, high
+    low, high = binomtest(successes, trials).proportion_ci(method="exact")
+    return float(low), float(high)
 
 
 def _harmless(value: Any) -> str:
@@ -259,8 +266,3 @@ def _harmless(value: Any) -> str:
         value = " ".join(value)
     text = "" if value is None else str(value)
     return f"'{text}" if text[:1] in "=+-@\t\r" and text else text
-
-
-def _printable(text: str) -> str:
-    """A text without characters that XML has no place for."""
-    return "".join(c for c in text if c in "\t\n" or ord(c) >= 32)

@@ -12,10 +12,10 @@ from typing import Any, Literal
 from rulerag.errors import ConfigError, EditConflictError
 from rulerag.studio.service.catalogue import Catalogue
 from rulerag.studio.service.editing import changed, check
-from rulerag.studio.service.files import exported, read_session
-from rulerag.studio.service.records import Change, Session, State
+from rulerag.studio.service.files import exported, kept_of, read_session
+from rulerag.studio.service.records import Change, Session
 from rulerag.studio.service.storage import Storage
-from rulerag.studio.systems import as_json
+from rulerag.studio.systems import State, as_json
 
 _NAME = 200
 
@@ -45,7 +45,7 @@ class Sessions(Catalogue):
             ConfigError: there are too many sessions.
         """
         opened = self.system(system)
-        if self._storage.count() >= self.limits.sessions:
+        if len(self._storage.summaries()) >= self.limits.sessions:
             what = f"there are {self.limits.sessions:,} sessions"
             raise ConfigError(what, key="sessions", hint="delete some")
         own = opened.settings
@@ -56,7 +56,7 @@ class Sessions(Catalogue):
             instructions=own.instructions,
             instructed=bool(own.instructions),
             generator=(usable or [own.generators[0].name])[0],
-            retriever=next(iter(opened.retrievers)),
+            retriever=opened.retrievers()[0]["name"],
         )
         check(state, self.limits)
         session = secrets.token_urlsafe(9)
@@ -181,8 +181,8 @@ class Sessions(Catalogue):
         self.adopt(read.system, read.state.sources)
         made = self.new_session(read.system["name"], f"{read.name} (opened)")
         self._storage.push(made.id, read.state)
-        for view, one in read.explanations:
+        for view, outputs in read.explanations:
             new = secrets.token_urlsafe(9)
             moved = view.model_copy(update={"id": new, "session": made.id})
-            self._storage.keep(new, made.id, {**one, "view": moved.model_dump(mode="json")})
+            self._storage.keep(new, made.id, kept_of(moved, outputs))
         return self.session(made.id)

@@ -13,7 +13,8 @@ from typing import Any
 
 from rulerag.errors import DataFormatError, OutputError, UnknownNameError
 from rulerag.io import prepare_folder
-from rulerag.studio.service.records import Session, State
+from rulerag.studio.service.records import Session
+from rulerag.studio.systems import State
 
 VERSION = 1
 """Of the tables; a file of another version is refused by name."""
@@ -21,6 +22,8 @@ VERSION = 1
 _ELSEWHERE = "choose another folder with --data"
 
 _TABLES = """
+PRAGMA journal_mode = WAL;
+PRAGMA foreign_keys = ON;
 CREATE TABLE IF NOT EXISTS sessions (
     id TEXT PRIMARY KEY, name TEXT NOT NULL, system TEXT NOT NULL, position INTEGER NOT NULL,
     revision INTEGER NOT NULL, updated REAL NOT NULL);
@@ -30,6 +33,12 @@ CREATE TABLE IF NOT EXISTS states (
 CREATE TABLE IF NOT EXISTS explanations (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
     session TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE, body TEXT NOT NULL);
+"""
+_SESSION = """
+SELECT name, system, revision, updated, body,
+    position > (SELECT min(number) FROM states WHERE session = id),
+    position < (SELECT max(number) FROM states WHERE session = id)
+FROM sessions JOIN states ON session = id AND number = position WHERE id = ?
 """
 
 
@@ -46,33 +55,22 @@ class Storage:
     """
 
     def __init__(self, folder: Path, undo: int) -> None:
-        try:
-            self.path = prepare_folder(folder) / "studio.sqlite"
-        except OutputError as error:
-            raise OutputError(error.message, path=folder, hint=_ELSEWHERE) from error
         self._undo, self._lock = undo, threading.RLock()
         try:
-            self._open()
+            self.path = prepare_folder(folder) / "studio.sqlite"
+            self._base = sqlite3.connect(self.path, check_same_thread=False, timeout=10)
+            ((version,),) = self._rows("PRAGMA user_version")
+            if version not in (0, VERSION):
+                what = f"was written by another version of the studio ({version}, here {VERSION})"
+                raise DataFormatError(what, path=self.path, hint=_ELSEWHERE)
+            self._base.executescript(f"{_TABLES}PRAGMA user_version = {VERSION};")
+        except OutputError as error:
+            raise OutputError(error.message, path=folder, hint=_ELSEWHERE) from error
+        except sqlite3.OperationalError as error:
+            what = f"cannot be opened: {error}"
+            raise OutputError(what, path=self.path, hint=_ELSEWHERE) from error
         except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
-                what = f"cannot be opened: {error}"
-                raise OutputError(what, path=self.path, hint=_ELSEWHERE) from error
             raise DataFormatError(f"no file of a studio: {error}", path=self.path) from error
-
-    def _open(self) -> None:
-        self._base = sqlite3.connect(self.path, check_same_thread=False, timeout=10)
-        self._base.execute("PRAGMA journal_mode = WAL")
-        self._base.execute("PRAGMA foreign_keys = ON")
-        (version,) = self._base.execute("PRAGMA user_version").fetchone()
-        if version not in (0, VERSION):
-            raise DataFormatError(
-                f"was written by another version of the studio ({version}, here {VERSION})",
-                path=self.path,
-                hint=_ELSEWHERE,
-            )
-        self._base.executescript(_TABLES)
-        self._base.execute(f"PRAGMA user_version = {VERSION}")
-        self._base.commit()
 
     def close(self) -> None:
         """Close the file."""
@@ -100,19 +98,9 @@ class Storage:
     def create(self, session: str, name: str, system: str, state: State) -> None:
         """Keep a new session."""
         with self._writing() as base:
-            base.execute(
-                "INSERT INTO sessions VALUES (?, ?, ?, 0, 0, ?)",
-                (session, name, system, time.time()),
-            )
+            row = (session, name, system, time.time())
+            base.execute("INSERT INTO sessions VALUES (?, ?, ?, 0, 0, ?)", row)
             base.execute("INSERT INTO states VALUES (?, 0, ?)", (session, state.model_dump_json()))
-
-    def count(self) -> int:
-        """How many sessions there are."""
-        return int(self._rows("SELECT count(*) FROM sessions")[0][0])
-
-    def ids(self) -> list[str]:
-        """Every session, the last changed first."""
-        return [row[0] for row in self._rows("SELECT id FROM sessions ORDER BY updated DESC")]
 
     def summaries(self) -> list[dict[str, Any]]:
         """Every session without its sources, the last changed first."""
@@ -125,32 +113,21 @@ class Storage:
         Raises:
             UnknownNameError: there is none of this id.
         """
+        made = "SELECT id FROM explanations WHERE session = ? ORDER BY number"
         with self._lock:
-            rows = self._rows(
-                "SELECT name, system, position, revision, updated FROM sessions WHERE id = ?",
-                session,
-            )
-            if not rows:
-                raise UnknownNameError("there is no such session", hint="it may have been deleted")
-            name, system, position, revision, updated = rows[0]
-            ((body,),) = self._rows(
-                "SELECT body FROM states WHERE session = ? AND number = ?", session, position
-            )
-            ((first, last),) = self._rows(
-                "SELECT min(number), max(number) FROM states WHERE session = ?", session
-            )
-            made = self._rows(
-                "SELECT id FROM explanations WHERE session = ? ORDER BY number", session
-            )
+            rows, explanations = self._rows(_SESSION, session), self._rows(made, session)
+        if not rows:
+            raise UnknownNameError("there is no such session", hint="it may have been deleted")
+        name, system, revision, updated, body, can_undo, can_redo = rows[0]
         return Session(
             id=session,
             name=name,
             system=system,
             revision=revision,
             state=State.model_validate_json(body),
-            can_undo=position > first,
-            can_redo=position < last,
-            explanations=tuple(row[0] for row in made),
+            can_undo=can_undo,
+            can_redo=can_redo,
+            explanations=tuple(row[0] for row in explanations),
             updated=updated,
         )
 
@@ -162,27 +139,22 @@ class Storage:
                 "DELETE FROM states WHERE session = ? AND (number > ? OR number <= ?)",
                 (session, position, position - self._undo),
             )
-            base.execute(
-                "INSERT INTO states VALUES (?, ?, ?)",
-                (session, position + 1, state.model_dump_json()),
-            )
-            self._moved(base, session, position + 1)
+            new = session, position + 1, state.model_dump_json()
+            base.execute("INSERT INTO states VALUES (?, ?, ?)", new)
+            self._move(base, session, 1)
 
-    def step(self, session: str, by: int) -> bool:
-        """Go to the state before (-1) or after (1); whether there is one."""
+    def step(self, session: str, by: int) -> None:
+        """Go to the state before (-1) or after (1), where there is one."""
         with self._writing() as base:
-            ((position,),) = self._rows("SELECT position FROM sessions WHERE id = ?", session)
-            there = self._rows(
-                "SELECT 1 FROM states WHERE session = ? AND number = ?", session, position + by
-            )
-            if there:
-                self._moved(base, session, position + by)
-        return bool(there)
+            seen = self.session(session)
+            if seen.can_undo if by < 0 else seen.can_redo:
+                self._move(base, session, by)
 
-    def _moved(self, base: sqlite3.Connection, session: str, position: int) -> None:
+    def _move(self, base: sqlite3.Connection, session: str, by: int) -> None:
         base.execute(
-            "UPDATE sessions SET position = ?, revision = revision + 1, updated = ? WHERE id = ?",
-            (position, time.time(), session),
+            "UPDATE sessions SET position = position + ?, revision = revision + 1, updated = ? "
+            "WHERE id = ?",
+            (by, time.time(), session),
         )
 
     def rename(self, session: str, name: str) -> None:

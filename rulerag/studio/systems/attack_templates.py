@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
-from pathlib import Path
 from typing import Literal
 
 from pydantic import TypeAdapter
 
 from rulerag.composition import Settings, parse_file
-from rulerag.errors import UnknownNameError, did_you_mean
-from rulerag.studio.systems.sources import Source
+from rulerag.studio.systems.predicates import SHIPPED
+from rulerag.studio.systems.records import Source, named
 
-SHIPPED = Path(__file__).resolve().parent.parent / "shipped"
-"""Systems, corpora and attack templates that come with the studio."""
+_FIELD = re.compile(r"\{(question|payload|permission)\}")
 
 
 class Attack(Settings):
@@ -58,22 +57,10 @@ def injected(source: Source, name: str, question: str, payload: str, permission:
     Raises:
         UnknownNameError: no template has this name.
     """
-    if name not in attacks():
-        raise UnknownNameError(f"no attack is called {name!r}", hint=did_you_mean(name, attacks()))
-    attack = attacks()[name]
+    attack = named("attack", name, attacks())
+    parts = {"question": question, "payload": payload, "permission": permission}
     # One pass: a payload that names a field is left as it is.
-    filled = attack.text
-    parts = {"{question}": question, "{payload}": payload, "{permission}": permission}
-    pieces, rest = list[str](), filled
-    while rest:
-        places = [(rest.find(key), key) for key in parts if key in rest]
-        if not places:
-            pieces.append(rest)
-            break
-        start, key = min(places)
-        pieces += [rest[:start], parts[key]]
-        rest = rest[start + len(key) :]
-    text = "".join(pieces).strip()
+    text = _FIELD.sub(lambda found: parts[found[1]], attack.text).strip()
     joined = {"before": f"{text}\n{source.text}", "after": f"{source.text}\n{text}"}
     return source.model_copy(
         update={

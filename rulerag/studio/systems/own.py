@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -10,11 +9,11 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from rulerag.errors import ConfigError, RuleRAGError, UnknownNameError, did_you_mean
-from rulerag.io import write_jsonl, write_text
+from rulerag.composition import Config
+from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
+from rulerag.io import prepare_folder, write_jsonl, write_text
 from rulerag.models import SHIPPED, known_models
-from rulerag.studio.systems.predicates import SENSITIVE, RegexCondition, compiled
-from rulerag.studio.systems.sources import Record, Source
+from rulerag.studio.systems.records import Record, Source
 from rulerag.studio.systems.systems import SystemSettings, read_system
 
 _READERS: tuple[dict[str, Any], ...] = (
@@ -72,90 +71,103 @@ class OwnSystem(Record):
     questions: str = ""
 
 
-def folders(place: Path) -> list[str]:
-    """What a form may name: folders and ``.jsonl`` files that lie beside the systems' files."""
-    there = sorted(place.iterdir()) if place.is_dir() else []
-    return [one.name for one in there if one.is_dir() or one.suffix == ".jsonl"]
-
-
-def problems(form: OwnSystem, place: Path, taken: Collection[str]) -> dict[str, str]:
-    """What is wrong, by field; nothing where a system can be made of it.
+class OwnSystems:
+    """The files of one's own systems.
 
     Args:
-        form: the form.
-        place: the folder of the systems' files.
-        taken: names that other systems have.
+        place: the folder that they lie in.
     """
-    found: dict[str, str] = {}
-    try:
-        SystemSettings.model_validate(_values(form))
-    except ValidationError as error:
-        for one in error.errors():
-            field = _field(tuple(map(str, one["loc"])))
-            found.setdefault(field, _said(field, one["msg"]))
-    for field, value in form:
-        if isinstance(value, str) and "${" in value:
-            found[field] = "cannot hold “${”, which files of settings read as a reference"
-    if form.name in taken:
-        found["name"] = f"{form.name!r} is taken; choose another name"
-    if form.folder and form.folder not in folders(place):
-        found["folder"] = "no folder and no .jsonl file of this name lies beside the systems' files"
-    if not form.folder and not any(one.text.strip() for one in form.texts):
-        found.setdefault("folder", "choose a folder, or hand over texts")
-    if form.condition == "regex":
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+
+    def read(self) -> list[SystemSettings]:
+        """Every system; :class:`ConfigError` where a file is wrong."""
+        return [read_system(file) for file in sorted(self.place.glob("*.yaml"))]
+
+    def folders(self) -> list[str]:
+        """The folders and ``.jsonl`` files beside the systems' files, which a form may name."""
+        there = sorted(self.place.iterdir()) if self.place.is_dir() else []
+        return [one.name for one in there if one.is_dir() or one.suffix == ".jsonl"]
+
+    def problems(self, form: OwnSystem, taken: Collection[str]) -> dict[str, str]:
+        """What is wrong, by field; nothing where a system can be made of it.
+
+        Args:
+            form: the form.
+            taken: names that other systems have.
+        """
+        found: dict[str, str] = {}
         try:
-            compiled(form.pattern or _nothing("a pattern is needed"))
-        except (RuleRAGError, ValueError) as error:
-            found["pattern"] = str(error).removeprefix("key 'pattern': ")
-    if form.condition == "sensitive" and not (form.kinds and set(form.kinds) <= set(SENSITIVE)):
-        found["kinds"] = f"choose some of {', '.join(SENSITIVE)}"
-    if form.url and not form.model.strip():
-        found["model"] = "the endpoint has to know which model is meant"
-    return found
+            SystemSettings.model_validate(_values(form))
+        except ValidationError as error:
+            for one in error.errors():
+                field = _field(tuple(map(str, one["loc"])))
+                found.setdefault(field, _said(field, one["msg"]))
+        for field, value in form:
+            if isinstance(value, str) and "${" in value:
+                found[field] = "cannot hold “${”, which files of settings read as a reference"
+        if form.name in taken:
+            found["name"] = f"{form.name!r} is taken; choose another name"
+        if form.folder and form.folder not in self.folders():
+            found["folder"] = "no folder and no .jsonl file of this name lies beside the systems"
+        if not form.folder and not any(one.text.strip() for one in form.texts):
+            found.setdefault("folder", "choose a folder, or hand over texts")
+        if form.url and not form.model.strip():
+            found["model"] = "the endpoint has to know which model is meant"
+        return found
 
+    def save(self, form: OwnSystem) -> SystemSettings:
+        """Write a form without problems as a system's file, its texts beside it.
 
-def save(form: OwnSystem, place: Path) -> SystemSettings:
-    """Write a form without problems as a system's file, its texts beside it.
+        Returns:
+            The system, as it is read from the file from now on.
 
-    Returns:
-        The system, as it is read from the file from now on.
+        Raises:
+            OutputError: the folder cannot be written.
+        """
+        return self._written(_values(form), [] if form.folder else form.texts)
 
-    Raises:
-        OutputError: the folder cannot be written.
-    """
-    texts = [] if form.folder else form.texts
-    return _written(_values(form), texts, place)
+    def adopt(self, row: Mapping[str, Any], sources: Sequence[Source]) -> SystemSettings:
+        """Write the system of a session from elsewhere; its corpus is what was read there.
 
+        Args:
+            row: the system as a session's file has it.
+            sources: of the session.
 
-def adopted(row: Mapping[str, Any], sources: Sequence[Source], place: Path) -> SystemSettings:
-    """Write the system of a session that comes from elsewhere; its corpus is what was read there.
+        Raises:
+            ConfigError: it names models that are no known ones, or holds what no file may.
+            UnknownNameError: it is a benchmark, whose folder has to be opened, or but a name.
+            OutputError: the folder cannot be written.
+        """
+        name = str(row.get("name", ""))
+        if not row.get("generators"):
+            hint = "the session's file does not describe it"
+            raise UnknownNameError(f"no system is called {name!r}", hint=hint)
+        if {str(one.get("type")) for one in row["generators"]} & {"symbolic", "checkpoint"}:
+            hint = "open its folder: rulerag studio --dataset FOLDER"
+            raise UnknownNameError(f"no benchmark {name!r} is open here", hint=hint)
+        if "${" in json.dumps(row):
+            told = "holds “${”, which files of settings read as a reference"
+            raise ConfigError(told, key="system")
+        about = "Opened from a session's file: its corpus is what that session had read."
+        check_foreign(SystemSettings.read({**row, "about": about}))
+        texts = [OwnText(title=one.title, text=one.text) for one in sources]
+        return self._written({**row, "about": about}, texts)
 
-    Args:
-        row: the system as a session's file has it.
-        sources: of the session.
-        place: the folder of the systems' files.
-
-    Raises:
-        ConfigError: it names models that are no known ones, or holds what no file may.
-        UnknownNameError: it is a benchmark, whose folder has to be opened, or no more than a name.
-        OutputError: the folder cannot be written.
-    """
-    name = str(row.get("name", ""))
-    if not row.get("generators"):
-        hint = "the session's file does not describe it"
-        raise UnknownNameError(f"no system is called {name!r}", hint=hint)
-    kinds = {str(one.get("type")) for one in row.get("generators", ())}
-    if kinds & {"symbolic", "checkpoint"}:
-        hint = "open its folder: rulerag studio --dataset FOLDER"
-        raise UnknownNameError(f"no benchmark {name!r} is open here", hint=hint)
-    if "${" in json.dumps(row):
-        raise ConfigError("holds “${”, which files of settings read as a reference", key="system")
-    about = "Opened from a session's file: its corpus is what that session had read."
-    check_foreign(settings := SystemSettings.read({**row, "about": about}))
-    if isinstance(settings.condition, RegexCondition):
-        compiled(settings.condition.pattern)
-    texts = [OwnText(title=one.title, text=one.text) for one in sources]
-    return _written({**row, "about": about}, texts, place)
+    def _written(self, values: Mapping[str, Any], texts: Sequence[OwnText]) -> SystemSettings:
+        """A system's file, and its texts beside it; read as it will be again."""
+        name, made = values["name"], dict(values)
+        file = prepare_folder(self.place) / f"{name}.yaml"
+        if texts:
+            made["corpus"] = f"{name}.jsonl"
+            rows = [
+                {"id": f"text-{number}", "title": one.title, "text": one.text}
+                for number, one in enumerate(texts, start=1)
+            ]
+            write_jsonl(self.place / made["corpus"], rows)
+        write_text(file, Config(made).to_yaml())
+        return read_system(file)
 
 
 def check_foreign(settings: SystemSettings) -> None:
@@ -175,23 +187,6 @@ def check_foreign(settings: SystemSettings) -> None:
         if model not in known:
             hint = did_you_mean(model, known)
             raise ConfigError("folders are read from files alone", key="model", hint=hint)
-
-
-def _written(values: Mapping[str, Any], texts: Sequence[OwnText], place: Path) -> SystemSettings:
-    """A system's file, and its texts beside it where there are any; read as it will be again."""
-    name, made = values["name"], dict(values)
-    if texts:
-        made["corpus"] = f"{name}.jsonl"
-        rows = [
-            {"id": f"text-{number}", "title": one.title, "text": one.text}
-            for number, one in enumerate(texts, start=1)
-        ]
-        write_jsonl(place / made["corpus"], rows)
-    file = place / f"{name}.yaml"
-    yaml = importlib.import_module("yaml")  # comes with omegaconf, which reads the file
-    plain = json.loads(json.dumps(made))
-    write_text(file, yaml.safe_dump(plain, allow_unicode=True, sort_keys=False))
-    return read_system(file)
 
 
 def _values(form: OwnSystem) -> dict[str, Any]:
@@ -232,8 +227,4 @@ def _said(field: str, message: str) -> str:
         "url": "an address that begins with http:// or https://",
         "top_k": "a whole number from 1 to 500",
     }
-    return known.get(field, message)
-
-
-def _nothing(what: str) -> str:
-    raise ValueError(what)
+    return known.get(field, message.removeprefix("Value error, "))

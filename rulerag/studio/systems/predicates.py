@@ -8,49 +8,25 @@ rules of thumb, made for the shipped corpora; they are no proof that a text hold
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from rulerag.composition import Settings
+from rulerag.composition import Settings, parse_file
 from rulerag.errors import ConfigError, MissingDependencyError
 from rulerag.explanation.probing import OutputPredicate, judged
 
 _MOST = 1_000
 """Characters of a pattern."""
 
-_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
-_YEAR = r"(?:19|20)\d{2}\b"
+SHIPPED = Path(__file__).resolve().parent.parent / "shipped"
+"""Systems, corpora, attack templates and sensitive kinds that come with the studio."""
 
-SENSITIVE: dict[str, tuple[str, str]] = {
-    "phone": (
-        r"(?:\+\d{1,3}[ .-]?)?(?:\(\d{2,4}\)|\b\d{2,4})[ .-]\d{3,4}(?:[ .-]\d{3,4})?\b"
-        r"|\b\d{7,15}\b",
-        "",
-    ),
-    "email": (r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b", ""),
-    "url": (r"\b(?:https?|ftp|wss?)://[^\s'\"<>)]+|\bwww\.[\w-]+(?:\.[\w-]+)+[^\s'\"<>)]*", ""),
-    "address": (
-        r"\b\d{1,5} (?:[A-Z][\w']+ ){1,3}(?:Street|Road|Lane|Avenue|Drive|Close|Way|Terrace|Square)"
-        r"\b",
-        "case",
-    ),
-    "birthday": (
-        r"\bborn (?:on )?(?:the )?\d{1,2}(?:st|nd|rd|th)?(?: of)? [A-Z][a-z]+(?: \d{4})?"
-        # Any whole date: who is asked for a birthday and tells one says no more than that.
-        rf"|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH},? {_YEAR}"
-        rf"|\b{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? {_YEAR}",
-        "",
-    ),
-    "salary": (
-        r"\b(?:salary|earns|paid)\b[^.]{0,60}?\d[\d,. ]*\d"
-        r"|\b\d[\d,.]{3,}\d (?:crowns|euros|dollars|pounds)\b|[$€£] ?\d[\d,.]{3,}\d",
-        "",
-    ),
-}
-"""By name, a pattern of what a system may have to keep to itself; ``case`` where case counts."""
+SENSITIVE: Mapping[str, Mapping[str, Any]] = parse_file(SHIPPED / "sensitive.yaml")["kinds"]
+"""By name, the pattern of what a system may have to keep to itself, and whether case counts."""
 
 
 class RegexCondition(Settings):
@@ -60,6 +36,15 @@ class RegexCondition(Settings):
     pattern: str
     words: str = ""
 
+    @field_validator("pattern")
+    @classmethod
+    def _is_known_to_re2(cls, pattern: str) -> str:
+        try:
+            compiled(pattern)
+        except ConfigError as error:
+            raise ValueError(str(error).removeprefix("key 'pattern': ")) from error
+        return pattern
+
 
 class SensitiveCondition(Settings):
     """The answer gives something away: one of :data:`SENSITIVE`."""
@@ -67,6 +52,13 @@ class SensitiveCondition(Settings):
     type: Literal["sensitive"] = "sensitive"
     kinds: tuple[str, ...]
     words: str = ""
+
+    @field_validator("kinds")
+    @classmethod
+    def _are_known(cls, kinds: tuple[str, ...]) -> tuple[str, ...]:
+        if not kinds or not set(kinds) <= set(SENSITIVE):
+            raise ValueError(f"choose some of {', '.join(SENSITIVE)}")
+        return kinds
 
 
 class JudgedCondition(Settings):
@@ -96,8 +88,9 @@ def compiled(pattern: str, *, case: bool = False) -> Any:
         import re2
     except ImportError as error:
         raise MissingDependencyError("google-re2", "studio") from error
-    if len(pattern) > _MOST:
-        raise ConfigError(f"has {len(pattern):,} characters, at most {_MOST:,}", key="pattern")
+    if not 0 < len(pattern) <= _MOST:
+        what = f"has {len(pattern):,} characters, from 1 to {_MOST:,} are allowed"
+        raise ConfigError(what, key="pattern")
     options = re2.Options()
     options.case_sensitive, options.log_errors = case, False
     try:
@@ -136,9 +129,6 @@ def predicate_of(condition: Condition, judge: Any = None) -> OutputPredicate:
     Args:
         condition: the condition.
         judge: a generator that can judge; None for the rules in its place.
-
-    Raises:
-        ConfigError: a pattern or a kind is wrong.
     """
     if isinstance(condition, JudgedCondition):
         if judge is None:
@@ -153,8 +143,6 @@ def predicate_of(condition: Condition, judge: Any = None) -> OutputPredicate:
         return _unfenced(asked)
     if isinstance(condition, SensitiveCondition):
         kinds = condition.kinds
-        for kind in kinds:
-            _sensitive(kind)
         return _worded(lambda output: gives_away(output, kinds), condition.words, kinds)
     found = compiled(condition.pattern).search
     return _worded(
@@ -181,7 +169,4 @@ def _unfenced(asked: OutputPredicate) -> OutputPredicate:
 
 
 def _sensitive(kind: str) -> Any:
-    if kind not in SENSITIVE:
-        raise ConfigError(f"{kind!r} is unknown", key="kinds", hint=", ".join(SENSITIVE))
-    pattern, case = SENSITIVE[kind]
-    return compiled(pattern, case=bool(case))
+    return compiled(**SENSITIVE[kind])

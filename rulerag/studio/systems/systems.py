@@ -3,39 +3,49 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
 from rulerag.composition import Settings, parse_file
-from rulerag.errors import ConfigError, DataError, EmptyDataError, UnknownNameError, did_you_mean
-from rulerag.io import read_jsonl, read_text
+from rulerag.errors import ConfigError, DataError, EmptyDataError
+from rulerag.explanation.probing import AskedFunction, OutputPredicate, asked_generator
+from rulerag.explanation.units import Context
+from rulerag.retrieval.lexical import BM25Retriever
+from rulerag.rules import Rule
 from rulerag.studio.benchmarks import SYMBOLIC, Benchmark
-from rulerag.studio.systems.answerers import (
-    Answerer,
-    BenchmarkAnswerer,
+from rulerag.studio.systems.generators import (
+    NOTHING,
     CautiousReader,
     CheckpointSettings,
-    EndpointReader,
     EndpointSettings,
     GeneratorSettings,
-    ModelReader,
     ModelSettings,
+    OneAtATime,
     ReaderSettings,
     SymbolicSettings,
+    endpoint,
     is_here,
+    local_model,
     model_is_here,
 )
-from rulerag.studio.systems.attack_templates import SHIPPED
-from rulerag.studio.systems.predicates import Condition, SensitiveCondition, predicate_of
-from rulerag.studio.systems.sources import FoundBy, Source
-from rulerag.types import Document, Query, ScoredDocument
+from rulerag.studio.systems.predicates import (
+    SHIPPED,
+    Condition,
+    SensitiveCondition,
+    predicate_of,
+)
+from rulerag.studio.systems.records import Source, State, named
+from rulerag.texts import read_texts
+from rulerag.types import Document, GenerationRequest, Query, RuleHit, ScoredDocument
 
-_TEXTS = (".txt", ".md", ".rst")
+_TOGETHER = 8
+"""So many subsets a model on this machine reads at once, so that it can be stopped in between."""
 
 
 class SearchEncoder(Settings):
@@ -60,8 +70,9 @@ class SystemSettings(Settings):
         name: in links and files.
         title: for people.
         about: what it is for, and what it must not do.
-        corpus: a ``.jsonl`` file of ``id``, ``title`` and ``text``, or a folder of text files;
-            beside the file that states it.
+        corpus: a ``.jsonl`` file of ``id``, ``title`` and ``text``, or a folder of texts, which
+            are read by paragraphs (:func:`rulerag.texts.read_texts`); beside the file that states
+            it.
         benchmark: a benchmark folder in place of a corpus.
         documents: the texts themselves, in place of a corpus.
         top_k: how many sources a question gets.
@@ -153,7 +164,7 @@ def _slug(name: str) -> str:
 
 
 class OpenSystem:
-    """A system whose corpus and readers are opened when they are first needed.
+    """A system whose corpus and generators are opened when they are first needed.
 
     Args:
         settings: what it is.
@@ -162,54 +173,46 @@ class OpenSystem:
     def __init__(self, settings: SystemSettings) -> None:
         self.settings = settings
         self._lock = threading.RLock()
-        self._answerers: dict[str, Answerer] = {}
+        self._open_generator = lru_cache(maxsize=64)(self._made)
         self._searchers: dict[str, Any] = {}
+        self._reading = threading.Lock()
 
-    @cached_property
-    def retrievers(self) -> dict[str, str]:
-        """What may search, each with its title; the first is a new session's."""
-        own = self.settings
-        if not own.benchmark:
-            dense = {f"dense-{one.name}": f"{one.title} (vectors)" for one in own.encoders}
-            return {"bm25": "BM25 (words)"} | dense
-        made = {"guided": "BM25, guided by mined rules", "plain": "BM25, without rules"}
-        for one in own.encoders:
-            made[f"dense-{one.name}"] = f"{one.title}, without rules"
-            made[f"dense-{one.name}-guided"] = f"{one.title}, guided by mined rules"
-        return made
+    # --- what searches ----
 
-    def retriever_rows(self) -> list[dict[str, str]]:
-        """What may search: name, title, and why it cannot be used now."""
+    def retrievers(self) -> list[dict[str, str]]:
+        """What may search: name, title, and why it cannot be used now; first a new session's."""
+        ways = {"": " (vectors)"}
+        titles = {"bm25": "BM25 (words)"}
+        if self.settings.benchmark:
+            ways = {"": ", without rules", "-guided": ", guided by mined rules"}
+            titles = {"guided": "BM25, guided by mined rules", "plain": "BM25, without rules"}
+        for one in self.settings.encoders:
+            titles |= {f"dense-{one.name}{way}": f"{one.title}{told}" for way, told in ways.items()}
         missing = {
-            one.name: model_is_here(one.model, ("faiss", "sentence_transformers"), "dense")
+            f"dense-{one.name}": model_is_here(
+                one.model, ("faiss", "sentence_transformers"), "dense"
+            )
             for one in self.settings.encoders
         }
-        found = []
-        for name, title in self.retrievers.items():
-            encoder = name.removeprefix("dense-")
-            why = missing.get(encoder) or missing.get(encoder.removesuffix("-guided"), "")
-            found.append({"name": name, "title": title, "missing": why})
-        return found
+        return [
+            {"name": name, "title": title, "missing": missing.get(name.removesuffix("-guided"), "")}
+            for name, title in titles.items()
+        ]
 
-    def check_retriever(self, name: str) -> None:
+    def check_retriever(self, name: str) -> str:
         """Refuse a retriever that cannot search now.
+
+        Returns:
+            Its title.
 
         Raises:
             UnknownNameError: there is none of this name.
             DataError: its model is not on this machine.
         """
-        if name not in self.retrievers:
-            hint = did_you_mean(name, self.retrievers)
-            raise UnknownNameError(f"no retriever is called {name!r}", hint=hint)
-        row = next(one for one in self.retriever_rows() if one["name"] == name)
+        row = named("retriever", name, {one["name"]: one for one in self.retrievers()})
         if row["missing"]:
             raise DataError(f"{row['title']} cannot search: {row['missing']}")
-
-    def follows_rules(self, retriever: str) -> bool:
-        """Whether a retriever is guided by mined rules; what reads then follows them too."""
-        return bool(self.settings.benchmark) and (
-            retriever == "guided" or retriever.endswith("-guided")
-        )
+        return row["title"]
 
     @cached_property
     def documents(self) -> list[Document]:
@@ -220,26 +223,15 @@ class OpenSystem:
         """
         own = self.settings
         if own.documents:
-            rows: Sequence[Mapping[str, Any]] = own.documents
-        elif Path(own.corpus).is_dir():
-            files = sorted(f for f in Path(own.corpus).rglob("*") if f.suffix.lower() in _TEXTS)
-            rows = [
-                {"id": f.relative_to(own.corpus).as_posix(), "text": read_text(f).strip()}
-                for f in files
+            texts = enumerate(own.documents, start=1)
+            made = [
+                Document(one.get("id", f"document-{n}"), one["text"], title=one.get("title", ""))
+                for n, one in texts
             ]
-            rows = [{**row, "title": row["id"]} for row in rows]
         elif own.corpus:
-            rows = list(read_jsonl(own.corpus))
+            made = read_texts(own.corpus).documents
         else:
             raise ConfigError("the system has no corpus", key="corpus", hint="a folder of texts")
-        made = [
-            Document(
-                str(row.get("id") or f"document-{place}"),
-                str(row.get("text", "")),
-                title=str(row.get("title", "")),
-            )
-            for place, row in enumerate(rows, start=1)
-        ]
         made = [one for one in made if one.text.strip()]
         if not made:
             raise EmptyDataError("no text is there", path=own.corpus or None)
@@ -267,33 +259,31 @@ class OpenSystem:
             )
             rules = {rule.id: rule for rule in guiding}
             return tuple(_source(one, rules) for one in found)
-        searcher = self._bm25 if retriever in ("", "bm25") else self._dense(retriever)
+        searcher = self._searcher(retriever or "bm25")
         found = searcher.retrieve([Query("question", question)], wanted)[0]
-        return tuple(map(_source, found))
+        return tuple(_source(one, {}) for one in found)
 
-    @cached_property
-    def _bm25(self) -> Any:
-        from rulerag.retrieval.lexical import BM25Retriever
-
-        with self._lock:
-            return BM25Retriever(self.documents, threads=1)
-
-    def _dense(self, retriever: str) -> Any:
-        from rulerag.retrieval.dense import DenseRetriever
-        from rulerag.retrieval.dense.encoders import load_encoder
-
+    def _searcher(self, retriever: str) -> Any:
         with self._lock:
             if retriever not in self._searchers:
-                own = {f"dense-{one.name}": one for one in self.settings.encoders}[retriever]
-                self._searchers[retriever] = DenseRetriever(
-                    self.documents, load_encoder(own.model), threads=1
-                )
+                dense = {f"dense-{one.name}": one.model for one in self.settings.encoders}
+                made = _dense(self.documents, dense[retriever]) if retriever in dense else None
+                self._searchers[retriever] = made or BM25Retriever(self.documents, threads=1)
             return self._searchers[retriever]
+
+    # --- a benchmark ----
 
     @cached_property
     def benchmark(self) -> Benchmark:
-        """The benchmark folder, opened."""
+        """The benchmark folder, opened.
+
+        Raises:
+            ConfigError: the system is none.
+        """
         own = self.settings
+        if not own.benchmark:
+            hint = "rulerag studio --dataset FOLDER"
+            raise ConfigError("has no mined rules", key="system", hint=hint)
         with self._lock:
             return Benchmark(
                 Path(own.benchmark),
@@ -302,29 +292,23 @@ class OpenSystem:
                 {one.name: one.model for one in own.generators if hasattr(one, "model")},
             )
 
+    def follows_rules(self, retriever: str) -> bool:
+        """Whether a retriever is guided by mined rules; what reads then follows them too."""
+        return bool(self.settings.benchmark) and retriever.endswith("guided")
+
     def accepted(self, question: str) -> tuple[str, ...]:
         """The accepted answers of a benchmark's own question; none where they are not known."""
         if not self.settings.benchmark or not question.strip():
             return ()
         return tuple(self.benchmark.query(question).answers)
 
-    def way_in_words(self, retriever: str, generator: str = "") -> str:
-        """A retriever, and what reads, by their titles."""
-        title = self.retrievers[retriever]
-        return f"{title}; {self.generator_settings(generator).title}" if generator else title
-
-    def rules_for(self, question: str) -> list[dict[str, Any]]:
-        """The mined rules that guide a question, strongest first; none without a rule bank."""
-        if not self.settings.benchmark:
-            return []
-        rules = self.benchmark.rules(self.benchmark.query(question))
-        return [one.to_json() | {"id": one.id} for one in rules]
-
     def examples(self) -> tuple[str, ...]:
         """Questions to begin with."""
         if self.settings.benchmark and not self.settings.questions:
             return self.benchmark.examples()
         return self.settings.questions
+
+    # --- what answers ----
 
     def generators(self) -> list[dict[str, Any]]:
         """What may answer: name, title, whether it is a fake, and why it cannot be used now."""
@@ -345,64 +329,101 @@ class OpenSystem:
         Raises:
             UnknownNameError: there is none of this name.
         """
-        known = {one.name: one for one in self.settings.generators}
-        if name not in known:
-            what = f"{self.settings.title} has no generator {name!r}"
-            raise UnknownNameError(what, hint=did_you_mean(name, known))
-        return known[name]
+        return named("generator", name, {one.name: one for one in self.settings.generators})
 
-    def answerer(self, name: str, rules_off: Sequence[str] = (), retriever: str = "") -> Answerer:
-        """One generator, opened.
-
-        Args:
-            name: of the generator.
-            rules_off: ids of the mined rules that are switched off, for readers of benchmarks.
-            retriever: what found the sources; readers of benchmarks follow mined rules where it
-                does.
+    def check_generator(self, name: str) -> GeneratorSettings:
+        """Refuse a generator that cannot answer now.
 
         Raises:
-            DataError: it is not on this machine.
+            UnknownNameError: there is none of this name.
+            DataError: its model is not on this machine.
+            ConfigError: it reads facts, and the system has texts.
         """
         settings = self.generator_settings(name)
         if missing := is_here(settings):
             raise DataError(f"{settings.title} cannot answer: {missing}")
-        if isinstance(settings, SymbolicSettings | CheckpointSettings):
-            return self._of_benchmark(settings, tuple(rules_off), retriever or "guided")
-        with self._lock:
-            if name not in self._answerers:
-                self._answerers[name] = self._made(settings)
-            return self._answerers[name]
-
-    def _made(self, settings: ReaderSettings | ModelSettings | EndpointSettings) -> Answerer:
-        if isinstance(settings, ReaderSettings):
-            return CautiousReader(settings, self._sensitive)
-        if isinstance(settings, ModelSettings):
-            return _model(settings)
-        return EndpointReader(settings)
-
-    def _of_benchmark(
-        self,
-        settings: SymbolicSettings | CheckpointSettings,
-        rules_off: Sequence[str],
-        retriever: str,
-    ) -> Answerer:
-        if not self.settings.benchmark:
+        of_facts = isinstance(settings, SymbolicSettings | CheckpointSettings)
+        if of_facts and not self.settings.benchmark:
             raise ConfigError("reads facts, and this system has texts", key="generators")
-        held = self.benchmark
-        model = settings.model if isinstance(settings, CheckpointSettings) else ""
-        about = (
-            f"The language model {Path(model).name}, a reader of benchmarks"
-            if model
-            else "Reads the facts behind the documents; no language model"
-        )
-        follows = self.follows_rules(retriever)
-        told = "follows mined rules" if follows else "follows no rules, for retrieval did not"
-        return BenchmarkAnswerer(
-            held.generator(settings.name if model else SYMBOLIC),
-            f"{about}; it {told}.",
-            held.query,
-            (lambda query: held.rules(query, rules_off, retriever)) if follows else lambda _: (),
-            (*rules_off, *(() if follows else ("without rules",))),
+        return settings
+
+    def generator(self, state: State) -> Any:
+        """What answers, with the instructions of a state: a generator of rulerag.
+
+        Raises:
+            RuleRAGError: as :meth:`check_generator`.
+        """
+        settings = self.check_generator(state.generator)
+        with self._lock:
+            return self._open_generator(settings, state.system_message)
+
+    def _made(self, settings: GeneratorSettings, instructions: str) -> Any:
+        if isinstance(settings, ReaderSettings):
+            instructed = bool(instructions.strip())
+            return CautiousReader(settings, self._sensitive, instructed=instructed)
+        if isinstance(settings, ModelSettings):
+            return local_model(settings, instructions)
+        if isinstance(settings, EndpointSettings):
+            return endpoint(settings, instructions)
+        name = SYMBOLIC if isinstance(settings, SymbolicSettings) else settings.name
+        return OneAtATime(self.benchmark.generator(name), self._reading, NOTHING)
+
+    def about(self, state: State) -> str:
+        """What answers, in a sentence for the screen."""
+        told = self.generator_settings(state.generator).about
+        if not self.settings.benchmark:
+            return told
+        follows = self.follows_rules(state.retriever)
+        rules = "It follows mined rules." if follows else "It follows no rules, as retrieval."
+        return f"{told} {rules}"
+
+    def request(self, state: State) -> GenerationRequest:
+        """What is asked, with every source; readers of benchmarks follow rules as retrieval did."""
+        documents = tuple(self.scored(one).document for one in state.sources)
+        if not self.settings.benchmark:
+            return GenerationRequest(Query("question", state.question), documents)
+        query, rules = self.benchmark.query(state.question), list[Rule]()
+        if self.follows_rules(state.retriever):
+            rules = self.benchmark.rules(query, state.rules_off, state.retriever)
+        return GenerationRequest(query, documents, tuple(rules))
+
+    def scored(self, source: Source) -> ScoredDocument:
+        """A source as readers get it; one of a benchmark that nobody changed has its facts."""
+        own = self.settings.benchmark and not source.change
+        held = self.benchmark.document(source.id) if own else None
+        score = math.nan if source.score is None else source.score
+        hits = tuple(RuleHit(rule, source.rank or 1, score) for rule in source.found_by)
+        document = held or Document(source.id, source.text, title=source.title)
+        return ScoredDocument(document, score, source.rank or 0, hits)
+
+    def answer(self, state: State) -> str:
+        """What is answered from the sources of a state.
+
+        Raises:
+            RuleRAGError: what answers is not here, or failed.
+        """
+        (said,) = self.generator(state).generate([self.request(state)])
+        return str(said.text)
+
+    def asked(self, state: State, known: dict[Any, str] | None = None) -> AskedFunction:
+        """What answers as a function of any of the sources of a state.
+
+        Args:
+            state: the state.
+            known: answers by the places of the sources that were read, which are not asked again;
+                what is answered is added.
+
+        Raises:
+            DroppedDocumentsError: it does not read every source, so that nothing can be explained.
+            RuleRAGError: what answers is not here, or answers by chance.
+        """
+        return asked_generator(
+            self.generator(state),
+            self.request(state),
+            Context([self.scored(one) for one in state.sources]),
+            workers=getattr(self.generator_settings(state.generator), "workers", 1),
+            together=_TOGETHER,
+            known=known,
         )
 
     @property
@@ -411,43 +432,37 @@ class OpenSystem:
         condition = getattr(condition, "instead", condition)
         return condition.kinds if isinstance(condition, SensitiveCondition) else ()
 
-    def condition(self, generator: str) -> Any:
+    def condition(self, generator: str) -> OutputPredicate | None:
         """The target condition as a predicate, judged by a generator that can; None without one."""
         if self.settings.condition is None:
             return None
-        judges = isinstance(self._known(generator), EndpointSettings)
-        judge = self.answerer(generator).judge() if judges else None
+        settings, judge = self._known(generator), None
+        if isinstance(settings, EndpointSettings):
+            judge = endpoint(settings, "", "plain")
         return predicate_of(self.settings.condition, judge)
 
     def price(self, generator: str) -> tuple[float, float] | None:
         """What a million tokens of prompts and of answers cost; None where that is not known."""
-        settings = self._known(generator)
-        return settings.price if isinstance(settings, EndpointSettings) else None
+        return getattr(self._known(generator), "price", None)
 
     def _known(self, generator: str) -> GeneratorSettings | None:
         """The settings of a generator; None where a session from elsewhere names one of its own."""
         return next((one for one in self.settings.generators if one.name == generator), None)
 
-    def document(self, source: Source) -> Document | None:
-        """The corpus's own document behind a source that nobody changed, with its facts."""
-        if not self.settings.benchmark or source.change:
-            return None
-        return self.benchmark.document(source.id)
+
+def _dense(documents: Sequence[Document], encoder: str) -> Any:
+    from rulerag.retrieval.dense import DenseRetriever
+    from rulerag.retrieval.dense.encoders import load_encoder
+
+    return DenseRetriever(documents, load_encoder(encoder), threads=1)
 
 
-@cache
-def _model(settings: ModelSettings) -> ModelReader:
-    """A model is in memory once, however many systems name it."""
-    return ModelReader(settings)
-
-
-def _source(found: ScoredDocument, rules: Mapping[str, Any] | None = None) -> Source:
-    by = dict[str, FoundBy]()
+def _source(found: ScoredDocument, rules: Mapping[str, Any]) -> Source:
+    by = dict[str, str]()
     for hit in found.found_by:
-        rule = (rules or {}).get(hit.rule_id or "")
+        rule = rules.get(hit.rule_id or "")
         if rule is not None:
-            atom = "" if hit.atom is None else _atom(rule, hit.atom)
-            by.setdefault(rule.text, FoundBy(rule=rule.text, atom=atom))
+            by.setdefault(rule.text, "" if hit.atom is None else _atom(rule, hit.atom))
     document = found.document
     return Source(
         id=document.id,
@@ -455,7 +470,7 @@ def _source(found: ScoredDocument, rules: Mapping[str, Any] | None = None) -> So
         text=document.text,
         score=round(float(found.score), 4),
         rank=found.rank,
-        found_by=tuple(by.values()),
+        found_by=by,
     )
 
 
@@ -468,9 +483,8 @@ def _atom(rule: Any, number: int) -> str:
 def as_json(settings: SystemSettings) -> dict[str, Any]:
     """A system as the wire has it: no documents, no paths, no names of variables."""
     row = settings.model_dump(exclude={"documents", "corpus", "benchmark", "encoders"})
-    row["generators"] = [
-        {key: value for key, value in one.items() if key != "api_key_env"}
-        | ({"model": Path(one["model"]).name} if one["type"] == "checkpoint" else {})
-        for one in row["generators"]
-    ]
+    for one in row["generators"]:
+        one.pop("api_key_env", None)
+        if one["type"] == "checkpoint":
+            one["model"] = Path(one["model"]).name
     return json.loads(json.dumps(row, default=str))  # type: ignore[no-any-return]

@@ -1,12 +1,15 @@
-"""REST for every action of the studio; rules arrive as server-sent events."""
+"""REST for every action of the studio; explanations arrive as server-sent events."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Annotated, Any, cast
 
+from fastapi import Body, Depends, FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel, Field
 
 from rulerag import __version__
@@ -20,24 +23,11 @@ from rulerag.errors import (
     RuleRAGError,
     UnknownNameError,
 )
-from rulerag.studio.service import (
-    Change,
-    Goal,
-    Job,
-    Level,
-    Node,
-    Probe,
-    Session,
-    Studio,
-    View,
-    snippets,
-)
-from rulerag.studio.systems import Attack, SystemSettings
+from rulerag.studio.service import Change, Goal, Job, Probe, RedTeamSuite, Session, Studio, View
+from rulerag.studio.systems import SystemSettings
+from rulerag.studio.web.assistants import assistant_server
 from rulerag.studio.web.benches import add_benches
-from rulerag.studio.web.documentation import documentation_page
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
+from rulerag.views import Page, Table, Text
 
 _STATUS: tuple[tuple[type[RuleRAGError], int], ...] = (
     (UnknownNameError, 404),
@@ -58,12 +48,6 @@ class NewSession(BaseModel):
     system: str
     name: str = ""
     question: str | None = None
-
-
-class Renamed(BaseModel):
-    """A session's new name."""
-
-    name: str
 
 
 class Asked(BaseModel):
@@ -87,16 +71,11 @@ class Explaining(BaseModel):
 
     goal: Goal | None = None
     budget: int = Field(default=500, ge=1)
+    each: bool = False
     generator: str | None = None
     instructed: bool | None = None
     instructions: str | None = None
     retriever: str | None = None
-
-
-class Deeper(BaseModel):
-    """So many further calls."""
-
-    budget: int = Field(default=500, ge=1)
 
 
 class Subset(BaseModel):
@@ -106,52 +85,23 @@ class Subset(BaseModel):
     again: bool = False
 
 
-class RedTeam(BaseModel):
-    """Questions and attacks that are tried on a system."""
-
-    system: str
-    generators: list[str]
-    questions: list[str] | None = None
-    attacks: list[str] | None = None
-    instructed: bool = True
-
-
-def create_app(studio: Studio) -> Any:
+def create_app(studio: Studio) -> FastAPI:
     """The REST application of a studio, without its guards and pages.
 
     Args:
         studio: the service.
-
-    Raises:
-        MissingDependencyError: the extra ``studio`` is not installed.
     """
-    try:
-        from fastapi import FastAPI
-        from fastapi.exceptions import RequestValidationError
-        from fastapi.responses import JSONResponse
-    except ImportError as error:
-        raise MissingDependencyError("fastapi", "studio") from error
-    from rulerag.studio.web.assistants import assistant_server
-
     assistants = assistant_server(studio)
-    routes = [] if assistants is None else assistants.streamable_http_app(json_response=True).routes
-
-    @asynccontextmanager
-    async def lifespan(_: Any) -> AsyncIterator[None]:
-        async with AsyncExitStack() as stack:
-            if assistants is not None:
-                await stack.enter_async_context(assistants.session_manager.run())
-            yield
-
+    tools = assistants.streamable_http_app(json_response=True).routes
     app = FastAPI(
         title="rulerag studio",
         version=__version__,
         description="Ask a RAG system, see which sources make it answer so, change them, break it.",
-        docs_url=None,
+        docs_url=None,  # its scripts would be fetched from elsewhere
         redoc_url=None,
-        lifespan=lifespan,
+        lifespan=lambda _: assistants.session_manager.run(),
     )
-    app.router.routes.extend(routes)
+    app.router.routes.extend(tools)
 
     async def refused(_: Any, error: Exception) -> JSONResponse:
         status = next(code for kind, code in _STATUS if isinstance(error, kind))
@@ -173,9 +123,39 @@ def create_app(studio: Studio) -> Any:
     return app
 
 
-def _about(app: FastAPI, studio: Studio) -> None:
-    from fastapi.responses import HTMLResponse
+def _documentation(described: Mapping[str, Any]) -> str:
+    """The OpenAPI description as a page that needs no script from elsewhere."""
+    schemas, rows = described["components"]["schemas"], []
+    for path, methods in described["paths"].items():
+        for method, operation in methods.items():
+            content = operation.get("requestBody", {}).get("content", {})
+            body = content.get("application/json", {}).get("schema", {})
+            held = schemas.get(body.get("$ref", "").rpartition("/")[2], body).get("properties", {})
+            given = [one["name"] for one in operation.get("parameters", ())]
+            about = operation.get("description", "").partition("\n\n")[0]
+            rows.append((method.upper(), path, about, ", ".join([*given, *held])))
+    about = described["info"]["description"], "In full, for programs: /openapi.json"
+    tools = "Tools for assistants (Model Context Protocol): /mcp"
+    table = Table(("method", "address", "what it does", "takes"), tuple(rows))
+    return Page("rulerag studio: interface", (Text((*about, tools)), table)).html()
 
+
+def add(
+    app: FastAPI, tag: str, actions: dict[str, Callable[..., Any]], method: str = "GET"
+) -> None:
+    """Actions of the service whose arguments all stand in the address, as they are.
+
+    Args:
+        app: the application.
+        tag: what they are about.
+        actions: by their addresses.
+        method: of HTTP.
+    """
+    for path, action in actions.items():
+        app.add_api_route(path, action, methods=[method], tags=[tag])
+
+
+def _about(app: FastAPI, studio: Studio) -> None:
     @app.get("/health", tags=["studio"])
     async def health() -> dict[str, str]:
         """Whether the studio is up."""
@@ -183,33 +163,19 @@ def _about(app: FastAPI, studio: Studio) -> None:
 
     @app.get("/docs", include_in_schema=False, response_class=HTMLResponse)
     async def docs() -> Any:
-        return HTMLResponse(documentation_page(app.openapi()))
+        return HTMLResponse(_documentation(app.openapi()))
 
-    @app.get("/api/systems", tags=["systems"])
-    def systems() -> list[dict[str, Any]]:
-        """Every system: what it is, what may answer, its target condition."""
-        return studio.systems()
+    add(app, "systems", {"/api/systems": studio.systems, "/api/attacks": studio.attacks})
 
     @app.post("/api/systems", tags=["systems"], status_code=201)
     def add_system(settings: SystemSettings) -> dict[str, str]:
         """Add a system of texts for as long as this studio runs."""
         return {"name": studio.add_system(settings)}
 
-    @app.get("/api/attacks", tags=["systems"])
-    def attacks() -> list[Attack]:
-        """The library of attack templates, each with its source."""
-        return studio.attacks()
-
     @app.post("/api/red-team", tags=["systems"])
-    def red_team(wanted: RedTeam) -> dict[str, Any]:
+    def red_team(suite: RedTeamSuite) -> dict[str, Any]:
         """Try attacks on questions; returns when all are tried, and asks nothing twice."""
-        run = studio.start_red_team(
-            wanted.system,
-            wanted.generators,
-            questions=wanted.questions,
-            names=wanted.attacks,
-            instructed=wanted.instructed,
-        )
+        run = studio.start_red_team(suite)
         run.finished.wait()
         if run.error:
             raise GenerationError(run.error)
@@ -218,89 +184,48 @@ def _about(app: FastAPI, studio: Studio) -> None:
 
 
 def _sessions(app: FastAPI, studio: Studio) -> None:
-    @app.get("/api/sessions", tags=["sessions"])
-    def sessions() -> list[dict[str, Any]]:
-        """Every session, the last changed first."""
-        return studio.sessions()
+    one = "/api/sessions/{session}"
+    add(app, "sessions", {"/api/sessions": studio.sessions, one: studio.session})
+    add(app, "sessions", {f"{one}/export": studio.export})
+    add(app, "sources", {f"{one}/undo": studio.undo, f"{one}/redo": studio.redo}, "POST")
 
     @app.post("/api/sessions", tags=["sessions"], status_code=201)
     def new_session(wanted: NewSession) -> Session:
         """Begin a session with a system."""
-        return studio.new_session(wanted.system, wanted.name, wanted.question)
+        return studio.new_session(**dict(wanted))
 
     @app.post("/api/sessions/open", tags=["sessions"], status_code=201)
     def load(exported: dict[str, Any]) -> Session:
         """Open an exported session as a new one; asks no model."""
         return studio.load(exported)
 
-    @app.get("/api/sessions/{session}", tags=["sessions"])
-    def session(session: str) -> Session:
-        """One session as it is now."""
-        return studio.session(session)
-
-    @app.patch("/api/sessions/{session}", tags=["sessions"])
-    def rename(session: str, wanted: Renamed) -> Session:
+    @app.patch(one, tags=["sessions"])
+    def rename(session: str, name: Annotated[str, Body(embed=True)]) -> Session:
         """Give a session another name."""
-        return studio.rename(session, wanted.name)
+        return studio.rename(session, name)
 
-    @app.delete("/api/sessions/{session}", tags=["sessions"])
+    @app.delete(one, tags=["sessions"])
     def delete(session: str) -> dict[str, str]:
         """Forget a session and its explanations."""
         studio.delete(session)
         return {"deleted": session}
 
-    @app.post("/api/sessions/{session}/retrieve", tags=["sources"])
+    @app.post(f"{one}/retrieve", tags=["sources"])
     def retrieve(session: str, asked: Asked) -> Session:
         """Find the sources of a question."""
-        return studio.retrieve(
-            session,
-            asked.question,
-            retriever=asked.retriever,
-            top_k=asked.top_k,
-            revision=asked.revision,
-        )
+        return studio.retrieve(session, **dict(asked))
 
-    @app.post("/api/sessions/{session}/change", tags=["sources"])
+    @app.post(f"{one}/change", tags=["sources"])
     def change(session: str, wanted: Edited) -> Session:
         """Edit, add, delete, move or attack a source; change the question or what answers."""
-        return studio.change(session, wanted.change, revision=wanted.revision)
-
-    @app.post("/api/sessions/{session}/undo", tags=["sources"])
-    def undo(session: str) -> Session:
-        """Take the last edit back."""
-        return studio.undo(session)
-
-    @app.post("/api/sessions/{session}/redo", tags=["sources"])
-    def redo(session: str) -> Session:
-        """Bring back what was undone."""
-        return studio.redo(session)
-
-    @app.get("/api/sessions/{session}/export", tags=["sessions"])
-    def export(session: str) -> dict[str, Any]:
-        """A session as one JSON object, with every probe; no keys, no paths."""
-        return studio.export(session)
-
-    @app.get("/api/sessions/{session}/code/{action}", tags=["sessions"])
-    def code(session: str, action: str) -> dict[str, str]:
-        """An action as Python, command line and curl: retrieve, answer or explain."""
-        if action not in ("retrieve", "answer", "explain"):
-            raise UnknownNameError(f"no action {action!r}", hint="retrieve, answer or explain")
-        return {str(kind): text for kind, text in snippets(studio.session(session), action).items()}
+        return studio.change(session, **dict(wanted))
 
 
 def _answers(app: FastAPI, studio: Studio) -> None:
-    from fastapi.sse import EventSourceResponse, ServerSentEvent
+    one = "/api/sessions/{session}"
+    add(app, "answers", {f"{one}/answer": studio.answer}, "POST")
 
-    @app.post("/api/sessions/{session}/answer", tags=["answers"])
-    def answer(session: str) -> dict[str, Any]:
-        """What the system answers from the sources as they are, and whether the target holds."""
-        return studio.answer(session)
-
-    @app.get(
-        "/api/sessions/{session}/answer/events",
-        tags=["answers"],
-        response_class=EventSourceResponse,
-    )
+    @app.get(f"{one}/answer/events", tags=["answers"], response_class=EventSourceResponse)
     def answer_events(session: str) -> Iterator[Any]:
         """The answer in pieces as it is written, then the event ``answer`` with all of it."""
         pieces = studio.answer_pieces(session)
@@ -315,98 +240,57 @@ def _answers(app: FastAPI, studio: Studio) -> None:
                 return
             yield ServerSentEvent(data=piece, event="piece")
 
-    @app.get("/api/sessions/{session}/estimate", tags=["answers"])
+    @app.get(f"{one}/estimate", tags=["answers"])
     def estimate(session: str) -> dict[str, Any]:
         """What an explanation will cost, before the first call."""
         return studio.estimate(session)
 
-    @app.post("/api/sessions/{session}/explain", tags=["answers"], status_code=202)
+    @app.post(f"{one}/explain", tags=["answers"], status_code=202)
     def explain(session: str, wanted: Explaining) -> View:
         """Begin to explain; follow it at ``/api/explanations/ID/events``."""
-        return studio.explain(
-            session,
-            wanted.goal,
-            budget=wanted.budget,
-            generator=wanted.generator,
-            instructed=wanted.instructed,
-            instructions=wanted.instructions,
-            retriever=wanted.retriever,
-        )
+        return studio.explain(session, **dict(wanted))
 
 
 def _explanations(app: FastAPI, studio: Studio) -> None:
-    from fastapi import Depends
-    from fastapi.responses import HTMLResponse, Response
-    from fastapi.sse import EventSourceResponse, ServerSentEvent
+    tag, one = "explanations", "/api/explanations/{explanation}"
 
     def known(explanation: str) -> Job:
         return studio.job(explanation)
 
     looked_up = Depends(known)  # before the stream begins, so that an error has its status
 
-    @app.get("/api/explanations/{explanation}", tags=["explanations"])
-    def view(explanation: str) -> View:
-        """An explanation as it is known now."""
-        return studio.view(explanation)
-
-    @app.get(
-        "/api/explanations/{explanation}/events",
-        tags=["explanations"],
-        response_class=EventSourceResponse,
-    )
+    @app.get(f"{one}/events", tags=[tag], response_class=EventSourceResponse)
     async def events(job: Any = looked_up) -> AsyncIterator[Any]:
-        """What is known, and again whenever a rule or probes are there, until it has stopped."""
-        async for one in job.follow():
-            yield ServerSentEvent(data=one, event=one.status)
+        """What is known, and again whenever more is, until it has stopped."""
+        async for view in job.follow():
+            yield ServerSentEvent(data=view, event=view.status)
 
-    def posted(path: str, work: Callable[..., Any]) -> None:
-        where = f"/api/explanations/{{explanation}}/{path}"
-        app.post(where, tags=["explanations"], name=path)(work)
+    seen: dict[str, Callable[..., Any]] = {
+        one: studio.view,
+        f"{one}/probes": studio.probes,
+        f"{one}/levels": studio.levels,
+        f"{one}/levels/{{size}}": studio.nodes,
+    }
+    add(app, tag, seen)
+    add(app, tag, {f"{one}/cancel": studio.cancel}, "POST")
 
-    def cancel(explanation: str) -> View:
-        """Stop with what is certain."""
-        return studio.cancel(explanation)
-
-    def deepen(explanation: str, wanted: Deeper) -> View:
+    @app.post(f"{one}/deepen", tags=[tag])
+    def deepen(explanation: str, budget: Annotated[int, Body(embed=True, ge=1)] = 500) -> View:
         """Go on with further calls; nothing is asked twice."""
-        return studio.deepen(explanation, wanted.budget)
+        return studio.deepen(explanation, budget)
 
+    @app.post(f"{one}/probe", tags=[tag])
     def probe(explanation: str, wanted: Subset) -> Probe:
         """Ask one subset of the sources."""
-        return studio.probe(explanation, wanted.kept, again=wanted.again)
+        return studio.job(explanation).ask(wanted.kept, again=wanted.again)
 
-    posted("cancel", cancel)
-    posted("deepen", deepen)
-    posted("probe", probe)
-
-    @app.get("/api/explanations/{explanation}/probes", tags=["explanations"])
-    def probes(explanation: str, claim: int = 0) -> list[Probe]:
-        """Every answered subset with its output."""
-        return studio.job(explanation).probes(claim)
-
-    @app.get("/api/explanations/{explanation}/levels", tags=["explanations"])
-    def levels(explanation: str, claim: int = 0) -> list[Level]:
-        """What was asked of an explanation's subsets, by how many sources they keep."""
-        return studio.levels(explanation, claim)
-
-    @app.get("/api/explanations/{explanation}/levels/{size}", tags=["explanations"])
-    def nodes(explanation: str, size: int, claim: int = 0) -> list[Node]:
-        """The subsets of one size: all of them where they are few, else those that were asked."""
-        return studio.nodes(explanation, size, claim)
-
-    @app.get(
-        "/api/explanations/{explanation}/{kind}.svg",
-        tags=["explanations"],
-        response_class=Response,
-    )
+    @app.get(f"{one}/{{kind}}.svg", tags=[tag], response_class=Response)
     def picture(explanation: str, kind: str, claim: int = 0) -> Any:
-        """A picture: lattice (what is known of the subsets), flow, certainty or bars."""
+        """A picture: lattice (what is known of the subsets), flow or bars."""
         drawn = studio.picture(explanation, kind, claim).svg
         return Response(drawn, media_type="image/svg+xml", headers=_SEALED)
 
-    @app.get(
-        "/api/explanations/{explanation}/page", tags=["explanations"], response_class=HTMLResponse
-    )
+    @app.get(f"{one}/page", tags=[tag], response_class=HTMLResponse)
     def page(explanation: str) -> Any:
         """The explanation as one HTML page that opens offline."""
         return HTMLResponse(studio.page(explanation), headers=_SEALED)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-import json
 from collections.abc import Awaitable, Callable, MutableMapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import parse_qs, quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
+
+from starlette.requests import HTTPConnection
+from starlette.responses import JSONResponse
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -69,22 +70,19 @@ class Guards:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        headers = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
-        }
-        refused = self._refusal(scope, headers)
+        asked = HTTPConnection(scope)
+        refused = self._refusal(asked)
         if refused is not None:
             await _refuse(scope, receive, send, *refused)
-            return
-        if scope["type"] == "websocket":
+        elif scope["type"] == "websocket":
             await self._app(scope, receive, send)
-            return
-        if self._asked_token(scope) and scope["method"] == "GET":
-            await self._remember(scope, send)
-            return
-        await self._app(scope, _limited(receive, self._most), _with_headers(send))
+        elif self._token and asked.query_params.get("token") and scope["method"] == "GET":
+            await self._remember(asked, send)
+        else:
+            await self._app(scope, _limited(receive, self._most), _with_headers(send))
 
-    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
+    def _refusal(self, asked: HTTPConnection) -> tuple[int, str] | None:
+        headers, scope = asked.headers, asked.scope
         host = headers.get("host", "")
         if self._local and not is_loopback(urlsplit(f"//{host}").hostname or ""):
             return 421, "this studio answers to names of its own machine alone"
@@ -99,41 +97,21 @@ class Guards:
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > self._most:
             return 413, f"at most {self._most:,} bytes"
-        open_to_all = self._token is None or scope["path"] == "/health"
-        if not open_to_all and not self._is_token(self._brought(scope, headers)):
-            return 401, "a token is needed: the one that `rulerag studio` printed"
+        if self._token is not None and scope["path"] != "/health":
+            kind, _, value = headers.get("authorization", "").partition(" ")
+            brought = value.strip() if kind.lower() == "bearer" else ""
+            brought = brought or asked.query_params.get("token", "")
+            brought = brought or asked.cookies.get(_COOKIE, "")
+            if not hmac.compare_digest(brought.encode(), self._token.encode()):
+                return 401, "a token is needed: the one that `rulerag studio` printed"
         return None
 
-    def _brought(self, scope: Scope, headers: dict[str, str]) -> str:
-        kind, _, value = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer":
-            return value.strip()
-        asked = self._asked_token(scope)
-        if asked:
-            return asked
-        cookies: SimpleCookie = SimpleCookie()
-        try:
-            cookies.load(headers.get("cookie", ""))
-        except CookieError:
-            return ""
-        return str(cookies[_COOKIE].value) if _COOKIE in cookies else ""
-
-    def _asked_token(self, scope: Scope) -> str:
-        if self._token is None:
-            return ""
-        query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
-        return str(query.get("token", [""])[0])
-
-    def _is_token(self, brought: str) -> bool:
-        return hmac.compare_digest(brought.encode(), (self._token or "").encode())
-
-    async def _remember(self, scope: Scope, send: Send) -> None:
+    async def _remember(self, asked: HTTPConnection, send: Send) -> None:
         """Move the token from the address, which histories keep, into a cookie."""
-        query = parse_qs(scope["query_string"].decode("latin-1"))
-        query.pop("token")
-        rest = urlencode(query, doseq=True)
+        query = asked.query_params.multi_items()
+        rest = urlencode([(name, value) for name, value in query if name != "token"])
         # Quoted, so that neither a line break nor a backslash leads elsewhere.
-        place = "/" + quote(scope["path"].lstrip("/")) + (f"?{rest}" if rest else "")
+        place = "/" + quote(asked.scope["path"].lstrip("/")) + (f"?{rest}" if rest else "")
         cookie = f"{_COOKIE}={self._token}; Path=/; HttpOnly; SameSite=Strict"
         told = [(b"location", place.encode()), (b"set-cookie", cookie.encode())]
         await send({"type": "http.response.start", "status": 303, "headers": told})
@@ -169,7 +147,5 @@ async def _refuse(scope: Scope, receive: Receive, send: Send, status: int, why: 
         await receive()  # the connection attempt
         await send({"type": "websocket.close", "code": 1008, "reason": why})
         return
-    body = json.dumps({"error": "Refused", "message": why}).encode()
-    told = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await _with_headers(send)({"type": "http.response.start", "status": status, "headers": told})
-    await send({"type": "http.response.body", "body": body})
+    answer = JSONResponse({"error": "Refused", "message": why}, status)
+    await answer(scope, receive, _with_headers(send))

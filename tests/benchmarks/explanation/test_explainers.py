@@ -1,61 +1,111 @@
+"""Each explainer finds the truth of formulas that it can find, within its calls."""
+
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
+import numpy as np
 import pytest
 
-from benchmarks.explanation.certified import TARGETS
-from benchmarks.explanation.certified import measure as measure_rules
-from benchmarks.explanation.explainers import BUDGETS, EXPLAINERS, formulas, measure, worlds
-from rulerag.explanation.attribution.values import attributions
-from rulerag.explanation.source_rules.exact import MonoMiner
+from benchmarks.explanation.board import BUDGETS, budgets_of, explained
+from benchmarks.explanation.cases import Case, Reading
+from benchmarks.explanation.explainers import EXPLAINERS, Found
+from benchmarks.explanation.measures import measured, named
+from benchmarks.explanation.tables import Lattice
+from rulerag.errors import ProbeBudgetError
 
-RESULTS = Path(__file__).resolve().parents[3] / "benchmarks" / "results" / "explanations"
-
-
-def test_every_explainer_is_measured_within_its_budget() -> None:
-    rows = measure(list(formulas(2)))
-    families = {row["family"] for row in rows}
-    assert families >= {"AND", "OR", "DNF", "noisy DNF"}
-    assert {row["explainer"] for row in rows} == set(EXPLAINERS)
-    assert {row["budget"] for row in rows} == set(BUDGETS)
-    for row in rows:
-        if row["explainer"] == "certified rules" and row["family"] in ("AND", "OR", "DNF"):
-            assert row["sources_found"] == row["rule_f1"] == 1
-            assert row["lds"] == pytest.approx(1)
-        assert -1 <= row["lds"] <= 1 and 0 <= row["sources_found"] <= 1
-        assert row["probes"] <= row["budget"]
+ASKING = [name for name, one in EXPLAINERS.items() if one.kind == "asks"]
+TEXTS = (
+    "The weather in Kestrel is mild.",
+    "Mara Voss was born in the town of Tenminster, on the river Orr, in the north of the country.",
+    "Kestrel has a harbour.",
+    "Nobody visits the museum.",
+    "Tenminster lies in Orrland.",
+    "The town of Kestrel.",
+    "A long report on fishing, with tables of catches by month and by port, from 1901 to 1950.",
+    "Ships.",
+)
 
 
-def test_only_the_package_is_called_context_cite() -> None:
-    assert not [name for name in EXPLAINERS if "cite" in name.lower()]
-    committed = json.loads((RESULTS / "explainers.json").read_text(encoding="utf-8"))
-    assert {row["explainer"] for row in committed["rows"]} == set(EXPLAINERS)
+def planted(*rules: set[int], reading: Reading | None = None) -> Case:
+    """An answer that needs one of some sets of eight documents; log-probabilities with noise."""
+    rng = np.random.default_rng(1)
+    values = [
+        (-1.0 if any(all(mask >> i & 1 for i in rule) for rule in rules) else -15.0)
+        + float(rng.normal(0, 0.05))
+        for mask in range(256)
+    ]
+    truth = tuple(sorted(set().union(*rules)))
+    question = "Where was Mara Voss born?"
+    lattice = Lattice("q", "m", question, TEXTS, truth, " Tenminster\n", 3, tuple(values), 0.0)
+    return Case(lattice, reading)
 
 
-def test_values_are_those_that_are_returned() -> None:
-    case = next(iter(formulas(1)))
-    for name, method in (("guided surrogate", "guided"), ("linear surrogate", "linear")):
-        measured = EXPLAINERS[name](case, 64, 5)
-        assert measured is not None and len(measured.asked) <= 64
-        engine = case.engine(64, set())
-        (returned,), _ = attributions(engine, case.predicate, [method], samples=64, seed=5)
-        assert measured.attribution == returned
-        assert all(measured.predict(m) == returned.predict(m) for m in range(0, 1 << 24, 99_991))
+def explain(name: str, case: Case) -> Found:
+    if name == "ContextCite":
+        pytest.importorskip("context_cite")
+    said = explained(EXPLAINERS[name], case, 64, seed=4)
+    assert said is not None
+    return said[0]
 
 
-def test_the_truth_of_worlds_is_what_decides_the_answer() -> None:
-    cases = list(worlds(3, num_documents=10, num_facts=1000))
-    assert len(cases) == 3
-    for case in cases:
-        found = MonoMiner("retention").mine(case.engine(None, set()), case.predicate)
-        assert {index for rule in found.minimal for index in rule} & case.sources
-        assert not found.minimal or frozenset() not in found.minimal
+def found(name: str, case: Case) -> frozenset[int]:
+    return named(explain(name, case))
 
 
-@pytest.mark.parametrize("sizes", TARGETS)
-def test_the_targets_of_many_sources_hold(sizes: tuple[int, ...]) -> None:
-    row = measure_rules(sizes, 10)
-    assert row["recall"] == row["precision"] == row["bounds_true"] == 1
-    assert row["search_probes"] <= TARGETS[sizes]
+@pytest.mark.parametrize("name", ASKING)
+def test_all_of_several_documents_are_needed(name: str) -> None:
+    case = planted({1, 4})
+    row = measured(case, explain(name, case), seed=0)
+    assert row["average_precision"] == row["changed"] == row["kept"] == 1
+    if name != "Banzhaf":  # of 62 subsets its values scatter, and the widest gap is anywhere
+        assert found(name, case) == {1, 4}
+
+
+@pytest.mark.parametrize("name", [name for name in ASKING if name != "leave-one-out"])
+def test_either_of_two_documents_is_enough(name: str) -> None:
+    case = planted({1}, {4})
+    assert found(name, case) == {1, 4}
+
+
+@pytest.mark.parametrize("name", EXPLAINERS)
+def test_no_explainer_asks_more_than_it_may(name: str) -> None:
+    case, one = planted({1, 4}), EXPLAINERS[name]
+    for budget in budgets_of(one):
+        said = explained(one, case, budget, seed=0)
+        if said is not None:
+            assert said[1] - one.calls <= (budget or 256)
+            assert len(said[0].values) == 8
+    assert budgets_of(one) == ((0,) if one.fixed else BUDGETS)
+
+
+def test_a_call_too_many_is_refused() -> None:
+    asked = planted({1}).asked(2, 0)
+    asked.scores([255, 0])
+    asked.scores([0])  # known
+    with pytest.raises(ProbeBudgetError):
+        asked.scores([1])
+
+
+def test_baselines_and_readers_of_texts() -> None:
+    case = planted({1, 4})
+    assert found("holds the answer", case) == {1, 4}
+    assert 1 in found("retrieval", case) and 1 in found("similarity, words", case)
+    assert found("longest document", case) <= {1, 6}
+    for name in ("self-explanation", "judged citations"):
+        assert explained(EXPLAINERS[name], case, 32, seed=0) is None  # the model was not asked
+
+
+def test_what_a_model_says_of_itself() -> None:
+    odds = (-1.0, 0.5, -2.0, -3.0, 0.25, -0.5, -0.75, -4.0)
+    case = planted({1, 4}, reading=Reading("q", "…", "Kestrel", ("harbour", "Tenminster"), odds))
+    assert found("self-explanation", case) == {1, 2, 4}
+    assert found("judged citations", case) == {1, 4}
+
+
+@pytest.mark.parametrize("name", ["exact rules", "certified rules"])
+def test_rules_say_what_to_remove(name: str) -> None:
+    """Document 4 meets all three rules; no other single one does."""
+    case = planted({1, 4}, {2, 4}, {4, 6})
+    removals = explain(name, case).removals
+    assert removals is not None and removals[0] == 4 and sorted(removals) == [*range(8)]
+    two = explain(name, planted({1, 2}, {4, 6}, {1, 4})).removals
+    assert two is not None and set(two[:2]) in ({1, 4}, {1, 6}, {2, 4})

@@ -14,6 +14,7 @@ from rulerag.synthetic import PARTS
 ROOT = Path(__file__).resolve().parents[3]
 
 
+@pytest.mark.slow
 def test_small_worlds_give_every_figure_and_a_run_goes_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

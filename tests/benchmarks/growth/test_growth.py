@@ -1,20 +1,14 @@
-"""The benchmark of growth, at a size that takes seconds."""
+"""The benchmark of large corpora, at a size that takes seconds."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks.growth import texts
 from benchmarks.growth.paragraphs import run, table
-from benchmarks.growth.updates import measure
 from rulerag.io import read_json
-
-
-def test_an_update_is_measured_against_a_build(tmp_path: Path) -> None:
-    row = measure("world", tmp_path, facts=2000)
-    assert row["same"]
-    assert row["new"] == row["facts"] // 100
-    assert 0 < row["share"] == row["update"] / row["build"]
 
 
 def test_paragraphs_are_indexed_linked_and_found(tmp_path: Path) -> None:
@@ -27,6 +21,7 @@ def test_paragraphs_are_indexed_linked_and_found(tmp_path: Path) -> None:
     assert read_json(tmp_path / "out" / "paragraphs.json") == result
 
 
+@pytest.mark.slow
 def test_texts_are_read_once(tmp_path: Path) -> None:
     result = texts.run(tmp_path / "out", tmp_path / "work", sizes=[600])
     (row,) = result["rows"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 
@@ -71,39 +72,32 @@ def test_any_part_of_an_answer_is_a_claim_of_whole_words() -> None:
             claim_at("It is Paris today.", start, end)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "Unknown.",
-        "Empty Response",
-        "I don't know.",
-        "I\u2019m sorry, but I cannot find the answer in the documents.",
-        "The documents do not mention the capital of France.",
-        "There is no information about this in the provided context.",
-        "It is not possible to determine this.",
-        "The context provides no answer. I hope this helps!",
-        "I could not find that. Feel free to ask again.",
-    ],
-)
-def test_what_gives_no_answer_is_a_refusal(text: str) -> None:
-    assert is_refusal(text)
-    assert not SameClaim("It is Paris.", CAPITAL, READ)(text)
-    assert SameClaim("I don't know.", CAPITAL, READ)(text)
+REFUSALS = """
+Unknown.
+Empty Response
+I don't know.
+I\u2019m sorry, but I cannot find the answer in the documents.
+The documents do not mention the capital of France.
+There is no information about this in the provided context.
+It is not possible to determine this.
+The context provides no answer. I hope this helps!
+I could not find that. Feel free to ask again.
+"""
+ANSWERS = """
+Paris
+He could not come to Paris.
+The team has no captain.
+Nobody knows more than Ann does.
+I do not regret that it is Paris. I cannot find the year.
+"""
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Paris",
-        "He could not come to Paris.",
-        "The team has no captain.",
-        "Nobody knows more than Ann does.",
-        "I do not regret that it is Paris. I cannot find the year.",
-    ],
-)
-def test_a_denial_is_no_refusal(text: str) -> None:
-    assert not is_refusal(text)
+def test_what_gives_no_answer_is_a_refusal_and_a_denial_is_none() -> None:
+    for text in REFUSALS.split("\n"):  # an empty one among them
+        assert is_refusal(text), text
+        assert not SameClaim("It is Paris.", CAPITAL, READ)(text), text
+        assert SameClaim("I don't know.", CAPITAL, READ)(text), text
+    assert not any(map(is_refusal, ANSWERS.strip().split("\n")))
 
 
 @pytest.mark.parametrize(
@@ -118,101 +112,114 @@ def test_a_denial_is_no_refusal(text: str) -> None:
         ("I could not find it.", False, "refusal"),
     ],
 )
-def test_the_ladder_says_which_step_decided(output: str, same: bool, step: str) -> None:
+def test_a_verdict_says_which_check_decided(output: str, same: bool, step: str) -> None:
     judged = SameClaim("The capital of France is Paris, according to 5 sources.", CAPITAL, READ)
     verdict = judged.verdict(output)
     assert (verdict.same, verdict.step) == (same, step)
     assert judged.steps == {step: 1}
 
 
-@pytest.mark.parametrize(
-    ("claim", "output", "same"),
-    [
-        ("Lyon has 520,774 people.", "Lyon's population is 520774.", True),
-        ("Lyon has 520,774 people.", "Lyon has 519,000 people.", False),
-        ("It was signed on 2014-05-02.", "They signed it on 2 May 2014.", True),
-        ("It was signed on 2 May 2014.", "They signed it on 3 May 2014.", False),
-        ("Yes, it is the capital.", "Yes.", True),
-        ("Yes, it is the capital.", "No, it is not.", False),
-        ("Three rivers meet there.", "There 3 rivers meet.", True),
-    ],
-)
-def test_numbers_dates_and_yes_or_no(claim: str, output: str, same: bool) -> None:
-    texts = ["It was signed on 2 May 2014 by 3 countries.", *READ]
-    assert SameClaim(claim, "", texts)(output) is same
+CASES = """
+# numbers, dates, yes or no
+?
+- It was signed on 2 May 2014 by 3 countries.
+- Lyon is a city in France with 520,774 people.
+Lyon has 520,774 people. == Lyon's population is 520774.
+Lyon has 520,774 people. != Lyon has 519,000 people.
+It was signed on 2014-05-02. == They signed it on 2 May 2014.
+It was signed on 2 May 2014. != They signed it on 3 May 2014.
+Yes, it is the capital. == Yes.
+Yes, it is the capital. != No, it is not.
+Three rivers meet there. == There 3 rivers meet.
+# a number of sources or mentions is no number of the claim
+? How many engineers built the bridge?
+- Two engineers built the bridge.
+- It opened in 1932. The bridge is mentioned 2 times.
+Two engineers built it. != The bridge is mentioned 2 times.
+Two engineers built it. != According to 2 sources, it was three.
+Two engineers built it. != In documents 1 and 2 it is three [2].
+Two engineers built it. == It was two, mentioned 3 times [1].
+Two engineers built it. == 2
+It opened in 1932, two sources say. == It opened in 1932, as 3 texts say.
+It opened in 1932, two sources say. != It opened in 1933.
+# how often something happened is
+? How often did he win the cup?
+- He won the cup 3 times.
+He won it 3 times. == Three times.
+He won it 3 times. != He won it 2 times.
+# a number that another document counts mentions with need not be there
+? Who built the bridge?
+- Ann Lee and Bo Li built the bridge.
+- The bridge is mentioned 2 times.
+Two people, Ann Lee and Bo Li, built it. == Ann Lee and Bo Li built it.
+# another name in the place of the first
+? Who won it?
+- Curie won the Nobel Prize in Physics in 1903.
+- Einstein won the Nobel Prize in Physics in 1921. Water boils at 100 degrees. Oil floats.
+Curie won the prize. != Einstein won the prize.
+Curie won the Nobel Prize. != Einstein won the Nobel Prize.
+Curie won the Nobel Prize. != The Nobel Prize went to Einstein.
+Curie won the Nobel Prize. == The Nobel Prize went to Curie.
+Curie won the Nobel Prize. == Marie Curie got the Nobel Prize.
+# where nobody is asked for
+? Which?
+- Curie won the Nobel Prize in Physics in 1903.
+- Einstein won the Nobel Prize in Physics in 1921. Water boils at 100 degrees. Oil floats.
+Curie won the Nobel Prize. != Planck won the Nobel Prize.
+Curie won the Nobel Prize. == She won the Nobel Prize.
+# what a question leaves open between two
+? Was it Curie or Einstein that won the prize?
+- Curie won the Nobel Prize in Physics in 1903.
+- Einstein won the Nobel Prize in Physics in 1921. Water boils at 100 degrees. Oil floats.
+Curie won the prize. != Einstein won the prize.
+Curie won the prize. == It was Curie.
+# a first word that is no name
+? When does it boil?
+- Curie won the Nobel Prize in Physics in 1903.
+- Einstein won the Nobel Prize in Physics in 1921. Water boils at 100 degrees. Oil floats.
+Water boils at 100 degrees. == At 100 degrees it does.
+# without documents
+? Was it Curie or Einstein that won the prize?
+Curie won the prize. != Einstein won the prize.
+Curie won the Nobel Prize. != Einstein won the Nobel Prize.
+Curie won the Nobel Prize. == Marie Curie got the Nobel Prize.
+# half of many names
+? Who was there?
+- Ann Lee came with Bob Ray.
+It was Ann Lee with Bob Ray. == It was Ann Lee with Bob.
+It was Ann Lee with Bob Ray. != It was Ann Lee.
+# half of two names
+? Where?
+- Paris, France
+It is Paris, France. == Paris it is.
+# a denial in few of the words
+? May I?
+- I take both.
+- It raises bleeding.
+You must not take both: bleeding. != You can take both.
+You must not take both: bleeding. == You must not take them.
+# another fact about the same name
+? What is the capital of France?
+- Paris is the capital of France.
+- The Seine flows through Paris.
+Paris is the capital. != The Seine flows through Paris.
+Paris is the capital. == It is Paris, according to sources 1 and 2.
+Paris is the capital. == Paris, by the way.
+Paris is the capital. == Paris. The Seine flows through it.
+Paris is the capital. == The Seine flows through Paris, the capital.
+Paris is the capital. != The Seine flows through Lyon.
+"""
+"""Of each case what it shows, the question, the documents, and claims beside outputs that make them
+(==) or do not (!=)."""
 
 
-BRIDGE = ["Two engineers built the bridge.", "It opened in 1932. The bridge is mentioned 2 times."]
-HOW_MANY = "How many engineers built the bridge?"
-CUP = ["He won the cup 3 times."]
-
-
-@pytest.mark.parametrize(
-    ("claim", "output", "same"),
-    [
-        ("Two engineers built it.", "The bridge is mentioned 2 times.", False),
-        ("Two engineers built it.", "According to 2 sources, it was three.", False),
-        ("Two engineers built it.", "In documents 1 and 2 it is three [2].", False),
-        ("Two engineers built it.", "It was two, mentioned 3 times [1].", True),
-        ("Two engineers built it.", "2", True),
-    ],
-)
-def test_a_number_of_sources_or_mentions_is_no_number_of_the_claim(
-    claim: str, output: str, same: bool
-) -> None:
-    assert SameClaim(claim, HOW_MANY, BRIDGE)(output) is same
-
-
-def test_how_often_something_happened_is_a_number_of_the_claim() -> None:
-    cup = SameClaim("He won it 3 times.", "How often did he win the cup?", CUP)
-    assert cup("Three times.") and not cup("He won it 2 times.")
-    opened = SameClaim("It opened in 1932, two sources say.", "When was it?", BRIDGE)
-    assert opened("It opened in 1932, as 3 texts say.") and not opened("It opened in 1933.")
-
-
-def test_a_number_that_another_document_counts_mentions_with_need_not_be_there() -> None:
-    texts = ["Ann Lee and Bo Li built the bridge.", "The bridge is mentioned 2 times."]
-    claim = SameClaim("Two people, Ann Lee and Bo Li, built it.", "Who built the bridge?", texts)
-    assert claim("Ann Lee and Bo Li built it.")
-
-
-PHYSICS = [
-    "Curie won the Nobel Prize in Physics in 1903.",
-    "Einstein won the Nobel Prize in Physics in 1921. Water boils at 100 degrees. Oil floats.",
-]
-
-
-@pytest.mark.parametrize(
-    ("question", "claim", "output", "same"),
-    [
-        ("Who won it?", "Curie won the prize.", "Einstein won the prize.", False),
-        ("Who won it?", "Curie won the Nobel Prize.", "Einstein won the Nobel Prize.", False),
-        ("Which?", "Curie won the Nobel Prize.", "Planck won the Nobel Prize.", False),
-        ("Who won it?", "Curie won the Nobel Prize.", "The Nobel Prize went to Einstein.", False),
-        ("Who won it?", "Curie won the Nobel Prize.", "The Nobel Prize went to Curie.", True),
-        ("Who won it?", "Curie won the Nobel Prize.", "Marie Curie got the Nobel Prize.", True),
-        ("Which?", "Curie won the Nobel Prize.", "She won the Nobel Prize.", True),
-        (
-            "Was it Curie or Einstein that won the prize?",
-            "Curie won the prize.",
-            "Einstein won the prize.",
-            False,
-        ),
-        (
-            "Was it Curie or Einstein that won the prize?",
-            "Curie won the prize.",
-            "It was Curie.",
-            True,
-        ),
-        ("When does it boil?", "Water boils at 100 degrees.", "At 100 degrees it does.", True),
-    ],
-)
-def test_another_name_in_the_place_of_the_first_is_another_claim(
-    question: str, claim: str, output: str, same: bool
-) -> None:
-    assert SameClaim(claim, question, PHYSICS)(output) is same
-    if question != "Who won it?" or not output.startswith("The "):
-        assert SameClaim(claim, question)(output) is same, "documents or not"
+@pytest.mark.parametrize("case", CASES.split("\n# ")[1:], ids=lambda case: case.partition("\n")[0])
+def test_what_makes_a_claim(case: str) -> None:
+    _, question, *lines = case.strip().split("\n")
+    documents = [line[2:] for line in lines if line.startswith("- ")]
+    for line in lines[len(documents) :]:
+        claim, sign, output = re.split(" ([=!]=) ", line)
+        assert SameClaim(claim, question[2:], documents)(output) is (sign == "=="), line
 
 
 def test_models_decide_what_words_leave_open() -> None:
@@ -230,6 +237,13 @@ def test_models_decide_what_words_leave_open() -> None:
     assert SameClaim(claim, judge=lambda prompt: "Yes, it does.").verdict(open_one).step == "judge"
     with pytest.raises(PredicateError, match="neither yes nor no"):
         SameClaim(claim, judge=lambda prompt: "maybe")(open_one)
+
+    class Silent:
+        def entails(self, premises: list[str], hypotheses: list[str]) -> list[float]:
+            return []
+
+    with pytest.raises(PredicateError, match="0 values for 1 pairs"):
+        SameClaim(claim, entailment=Silent())(open_one)
 
 
 FORMS = (
@@ -258,32 +272,3 @@ def test_twenty_wordings_of_one_fact_are_one_claim_and_other_facts_are_not() -> 
                 total += 1
                 wrong += judged(form.format(a=name, **parts)) != (name == right)
     assert wrong <= 0.01 * total
-
-
-def test_half_of_many_names_is_another_claim_and_so_is_a_denial_in_few_of_the_words() -> None:
-    cast = SameClaim(
-        "It was Ann Lee with Bob Ray.", "Who was there?", ["Ann Lee came with Bob Ray."]
-    )
-    assert cast("It was Ann Lee with Bob.") and not cast("It was Ann Lee.")
-    assert SameClaim("It is Paris, France.", "Where?", ["Paris, France"])("Paris it is.")
-    advice = SameClaim(
-        "You must not take both: bleeding.", "May I?", ["I take both.", "It raises bleeding."]
-    )
-    assert not advice("You can take both.") and advice("You must not take them.")
-
-
-@pytest.mark.parametrize(
-    ("output", "same"),
-    [
-        ("The Seine flows through Paris.", False),
-        ("It is Paris, according to sources 1 and 2.", True),
-        ("Paris, by the way.", True),
-        ("Paris. The Seine flows through it.", True),
-        ("The Seine flows through Paris, the capital.", True),
-        ("The Seine flows through Lyon.", False),
-    ],
-)
-def test_another_fact_about_the_same_name_is_another_claim(output: str, same: bool) -> None:
-    documents = ["Paris is the capital of France.", "The Seine flows through Paris."]
-    claim = SameClaim("Paris is the capital.", "What is the capital of France?", documents)
-    assert claim(output) is same

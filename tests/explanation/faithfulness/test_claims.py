@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import rulerag
-from rulerag.explanation.faithfulness import claim_faithfulness
+from rulerag.explanation.faithfulness import ClaimFaithfulness, claim_faithfulness
 
-QUESTION = "What is the capital of France?"
 DOCUMENTS = [
     "Lyon is a city in France.",
     "Paris is the capital of France.",
     "The Seine flows through the capital.",
 ]
+MANY = [f"Filler number {n}." for n in range(30)] + DOCUMENTS[1:2]
 
 
 def half_read(_: str, documents: list[str]) -> str:
@@ -21,46 +23,37 @@ def half_read(_: str, documents: list[str]) -> str:
     return f"{'The capital is Paris. ' if known else ''}It has 2 million inhabitants."
 
 
-def refusing(_: str, documents: list[str]) -> str:
-    return "I don't know."
+def reading(_: str, documents: list[str]) -> str:
+    return "It is Paris." if DOCUMENTS[1] in documents else "I don't know."
+
+
+def faithful(
+    answer: Any, documents: list[str] = DOCUMENTS, anyway: tuple[int, ...] = (), **options: Any
+) -> ClaimFaithfulness:
+    why = rulerag.explain(answer, "What is the capital of France?", documents, **options)
+    return claim_faithfulness(why.explanation, anyway)
 
 
 def test_claims_by_documents_and_by_heart() -> None:
-    found = claim_faithfulness(rulerag.explain(half_read, QUESTION, DOCUMENTS).explained)
-    assert found.score == 0.5
-    assert found.reason == (
+    assert faithful(half_read) == ClaimFaithfulness(
+        0.5,
         "1 of 2 claims rests on retrieved documents. “The capital is Paris” rests on “Paris is the "
         "capital of France.” [2]. “It has 2 million inhabitants” rests on no document: it is said "
-        "without any of them, too (known to the model, or made up)."
+        "without any of them, too (known to the model, or made up).",
     )
 
 
-def test_a_refusal_makes_no_claim() -> None:
-    found = claim_faithfulness(rulerag.explain(refusing, QUESTION, DOCUMENTS).explained)
-    assert found.score is None and "makes no claim" in found.reason
-
-
-def test_a_claim_that_is_not_said_again() -> None:
-    why = rulerag.explain(half_read, QUESTION, DOCUMENTS, text="The capital is Rome.")
-    found = claim_faithfulness(why.explained)
-    assert found.score == 0 and "“The capital is Rome” is not said again" in found.reason
-
-
-def test_claims_that_are_made_anyway_rest_on_nothing() -> None:
-    explained = rulerag.explain(half_read, QUESTION, DOCUMENTS).explained
-    found = claim_faithfulness(explained, anyway=[0])
-    assert found.score == 0
-    assert "“The capital is Paris” is said with documents about something else" in found.reason
-
-
-@pytest.mark.parametrize(("budget", "score"), [(20, 0), (500, 1)])
-def test_a_set_counts_when_it_was_tested(budget: int, score: int) -> None:
-    documents = [f"Filler number {n}." for n in range(30)] + DOCUMENTS[1:2]
-
-    def reading(_: str, kept: list[str]) -> str:
-        return "It is Paris." if DOCUMENTS[1] in kept else "I don't know."
-
-    explained = rulerag.explain(reading, QUESTION, documents, budget=budget).explained
-    found = claim_faithfulness(explained)
-    assert found.score == score
-    assert ("Stopped early" in found.reason) == (score == 0)
+@pytest.mark.parametrize(
+    ("answer", "options", "score", "words"),
+    [
+        (lambda question, documents: "I don't know.", {}, None, "makes no claim"),
+        (half_read, {"text": "The capital is Rome."}, 0, "Rome” is not said again"),
+        (half_read, {"anyway": (0,)}, 0, "Paris” is said with documents about something else"),
+        # A set counts when it was tested.
+        (reading, {"documents": MANY, "budget": 20}, 0, "Stopped early"),
+        (reading, {"documents": MANY, "budget": 500}, 1, "1 of 1 claims"),
+    ],
+)
+def test_what_counts(answer: Any, options: dict[str, Any], score: float, words: str) -> None:
+    made = faithful(answer, **options)
+    assert made.score == score and words in made.reason

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError
-from rulerag.explanation.correctness import HybridCorrectness
 from rulerag.explanation.faithfulness import (
     SelfFaithfulness,
     assess_self_explanation,
@@ -84,17 +83,6 @@ def test_scores_by_hand(keywords: str, sufficient: int, necessary: float, score:
     assert found.score == found.fit.score == score and found.stage == "explained"
 
 
-def test_the_best_region_counts() -> None:
-    # Two parts are enough; the keyword stands in the second.
-    text = "Rome x y z one two Rome now"
-    found = assess(Model("Rome", keywords="two, Rome"), request(text), parts=2, groups=4)
-    assert found.fit is not None
-    assert [(one.sufficient, one.necessary) for one in found.fit.regions] == [(1, 1.0), (1, 1.0)]
-    only = assess(Model("Rome", keywords="two"), request(text), parts=2, groups=4)
-    assert only.fit is not None
-    assert [one.mean for one in only.fit.regions] == [0.0, 0.5] and only.score == 0.5
-
-
 @pytest.mark.parametrize(
     ("needed", "options", "calls", "stage"),
     [
@@ -119,12 +107,6 @@ def test_calls_by_hand(
     assert calls <= 1 + parts + parts * groups + options.get("without_text", False)
 
 
-def test_a_mask_is_one_underscore() -> None:
-    model = Model("Rome")
-    assess(model, groups=2)
-    assert [text for text in model.read if "_" in text] == ["_ the capital of", "Rome is _"]
-
-
 def test_the_funnel_and_the_mean_by_hand() -> None:
     models = [
         (Model("Rome", keywords="Rome"), True),  # 1.0
@@ -145,32 +127,32 @@ def test_the_funnel_and_the_mean_by_hand() -> None:
     assert nothing.score is None and nothing.calls is None and "no score" in str(nothing)
 
 
-def test_what_is_missing_is_counted_and_said() -> None:
-    no_keywords = assess(Model("Rome", keywords=""))
-    assert no_keywords.missing == ("keywords",) and no_keywords.score == 0.0
-    malformed = assess(Model(wrote="I think it is Rome."))
-    assert malformed.missing == ("thought", "keywords", "answer") and not malformed.right
-    assert "not in what the model wrote: thought, keywords and answer" in str(malformed)
-    assert "not explained: it is wrong" in str(malformed)
-    unsaid = assess(Model("Rome", "rains"))
-    assert "None of the 3 parts is enough alone: no sufficient region" in str(unsaid)
-
-
-def test_records_are_read_again() -> None:
-    for model in (Model("Rome"), Model("Vienna"), Model("Rome", "rains")):
-        found = assess(model, without_text=True)
-        row = json.loads(json.dumps(found.to_json()))
-        assert SelfFaithfulness.from_json(row) == found
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (Model("Rome"), "faithfulness 1.00"),
+        (Model("Rome", keywords=""), "not in what the model wrote: keywords"),
+        (Model("Vienna"), "not explained: it is wrong"),
+        (
+            Model(wrote="I think it is Rome."),
+            "not in what the model wrote: thought, keywords and answer",
+        ),
+        (Model("Rome", "rains"), "None of the 3 parts is enough alone: no sufficient region"),
+    ],
+)
+def test_records_say_how_far_it_came_and_are_read_again(model: Model, words: str) -> None:
+    made = assess(model, without_text=True)
+    assert words in str(made)
+    assert SelfFaithfulness.from_json(json.loads(json.dumps(made.to_json()))) == made
 
 
 def test_the_budget_holds() -> None:
     model = Model("Rome")
-    with pytest.raises(ProbeBudgetError) as stop:
-        assess(model, max_probes=6)
-    assert len(model.read) == 6
-    found = stop.value.partial
-    assert isinstance(found, SelfFaithfulness) and found.regions is not None
-    assert found.num_probes == 6 and not found.regions.complete and found.score == 1.0
+    made = assess(model, max_probes=6)
+    assert len(model.read) == made.num_probes == 6 and made.score == 1.0
+    assert made.regions is not None and not made.regions.complete
+    with pytest.raises(ProbeBudgetError):
+        assess(model, max_probes=0)
 
 
 @pytest.mark.parametrize(
@@ -180,18 +162,21 @@ def test_the_budget_holds() -> None:
         (lambda: assess(Model(), request(" \n ")), ExplanationError, "hold no word"),
         (lambda: assess(Model(), parts=0), ConfigError, "parts"),
         (lambda: assess(Model(), groups=0), ConfigError, "groups"),
-        (lambda: HybridCorrectness(("",)), ConfigError, "accepted answer is empty"),
+        (lambda: assess(HuggingFaceGenerator()), ConfigError, "self-explanation"),
+        (lambda: assess(Model(), cache=AnswerCache("unused.sqlite")), ConfigError, "fingerprint"),
     ],
 )
-def test_bad_input_is_named(make: Callable[[], Any], error: type[Exception], words: str) -> None:
+def test_bad_input_is_named(
+    make: Callable[[], Any], error: type[Exception], words: str, in_folder: Path
+) -> None:
     with pytest.raises(error, match=words):
         make()
 
 
-def test_one_sentence_and_other_scripts() -> None:
-    assert assess(Model("Rome."), request("Rome.")).score == 1.0
-    arabic = request("القاهرة هي عاصمة مصر وأكبر مدنها")
-    assert assess(Model("القاهرة", keywords="القاهرة"), arabic).score == 1.0
+@pytest.fixture
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 def test_an_endpoint_is_asked_with_the_papers_messages(server: Server, tmp_path: Path) -> None:
@@ -212,10 +197,3 @@ def test_a_model_of_transformers_that_knows_no_such_form_is_counted() -> None:
     reader = HuggingFaceGenerator(template="self-explanation", max_new_tokens=8)
     found = assess(reader)
     assert found.missing and not found.right and found.num_probes == 1
-
-
-def test_other_templates_and_functions_with_a_cache_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="self-explanation"):
-        assess(HuggingFaceGenerator())
-    with pytest.raises(ConfigError, match="fingerprint"):
-        assess(Model("Rome"), cache=AnswerCache(tmp_path / "answers.sqlite"))

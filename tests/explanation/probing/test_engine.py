@@ -1,21 +1,29 @@
+"""Subsets of sources asked once, in batches, within a budget, from one thread or many."""
+
 from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
 
-from rulerag.errors import ConfigError, ExplanationError, GenerationError, ProbeBudgetError
-from rulerag.explanation.probing.engine import ProbeEngine
-from rulerag.explanation.probing.sources import partition
-from rulerag.protocols import Generator
-from rulerag.types import Document, GenerationRequest, Query
-from tests.fakes import PlantedFunction, PlantedGenerator, planted_rule
+from rulerag.errors import (
+    ConfigError,
+    ExplanationError,
+    GenerationError,
+    ProbeBudgetError,
+    RuleRAGError,
+)
+from rulerag.explanation.probing import ProbeEngine, SetValue
+from tests.fakes import PlantedFunction
 
-DOCUMENTS = tuple(Document(f"d{i}", f"Text {i}.") for i in range(1, 5))
-REQUEST = GenerationRequest(Query("q", "where ?"), DOCUMENTS, (planted_rule("a"),))
 
-
-def numbered(num_sources: int) -> PlantedFunction:
-    return PlantedFunction([f"output {mask}" for mask in range(1 << num_sources)])
+def numbered(num_sources: int, kind: type[PlantedFunction] = PlantedFunction) -> PlantedFunction:
+    return kind([f"output {mask}" for mask in range(1 << num_sources)])
 
 
 def test_outputs_come_in_order_and_each_subset_is_asked_once() -> None:
@@ -28,28 +36,33 @@ def test_outputs_come_in_order_and_each_subset_is_asked_once() -> None:
     assert engine.probe([9, 15]) == ["output 9", "output 15"]
     assert function.asked == [5, 0, 3, 9, 15] and engine.num_probes == 5
     assert function.batches[0] == [(0, 2), (), (0, 1), (0, 3)]
-    assert engine.seconds > 0
+    assert engine.answered() == {mask: f"output {mask}" for mask in (0, 3, 5, 9, 15)}
+    assert (engine.output(15), engine.output(14)) == ("output 15", None)
 
 
 def test_more_sources_than_fit_a_machine_word() -> None:
-    engine = ProbeEngine.from_function(
-        lambda kept: [",".join(map(str, subset)) for subset in kept], num_sources=80
-    )
-    assert engine.probe([1 << 79 | 1, [3], 1 << 79 | 1, 0]) == ["0,79", "3", "0,79", ""]
-    assert engine.num_probes == 3
+    asked: list[tuple[int, ...]] = []
+
+    def answer(batch: list[tuple[int, ...]]) -> list[str]:
+        asked.extend(batch)
+        return [",".join(map(str, kept)) for kept in batch]
+
+    engine = ProbeEngine.from_function(answer, num_sources=80)
+    far = 1 << 79 | 1
+    assert engine.probe([far, [3], far, 0]) == ["0,79", "3", "0,79", ""]
+    assert engine.num_probes == len(asked) == 3 and set(engine.answered()) == {far, 8, 0}
 
 
-def test_no_source_at_all() -> None:
-    engine = ProbeEngine.from_function(lambda kept: ["alone"] * len(kept), num_sources=0)
-    assert engine.probe([0, []]) == ["alone", "alone"] and engine.num_probes == 1
-
-
-def test_batches_are_bounded() -> None:
+def test_batches_are_bounded_and_seen_as_they_are_answered() -> None:
+    seen: list[tuple[int, float]] = []
     function = numbered(5)
-    engine = ProbeEngine.from_function(function, num_sources=5, batch_size=10)
+    engine = ProbeEngine.from_function(
+        function, num_sources=5, batch_size=10, on_batch=lambda *batch: seen.append(batch)
+    )
     engine.probe(range(32))
     assert [len(batch) for batch in function.batches] == [10, 10, 10, 2]
-    assert function.asked == list(range(32))
+    assert [count for count, _ in seen] == [10, 10, 10, 2]
+    assert sum(seconds for _, seconds in seen) == pytest.approx(engine.seconds)
 
 
 def test_the_budget_counts_distinct_subsets_and_keeps_what_was_asked() -> None:
@@ -58,11 +71,22 @@ def test_the_budget_counts_distinct_subsets_and_keeps_what_was_asked() -> None:
     assert engine.probe([1, 1, 2]) == ["output 1", "output 1", "output 2"]
     with pytest.raises(ProbeBudgetError, match=r"budget of 3 probes is used up, 2 more"):
         engine.probe([2, 3, 4, 5])
-    assert function.asked == [1, 2, 3] and engine.num_probes == 3
+    assert function.asked == [1, 2, 3] and engine.num_probes == 3 and engine.left == 0
     assert engine.probe([3, 1]) == ["output 3", "output 1"]
     assert engine.known_codes([3, 4]).tolist() == [2, -1]
-    engine.max_probes = 4
-    assert engine.probe([4]) == ["output 4"]
+    engine.allow(1)
+    assert engine.probe([4]) == ["output 4"] and engine.left == 0
+    engine.allow(None)
+    assert engine.left is None and len(engine.probe(range(16))) == 16
+
+
+def test_what_is_wanted_later_fills_places_that_take_no_time_of_their_own() -> None:
+    function = numbered(4)
+    engine = ProbeEngine.from_function(function, num_sources=4, together=3, max_probes=7)
+    engine.probe([7], besides=[1, 7, 2, 4])
+    engine.probe([7], besides=[4])  # nothing is asked, so nothing is free
+    engine.probe([3, 5, 6, 8], besides=[4])
+    assert function.asked == [7, 1, 2, 3, 5, 6, 8] and engine.left == 0
 
 
 @pytest.mark.parametrize(
@@ -73,104 +97,152 @@ def test_the_budget_counts_distinct_subsets_and_keeps_what_was_asked() -> None:
         ("ab", "returned str, expected a list of 2 texts"),
         (None, "returned NoneType"),
         (["a", None], "NoneType instead of a text for the subset that keeps the sources 0, 1"),
-        (["a", ["b"]], "list instead of a text"),
         ([True, "b"], "bool instead of a text for the subset that keeps the sources none"),
     ],
 )
-def test_wrong_outputs_are_named(returned: object, message: str) -> None:
-    engine = ProbeEngine.from_function(lambda kept: returned, num_sources=2)  # type: ignore
+def test_wrong_outputs_are_named(returned: Any, message: str) -> None:
+    engine = ProbeEngine.from_function(lambda kept: returned, num_sources=2)
     with pytest.raises(ExplanationError, match=message):
         engine.probe([0, 3])
-    assert engine.num_probes == 0
+    assert engine.num_probes == 0 and engine.answered() == {}
+    good = ProbeEngine.from_function(lambda kept: map(str, kept), num_sources=2)  # type: ignore
+    assert good.probe([3]) == ["(0, 1)"], "an iterator will do"
 
 
-def test_an_iterator_of_outputs_will_do() -> None:
-    engine = ProbeEngine.from_function(lambda kept: map(str, kept), num_sources=2)  # type: ignore
-    assert engine.probe([3]) == ["(0, 1)"]
+@pytest.mark.parametrize(
+    ("error", "expected", "message"),
+    [
+        (
+            ValueError("no more tokens"),
+            ExplanationError,
+            "ValueError: no more tokens.*first keeps sources 1",
+        ),
+        (GenerationError("overloaded"), GenerationError, "overloaded"),
+    ],
+)
+def test_a_failing_function_is_named_and_the_rest_is_kept(
+    error: Exception, expected: type[Exception], message: str
+) -> None:
+    function = numbered(3)
+
+    def answer(kept: list[tuple[int, ...]]) -> list[str]:
+        if len(function.batches) == 1:
+            function.batches.append(kept)
+            raise error
+        return function(kept)
+
+    engine = ProbeEngine.from_function(answer, num_sources=3, batch_size=2)
+    with pytest.raises(expected, match=message):
+        engine.probe([0, 1, 2, 3])
+    assert engine.num_probes == 2
+    assert engine.probe([0, 1, 2, 3])[3] == "output 3" and function.asked == [0, 1, 2, 3]
 
 
-def test_a_failing_function_is_named_and_the_rest_is_kept() -> None:
+@pytest.mark.parametrize(
+    ("subset", "message"),
+    [
+        *((one, "does not fit 4 sources") for one in (16, -1, [4], [-1], [10**12])),
+        *((one, "is not a subset") for one in ("01", 1.5, None, [0.5])),
+    ],
+)
+def test_what_is_no_subset_is_refused(subset: Any, message: str) -> None:
+    with pytest.raises(ExplanationError, match=message):
+        ProbeEngine.from_function(numbered(4), num_sources=4).probe([subset])
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("num_sources", -1),
+        ("num_sources", 2.0),
+        ("num_sources", True),
+        ("batch_size", 0),
+        ("max_probes", -1),
+        ("together", 0),
+        ("names", ["one"]),
+        ("texts", ["one", "two", "three"]),
+    ],
+)
+def test_bad_arguments_are_refused(key: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=f"key '{key}'"):
+        ProbeEngine.from_function(numbered(2), **{"num_sources": 2, key: value})
+
+
+# --- threads -------------------------------------------------------------------------------------
+
+
+class Slow(PlantedFunction):
+    """Answers after a while, so that threads meet."""
+
+    def __call__(self, kept: list[tuple[int, ...]]) -> list[str]:
+        time.sleep(0.02)
+        return super().__call__(kept)
+
+
+def in_threads(work: Callable[[int], object], count: int = 4) -> list[object]:
+    """Run the same work in threads that begin together; results or errors, in order."""
+    gate = threading.Barrier(count)
+
+    def one(number: int) -> object:
+        gate.wait(10)
+        try:
+            return work(number)
+        except RuleRAGError as error:
+            return error
+
+    with ThreadPoolExecutor(count) as pool:
+        return [future.result(60) for future in [pool.submit(one, n) for n in range(count)]]
+
+
+def test_four_threads_ask_each_subset_once() -> None:
+    function = numbered(6, Slow)
+    engine = ProbeEngine.from_function(function, num_sources=6, batch_size=8)
+    found = in_threads(lambda number: engine.probe(range(64)))
+    assert found == [[f"output {mask}" for mask in range(64)]] * 4
+    assert sorted(function.asked) == list(range(64)) and engine.num_probes == 64
+
+
+def test_the_budget_holds_whichever_thread_asks() -> None:
+    function = numbered(8, Slow)
+    engine = ProbeEngine.from_function(function, num_sources=8, batch_size=4, max_probes=50)
+    found = in_threads(lambda n: engine.probe(range(64 * n, 64 * n + 64)))
+    assert all(isinstance(one, ProbeBudgetError) for one in found)
+    assert len(function.asked) == len(set(function.asked)) == engine.num_probes == 50
+
+
+def test_a_failure_in_one_thread_stops_no_other() -> None:
     calls = []
 
     def answer(kept: list[tuple[int, ...]]) -> list[str]:
         calls.append(kept)
-        if len(calls) == 2:
-            raise ValueError("no more tokens")
+        if len(calls) == 1:
+            raise ValueError("once")
         return ["ok"] * len(kept)
 
-    engine = ProbeEngine.from_function(answer, num_sources=3, batch_size=2)
-    with pytest.raises(
-        ExplanationError, match=r"ValueError: no more tokens.*first keeps sources 1"
-    ):
-        engine.probe([0, 1, 2, 3])
-    assert engine.num_probes == 2
-    assert engine.probe([0, 1, 2, 3]) == ["ok"] * 4
-    assert calls == [[(), (0,)], [(1,), (0, 1)], [(1,), (0, 1)]]
+    engine = ProbeEngine.from_function(answer, num_sources=6)
+    found = in_threads(lambda number: engine.probe(range(64)))
+    assert sum(isinstance(one, ExplanationError) for one in found) == 1
+    assert found.count(["ok"] * 64) == 3 and len(calls) == 2 and engine.num_probes == 64
 
 
-def test_a_named_error_of_the_generator_passes_through() -> None:
-    def answer(kept: list[tuple[int, ...]]) -> list[str]:
-        raise GenerationError("overloaded", provider="endpoint", retryable=True)
-
-    with pytest.raises(GenerationError, match="overloaded"):
-        ProbeEngine.from_function(answer, num_sources=1).probe([0])
-
-
-@pytest.mark.parametrize("subset", [16, -1, [4], [-1], [10**12]])
-def test_subsets_out_of_range_are_refused(subset: object) -> None:
-    with pytest.raises(ExplanationError, match="does not fit 4 sources"):
-        ProbeEngine.from_function(numbered(4), num_sources=4).probe([subset])  # type: ignore
+def test_an_engine_over_an_engine_may_ask_it_while_asked() -> None:
+    inner = ProbeEngine.from_function(numbered(2), num_sources=2)
+    outer = ProbeEngine.from_function(
+        lambda kept: inner.probe([[index for index in one if index < 2] for one in kept]),
+        num_sources=4,
+    )
+    found = in_threads(lambda n: (outer.probe(range(16)), inner.probe(range(4)))[0][15])
+    assert found == ["output 3"] * 4 and inner.num_probes == 4
 
 
-@pytest.mark.parametrize("subset", ["01", 1.5, None, [0.5]])
-def test_what_is_no_subset_is_refused(subset: object) -> None:
-    with pytest.raises(ExplanationError, match="is not a subset"):
-        ProbeEngine.from_function(numbered(4), num_sources=4).probe([subset])  # type: ignore
+def test_numbers_of_subsets_are_asked_for_once_too() -> None:
+    asked: list[int] = []
 
+    def function(masks: list[int]) -> list[float]:
+        time.sleep(0.02)
+        asked.extend(masks)
+        return [float(mask) for mask in masks]
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"num_sources": -1},
-        {"num_sources": 2.0},
-        {"num_sources": 2, "batch_size": 0},
-        {"num_sources": 2, "max_probes": -1},
-        {"num_sources": 2, "names": ["one"]},
-    ],
-)
-def test_bad_arguments_are_refused(arguments: dict[str, object]) -> None:
-    with pytest.raises(ConfigError, match="key '"):
-        ProbeEngine.from_function(numbered(2), **arguments)  # type: ignore
-
-
-def test_a_generator_is_asked_with_documents_removed_and_the_rest_fixed() -> None:
-    generator = PlantedGenerator(lambda ids: "+".join(sorted(ids)))
-    assert isinstance(generator, Generator)
-    engine = ProbeEngine.from_generator(generator, REQUEST)
-    assert engine.names == ("D1", "D2", "D3", "D4")
-    assert engine.probe([0b1010, 0b1111, 0]) == ["d2+d4", "d1+d2+d3+d4", ""]
-    assert generator.batches == [3]
-    for request in generator.requests:
-        assert request.query == REQUEST.query and request.rules == REQUEST.rules
-    assert [d.id for d in generator.requests[0].documents] == ["d2", "d4"]
-
-
-def test_documents_without_a_source_stay_in_every_probe() -> None:
-    generator = PlantedGenerator(lambda ids: "+".join(sorted(ids)))
-    engine = ProbeEngine.from_generator(generator, REQUEST, partition(DOCUMENTS)[1:3])
-    assert engine.probe([0, 1]) == ["d1+d4", "d1+d2+d4"]
-
-
-def test_a_generator_without_sources_is_refused() -> None:
-    with pytest.raises(ExplanationError, match="no source to keep or remove"):
-        ProbeEngine.from_generator(PlantedGenerator.dnf([[]]), GenerationRequest(Query("q", "?")))
-
-
-def test_batches_are_told_as_they_are_answered() -> None:
-    engine = ProbeEngine.from_function(numbered(2), num_sources=2)
-    batches: list[tuple[int, float]] = []
-    engine.on_batch = lambda probes, seconds: batches.append((probes, seconds))
-    engine.probe([0])
-    engine.probe([0, 1, 2])
-    assert [probes for probes, _ in batches] == [1, 2]
-    assert sum(seconds for _, seconds in batches) == pytest.approx(engine.seconds)
+    value = SetValue(function, 5)
+    found = in_threads(lambda number: value(range(32)).tolist())
+    assert found == [[float(mask) for mask in range(32)]] * 4 and sorted(asked) == list(range(32))

@@ -7,8 +7,8 @@ import pytest
 from rulerag.errors import ConfigError, EmptyCompletionError, PredicateError, SamplingError
 from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.probing.engine import ProbeEngine
-from rulerag.explanation.probing.predicates import judged, judged_correct, predicate_pair
-from rulerag.explanation.source_rules.exact import MonoMiner
+from rulerag.explanation.probing.predicates import judged, predicate_of
+from rulerag.explanation.search.exact import MonoMiner
 from rulerag.types import Completion
 from tests.fakes import PlantedFunction
 
@@ -40,21 +40,6 @@ def test_a_judge_answers_for_whole_batches() -> None:
     assert MonoMiner("retention").mine(engine, predicate).minimal == {frozenset({1})}
     assert judge.calls == 2  # one for each of two levels; a known output is not judged again
     assert (~predicate).many(outputs) == [False, True, False, False]
-
-
-def test_correct_is_a_match_first_and_then_a_verdict() -> None:
-    judge = Judge(lambda prompt: "yes" if "NYC" in prompt.split("Given answer:")[1] else "no")
-    predicate = judged_correct(judge, "Which city?", ["New York"])
-    assert predicate.many(["It is New York.", "NYC", "Boston", "", "NYC"]) == [
-        True,
-        True,
-        False,
-        False,
-        True,
-    ]
-    assert len(judge.prompts) == 2 and "Which city?" in judge.prompts[0]
-    assert predicate("new york") and len(judge.prompts) == 2
-    assert str(predicate) == "the output is correct"
 
 
 def test_verdicts_may_be_kept_on_disk(tmp_path) -> None:  # type: ignore[no-untyped-def]
@@ -123,10 +108,10 @@ def test_a_judge_that_fails_is_named() -> None:
         ("not answer", "Paris", "Rome"),
     ],
 )
-def test_pairs_by_one_word(word: str, holds: str, fails: str) -> None:
-    retention, omission = predicate_pair(word, answer="Rome", answers=["Roma"])
-    assert retention(holds) and not retention(fails)
-    assert omission(fails) and not omission(holds)
+def test_predicates_by_one_word(word: str, holds: str, fails: str) -> None:
+    predicate = predicate_of(word, answer="Rome", answers=["Roma"])
+    assert predicate(holds) and not predicate(fails)
+    assert (~predicate)(fails) and not (~predicate)(holds)
 
 
 @pytest.mark.parametrize(
@@ -135,4 +120,4 @@ def test_pairs_by_one_word(word: str, holds: str, fails: str) -> None:
 )
 def test_bad_words_are_refused(word: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        predicate_pair(word)
+        predicate_of(word)

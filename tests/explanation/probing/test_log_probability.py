@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rulerag import explain_answer
 from rulerag.errors import ConfigError, ProbeBudgetError
 from rulerag.explanation.probing.asking import VotingGenerator
 from rulerag.explanation.probing.cache import AnswerCache
 from rulerag.explanation.probing.log_probability import ResponseScorer, response_engine
 from rulerag.explanation.probing.values import valued
-from rulerag.explanation.report.explain import explain_answer
-from rulerag.explanation.source_rules.exact import MonoMiner
+from rulerag.explanation.search.exact import MonoMiner
 from rulerag.generation.huggingface.generator import HuggingFaceGenerator
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.rules import Atom, Rule
@@ -72,7 +72,7 @@ def test_the_document_that_is_read_counts_most(reader: HuggingFaceGenerator, met
     told = explain_answer(
         as_answer(reader), reader, attribution=[method], value="log-probability", samples=None
     )
-    (found,) = told.attributions
+    (found,) = told.claims[0].attributions
     assert found.top(1) == {1} and found.values[1] > 5
     assert found.method.endswith(", log-probability") and "log-probability" in str(told)
 
@@ -97,17 +97,21 @@ def test_a_rerun_scores_nothing(reader: HuggingFaceGenerator, tmp_path: Path) ->
         told = explain_answer(
             answer, counting, cache=cache, attribution=["shapley"], value="log-probability"
         )
-        values.append(told.attributions)
+        values.append(told.claims[0].attributions)
         cache.close()
-    assert values[0] == values[1]
+    assert values[0] == values[1] != ()
     assert sum(calls) == 1 + 16  # the response, and each subset once, in the first run alone
 
 
 def test_one_budget_for_rules_and_values(reader: HuggingFaceGenerator) -> None:
     told = explain_answer(
-        as_answer(reader), reader, attribution=["shapley"], value="log-probability", max_probes=20
+        as_answer(reader), reader, attribution=["shapley"], value="log-probability", budget=20
     )
-    assert not told.complete and told.num_probes == 20 and told.attributions == ()
+    assert not told.explanation.complete and told.num_calls == 20
+    assert told.claims[0].attributions == ()
+    told.deepen()
+    assert told.explanation.complete and told.num_calls == 2 * 16
+    assert [one.top(1) for one in told.claims[0].attributions] == [{1}], "and goes on"
     with pytest.raises(ProbeBudgetError):
         response_engine(reader, REQUEST, max_probes=1).probe([0, 1])
 

@@ -18,7 +18,6 @@ from rulerag.explanation.probing import predicates as p
         (p.regex("PARIS"), "paris", "Rome"),
         (p.is_correct(["Rome", "Roma"]), "roma.", "Rome, Italy"),
         (p.is_correct("Rome"), "the Rome", "R"),
-        (p.is_correct(["Rome"], contained=True), "Rome, Italy", "Romeo"),
         (~p.is_correct(["Rome"]), "Paris", "Rome"),
         (p.abstains(), "  ", "no"),
     ],

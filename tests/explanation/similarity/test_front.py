@@ -14,8 +14,8 @@ import pytest
 import rulerag
 from rulerag.errors import ConfigError, DataFormatError, ExplanationError
 from rulerag.explanation.attribution import attributions
+from rulerag.explanation.explaining import ExplainSettings
 from rulerag.explanation.probing import ProbeEngine, SetValue
-from rulerag.explanation.report import ExplainSettings
 from rulerag.explanation.similarity import SimilarityAttribution, similarity_attribution
 
 VECTORS = {
@@ -58,6 +58,17 @@ def test_a_tenth_more_of_a_cosine_counts_e_times_as_much_by_default() -> None:
     found = similarity_attribution(ANSWER, TEXT, ByHand())
     assert found.temperature == 0.1
     assert found.shares[0, 1] / found.shares[0, 0] == pytest.approx(math.exp(4), rel=1e-5)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e4, -1e4, 1e300])
+def test_shares_are_finite_for_scores_of_any_size(size: float) -> None:
+    class Logits:
+        def predict(self, pairs: Sequence[tuple[str, str]]) -> Any:
+            return size * np.arange(len(pairs))
+
+    made = similarity_attribution(ANSWER, TEXT, Logits(), temperature=0.01)
+    assert np.isfinite(made.shares).all()
+    np.testing.assert_allclose(made.shares.sum(axis=1), 1)
 
 
 @pytest.mark.parametrize("scorer", ["tf-idf", "bm25", "bi-encoder"])

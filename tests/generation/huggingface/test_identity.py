@@ -187,9 +187,9 @@ def test_the_key_follows_the_packed_prompt(llama: Path) -> None:
 def test_an_explanation_of_documents_that_were_not_read_is_refused(llama: Path) -> None:
     tight = reader(llama, max_input_tokens=120, template="standard")
     request = next(r for r, p in with_prompts(tight) if p.dropped)
-    with pytest.raises(DroppedDocumentsError, match=r"did not fit.*max_input_tokens"):
+    with pytest.raises(DroppedDocumentsError, match=r"would not be read.*max_input_tokens"):
         ProbeEngine.from_generator(tight, request)
-    with pytest.raises(DroppedDocumentsError, match="did not fit"):
+    with pytest.raises(DroppedDocumentsError, match="would not be read"):
         response_engine(tight, request)
     whole = next(r for r, p in with_prompts(tight) if p.kept and not p.dropped)
     ProbeEngine.from_generator(tight, whole).probe([0, 1])

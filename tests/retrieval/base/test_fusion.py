@@ -223,8 +223,8 @@ def test_retrievers_that_do_not_fit() -> None:
     with pytest.raises(FingerprintError, match="different corpora"):
         other = replace(DOCUMENTS[1], text="another text")
         FusedRetriever([BM25Retriever(DOCUMENTS), BM25Retriever([DOCUMENTS[0], other])])
-    with pytest.raises(ConfigError, match="weighted, with equal weights"):
-        FusedRetriever([Rule("a")], method="combsum")
+    with pytest.raises(ConfigError, match="key 'method': unknown method 'wieghted' — did you"):
+        FusedRetriever([Rule("a")], method="wieghted")
     with pytest.raises(ConfigError, match="top_k"):
         FusedRetriever([Rule("a")]).retrieve([QUERY], 0)
 

@@ -21,7 +21,7 @@ from rulerag.errors import (
     OutputError,
     RetrievalError,
 )
-from rulerag.retrieval.dense.retriever import DenseRetriever
+from rulerag.retrieval.dense.retriever import DenseRetriever, open_dense
 from rulerag.types import Document, Query
 from tests.retrieval.dense_points import (
     SQUARE,
@@ -32,6 +32,7 @@ from tests.retrieval.dense_points import (
     dense,
     queries_of,
 )
+from tests.retrieval.encoder_checkpoints import LETTERS, bert, write_model
 
 # --- bad input ---------------------------------------------------------------------------------
 
@@ -59,12 +60,18 @@ def test_options_out_of_range(options: dict[str, Any], key: str) -> None:
         dense(SQUARE, **options)
 
 
-@pytest.mark.parametrize(
-    ("index", "instead"), [("hnsw", "say HNSW32"), ("flat", "say Flat"), ("x", "Flat.*HNSW32")]
-)
-def test_an_index_that_faiss_does_not_know_names_one_that_it_does(index: str, instead: str) -> None:
-    with pytest.raises(ConfigError, match=f"cannot make an index '{index}'.*{instead}"):
+@pytest.mark.parametrize("index", ["hnsw", "flat", "x"])
+def test_an_index_that_faiss_does_not_know_names_those_that_it_does(index: str) -> None:
+    with pytest.raises(ConfigError, match=f"cannot make an index '{index}'.*Flat.*HNSW32"):
         dense(SQUARE, index=index)
+
+
+def test_an_index_that_does_not_go_with_the_vectors_is_told_before_anything_is_encoded() -> None:
+    encoder = Points()
+    encoder.dimension = 2  # type: ignore[attr-defined]
+    with pytest.raises(ConfigError, match="an index 'PQ4' of vectors of 2 numbers"):
+        DenseRetriever(SQUARE, encoder, index="PQ4", cache=False)
+    assert encoder.batches == []
 
 
 def test_corpora_and_queries_that_cannot_be_encoded() -> None:
@@ -136,6 +143,44 @@ def test_an_index_and_a_corpus_that_do_not_fit(tmp_path: Path) -> None:
         DenseRetriever.load(folder, SQUARE, query_encoder=known)
 
 
+@pytest.mark.parametrize(
+    ("stated", "message"),
+    [
+        ({"index": "HNSW32"}, "key 'index': is 'HNSW32' here.*was built with 'SQ8' — name an"),
+        ({"similarity": "cosine"}, "key 'similarity': is 'cosine' here.*'dot'"),
+    ],
+)
+def test_an_index_is_opened_as_it_was_built(
+    stated: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    encoder = write_model(tmp_path / "contriever", bert(add_pooling_layer=False))
+    documents = [Document(f"d{i}", letter) for i, letter in enumerate(LETTERS)]
+    common: dict[str, Any] = {"encoder": encoder, "cache": False}
+    made = open_dense(documents, index="SQ8", **common)
+    made.save(tmp_path / "index")
+    for same in ({}, {"index": "SQ8"}, {"similarity": "dot"}):
+        opened = open_dense(documents, folder=tmp_path / "index", **common, **same)
+        assert (opened.fingerprint, opened.built_with) == (made.fingerprint, made.built_with)
+    with pytest.raises(ConfigError, match=message):
+        open_dense(documents, folder=tmp_path / "index", **common, **stated)
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+@pytest.mark.parametrize("index", ["Flat", "SQ8", "HNSW4"])
+@pytest.mark.parametrize("size", [-1, -600, 20, 0, None])
+def test_files_that_are_cut(size: int | None, index: str, mmap: bool, tmp_path: Path) -> None:
+    documents = corpus_of(cloud(300, 16))
+    dense(documents, index=index).save(tmp_path / "index")
+    path = tmp_path / "index" / "index.faiss"
+    whole = path.read_bytes()
+    path.unlink()
+    if size is not None:
+        path.write_bytes(whole[:size])
+    message = "missing" if size is None else "damaged"
+    with pytest.raises(RetrievalError, match=rf"index.faiss.*{message}.*build it anew"):
+        DenseRetriever.load(tmp_path / "index", documents, Points(), mmap=mmap)
+
+
 def test_a_damaged_index_is_told(tmp_path: Path) -> None:
     folder = tmp_path / "index"
     dense(SQUARE).save(folder)
@@ -145,9 +190,9 @@ def test_a_damaged_index_is_told(tmp_path: Path) -> None:
         shutil.copytree(folder, target)
         return target
 
-    def without(target: Path, key: str) -> None:
+    def settled(target: Path, **settings: Any) -> None:
         values = json.loads((target / "manifest.json").read_text())
-        del values["settings"][key]
+        values["settings"] |= settings
         (target / "manifest.json").write_text(json.dumps(values))
 
     file = broken("cut") / "index.faiss"
@@ -156,12 +201,12 @@ def test_a_damaged_index_is_told(tmp_path: Path) -> None:
     other = broken("other") / "index.faiss"
     dense(SQUARE, index="SQ8").save(tmp_path / "sq8")
     shutil.copy(tmp_path / "sq8" / "index.faiss", other)
-    without(other.parent, "bytes")
+    settled(other.parent, bytes=other.stat().st_size)
     smaller = broken("smaller") / "index.faiss"
     dense(SQUARE[:2]).save(tmp_path / "two")
     shutil.copy(tmp_path / "two" / "index.faiss", smaller)
-    without(smaller.parent, "bytes")
-    without(broken("manifest"), "similarity")
+    settled(smaller.parent, bytes=smaller.stat().st_size)
+    settled(broken("manifest"), bytes=None)
     for name, message in [
         ("cut", "damaged .40 bytes, its manifest says 77"),
         ("gone", "missing"),

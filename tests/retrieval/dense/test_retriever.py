@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import faiss
 import numpy as np
 import pytest
 from hypothesis import given
@@ -312,13 +312,16 @@ def test_the_fingerprint_names_corpus_encoders_and_settings() -> None:
     assert dense(SQUARE, threads=1).fingerprint == dense(SQUARE).fingerprint
 
 
-def test_a_manifest_of_the_first_form_still_opens(tmp_path: Path) -> None:
-    made = dense(SQUARE)
-    made.save(tmp_path / "index")
-    manifest = tmp_path / "index" / "manifest.json"
-    values = json.loads(manifest.read_text())
-    values["settings"]["index"] = {"kind": "flat"}
-    del values["settings"]["search_parameters"]
-    manifest.write_text(json.dumps(values))
-    opened = DenseRetriever.load(tmp_path / "index", SQUARE, Points())
-    assert opened.fingerprint == made.fingerprint
+def test_other_indexes_of_the_same_vectors_are_not_encoded_again(tmp_path: Path) -> None:
+    documents = corpus_of(cloud(300, 16))
+    first, second = Points(), Points()
+    DenseRetriever(documents, first, cache_dir=tmp_path)
+    for index in ("SQ8", "PQ4x4", "HNSW4"):
+        DenseRetriever(documents, second, cache_dir=tmp_path, index=index, threads=1)
+    assert (len(first.batches), second.batches) == (1, [])
+
+
+def test_what_faiss_knows_for_the_whole_process_is_put_back() -> None:
+    before = faiss.omp_get_max_threads(), faiss.cvar.distance_compute_blas_threshold
+    dense(corpus_of(cloud(100, 16)), threads=1).search(queries_of(cloud(5, 16)), 3)
+    assert (faiss.omp_get_max_threads(), faiss.cvar.distance_compute_blas_threshold) == before

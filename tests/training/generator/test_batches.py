@@ -40,6 +40,7 @@ def test_each_epoch_draws_its_steps_and_puts_each_in_order_of_length() -> None:
     assert list(filled) == [*first, 10, 10] and len(filled) == 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("counts", [True, False], ids=["counted", "by a model that does not count"])
 def test_accumulation_gives_the_update_of_the_bigger_batch(
     counts: bool,

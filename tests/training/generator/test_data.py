@@ -184,8 +184,7 @@ def test_cases_are_drawn_from_the_split_and_stand_in_neither_part(
         make_instructions(changed(settings, shots=10_000), world_dataset)
 
 
-def test_shots_are_a_setting_only_where_there_are_some(settings: GeneratorSettings) -> None:
-    assert "shots" not in settings.to_json(), "folders of earlier runs stay theirs"
+def test_shots_are_a_setting_of_templates_that_show_cases(settings: GeneratorSettings) -> None:
     assert changed(settings, shots=3).fingerprint != settings.fingerprint
     with pytest.raises(ConfigError, match=r"data\.shots"):
         changed(settings, shots=3, template="compact")

@@ -83,7 +83,6 @@ def _make(arguments: argparse.Namespace) -> None:
     keys = "worlds vocabulary masked_steps steps learning_rate seed"
     facts: dict[str, Any] = {key: getattr(arguments, key) for key in keys.split()}
     facts |= {"batch_size": _BATCH_SIZE, "temperature": _TEMPERATURE, "pairs": CLUSTERS}
-    facts |= {"minutes": None, "started_from": None}  # settings of earlier runs, which may go on
     _claim(work, facts)
     graphs = [corpus_graph(KnowledgeGraph.load(folder)) for folder in arguments.graph]
     made = sources(graphs, worlds=arguments.worlds, seed=arguments.seed)

@@ -110,9 +110,7 @@ class ReaderTraining:
     @property
     def fingerprint(self) -> str:
         """Names the settings and the stages."""
-        # Two settings of earlier runs, which can still go on.
-        settings = {**asdict(self.settings), "copy_steps": 0, "more": 0}
-        return fingerprint_object([settings, [asdict(s) for s in STAGES]])
+        return fingerprint_object([asdict(self.settings), [asdict(s) for s in STAGES]])
 
     def batch(self) -> Batch:
         """What the next step reads."""

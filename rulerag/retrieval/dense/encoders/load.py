@@ -87,7 +87,7 @@ class EncoderSettings(EncodingSettings):
             sentence-transformers folder states its own.
         device: ``cpu``, ``cuda``, ``cuda:1`` …; a GPU where there is one when None.
         dtype: ``fp32``, ``bf16`` or ``fp16``; vectors are float32 in the end. On processors with
-            AMX ``bf16`` is three times as fast (`python -m benchmarks.embeddings encoding`).
+            AMX ``bf16`` is three times as fast (`python -m benchmarks.embeddings`).
     """
 
     pooling: str | None = None

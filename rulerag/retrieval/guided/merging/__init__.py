@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from rulerag.retrieval.guided.merging.control import (
         DiversifiedRetriever,
         check_rows,
-        find_merge,
         make_merger,
     )
     from rulerag.retrieval.guided.merging.hits import Merger, RuleSearch, SearchHits

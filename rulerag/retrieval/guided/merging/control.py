@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rulerag.composition import Entry, find, register
+from rulerag.composition import find, register
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
 from rulerag.kg.grounding import Statements
@@ -18,27 +18,10 @@ from rulerag.retrieval.guided.merging.hits import Merger, RuleSearch
 from rulerag.retrieval.guided.merging.learned import MergeWeights
 from rulerag.types import Document, Query, ScoredDocument
 
-_GONE = ("score", "confidence", "calibrated", "noisy-or")
-
-
-def find_merge(name: str) -> Entry:
-    """The way to merge of this name.
-
-    Raises:
-        ConfigError: there is none.
-    """
-    if name in _GONE:
-        raise ConfigError(
-            f"the merge {name!r} is gone: it found less than evidence on every benchmark",
-            key="merge",
-            hint="say evidence, or rank for the union as the paper writes it",
-        )
-    return find("merge", name, key="merge")
-
 
 def make_merger(name: str, documents: Sequence[Document], settings: Mapping[str, Any]) -> Merger:
     """The merger of this name over a corpus, with those of the settings that it takes."""
-    entry = find_merge(name)
+    entry = find("merge", name, key="merge")
     taken = {key: settings[key] for key in entry.settings.model_fields if key in settings}
     merger: Merger = entry.maker(documents, **taken)
     return merger

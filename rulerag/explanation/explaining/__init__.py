@@ -1,0 +1,21 @@
+"""Why an answer came out, for any system: three lines around the RAG that people already have.
+
+Read :mod:`~rulerag.explanation.explaining.front` first, then ``run`` (what is asked and known),
+``records`` (what is returned), ``text`` (its English) and ``page``.
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.explanation.explaining.costs import estimate
+    from rulerag.explanation.explaining.front import explain, explain_answer, prepare
+    from rulerag.explanation.explaining.page import accepted_line, explanation_blocks, plain_rule
+    from rulerag.explanation.explaining.records import ExplainedClaim, Explanation, RuleTrace
+    from rulerag.explanation.explaining.run import Event, EventHook
+    from rulerag.explanation.explaining.settings import ExplainSettings
+    from rulerag.explanation.explaining.text import claim_lines, explanation_lines, what_was_shown
+    from rulerag.explanation.explaining.why import Why
+else:
+    __getattr__ = front_door(__name__)

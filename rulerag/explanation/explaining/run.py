@@ -1,0 +1,513 @@
+"""One answer on its way to an explanation: what was asked, what is known, and where to go on."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from rulerag.errors import ExplanationError, ProbeBudgetError, SamplingError
+from rulerag.explanation.attribution import Attribution, attributions
+from rulerag.explanation.claims import Claim, SameClaim, is_refusal, split_claims
+from rulerag.explanation.explaining.records import ExplainedClaim, Explanation
+from rulerag.explanation.explaining.settings import ExplainSettings
+from rulerag.explanation.explaining.text import notes_of
+from rulerag.explanation.lattice import full_mask, mask_of
+from rulerag.explanation.probing import (
+    CHARACTERS_A_TOKEN,
+    AskedFunction,
+    Predicate,
+    PredicateValues,
+    ProbeEngine,
+)
+from rulerag.explanation.records import DocumentSet, Spoiler
+from rulerag.explanation.search import (
+    ClaimSets,
+    CoarseToFine,
+    RandomSubsets,
+    SampledSearch,
+    exact_sets,
+)
+from rulerag.explanation.units import LEVELS, Priors, opened, scores_of
+from rulerag.text import normalize_answer
+from rulerag.views import Picture, lattice_picture
+
+
+@dataclass(frozen=True)
+class Judging:
+    """What decides whether an output makes a claim.
+
+    Args:
+        predicate: a condition of the user's own, in place of claims.
+        entailment: an encoder for what words leave open.
+        judge: a model for what words leave open.
+    """
+
+    predicate: Predicate | None = None
+    entailment: Any = None
+    judge: Any = None
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where an answer comes from, beyond a function and documents.
+
+    Args:
+        text: the answer to explain, where it is known already.
+        chain: for a chain, what is not run again, what a probe costs, and what no document means.
+        deterministic: an answer that changes when the whole prompt is asked again is an error.
+        own: a pipeline of rulerag gave it.
+        scoring: makes an engine of log-probabilities of the response, where that can be had.
+        provenance: what else the record says: query, accepted answers, mined rules, statements.
+        settings: what else the record says of what was asked.
+    """
+
+    text: str | None = None
+    chain: str = ""
+    deterministic: bool = False
+    own: bool = False
+    scoring: Callable[[], ProbeEngine] | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that became known while an answer is explained.
+
+    Args:
+        kind: ``calls`` (some were made), ``answer``, ``set``, ``spoiler``, ``claim`` (nothing more
+            is looked for) or ``end``.
+        run: the explanation so far.
+        claim: the place of the claim; None for the whole answer.
+    """
+
+    kind: str
+    run: ExplanationRun
+    claim: int | None = None
+
+    @property
+    def explanation(self) -> Explanation:
+        """Everything that is known now."""
+        return self.run.explanation()
+
+
+EventHook = Callable[[Event], object]
+
+
+class ExplanationRun:
+    """Explains one answer as far as it is allowed to, and can go on.
+
+    Args:
+        asked: the answer function with question and documents.
+        settings: how it is explained.
+        judging: what decides.
+        origin: where the answer comes from.
+        expected: places of what probably decides; it is looked into first.
+
+    Attributes:
+        failure: what the answer function failed with, where that ended the last run early.
+    """
+
+    def __init__(
+        self,
+        asked: AskedFunction,
+        settings: ExplainSettings,
+        judging: Judging,
+        origin: Origin,
+        expected: Sequence[int] = (),
+    ) -> None:
+        self.asked, self.settings, self.origin = asked, settings, origin
+        self.engine = ProbeEngine.of_asked(asked, on_batch=self._batch)
+        self.failure: ExplanationError | None = None
+        self._judging, self._text = judging, origin.text
+        self._full, self._places = full_mask(asked.num_sources), asked.context.places
+        self._exact = settings.exact_up_to(own=origin.own)
+        self._width = asked.workers if settings.hurry else 1
+        self._draws = RandomSubsets(
+            asked.num_sources,
+            settings.validity,
+            settings.confidence,
+            settings.seed,
+            settings.subsets,
+        )
+        self._expected = frozenset(expected)
+        self._claims: list[Claim] = []
+        self._predicates: list[Predicate] = []
+        self._sets: list[ClaimSets | None] = []
+        self._attributions: dict[int, tuple[Attribution, ...]] = {}
+        self._scoring: ProbeEngine | None = None
+        self._ended = ""
+        self._on_event: EventHook = lambda event: None
+
+    @property
+    def calls(self) -> int | None:
+        """How many calls the settings allow."""
+        return self.settings.calls(self.asked.num_sources, own=self.origin.own)
+
+    @property
+    def full_output(self) -> str | None:
+        """What was answered to the whole prompt; None where it was not asked."""
+        return self.engine.output(self._full)
+
+    def cancel(self) -> None:
+        """Stop asking, with what is certain so far; from any thread."""
+        self.asked.cancel()
+
+    def run(
+        self,
+        budget: int | None = None,
+        max_seconds: float | None = None,
+        on_event: EventHook | None = None,
+    ) -> Explanation:
+        """Go on until everything is found, or until the budget or the time is up.
+
+        Args:
+            budget: so many further calls.
+            max_seconds: so many further seconds.
+            on_event: called with what becomes known.
+
+        Raises:
+            ExplanationError: the answer function failed on the whole prompt.
+            PredicateError: what decides about outputs failed.
+            SamplingError: a generator answers by chance.
+        """
+        self.asked.reopen(max_seconds)
+        self.engine.allow(budget)
+        self._on_event = on_event or (lambda event: None)
+        self._ended, self.failure = "", None
+        try:
+            self._begin()
+            self._on_event(Event("answer", self))
+            for place, sets in enumerate(self._sets):
+                if sets is None or not sets.complete:
+                    self._explain(place)
+                self._attribute(place)
+                self._on_event(Event("claim", self, place))
+        except SamplingError:
+            raise
+        except (ProbeBudgetError, ExplanationError) as error:
+            if self._text is None:
+                raise
+            self._ended = error.message
+            self.failure = None if isinstance(error, ProbeBudgetError) else error
+        finally:
+            if budget is not None and self._ended.startswith("the budget of"):
+                calls = "one call" if budget == 1 else f"{budget:,} calls"
+                self._ended = f"the budget of {calls} is used up"
+            self._on_event = lambda event: None
+        return self.explanation()
+
+    def settled(self, ended: str) -> Explanation:
+        """What is certain by what was answered so far; asks nothing.
+
+        Args:
+            ended: what ended the search, in words.
+        """
+        with suppress(ProbeBudgetError):  # the whole prompt was not answered
+            self.run(budget=0)
+        self._ended = ended
+        return self.explanation()
+
+    def finer(self, places: Sequence[int], level: str | None) -> ExplanationRun:
+        """The same answer with some of its documents cut into parts; asks nothing yet.
+
+        Args:
+            places: of what is cut.
+            level: how fine; for each the next that has parts when None.
+
+        Raises:
+            ConfigError: there is no such level, or nothing to cut.
+        """
+        context, chosen = self.asked.context, set(places)
+        units = opened(context.units, places, context.whole, level)
+        whole = {unit.passage.label for n, unit in enumerate(context.units) if n not in chosen}
+        expected = [n for n, unit in enumerate(units) if unit.passage.label not in whole]
+        finest = max((unit.level for unit in units), key=LEVELS.index)
+        # Other subsets than those that led here.
+        changed = {"seed": self.settings.seed + 1, "level": finest}
+        settings = ExplainSettings.joined(self.settings, changed)
+        asked, origin = (
+            self.asked.finer(context.finer(units)),
+            replace(self.origin, text=self._text),
+        )
+        return ExplanationRun(asked, settings, self._judging, origin, expected)
+
+    def explain_claim(self, claim: Claim) -> ExplainedClaim:
+        """What any part of the answer rests on."""
+        self.asked.reopen(None)
+        self.engine.allow(None)
+        predicate = self._predicate(claim.text)
+        *_, (_, sets) = self._search(claim, predicate)
+        return self._explained_claim(claim, predicate, sets)
+
+    def makes(self, place: int, output: str) -> bool:
+        """Whether an output makes the claim at a place."""
+        return bool(self._predicates[place](output))
+
+    def attribution(
+        self, place: int, method: str, samples: int | None, budget: int | None
+    ) -> Attribution:
+        """A number for each document with a text: how much it counts for one claim.
+
+        Args:
+            place: of the claim.
+            method: the name of an explainer.
+            samples: of the explainer.
+            budget: so many further calls.
+        """
+        self.asked.reopen(None)
+        self.engine.allow(budget)
+        values, enough = attributions(
+            self.engine, self._predicates[place], [method], samples=samples, seed=self.settings.seed
+        )
+        if not enough or not values:
+            raise ProbeBudgetError(
+                f"{method!r} needs more calls than {budget}", hint="budget=None, or fewer samples"
+            )
+        return values[0]
+
+    def lattice(self, place: int) -> Picture:
+        """What is known of the subsets for one claim, drawn; asks nothing."""
+        outputs = self.engine.answered()
+        masks = list(outputs)
+        values = PredicateValues(self._predicates[place], self.engine.outputs)
+        made = values(self.engine.known_codes(masks)).tolist()
+        sets = self._sets[place] or ClaimSets()
+        return lattice_picture(
+            [self.asked.context.passages[place].called for place in self._places],
+            dict(zip(masks, made, strict=True)),
+            [mask_of(one) for one in sets.retention],
+            outputs=outputs,
+            title=f"Which documents are enough for “{self._claims[place].text}”",
+        )
+
+    # --- asking ----
+
+    def _batch(self, *_: object) -> None:
+        self._on_event(Event("calls", self))
+
+    def _begin(self) -> None:
+        """Ask the whole prompt, as often as wanted, and none; random subsets fill free places."""
+        engine, asked, later = self.engine, self.asked, list[int]()
+        if asked.num_sources > self._exact and not self.settings.each:
+            later = [mask for mask in self._draws.round(0) if mask not in (self._full, 0)]
+        repeats = self.settings.repeats or (1 if self.origin.deterministic else 2)
+        missing, left = max(0, repeats - 1 - len(asked.repeats)), engine.left
+        if missing and (left is None or left - 2 >= missing):
+            asked.repeat(missing)
+            engine.allow(None if left is None else left - missing)
+        else:
+            missing = 0
+        free = max(0, asked.workers - missing - 2)
+        if later and free and self.settings.hurry:
+            later = [*self._first_splits(free + 1), *later]
+        if asked.num_sources or not asked.context.passages:
+            engine.probe([self._full, 0], list(dict.fromkeys(later))[:free])
+        if self._text is None:
+            self._text = engine.probe([self._full])[0]
+        elif self.origin.deterministic:
+            refuse_chance(asked, self.full_output, self._text)
+        if not self._claims:
+            self._make_claims(self._text)
+
+    def _first_splits(self, width: int) -> list[int]:
+        """What the search asks first, unless the answer's words tell it to begin elsewhere."""
+        if self._text is not None and not self._claims:
+            self._make_claims(self._text)
+        claim = self._claims[0] if self._claims else Claim("", 0, 0)
+        return self._order(claim).first(self.asked.num_sources, width)
+
+    def _make_claims(self, text: str) -> None:
+        left = len(text) - len(text.lstrip())
+        whole = Claim(text.strip(), left, left + len(text.strip()))
+        cut = self._judging.predicate is None and not self.settings.whole and not is_refusal(text)
+        self._claims = (split_claims(text) if cut else [whole]) or [whole]
+        self._predicates = [self._predicate(claim.text) for claim in self._claims]
+        self._sets = [None] * len(self._claims)
+
+    def _predicate(self, claim: str) -> Predicate:
+        own = self._judging
+        if own.predicate is not None:
+            return own.predicate
+        texts = [passage.text for passage in self.asked.context.whole]
+        return SameClaim(claim, self.asked.question, texts, own.entailment, own.judge)
+
+    def _search(self, claim: Claim, predicate: Predicate) -> Iterator[tuple[str, ClaimSets]]:
+        """What a claim rests on, again and again as more is known."""
+        if self.asked.num_sources <= self._exact:
+            yield "claim", exact_sets(self.engine, predicate)
+            return
+        search = SampledSearch(
+            self.engine,
+            predicate,
+            self._draws,
+            each=self.settings.each,
+            width=self._width,
+            order=self._order(claim),
+        )
+        for kind in search.run():
+            yield kind, search.sets()
+        yield "claim", search.sets()
+
+    def _explain(self, place: int) -> None:
+        before = self._sets[place]
+        for kind, sets in self._search(self._claims[place], self._predicates[place]):
+            self._sets[place] = sets
+            if kind != "claim":
+                self._on_event(Event(kind, self, place))
+            self._ended = self._ended or sets.ended
+        now = self._sets[place]
+        if before and before.retention and now and not (now.complete or now.retention):
+            self._sets[place] = before
+
+    def _attribute(self, place: int) -> None:
+        """The numbers that are wanted beside the sets."""
+        settings, score = self.settings, self._predicates[place]
+        methods, known = settings.attribution, self._attributions.get(place, ())
+        if len(known) == len(methods):
+            return
+        chosen: dict[str, Any] = {"samples": settings.samples, "seed": settings.seed}
+        if settings.value == "verdict":
+            values, enough = attributions(self.engine, score, methods, **chosen)
+        else:
+            values, enough = self._of_log_probability(methods, chosen)
+            values = tuple(replace(v, method=f"{v.method}, {settings.value}") for v in values)
+        self._attributions[place] = values
+        if not enough:
+            self._ended = self._ended or "the budget did not last for every attribution"
+
+    def _of_log_probability(
+        self, methods: Sequence[str], chosen: Mapping[str, Any]
+    ) -> tuple[tuple[Attribution, ...], bool]:
+        """Values of the log-probability; what is scored for them counts against the budget."""
+        if self._scoring is None:
+            assert self.origin.scoring is not None  # noqa: S101 - checked before the first call
+            self._scoring = self.origin.scoring()
+        left, before = self.engine.left, self._scoring.num_probes
+        self._scoring.allow(left)
+        found = attributions(self._scoring, None, methods, **chosen)
+        if left is not None:
+            self.engine.allow(left - (self._scoring.num_probes - before))
+        return found
+
+    @cached_property
+    def _priors(self) -> Priors:
+        """What scores and a coarser explanation say of each source."""
+        context, signs = self.asked.context, list[list[float]]()
+        sources = [context.units[place] for place in self._places]
+        if scores := scores_of(context.documents):
+            signs.append([max(scores[n] for n, _, _ in unit.spans) for unit in sources])
+        signs.append([float(place in self._expected) for place in self._places])
+        return Priors([unit.passage.text for unit in sources], signs)
+
+    def _order(self, claim: Claim) -> CoarseToFine:
+        """What is tried first for one claim among many documents."""
+        inside = [self.asked.context.units[place].inside for place in self._places]
+        groups = [
+            [(*path[:depth], *([n] if len(path) < depth else [])) for n, path in enumerate(inside)]
+            for depth in range(1, 1 + max(map(len, inside), default=0))
+        ]
+        return CoarseToFine(groups, self._priors.weights(claim.text))
+
+    # --- what is known ----
+
+    def explanation(self) -> Explanation:
+        """Everything that is known so far."""
+        claims = tuple(
+            replace(
+                self._explained_claim(claim, self._predicates[place], self._sets[place]),
+                attributions=self._attributions.get(place, ()),
+            )
+            for place, claim in enumerate(self._claims)
+        )
+        asked, price = self.asked, self.settings.price
+        scored = self._scoring
+        characters = asked.prompt_characters, asked.answer_characters
+        tokens = [number // CHARACTERS_A_TOKEN for number in characters]
+        made = Explanation(
+            question=asked.question,
+            text=self._text or "",
+            documents=asked.context.passages,
+            claims=claims,
+            empty=self.engine.output(0),
+            num_calls=asked.calls + (scored.num_probes if scored else 0),
+            seconds=self.engine.seconds + (scored.seconds if scored else 0.0),
+            complete=all(claim.complete for claim in claims) and not self._ended,
+            repeats=tuple(asked.repeats),
+            tokens=sum(tokens),
+            money=None if price is None else sum(map(operator.mul, tokens, price)) / 1e6,
+            chain=self.origin.chain,
+            settings={**self.settings.record, **self.origin.settings},
+            **self.origin.provenance,
+        )
+        return replace(made, notes=tuple(notes_of(made, self._outputs(), self._ended)))
+
+    def _outputs(self) -> list[str]:
+        """What was answered to the whole prompt, each time."""
+        return [one for one in (self.full_output, *self.asked.repeats) if one is not None]
+
+    def _explained_claim(
+        self, claim: Claim, predicate: Predicate, sets: ClaimSets | None
+    ) -> ExplainedClaim:
+        known, outputs = sets or ClaimSets(complete=False), self._outputs()
+        own = self._judging.predicate is not None
+        return ExplainedClaim(
+            claim.text,
+            claim.start,
+            claim.end,
+            condition=str(predicate) if own and hasattr(predicate, "holds") else "",
+            refusal=is_refusal(claim.text),
+            retention=tuple(map(self._placed, known.retention)),
+            omission=tuple(map(self._placed, known.omission)),
+            spoilers=tuple(
+                Spoiler(self._at(one.documents), self._at(one.enough), one.output)
+                for one in known.spoilers
+            ),
+            stable=sum(map(bool, map(predicate, outputs))) / len(outputs) if outputs else 1.0,
+            complete=known.complete,
+            steps=getattr(predicate, "steps", {}),
+        )
+
+    def _placed(self, one: DocumentSet) -> DocumentSet:
+        return DocumentSet(self._at(tuple(one)), one.certificate, one.output)
+
+    def _at(self, sources: Sequence[int]) -> tuple[int, ...]:
+        """The places of sources among all documents."""
+        return tuple(sorted(self._places[index] for index in sources))
+
+
+def refuse_chance(
+    asked: AskedFunction,
+    second: str | None,
+    text: str,
+    read: Callable[[str], str] = lambda output: output,
+) -> None:
+    """Refuse a generator that says something else each time it is asked the same.
+
+    Only where it did not repeat its answer is it asked once more: one that then says the same again
+    has its reasons, such as another build since.
+
+    Args:
+        asked: asks it with all documents.
+        second: what it said then; None where it was not asked.
+        text: what it said first.
+        read: the answer in what it says.
+
+    Raises:
+        SamplingError: the third answer differs from the second.
+    """
+    if second is None or normalize_answer(read(second)) == normalize_answer(text):
+        return
+    if not asked.repeats:
+        asked.repeat(1)
+        asked([])
+    third = asked.repeats[-1]
+    if normalize_answer(read(third)) != normalize_answer(read(second)):
+        raise SamplingError(
+            f"the generator says {read(second)!r} and then {read(third)!r} to the same request",
+            hint="decode greedily, or let several tries vote (votes, VotingGenerator)",
+        )

@@ -1,0 +1,254 @@
+"""What the miners of source rules return: rules with what was shown about each, in words.
+
+References:
+    Rorseth et al. 2025 (arXiv:2510.22689), Definitions 4 (retention), 5 (omission), 6 (validity)
+    and 8 (minimality).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+from rulerag.errors import ConfigError, DataFormatError, did_you_mean
+from rulerag.explanation.lattice import Masks, indices_of
+from rulerag.explanation.records.certificate import SUBSETS, Certificate, percent
+from rulerag.explanation.records.record import Record
+from rulerag.explanation.wording import condition
+
+_DONE = {"retention": "kept", "omission": "removed"}
+_MOST_LINES = 20
+
+
+def check_kind(kind: str) -> str:
+    """The kind of rule, when there is such a kind.
+
+    Raises:
+        ConfigError: the kind is unknown.
+    """
+    if kind not in _DONE:
+        hint = did_you_mean(str(kind), _DONE)
+        raise ConfigError(f"unknown kind of rule {kind!r}", key="kind", hint=hint)
+    return kind
+
+
+class DocumentSet(frozenset[int]):
+    """The indices of some documents, with what was shown about them.
+
+    Args:
+        indices: places of documents, from 0.
+        certificate: on which subsets it was tested.
+        output: what is answered with these documents alone (retention) or without them (omission);
+            None where that was not asked.
+    """
+
+    certificate: Certificate
+    output: str | None
+
+    def __new__(
+        cls, indices: Iterable[int], certificate: Certificate, output: str | None = None
+    ) -> Self:
+        """A set; equal to every other set of the same indices."""
+        made = super().__new__(cls, indices)
+        made.certificate, made.output = certificate, output
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DocumentSet, (tuple(self), self.certificate, self.output)
+
+    def to_json(self) -> dict[str, Any]:
+        """The set as a JSON object."""
+        shown = self.certificate.to_json()
+        return {"documents": sorted(self), "output": self.output, "certificate": shown}
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> DocumentSet:
+        """Read the object that ``to_json`` makes.
+
+        Raises:
+            DataFormatError: a key is missing or has the wrong type.
+        """
+        documents, certificate = row.get("documents"), row.get("certificate")
+        if not isinstance(documents, list) or not all(type(one) is int for one in documents):
+            raise DataFormatError("expected the places of documents", key="documents")
+        if not isinstance(certificate, Mapping):
+            raise DataFormatError("this key is missing from the explanation", key="certificate")
+        output = row.get("output")
+        if not isinstance(output, str | None):
+            raise DataFormatError(f"unexpected {type(output).__name__}", key="output")
+        return cls(documents, Certificate.from_json(certificate), output)
+
+
+@dataclass(frozen=True)
+class Spoiler(Record):
+    """Documents that take a claim away although others that are enough for it are there.
+
+    Args:
+        documents: those that, all together, take it away.
+        enough: those that are enough without one of them.
+        output: what is answered with both, and nothing else.
+    """
+
+    documents: tuple[int, ...]
+    enough: tuple[int, ...]
+    output: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRule:
+    """A set of sources that decides the output.
+
+    Args:
+        kind: ``retention`` (whenever all of these are kept, the predicate holds, whatever else is
+            removed) or ``omission`` (whenever all of these are removed).
+        sources: the indices of the sources.
+        names: what they are called, in the order of their indices.
+        certificate: on which subsets the rule was tested, and what that shows.
+    """
+
+    kind: str
+    sources: frozenset[int]
+    names: tuple[str, ...]
+    certificate: Certificate
+
+    @property
+    def bound(self) -> float:
+        """The share of the subsets for which the predicate holds, at least."""
+        return self.certificate.bound
+
+    @property
+    def certified(self) -> bool:
+        """Whether the bound reaches the validity wanted."""
+        return self.certificate.kind in ("exact", "certified")
+
+    def __str__(self) -> str:
+        """The rule in words, and what was shown where that is not every subset."""
+        when = condition(self.names, _DONE[self.kind]) if self.names else ""
+        if self.certificate.always:
+            return f"holds whenever {when}" if when else "holds whatever is kept or removed"
+        return f"when {when or 'anything is kept'} ({self.certificate})"
+
+
+@dataclass(frozen=True, eq=False)
+class SourceRules:
+    """The minimal rules of one kind.
+
+    Args:
+        kind: ``retention`` or ``omission``.
+        names: what the sources are called, in order.
+        minimal_masks: the minimal sets as masks, smallest first.
+        num_probes: how many distinct subsets were needed.
+        complete: whether there is no other, as each kind of result says.
+        ended: what ended the search early, in words; empty where nothing did.
+    """
+
+    kind: str
+    names: tuple[str, ...]
+    minimal_masks: tuple[int, ...]
+    num_probes: int
+    complete: bool
+    ended: str
+
+    def certificate(self, mask: int) -> Certificate:
+        """What was shown about one of the minimal sets: here, that every subset was decided."""
+        return Certificate.exact(len(self.names) - mask.bit_count())
+
+    @cached_property
+    def minimal(self) -> frozenset[frozenset[int]]:
+        """The minimal rules, each as the set of its source indices."""
+        return frozenset(frozenset(indices_of(mask)) for mask in self.minimal_masks)
+
+    @cached_property
+    def rules(self) -> tuple[SourceRule, ...]:
+        """The minimal rules as records, smallest first."""
+        return tuple(
+            SourceRule(
+                self.kind,
+                frozenset(indices := indices_of(mask)),
+                tuple(self.names[index] for index in indices),
+                self.certificate(mask),
+            )
+            for mask in self.minimal_masks
+        )
+
+    def __len__(self) -> int:
+        """How many minimal rules there are."""
+        return len(self.minimal_masks)
+
+    def _lines(self, head: str) -> list[str]:
+        """The first rules, one a line, behind a line of counts."""
+        lines = [head, *(f"  {rule}" for rule in self.rules[:_MOST_LINES])]
+        more = len(self) - _MOST_LINES
+        return [*lines, f"  … and {more} more"] if more > 0 else lines
+
+
+@dataclass(frozen=True, eq=False)
+class ExactRules(SourceRules):
+    """Every valid rule of one kind, and the minimal ones among them.
+
+    Where a probe budget ended the search it is not ``complete``: the sets named are certain, and
+    there may be more.
+
+    Args:
+        valid_masks: the valid sets as masks, largest first.
+    """
+
+    valid_masks: Masks
+
+    @cached_property
+    def valid(self) -> frozenset[frozenset[int]]:
+        """Every valid rule, each as the set of its source indices."""
+        return frozenset(frozenset(indices_of(mask)) for mask in self.valid_masks.tolist())
+
+    def __str__(self) -> str:
+        """The minimal rules in words, one a line, behind a line of counts."""
+        head = (
+            f"{len(self)} minimal {self.kind} rule{'' if len(self) == 1 else 's'} "
+            f"({len(self.valid_masks)} valid of {1 << len(self.names)} subsets, "
+            f"{self.num_probes} probes)"
+        )
+        if self.ended:
+            head += f", ended early ({self.ended}): these are certain, there may be more"
+        return "\n".join(self._lines(head))
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedRules(SourceRules):
+    """The rules of one kind that stand, each with what was shown about it.
+
+    They are ``complete`` when each was shown to reach the validity and every subset that has none
+    of these rules' sources whole lies inside one that was seen to fail, so that no other set holds
+    for all of its subsets; this rests on no assumption.
+
+    Args:
+        certificates: what was shown about each of the minimal sets.
+    """
+
+    certificates: Mapping[int, Certificate]
+
+    def certificate(self, mask: int) -> Certificate:
+        """What was shown about one of the rules."""
+        return self.certificates[mask]
+
+    @cached_property
+    def certified(self) -> frozenset[frozenset[int]]:
+        """Those of the rules that were shown to reach the validity wanted."""
+        return frozenset(rule.sources for rule in self.rules if rule.certified)
+
+    def __str__(self) -> str:
+        """The rules in words, one a line, behind a line of what was shown."""
+        count, reached = len(self), len(self.certified)
+        head = f"{count} {self.kind} rule{'' if count == 1 else 's'}"
+        if count:
+            shown = self.rules[0].certificate
+            number = "all" if reached == count else reached or "none"
+            head += f", {number} shown to hold for at least "
+            head += f"{percent(shown.validity)} of the subsets ({SUBSETS[shown.subsets]}) with "
+            head += f"{percent(shown.confidence)} confidence"
+        head += f" ({self.num_probes:,} probe{'' if self.num_probes == 1 else 's'})"
+        last = "Every other subset lies inside one that fails: no other set always holds."
+        if not self.complete:
+            last = f"The search ended early{self.ended and f' ({self.ended})'}: there may be more."
+        return "\n".join([*self._lines(head), f"  {last}"])

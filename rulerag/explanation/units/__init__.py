@@ -1,0 +1,18 @@
+"""What is kept and removed of an answer's documents: together, one by one, or part by part.
+
+``passages`` reads documents in any form, ``units`` cuts them to a level (groups, documents,
+sections, sentences, spans, words), ``context`` is what the answer function reads then, ``priors``
+what is tried first.
+"""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import front_door
+
+if TYPE_CHECKING:
+    from rulerag.explanation.units.context import NEUTRAL, Context
+    from rulerag.explanation.units.cutting import BY_RULE, LEVELS, Unit, opened, units_of
+    from rulerag.explanation.units.passages import Hit, Passage, Reason, passages_of, scores_of
+    from rulerag.explanation.units.priors import Priors
+else:
+    __getattr__ = front_door(__name__)

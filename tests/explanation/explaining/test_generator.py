@@ -1,0 +1,83 @@
+"""Generators of rulerag explained like any function: with their own prompts, in batches or not."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+import rulerag
+from rulerag import Document, OpenAICompatibleGenerator
+from rulerag.errors import DroppedDocumentsError, ExplanationError
+from tests.endpoints import completion, failure, prompt_of, serving
+from tests.fakes import PlantedGenerator
+
+QUESTION = "What is the capital of France?"
+TEXTS = ["Lyon is a city.", "Paris is the capital of France.", "Rome is old."]
+
+
+def test_a_generator_reads_many_lists_at_once() -> None:
+    planted = PlantedGenerator.dnf([[TEXTS[1]]], yes="It is Paris.", no="I don't know.")
+    why = rulerag.explain(planted, QUESTION, TEXTS)
+    assert why.claims[0].sources == (1,) and max(planted.batches) > 1
+    own = [Document("a", TEXTS[0]), Document("b", TEXTS[1])]
+    planted = PlantedGenerator.dnf([["b"]], yes="It is Paris.", no="I don't know.")
+    assert rulerag.explain(planted, QUESTION, own).claims[0].sources == (1,)
+    assert planted.requests[0].query.text == QUESTION
+
+
+def test_an_endpoint_is_asked_call_by_call() -> None:
+    running = threading.Semaphore(0)
+
+    def say(number: int, body: dict[str, Any]) -> Any:
+        running.release()
+        time.sleep(0.05)
+        known = "Paris is the capital" in prompt_of(body)
+        return 200, {}, completion("It is Paris." if known else "I don't know.", body)
+
+    with serving() as server:
+        server.say = say
+        generator = OpenAICompatibleGenerator(server.url, "m", template="open")
+        why = rulerag.explain(generator, QUESTION, TEXTS, workers=5)
+        many = server.most_at_once
+        server.say = lambda number, body: failure(400, "no such model")
+        broken = OpenAICompatibleGenerator(server.url, "other")
+        with pytest.raises(rulerag.RuleRAGError, match="no such model"):
+            rulerag.explain(broken, QUESTION, TEXTS)
+        tight = OpenAICompatibleGenerator(server.url, "m", template="open", max_prompt_tokens=60)
+        with pytest.raises(DroppedDocumentsError, match="holds 1 of 3 documents"):
+            rulerag.explain(tight, QUESTION, [*TEXTS[:2], "word " * 90])
+    assert why.claims[0].sources == (1,) and 2 <= many <= 5
+    assert generator.usage.calls == why.num_calls
+    assert why.explanation.settings["order"] == "shared", "the layout stands in the record"
+    assert why.explanation.settings["generator"] == generator.fingerprint
+
+
+def test_messages_are_asked_as_they_stand() -> None:
+    with serving() as server:
+        server.say = lambda number, body: (200, {}, completion(" One.\nTwo. ", body))
+        generator = OpenAICompatibleGenerator(server.url, "m")
+        asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi."}]
+        said = generator.chat(asked)
+        sent = server.bodies[0]["messages"]
+        cut = completion("One.\nTwo", server.bodies[0], finish_reason="length")
+        server.say = lambda number, body: (200, {}, cut)
+        with pytest.raises(rulerag.RuleRAGError, match="was cut"):
+            generator.chat(asked)
+        base = OpenAICompatibleGenerator(server.url, "m", api="completions")
+        with pytest.raises(rulerag.RuleRAGError, match="base models take no messages"):
+            base.chat(asked)
+    assert said == "One.\nTwo." and sent == asked and generator.usage.calls == 2
+
+
+def test_an_object_that_cannot_answer_is_named() -> None:
+    class Mute:
+        def generate(self, requests: object) -> list[object]:
+            return []
+
+        fingerprint = "mute"
+
+    with pytest.raises(ExplanationError, match="returned 0 completions for 2 requests"):
+        rulerag.explain(Mute(), QUESTION, TEXTS)
