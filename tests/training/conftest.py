@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import pytest
 import torch
+from transformers import TrainerCallback
 
 from benchmarks.speed.generation import small_llama
 from rulerag.generation.prompts.template import PromptTemplate
@@ -75,6 +76,16 @@ def encoder_folder(world_dataset: RuleQADataset, tmp_path_factory: pytest.TempPa
     texts += [rule.text for rule in world_dataset.rules]
     tokenizer = train_tokenizer(texts, vocabulary=600)
     make_encoder(tokenizer, width=32, layers=1, dropout=0.1, seed=1).save(str(folder))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def still_encoder(world_dataset: RuleQADataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same without dropout, which would differ between one process and two."""
+    folder = tmp_path_factory.mktemp("still-encoder")
+    texts = [document.text for document in world_dataset.corpus]
+    tokenizer = train_tokenizer(texts, vocabulary=600)
+    make_encoder(tokenizer, width=32, layers=1).save(str(folder))
     return folder
 
 
@@ -180,6 +191,21 @@ def short(
         return make(**{**values, "epochs": 2, **changes})
 
     return made
+
+
+class Killed(Exception):
+    """Stands for the end of a process."""
+
+
+class KilledAt(TrainerCallback):
+    """Ends a training behind a step, after what is done there: it validates and saves first."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def on_log(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if state.global_step == self.step and "loss" in state.log_history[-1]:
+            raise Killed
 
 
 def weights(folder: str | Path) -> dict[str, torch.Tensor]:
