@@ -13,12 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from rulerag.retrieval.dense import embed_corpus
 from rulerag.retrieval.dense.encoders import SentenceEncoder
 from rulerag.ruleqa import RuleQADataset, RuleQASettings, build
 from rulerag.synthetic import World
 from training.common.processes import Processes
 from training.common.trainer import WholeCheckpoints
-from training.common.validation import CorpusMatrix
 from training.retriever.data import prepare
 from training.retriever.settings import RetrieverSettings
 from training.retriever.trainer import TrainingSteps, make_trainer
@@ -60,14 +60,14 @@ def measure_training_step(
             "training": {"batch_size": batch_size, "epochs": 1000, "max_steps": steps},
         }
         settings = RetrieverSettings.read({**values, "out": folder, "device": "cpu"})
-        matrix = CorpusMatrix.encode(dataset.corpus, encoder.with_role("document"), cache=False)
-        drawn = TrainingSteps(prepare(dataset, settings), len(matrix), settings)
+        vectors = embed_corpus(dataset.corpus, encoder, cache=False).vectors
+        drawn = TrainingSteps(prepare(dataset, settings), len(vectors), settings)
         trainer = make_trainer(
             settings,
             encoder.model,
             encoder.query_prefix,
             drawn,
-            matrix,
+            vectors,
             lambda _: {"merit": 0.0},
             Processes("cpu"),
             Path(folder),

@@ -18,14 +18,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from rulerag.console import guarded
 from rulerag.errors import ConfigError
+from rulerag.retrieval.dense import DenseRetriever, embed_corpus
 from rulerag.retrieval.dense.encoders import SentenceEncoder, load_encoder
 from rulerag.ruleqa import RuleQADataset
 from training.common.checkpoint import RunFolder, saving
 from training.common.processes import Processes
 from training.common.runner import begin_run, print_outcome, training_parser, write_card
-from training.common.validation import CorpusMatrix
 from training.retriever.data import prepare, with_latest_statements
 from training.retriever.settings import RetrieverSettings
 
@@ -97,23 +99,29 @@ def _trained(
     data = prepare(dataset, settings)
 
     query, document = (_encoder(settings, role, processes) for role in ("query", "document"))
-    matrix = processes.in_turn(
-        partial(CorpusMatrix.encode, dataset.corpus, document, progress=progress)
-    )
-    if query.dimension != matrix.vectors.shape[1]:
+    if query.dimension != document.dimension:
         raise ConfigError(
-            f"queries have {query.dimension} dimensions, documents {matrix.vectors.shape[1]}",
+            f"queries have {query.dimension} dimensions, documents {document.dimension}",
             key="model.document",
             hint="name two encoders that were made for each other",
         )
+    corpus = processes.in_turn(partial(embed_corpus, dataset.corpus, document, progress=progress))
+    # With the vectors that were kept just now, and the query encoder as it will be.
+    retriever = DenseRetriever(
+        dataset.corpus,
+        document,
+        query_encoder=query,
+        similarity="cosine",
+        threads=torch.get_num_threads(),
+    )
 
     trainer = make_trainer(
         settings,
         query.model,
         query.query_prefix,
-        TrainingSteps(data, len(matrix), settings),
-        matrix,
-        Validation(settings, dataset, data, query, matrix, processes),
+        TrainingSteps(data, len(dataset.corpus), settings),
+        corpus.vectors,
+        Validation(settings, dataset, data, retriever, processes),
         processes,
         folder.home,
         progress=progress,
@@ -128,7 +136,7 @@ def _trained(
         "examples": len(data.examples),
         "training_queries": len(data.queries),
         "tuning_queries": len(data.tuning),
-        "truncated_documents": matrix.truncated,
+        "truncated_documents": corpus.truncated,
         **outcome(trainer, (*settings.validation.metrics, "documents_per_query_union")),
         "seconds": {"training": round(time.perf_counter() - started, 2)},
         "processes": processes.world,

@@ -18,10 +18,10 @@ from sentence_transformers import (
 from torch.utils.data import BatchSampler, SequentialSampler
 from transformers import TrainerCallback
 
-from rulerag.arrays import Longs
+from rulerag.arrays import Floats, Longs
 from rulerag.errors import ConfigError
 from rulerag.evaluation import AnswerMatcher
-from rulerag.retrieval.dense.encoders import SentenceEncoder
+from rulerag.retrieval.dense import DenseRetriever
 from rulerag.ruleqa import RuleQADataset
 from training.common.losses import contrastive_loss, negatives_mask
 from training.common.processes import Processes
@@ -33,7 +33,7 @@ from training.common.trainer import (
     prepare_trainer,
     shared_arguments,
 )
-from training.common.validation import CorpusMatrix, answer_recall
+from training.common.validation import answer_recall
 from training.retriever.data import Example, TrainingData
 from training.retriever.settings import RetrieverSettings
 
@@ -93,7 +93,7 @@ class FrozenDocumentsLoss(torch.nn.Module):
     Args:
         model: the query encoder.
         steps: say which documents belong to a step.
-        matrix: the vectors of the corpus.
+        vectors: those of the corpus, shape (documents, dimension), of any length.
         temperature: of the softmax over cosines.
 
     References:
@@ -105,13 +105,13 @@ class FrozenDocumentsLoss(torch.nn.Module):
         self,
         model: SentenceTransformer,
         steps: TrainingSteps,
-        matrix: CorpusMatrix,
+        vectors: Floats,
         temperature: float,
     ) -> None:
         super().__init__()
         self.model = model
         self.steps = steps
-        self.matrix = matrix
+        self.vectors = vectors
         self.temperature = temperature
 
     def forward(
@@ -131,7 +131,7 @@ class FrozenDocumentsLoss(torch.nn.Module):
         excluded = torch.from_numpy(negatives_mask(documents, mine, oracle))
         return contrastive_loss(
             queries,
-            self.matrix.take(documents, queries.device),
+            torch.from_numpy(np.asarray(self.vectors[documents])).to(queries.device),
             places,
             excluded.to(queries.device),
             temperature=self.temperature,
@@ -145,8 +145,7 @@ class Validation:
         settings: of the run.
         dataset: the benchmark.
         data: with the tuning queries and their rules.
-        query: the encoder, which the trainer changes.
-        matrix: the vectors of the corpus.
+        retriever: searches with the encoder, which the trainer changes.
         processes: of which the first alone searches.
     """
 
@@ -155,12 +154,11 @@ class Validation:
         settings: RetrieverSettings,
         dataset: RuleQADataset,
         data: TrainingData,
-        query: SentenceEncoder,
-        matrix: CorpusMatrix,
+        retriever: DenseRetriever,
         processes: Processes,
     ) -> None:
         self.settings, self.dataset, self.data = settings.validation, dataset, data
-        self.query, self.matrix, self.processes = query, matrix, processes
+        self.retriever, self.processes = retriever, processes
         self.matcher = AnswerMatcher()
 
     def __call__(self, model: SentenceTransformer) -> Measures:
@@ -174,13 +172,10 @@ class Validation:
     def _recall(self) -> Measures:
         labels = self.dataset.labels["entities"]
         return answer_recall(
-            self.query,
-            self.matrix,
-            self.dataset.corpus,
+            self.retriever,
             self.data.tuning[: self.settings.max_queries or None],
             self.data.selector,
             top_k=self.settings.top_k,
-            device=self.processes.device,
             matcher=self.matcher,
             entity_label=lambda name: labels.get(name, name),
         )
@@ -204,7 +199,7 @@ def make_trainer(
     model: SentenceTransformer,
     prefix: str,
     steps: TrainingSteps,
-    matrix: CorpusMatrix,
+    vectors: Floats,
     measure: Callable[[Any], Measures],
     processes: Processes,
     home: Path,
@@ -219,7 +214,7 @@ def make_trainer(
         model: the query encoder, trained in place.
         prefix: stands before every query.
         steps: what each step reads.
-        matrix: the vectors of the corpus.
+        vectors: those of the corpus.
         measure: of the model, see :class:`~training.common.trainer.MeasuredTrainer`.
         processes: where it runs.
         home: the folder of the run.
@@ -252,7 +247,7 @@ def make_trainer(
         args=enforce_settings(arguments, training.precision),
         train_dataset=steps.dataset(prefix),
         evaluator=[],  # none of the library's, which asks for one: ours measures
-        loss=FrozenDocumentsLoss(model, steps, matrix, training.temperature),
+        loss=FrozenDocumentsLoss(model, steps, vectors, training.temperature),
     )
     prepare_trainer(trainer, settings, measure, processes, home, callbacks)
     return trainer
