@@ -125,24 +125,15 @@ def masked_batch(
         random: what draws.
         share: of the tokens that are asked for.
     """
+    from transformers import DataCollatorForLanguageModeling
+
     batch = source.batch(size // 2, random)
-    texts = batch.documents + batch.queries
-    made = tokenizer(texts, padding=True, truncation=True, return_tensors="np")
-    ids, mask = made["input_ids"].astype(np.int64), made["attention_mask"].astype(np.int64)
-    special = np.isin(ids, tokenizer.all_special_ids)
-    asked = (random.random(ids.shape) < share) & ~special
-    if not asked.any():
-        asked[0, int(np.argmin(special[0]))] = True
-    labels = np.where(asked, ids, _IGNORED)
-    dice = random.random(ids.shape)
-    other = random.integers(len(tokenizer.all_special_ids), len(tokenizer), ids.shape)
-    ids = np.where(asked & (dice < 0.8), tokenizer.mask_token_id, ids)
-    ids = np.where(asked & (dice >= 0.9), other, ids)
-    return {
-        "input_ids": torch.from_numpy(ids),
-        "attention_mask": torch.from_numpy(mask),
-        "labels": torch.from_numpy(labels),
-    }
+    tokens = [tokenizer(text, truncation=True) for text in batch.documents + batch.queries]
+    mask = DataCollatorForLanguageModeling(tokenizer, mlm_probability=share)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(random.integers(2**31)))
+        masked = mask(tokens)
+    return {name: masked[name] for name in ("input_ids", "attention_mask", "labels")}
 
 
 def train_masked(
