@@ -35,7 +35,6 @@ ALWAYS_LAZY = {
     "mcp",
     "nicegui",
     "openai",
-    "plotly",
     "pymilvus",
     "pyserini",
     "ray",
