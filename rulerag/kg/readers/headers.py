@@ -194,12 +194,12 @@ def has_header(path: Path) -> bool:
 
 
 def is_neo4j(path: Path) -> bool:
-    """Whether the first row of a text file names columns of Neo4j's, or of its APOC's."""
+    """Whether the first row of a text file names columns of Neo4j's."""
     text = read_table_text(path, _HEAD)
     for delimiter in _DELIMITERS:
         first = next(parse_rows(text.partition("\n")[0], delimiter, path), (1, [""]))[1]
         kinds = {found[2] for cell in first if (found := NEO4J_FIELD.fullmatch(cell))}
-        if "ID" in kinds or {"START_ID", "END_ID"} <= kinds or {"_start", "_end"} <= set(first):
+        if "ID" in kinds or {"START_ID", "END_ID"} <= kinds:
             return True
     return False
 

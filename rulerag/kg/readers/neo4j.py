@@ -1,4 +1,4 @@
-"""Exports of Neo4j: CSV files of nodes and relationships, or APOC's one file of both."""
+"""Exports of Neo4j: CSV files of nodes and relationships."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from rulerag.kg.readers.detect import GraphFiles, RawGraph
 from rulerag.kg.readers.headers import NEO4J_FIELD, NONE, Header, by_words, find_sheet, read_columns
 from rulerag.kg.readers.tables import Facts
 
-_APOC = {"_id": "ID", "_labels": "LABEL", "_start": "START_ID", "_end": "END_ID", "_type": "TYPE"}
 _NAMES = ("name", "title", "label", "caption")  # properties that name a node, the best first
 _TYPE = re.compile(r":[a-z]+(\[\])?$")  # as in since:date
 
@@ -34,13 +33,12 @@ class _Fields:
         properties: dict[str, int] = {}
         for number, text in enumerate(header):
             found = NEO4J_FIELD.fullmatch(text)
-            kind = _APOC.get(text) or (found[2] if found else None)
-            if kind is None or kind in places:
+            if found is None or (kind := found[2]) in places:
                 properties[_TYPE.sub("", text)] = number
                 continue
             places[kind] = number
-            spaces[kind] = (found[3] or "") if found else ""
-            if kind == "ID" and found and found[1]:
+            spaces[kind] = found[3] or ""
+            if kind == "ID" and found[1]:
                 properties[found[1]] = number
         return cls(places, spaces, properties)
 
