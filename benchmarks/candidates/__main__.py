@@ -119,8 +119,8 @@ def _links_table(found: dict[str, Any]) -> str:
         for row in found["scorers"]
     ]
     titles = ("scorer", "MRR", "Hits@1", "Hits@3", "Hits@10", "CPU s")
-    said = f"## {found['graph']}, {found['split']}: {found['queries']:,} queries"
-    return f"{said}\n\n{markdown_table(titles, rows)}"
+    heading = f"## {found['graph']}, {found['split']}: {found['queries']:,} queries"
+    return f"{heading}\n\n{markdown_table(titles, rows)}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -305,7 +305,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
         "|---|---|---:|---:|---:|---:|---:|",
     ]
     for row in (row for row in rows if "abstention" in row):  # rows of long ago have none
-        told = [row["abstention"][key] for key in _ABSTENTION]
-        shown = ["–" if value is None else f"{100 * value:.1f}" for value in told]
+        shares = [row["abstention"][key] for key in _ABSTENTION]
+        shown = ["–" if value is None else f"{100 * value:.1f}" for value in shares]
         lines.append(f"| {row['model']} | {row['benchmark']} | " + " | ".join(shown) + " |")
     return "\n".join(lines) + "\n"

@@ -415,13 +415,13 @@ class _StoredQrels(Mapping[str, Qrels]):
 
 def _are_predictions(queries: Mapping[str, Sequence[Query]]) -> bool:
     """What all queries say that they ask for; no prediction where there is no query."""
-    said = {query.prediction for rows in queries.values() for query in rows}
-    if len(said) > 1:
+    kinds = {query.prediction for rows in queries.values() for query in rows}
+    if len(kinds) > 1:
         raise DataFormatError(
             "some queries are predictions, and some are not",
             hint="prediction=True or prediction=False says it for all",
         )
-    return True in said
+    return True in kinds
 
 
 def _write(folder: Path, files: Mapping[str, Iterable[str]]) -> dict[str, dict[str, str | int]]:
@@ -517,10 +517,10 @@ def _asks_predictions(manifest: Mapping[str, Any]) -> bool:
     Raises:
         DataFormatError: the manifest says neither true nor false.
     """
-    said = manifest.get("prediction") if manifest else False
-    if not isinstance(said, bool):
-        raise DataFormatError(f"expected true or false, found {said!r}", key="prediction")
-    return said
+    prediction = manifest.get("prediction") if manifest else False
+    if not isinstance(prediction, bool):
+        raise DataFormatError(f"expected true or false, found {prediction!r}", key="prediction")
+    return prediction
 
 
 def _check_files(home: Path, manifest: Mapping[str, Any], *, verify: bool) -> dict[str, str]:

@@ -118,8 +118,8 @@ def _table2(found: Mapping[str, Mapping[str, Result]], target: Path | None) -> s
         text, comparisons[title] = comparison_table(found, pairs)
         parts.append(f"## {title}\n\n{text}")
     for benchmark, results in found.items():
-        told = next(iter(results.values())).records[0].get("about", {})
-        ceilings, saw = told.get("ceilings", {}), told.get("encoder_saw", "")
+        about = next(iter(results.values())).records[0].get("about", {})
+        ceilings, saw = about.get("ceilings", {}), about.get("encoder_saw", "")
         parts.append(benchmark_table(benchmark, results, saw, ceilings))
     parts.append(f"## Beside the paper's best\n\n{against_paper(found)}")
     if target is not None:

@@ -32,14 +32,14 @@ class _Fields:
         spaces: dict[str, str] = {}
         properties: dict[str, int] = {}
         for number, text in enumerate(header):
-            found = NEO4J_FIELD.fullmatch(text)
-            if found is None or (kind := found[2]) in places:
+            field = NEO4J_FIELD.fullmatch(text)
+            if field is None or (kind := field[2]) in places:
                 properties[_TYPE.sub("", text)] = number
                 continue
             places[kind] = number
-            spaces[kind] = found[3] or ""
-            if kind == "ID" and found[1]:
-                properties[found[1]] = number
+            spaces[kind] = field[3] or ""
+            if kind == "ID" and field[1]:
+                properties[field[1]] = number
         return cls(places, spaces, properties)
 
     def name(self, row: Sequence[str], kind: str) -> str:
@@ -145,8 +145,8 @@ def _time(fields: _Fields, rows: Sequence[tuple[int, list[str]]], named: str | N
         for name, place in fields.properties.items()
         if 2 * sum(bool(row[place]) for _, row in rows) > len(rows)
     ]
-    found = by_words(filled).get("time", [])
-    return filled[found[0]] if len(found) == 1 else None
+    columns = by_words(filled).get("time", [])
+    return filled[columns[0]] if len(columns) == 1 else None
 
 
 def _others(
