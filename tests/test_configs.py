@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from rulerag.assembly import CONFIGS, make_pipeline, method, open_dataset, preset
+from rulerag.assembly import CONFIGS, experiment, make_pipeline, method, open_dataset, preset
 from rulerag.assembly.build import Experiment
 from rulerag.assembly.demo import mine_world, world_dataset
 from rulerag.composition import Config, innermost, load_config, parse_file
+from rulerag.errors import ConfigError
 from rulerag.evaluation.metrics import metric
 from rulerag.retrieval.dense.encoders.load import NANO_ENCODER
 from rulerag.retrieval.guided.merging import MergeWeights
@@ -25,22 +26,8 @@ METHODS = list(parse_file(CONFIGS / "methods.yaml"))
 RETRIEVERS, GENERATORS = (
     list(parse_file(CONFIGS / f"{table}.yaml")) for table in ("retrievers", "generators")
 )
-# <retriever>[-guided][-ssft|-rgft][-learned]; a control names its own part in place of guided, and
-# learned stands for learned merging.
-NAME = re.compile(
-    r"(?P<retriever>[a-z0-9]+)(?:-(?P<part>guided|pooled|paper|scored))?(?:-(?P<training>ssft|rgft))?"
-    r"(?P<learned>-learned)?"
-)
 # What the second half of a name stands for.
-READERS = {
-    "symbolic": "symbolic",
-    "candidate": "candidate",
-    "candidate-scorer": "candidate-scorer",
-    "llama": "huggingface",
-    "hybrid": "hybrid",
-    "ve": "verify-and-edit",
-    "cok": "chain-of-knowledge",
-}
+READERS = {"verify-and-edit": "ve", "chain-of-knowledge": "cok", "huggingface": "llama"}
 UNDATED = ("bm25-guided", "dense-guided", "symbolic")
 """What undated graphs have other settings of."""
 LOADS = {"lucene", "dense", "llama", "hybrid", "ve", "cok"}
@@ -120,46 +107,40 @@ def test_a_method_is_called_what_it_holds(published: str) -> None:
         assert set(config) <= set(Experiment.model_fields) and config["metadata.method"]
         assert config["metadata.benchmark"] == published
         assert place(config["dataset.path"]) == f"runs/{published}"
-        finding, _, generator = name.partition("__")
-        retriever_is_as_called(finding, config["retriever"], published)
-        reader_is_as_called(generator, config, published)
+        retriever = retriever_by_its_settings(config["retriever"], published)
+        assert f"{retriever}__{reader_by_its_settings(config, published)}" == name
 
 
-def retriever_is_as_called(finding: str, section: Any, published: str) -> None:
-    parts = NAME.fullmatch(finding)
-    assert parts, "name it <retriever>[-guided][-ssft|-rgft][-learned]"
-    assert innermost(section)["type"] == parts["retriever"]
-    wrapper = "guided" if parts["part"] == "paper" else parts["part"]  # its searches are guided
-    kind = section["type"]
-    assert (kind if kind in ("guided", "pooled", "scored") else None) == wrapper
-    if wrapper:
-        plain = finding.removesuffix("-learned")
-        weights = section.get("weights")
-        wanted = f"configs/merging/{published}/{plain}.json" if parts["learned"] else None
-        assert place(weights) == wanted
-        assert not weights or MergeWeights.load(weights).about["queries"]
-    training = "paper" if parts["part"] == "paper" else parts["training"]
-    trained = f"runs/{published}-{training}" if parts["training"] else None
-    assert place(innermost(section).get("query_encoder")) == trained
+def place(path: str | None) -> str:
+    """A path as seen from the checkout; empty for none."""
+    return str((Path.cwd() / path).relative_to(ROOT)) if path else ""
 
 
-def reader_is_as_called(generator: str, config: Config, published: str) -> None:
-    reader, _, kind = (generator, "", "") if generator in READERS else generator.partition("-")
+def retriever_by_its_settings(section: Any, published: str) -> str:
+    """``<retriever>[-guided][-ssft|-rgft][-learned]``; a control names its part for guided."""
+    part = section["type"] if section["type"] in ("guided", "pooled", "scored") else ""
+    part = "paper" if section.get("merge") == "rank" else part
+    trained = place(innermost(section).get("query_encoder")).removeprefix(f"runs/{published}-")
+    training = "rgft" if (part, trained) == ("paper", "paper") else trained
+    name = "-".join(filter(None, (innermost(section)["type"], part, training)))
+    if weights := section.get("weights"):
+        assert place(weights) == f"configs/merging/{published}/{name}.json"
+        assert MergeWeights.load(weights).about["queries"]
+    return f"{name}-learned" if weights else name
+
+
+def reader_by_its_settings(config: Config, published: str) -> str:
     section = config["generator"]
-    assert section["type"] == READERS[reader]
+    reader = READERS.get(section["type"], section["type"])
     adapter = section.get("model.adapter" if reader == "hybrid" else "adapter")
-    if kind in ("rgft", "ssft") or reader == "hybrid":
-        assert place(adapter) == f"runs/{published}-reader-{kind or 'rgft'}"
-    else:
-        assert adapter is None
-    if reader == "llama":
-        shows = config.read("reader_rules", str, "selected") != "none"
-        assert (shows and config.get("selector") is not None) == (kind in ("guided", "rgft"))
-
-
-def place(path: str | None) -> str | None:
-    """A path as seen from the checkout."""
-    return path and str((Path.cwd() / path).relative_to(ROOT))
+    training = place(adapter).removeprefix(f"runs/{published}-reader-")
+    if reader == "hybrid":
+        assert training == "rgft"
+    elif reader == "llama":
+        shown = config.get("reader_rules") != "none" and config.get("selector") is not None
+        assert shown or training in ("", "ssft")
+        return "-".join(filter(None, (reader, training or ("guided" if shown else ""))))
+    return reader
 
 
 @pytest.mark.parametrize("published", BENCHMARKS)
@@ -192,3 +173,21 @@ def test_an_expectation_is_a_number_with_tolerance_and_source(published: str) ->
         assert metric(key), "a metric that is known"
         assert entry.keys() == {"value", "tolerance", "source"} and entry["source"]
         assert 0 <= entry["value"] <= 1 and 0 < entry["tolerance"] < 0.1
+
+
+def test_what_the_page_of_the_configuration_shows_is_so(tiny: Path, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    files = [text for kind, text in blocks if kind == "yaml"]
+    for name, text in zip(("mine.yaml", "other.yaml"), files, strict=True):
+        (tmp_path / name).write_text(text)
+        config = experiment(tmp_path / name, dataset=tiny)
+        assert make_pipeline(config, open_dataset(config)).top_k == 10
+    (errors,) = (text for kind, text in blocks if kind == "text")
+    for key, line in zip(("k1=x", "kk1=3"), errors.splitlines(), strict=True):
+        with pytest.raises(ConfigError) as caught:
+            config = experiment("bm25-guided__symbolic", [key], dataset=tiny)
+            make_pipeline(config, open_dataset(config))
+        assert line == f"error: {caught.value}"
+    (command,) = (words for words in page.split("`") if words.startswith("retriever.pool="))
+    assert method("bm25-guided__symbolic", "", [command])["retriever.pool"] == 100

@@ -183,7 +183,7 @@ def _opened(entry: Entry, section: Config, folder: Path, values: Mapping[str, An
     return opened
 
 
-def _resources(dataset: RuleQADataset, options: Options) -> dict[str, Callable[[], Any]]:
+def resources(dataset: RuleQADataset, options: Options) -> dict[str, Callable[[], Any]]:
     """What components may ask for, of a dataset and a run."""
 
     def known() -> Any:
@@ -221,6 +221,7 @@ def _resources(dataset: RuleQADataset, options: Options) -> dict[str, Callable[[
         "time_unit": lambda: step,
         "dataset_fingerprint": lambda: dataset.fingerprint,
         "progress": lambda: options.progress,
+        "backend": lambda: None,  # work of a configuration stays in this process
     }
 
 
@@ -276,7 +277,7 @@ def make_selector(
     """
     if config.get("selector") is None:
         return None
-    shared = {} if dataset is None else _resources(dataset, Options())
+    shared = {} if dataset is None else resources(dataset, Options())
     builder = Builder({**shared, "bank": lambda: rules})
     selector: RuleSelector = builder.make("selector", config.section("selector"))
     if dataset is None or not dataset.templates:
@@ -304,7 +305,7 @@ def make_generator(
         ConfigError: an unknown name or key.
     """
     parts = {"retriever": retriever, "scorer": getattr(retriever, "scorer", None)}
-    builder = Builder(_resources(dataset, options or Options()), parts)
+    builder = Builder(resources(dataset, options or Options()), parts)
     generator: Generator = builder.make("generator", config.section("generator"))
     return generator
 
@@ -325,7 +326,7 @@ def make_scorer(
     section = config.section("retriever")
     if section.get("scorer") is None:
         raise section.error("is missing", "scorer", hint="name a method with one: bm25-scored")
-    builder = Builder(_resources(dataset, options or Options()))
+    builder = Builder(resources(dataset, options or Options()))
     scorer: CandidateScorer = builder.make("scorer", section.section("scorer"))
     return scorer
 
@@ -348,7 +349,7 @@ def make_retriever(
         ConfigError: an unknown name or key, or a part that does not fit another.
     """
     options = options or Options()
-    builder = Builder(_resources(dataset, options), {"selector": selector}, options.index)
+    builder = Builder(resources(dataset, options), {"selector": selector}, options.index)
     retriever: Retriever = builder.make("retriever", config.section("retriever"))
     return retriever
 

@@ -145,10 +145,9 @@ def tune_prompt(
     Exact match in percent: of what the model writes (free), of the first entity of the documents
     that it names (named), of the entity of the documents that it thinks likeliest (scored).
     """
-    from rulerag.composition import to_yaml
-
     from rulerag.assembly import preset
     from rulerag.assembly import tune_prompt as tuned
+    from rulerag.composition import to_yaml
     from rulerag.generation.huggingface import HuggingFaceGenerator, shipped
     from rulerag.io import write_json, write_text
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rulerag.assembly import experiment, following_all, method, preset
-from rulerag.composition import Config, innermost, names
+from rulerag.composition import innermost, names
 from rulerag.errors import ConfigError
 
 WRAPPERS = ("fused", "guided", "pooled", "scored", "time_aware")
@@ -174,27 +174,20 @@ def test_parts_go_by_name(folder: Path, tmp_path: Path) -> None:
         ("bm25__symbolic", ["generator=a/b", "generator=c/d"], "'generator': is set twice"),
         ("bm25__symbolic", ["selector=heads"], "no selector is called 'heads' — did you mean"),
         ("bm25-guided__symbolic", ["pool=3"], "fits several keys — retriever.pool or retri"),
+        (None, [], "key 'dataset': a method needs a dataset — rulerag evaluate bm25__symbolic"),
         ("nowhere/bm25__symbolic.yaml", [], "bm25__symbolic.yaml: no such file"),
     ],
 )
-def test_wrong_methods(name: str, overrides: list[str], message: str, folder: Path) -> None:
+def test_wrong_methods(name: str | None, overrides: list[str], message: str, folder: Path) -> None:
     with pytest.raises(ConfigError) as caught:
-        experiment(name, overrides, dataset=folder)
+        experiment(name or "bm25__symbolic", overrides, dataset=folder if name else None)
     assert message in str(caught.value)
 
 
-def test_a_method_without_a_dataset_and_a_file_with_a_bare_name(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="key 'dataset': a method needs a dataset — rulerag"):
-        experiment("bm25__symbolic", ["retriever=bm25-guided"])
+def test_a_file_that_states_a_bare_name(tmp_path: Path) -> None:
     file = tmp_path / "old.yaml"
     file.write_text("retriever: bm25-guided\ngenerator: {type: symbolic}\n")
     with pytest.raises(
         ConfigError, match=r"old\.yaml, key 'retriever': names 'bm25-guided'.* add "
     ):
         experiment(file)
-
-
-def test_a_configuration_of_python_is_a_configuration_of_a_file(tmp_path: Path) -> None:
-    config = preset(tmp_path, retriever="dense")
-    (tmp_path / "written.yaml").write_text(config.to_yaml())
-    assert experiment(tmp_path / "written.yaml") == config == Config(config.to_dict())

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rulerag.assembly.build import Builder
+from rulerag.assembly.build import Builder, Options, resources
 from rulerag.assembly.presets import CONFIGS
 from rulerag.candidates.embeddings import Vectors
 from rulerag.composition import FAMILIES, Config, find, names
 from rulerag.errors import ConfigError
 from rulerag.generation.huggingface import NANO_LLAMA
-from rulerag.linking import QuestionLinker
 from rulerag.ruleqa import RuleQADataset
 from rulerag.synthetic.world import World
 from tests.contracts import CONTRACTS, Ground
@@ -61,26 +60,9 @@ def cached(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 def builder(ground: Ground) -> Builder:
     """What makes components over a small world."""
-    shared = {
-        "documents": lambda: ground.corpus,
-        "facts": lambda: ground.facts,
-        "examples": list,
-        "bank": lambda: ground.bank,
-        "labels": dict,
-        "all_labels": lambda: {"entities": {}, "relations": {}},
-        "names": dict,
-        "known": dict,
-        "linker": lambda: QuestionLinker(
-            RuleQADataset(corpus=ground.corpus, queries={"test": ground.queries})
-        ),
-        "rule_label": lambda: str,
-        "entity_label": lambda: str,
-        "time_step": lambda: 1,
-        "time_unit": lambda: 1,
-        "dataset_fingerprint": lambda: "contracts",
-        "progress": lambda: False,
-        "backend": lambda: None,
-    }
+    rows = {"test": ground.queries}
+    dataset = RuleQADataset(corpus=ground.corpus, queries=rows, rules=ground.bank)
+    shared = resources(dataset, Options())
     selector = Builder(shared).make("selector", Config({"type": "head", "max_rules": 4}))
     return Builder(shared, {"selector": selector})
 

@@ -13,7 +13,6 @@ import pydantic
 import pytest
 
 import rulerag
-from rulerag import protocols
 from rulerag.assembly.build import Builder
 from rulerag.composition import (
     Config,
@@ -27,13 +26,6 @@ from rulerag.composition import (
     retriever_name,
 )
 from rulerag.errors import ConfigError
-
-SEAMS = {
-    "miner": protocols.RuleMiner,
-    "selector": protocols.RuleSelector,
-    "retriever": protocols.Retriever,
-    "generator": protocols.Generator,
-}
 
 
 class Plain:
@@ -90,17 +82,6 @@ def build(values: dict[str, Any]) -> Any:
 
 
 # --- the library's own ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("family", registry.FAMILIES)
-def test_every_name_has_the_methods_of_its_seam(family: str) -> None:
-    assert names(family)
-    for name in set(registry._modules(family)):
-        made = find(family, name).component
-        if not isinstance(made, type):
-            made = getattr(sys.modules[made.__module__], made.__annotations__["return"])
-        methods = [m for m in vars(SEAMS.get(family, object)) if not m.startswith("_")]
-        assert all(hasattr(made, method) for method in methods)
 
 
 def test_the_table_names_every_decorated_component_and_no_other() -> None:
