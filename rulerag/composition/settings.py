@@ -58,6 +58,8 @@ class Settings(pydantic.BaseModel):
         except pydantic.ValidationError as error:
             raise _named(error, cls, source, where) from error
         except ConfigError as error:  # of values that do not fit each other
+            if error.path is not None:
+                raise
             key = ".".join(filter(None, (where, error.key))) or None
             raise ConfigError(error.message, path=source, key=key, hint=error.hint) from error
 
