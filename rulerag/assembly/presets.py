@@ -9,6 +9,7 @@ in a table goes by its name in the registry, with its defaults.
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -41,9 +42,14 @@ if not CONFIGS.is_dir():
 """The tables: inside the installed package, beside it in a checkout."""
 
 
-@cache
 def _table(name: str) -> Mapping[str, Any]:
     """A table of ``configs/``, by name; empty where there is none."""
+    return _table_seen_from(os.getcwd(), name)
+
+
+@cache
+def _table_seen_from(folder: str, name: str) -> Mapping[str, Any]:
+    """A table whose paths are relative to the current folder."""
     file = CONFIGS / f"{name}.yaml"
     return read_values(file) if file.is_file() else {}
 
@@ -82,16 +88,16 @@ class _Fragments:
 
     def part(self, family: str, name: str) -> dict[str, Any]:
         """The settings of a retriever or generator: its entry, or the component of that name."""
-        table = self.tables.get(f"{family}s", {})
-        if name in table:
-            own = dict(table[name])
-            base = own.pop("extends", None)
-            filled = _filled(own, self.benchmark)
-            return merged_values(self.part(family, base), filled) if base else filled
-        if name in names(family):
-            return {family: {"type": name}}
-        hint = did_you_mean(name, [*table, *names(family)])
-        raise ConfigError(f"no {family} is called {name!r}", key=family, hint=hint)
+        stated = _table(f"{family}s")
+        if name not in stated and name not in names(family):
+            hint = did_you_mean(name, [*stated, *names(family)])
+            raise ConfigError(f"no {family} is called {name!r}", key=family, hint=hint)
+        own = dict(self.tables.get(f"{family}s", {}).get(name, {}))
+        base = own.pop("extends", None)
+        below = self.part(family, base) if base else {}
+        if name not in stated:
+            below = {family: {"type": name}}
+        return merged_values(below, _filled(own, self.benchmark))
 
     def method(self, name: str) -> dict[str, Any]:
         """The settings of a method, with what is expected of it."""

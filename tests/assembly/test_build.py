@@ -18,7 +18,7 @@ from rulerag.assembly import (
     open_dataset,
 )
 from rulerag.composition import Config
-from rulerag.errors import ConfigError, DataError, FingerprintError, RetrievalError
+from rulerag.errors import ConfigError, DataError, RetrievalError
 from rulerag.kg.phrases import FILE
 from rulerag.mining.temporal import TLogicMiner
 from rulerag.pipeline import RuleRAGPipeline
@@ -149,23 +149,19 @@ def test_a_dataset_s_own_templates_word_its_rules(dataset: RuleQADataset, tmp_pa
         ({"retriever": {"type": "bm52"}}, "no retriever is called 'bm52'"),
         ({"retriever": {"type": "bm25", "k": 1}}, "e.yaml, key 'retriever.k': unknown"),
         ({"retriever": {"type": "bm25", "b": 2}}, "e.yaml, key 'retriever.b': 2 is out"),
-        ({"retriever": {"type": "bm25", "documents": 1}}, "key 'retriever.documents': unk"),
         ({"retriever": "bm25"}, "key 'retriever': expected a section of keys"),
         ({"retriever": GUIDED}, "key 'selector': the guided retriever needs guiding rules — add"),
         ({"retriever": {"type": "time_aware"}}, "'retriever.retriever': is missing — write retr"),
         ({"selector": {"type": "tail"}}, "no selector is called 'tail'"),
         (guided({"type": "bm25", "time_unit": 3}), "'retriever.retriever.time_unit': unk"),
-        ({"generator": {"type": "symbolic", "labels": {}}}, "'generator.labels': unk"),
         (
             {"generator": {"type": "symbolic", "evidence": {"time_step": 1}}},
             "key 'generator.evidence.time_step': unknown key",
         ),
         (fused(GUIDED, PLAIN, method="rff"), "key 'retriever.method': unknown method 'rff'"),
         (fused(GUIDED, PLAIN, weights=[1]), "key 'retriever.weights': [1] cannot weigh"),
-        (fused(GUIDED, PLAIN, weights=["a"]), "key 'retriever.weights': expected a list of num"),
         (fused(GUIDED, "bm25"), "'retriever.retrievers.1': expected a section of keys"),
         (fused(GUIDED, {"b": 1}), "key 'retriever.retrievers.1.type': is missing"),
-        (fused(PLAIN, {"type": "bm25", "b": 7}), "'retriever.retrievers.1.b': 7 is out of range"),
         ({"retriever": {"type": "dense", "index": "flot"}}, "'retriever.index': FAISS cannot make"),
         ({"retriever": {"type": "dense", "encoder": 3}}, "'retriever.encoder': expected a text"),
     ],
@@ -245,9 +241,6 @@ def test_a_bm25_index_is_opened_and_checked(dataset: RuleQADataset, tmp_path: Pa
         build(dataset, index=tmp_path)
     with pytest.raises(ConfigError, match="key 'index': the symbolic retriever keeps no index"):
         build(dataset, SYMBOLIC, index=index)
-    fewer = RuleQADataset(corpus=dataset.corpus[:-1], queries={"test": []})
-    with pytest.raises(FingerprintError, match="built from another corpus"):
-        build(fewer, index=index)
 
 
 def test_a_dense_index_is_opened_and_checked(dataset: RuleQADataset, tmp_path: Path) -> None:
@@ -258,10 +251,6 @@ def test_a_dense_index_is_opened_and_checked(dataset: RuleQADataset, tmp_path: P
     made.save(tmp_path / "index")
     opened = build(dataset, dense, index=tmp_path / "index").retriever
     assert opened.fingerprint == made.fingerprint and ids(opened, dataset) == ids(made, dataset)
-    for key, value in (("index", "SQ8"), ("similarity", "dot")):
-        other = {"retriever": {"type": "dense", key: value}}
-        with pytest.raises(ConfigError, match=f"e.yaml, key 'retriever.{key}': is .* built with"):
-            build(dataset, other, index=tmp_path / "index")
     with pytest.raises(RetrievalError, match="holds an index of kind 'dense'"):
         build(dataset, index=tmp_path / "index")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rulerag.assembly.demo import check_mining, mine_world, run_demo, world_dataset
+from rulerag.assembly.demo import check_mining, mine_world, run_demo
 from rulerag.errors import ConfigError, OutputError
 from rulerag.ruleqa import RuleQADataset
 from rulerag.rules import RuleBank, readable
@@ -57,6 +57,8 @@ def test_every_explanation_rests_on_a_true_supporting_fact(kind: str, ran: Ran) 
     dataset = RuleQADataset.load(folder / kind / "dataset")
     document_of = {fact: document.id for document in dataset.corpus for fact in document.facts}
     truth = world(kind)
+    assert len(dataset.corpus) == len(truth.graph.train)
+    assert bool(dataset.calendar) == (kind == "temporal")
     supported = {}
     for query in dataset.query_set("full"):
         known = truth.find(query.subject, query.relation, query.timestamp)
@@ -142,15 +144,6 @@ def test_the_same_seed_gives_the_same_figures(tmp_path: Path) -> None:
         one, two = ([{**row, "seconds": 0} for row in part] for part in rows)
         assert one == two
     assert (tmp_path / "one" / "report.html").exists()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_world_becomes_a_dataset(kind: str) -> None:
-    made = world(kind)
-    dataset = world_dataset(made, made.rules)
-    assert len(dataset.corpus) == len(made.graph.train)
-    assert sum(len(q.answers) for q in dataset.query_set("full")) == len(made.graph.test)
-    assert bool(dataset.calendar) == (kind == "temporal")
 
 
 def test_worlds_that_cannot_be(tmp_path: Path) -> None:

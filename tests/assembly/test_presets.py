@@ -137,13 +137,18 @@ def test_a_method_on_a_dataset_of_ones_own(folder: Path) -> None:
     assert method("bm25__symbolic", "ruleqa-i")["metadata.benchmark"] == "ruleqa-i"
 
 
-def test_what_a_published_benchmark_says_holds_wherever_its_folder_stands(folder: Path) -> None:
+def test_what_a_published_benchmark_says_holds_wherever_its_folder_stands(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (folder / "manifest.json").write_text('{"name": "ruleqa-y", "calendar": {"unit": "day"}}')
     config = experiment("dense-guided-rgft-learned__hybrid", dataset=folder)
     assert config["generator.weight"] == 0.3, "the method's"
     assert innermost(config["retriever"])["latest"], "that of the retriever it extends"
     assert config["dataset"] == {"path": str(folder), "query_set": "balanced"}
     assert config["expected"]["exact_match"]["value"] > 0
+    monkeypatch.chdir(folder)
+    config = experiment("dense-guided-rgft-learned__hybrid", dataset=folder)
+    assert Path(config["retriever.weights"]).is_file(), "from whatever folder it is read"
     assert Path(config["retriever.weights"]).name == "dense-guided-rgft.json"
 
 
