@@ -114,7 +114,7 @@ class Builder:
             if folder is None:
                 made = entry.maker(**given, **plain)
             else:
-                made = _opened(entry, section, folder, {**given, **plain})
+                made = _open_index(entry, section, folder, {**given, **plain})
         except ConfigError as error:
             if error.path is not None or error.key is None:
                 raise
@@ -164,7 +164,7 @@ class Builder:
         return folder
 
 
-def _opened(entry: Entry, section: Config, folder: Path, values: Mapping[str, Any]) -> Any:
+def _open_index(entry: Entry, section: Config, folder: Path, values: Mapping[str, Any]) -> Any:
     """A retriever on its index; settings that the index was not built with are an error."""
     assert entry.loader is not None  # noqa: S101  (checked when it was chosen)
     taken = inspect.signature(entry.loader).parameters

@@ -24,9 +24,9 @@ from rulerag.composition import (
     load_config,
     merged_values,
     names,
-    overridden,
     parse_override,
     read_values,
+    with_overrides,
 )
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.io import read_json
@@ -65,7 +65,7 @@ def is_variant(retriever: str) -> bool:
     return retriever in _table("retrievers") and retriever not in fragments("retrievers")
 
 
-class _Fragments:
+class _Tables:
     """The tables of ``configs/`` with a dataset's file over them.
 
     Args:
@@ -80,7 +80,7 @@ class _Fragments:
         self.benchmark = benchmark
         self.expected = _table(f"expected/{benchmark}")
         self.methods: Mapping[str, Any] = over.pop("methods", {})
-        self.tables = {
+        self.entries = {
             table: merged_values(_table(table), over.pop(table, {}))
             for table in ("retrievers", "generators")
         }
@@ -92,12 +92,12 @@ class _Fragments:
         if name not in stated and name not in names(family):
             hint = did_you_mean(name, [*stated, *names(family)])
             raise ConfigError(f"no {family} is called {name!r}", key=family, hint=hint)
-        own = dict(self.tables.get(f"{family}s", {}).get(name, {}))
+        own = dict(self.entries.get(f"{family}s", {}).get(name, {}))
         base = own.pop("extends", None)
         below = self.part(family, base) if base else {}
         if name not in stated:
             below = {family: {"type": name}}
-        return merged_values(below, _filled(own, self.benchmark))
+        return merged_values(below, _with_benchmark(own, self.benchmark))
 
     def method(self, name: str) -> dict[str, Any]:
         """The settings of a method, with what is expected of it."""
@@ -122,10 +122,10 @@ class _Fragments:
         return {**values, "expected": expected} if expected else values
 
 
-def _filled(values: Any, benchmark: str) -> Any:
+def _with_benchmark(values: Any, benchmark: str) -> Any:
     """The values with the name of the dataset in place of ``${benchmark}``."""
     if isinstance(values, Mapping):
-        return {key: _filled(value, benchmark) for key, value in values.items()}
+        return {key: _with_benchmark(value, benchmark) for key, value in values.items()}
     return values.replace("${benchmark}", benchmark) if isinstance(values, str) else values
 
 
@@ -144,8 +144,8 @@ def method(
     Raises:
         ConfigError: no such retriever or generator, or a wrong override.
     """
-    values = _Fragments(benchmark, undated=static).method(name)
-    return Config(overridden(values, overrides, _keys))
+    values = _Tables(benchmark, undated=static).method(name)
+    return Config(with_overrides(values, overrides, _keys))
 
 
 def experiment(
@@ -162,7 +162,7 @@ def experiment(
     Raises:
         ConfigError: no such file or method, a method without a dataset, or a wrong override.
     """
-    chosen, rest = _chosen(overrides)
+    chosen, rest = _split_overrides(overrides)
     source = Path(target) if str(target).endswith((".yaml", ".yml")) else None
     if source is not None:
         values = read_values(source)
@@ -182,18 +182,18 @@ def experiment(
             hint = f"rulerag evaluate {target} --dataset FOLDER --out DIR"
             raise ConfigError("a method needs a dataset", key="dataset", hint=hint)
         name, dated, _ = _manifest(dataset or Path())
-        values = _Fragments(name, undated=not dated).method(f"{retriever}{both}{generator}")
+        values = _Tables(name, undated=not dated).method(f"{retriever}{both}{generator}")
     if dataset is not None:
         values = merged_values(values, {"dataset": {"path": str(dataset)}})
-    plain = _Fragments()
+    plain = _Tables()
     for family, name in chosen.items():
         values.pop(family, None)
         part = _generator(name, plain) if family == "generator" else plain.part(family, name)
         values = merged_values(values, part)
-    return Config(overridden(values, rest, _keys, source), source=source)
+    return Config(with_overrides(values, rest, _keys, source), source=source)
 
 
-def _chosen(overrides: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+def _split_overrides(overrides: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """Whole components that overrides name, by family, and the other overrides."""
     chosen: dict[str, str] = {}
     rest = []
@@ -270,9 +270,9 @@ def preset(
     name, dated, predicts = _manifest(Path(dataset))
     # An undated corpus of one's own may well state what is asked; a retriever of the tables is what
     # it is there.
-    of = _Fragments(name, undated=not dated and (predicts or is_variant(retriever)))
+    tables = _Tables(name, undated=not dated and (predicts or is_variant(retriever)))
     values = merged_values(
-        _retriever(retriever, rules, of), _generator(str(generator or "symbolic"), of)
+        _retriever(retriever, rules, tables), _generator(str(generator or "symbolic"), tables)
     )
     if encoder is not None:
         if retriever.partition("-")[0] != "dense":
@@ -297,7 +297,7 @@ def following_all(config: Config) -> Config:
     return Config({**config.to_dict(), "selector": {"type": "linked", "selector": selector}})
 
 
-def _retriever(retriever: str, rules: str, of: _Fragments) -> dict[str, Any]:
+def _retriever(retriever: str, rules: str, tables: _Tables) -> dict[str, Any]:
     if is_variant(retriever):
         if rules == "none":
             raise ConfigError(
@@ -305,11 +305,11 @@ def _retriever(retriever: str, rules: str, of: _Fragments) -> dict[str, Any]:
                 key="rules",
                 hint=f"leave it out, or use --retriever {retriever.partition('-')[0]} --rules none",
             )
-        return of.part("retriever", retriever)
+        return tables.part("retriever", retriever)
     parts = find("retriever", retriever, key="retriever").holds.values()
     if any(part.startswith("retriever") for part in parts):
-        tables = sorted(one for one in _table("retrievers") if one.startswith("bm25-"))
-        hint = f"one of the tables, {', '.join(tables)}, or an experiment file"
+        known = sorted(one for one in _table("retrievers") if one.startswith("bm25-"))
+        hint = f"one of the tables, {', '.join(known)}, or an experiment file"
         message = f"{retriever} needs another retriever inside"
         raise ConfigError(message, key="retriever", hint=hint)
     if retriever == "symbolic" and rules == "none":
@@ -319,10 +319,10 @@ def _retriever(retriever: str, rules: str, of: _Fragments) -> dict[str, Any]:
             hint="use --rules guided, or another retriever",
         )
     if rules == "none" or retriever == "symbolic":
-        return of.part("retriever", retriever)
+        return tables.part("retriever", retriever)
     if f"{retriever}-guided" in _table("retrievers"):
-        return of.part("retriever", f"{retriever}-guided")
-    values = of.part("retriever", "bm25-guided")
+        return tables.part("retriever", f"{retriever}-guided")
+    values = tables.part("retriever", "bm25-guided")
     return {**values, "retriever": _with_innermost(values["retriever"], {"type": retriever})}
 
 
@@ -344,10 +344,10 @@ def _fused(section: Mapping[str, Any], fusion: str) -> dict[str, Any]:
     return {"type": "fused", "method": fusion, "retrievers": [section, section["retriever"]]}
 
 
-def _generator(name: str, of: _Fragments) -> dict[str, Any]:
+def _generator(name: str, tables: _Tables) -> dict[str, Any]:
     """The settings of a generator by name, by file, or by model."""
     if name in _table("generators"):
-        return of.part("generator", name)
+        return tables.part("generator", name)
     if name.endswith((".yaml", ".yml")):
         config = load_config(name)
         if config.get("generator") is None:

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from rulerag.composition.config import Config, load_config
     from rulerag.composition.files import (
         merged_values,
-        overridden,
         parse_file,
         parse_override,
         read_values,
         to_yaml,
+        with_overrides,
     )
     from rulerag.composition.registry import (
         FAMILIES,

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rulerag.composition.files import Keys, overridden, read_values, to_yaml
+from rulerag.composition.files import Keys, read_values, to_yaml, with_overrides
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.io import fingerprint_object
 
@@ -47,15 +47,15 @@ class Config(Mapping[str, Any]):
     ) -> None:
         self.source = Path(source) if source is not None else None
         self.where = where
-        self._values = {key: self._frozen(key, value) for key, value in values.items()}
+        self._values = {key: self._freeze(key, value) for key, value in values.items()}
 
-    def _frozen(self, key: object, value: Any) -> Any:
+    def _freeze(self, key: object, value: Any) -> Any:
         if not isinstance(key, str):
             raise self.error("a key must be a text", str(key), hint=f'write "{key}" in quotes')
         if isinstance(value, Mapping):
             return Config(value, source=self.source, where=self._path(key))
         if isinstance(value, list | tuple):
-            return tuple(self._frozen(f"{key}.{i}", item) for i, item in enumerate(value))
+            return tuple(self._freeze(f"{key}.{i}", item) for i, item in enumerate(value))
         if value is None or isinstance(value, str | bool | int | float):
             return value
         raise self.error(f"a {type(value).__name__} is no setting", key)
@@ -163,14 +163,14 @@ def load_config(
 
     Args:
         path: the YAML file, see :func:`~rulerag.composition.files.read_values`.
-        overrides: see :func:`~rulerag.composition.files.overridden`, like ``keys``.
+        overrides: see :func:`~rulerag.composition.files.with_overrides`, like ``keys``.
         keys: see there.
 
     Raises:
         ConfigError: see both.
     """
     source = Path(path)
-    return Config(overridden(read_values(source), overrides, keys, source), source=source)
+    return Config(with_overrides(read_values(source), overrides, keys, source), source=source)
 
 
 def _plain(value: Any) -> Any:

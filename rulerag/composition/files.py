@@ -180,7 +180,7 @@ def parse_override(override: str) -> tuple[str, Any]:
         raise ConfigError(message, key=name) from error
 
 
-def overridden(
+def with_overrides(
     values: Mapping[str, Any],
     overrides: Sequence[str],
     keys: Keys | None = None,
