@@ -6,9 +6,10 @@ import copy
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.io import read_text
@@ -22,53 +23,38 @@ PATH_KEYS = ("path", "weights", "adapter", "encoder", "query_encoder", "model", 
 _DESCRIPTIVE = ("metadata", "expected")
 # YAML 1.1 takes 1e-3 for a text, and 2014-06-23 for a date.
 _EXPONENT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
-_DATE = "tag:yaml.org,2002:timestamp"
 
 
-@cache
-def _dialect() -> tuple[Any, Any]:
-    """The loader and the dumper of YAML as it is read and written here.
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Reads YAML in which a key stands once in a mapping, dates are texts and 1e-3 is a number."""
 
-    A key may stand once in a mapping, dates are texts, and ``1e-3`` is a number.
-    """
-    import yaml
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        keys = set()
+        for key, _ in node.value:
+            name = str(key.value)
+            if name in keys:
+                problem = f"found duplicate key {name}"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+            keys.add(name)
+        return super().construct_mapping(node, deep=deep)
 
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            keys = [key.value for key, _ in node.value]
-            for number, (key, _) in enumerate(node.value):
-                if key.value in keys[:number]:
-                    problem = f"found duplicate key {key.value}"
-                    raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
-            return super().construct_mapping(node, deep=deep)
 
-    class Dumper(yaml.SafeDumper):  # type: ignore[misc]
-        pass
+class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
+    """Writes what the loader reads."""
 
-    for dialect in (Loader, Dumper):
-        dialect.yaml_implicit_resolvers = {
-            first: [(tag, form) for tag, form in forms if tag != _DATE]
-            for first, forms in yaml.SafeLoader.yaml_implicit_resolvers.items()
-        }
-        dialect.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, list("-+.0123456789"))
-    return Loader, Dumper
+
+for _dialect in (_Loader, _Dumper):
+    _dialect.yaml_implicit_resolvers = {
+        first: [(tag, form) for tag, form in forms if tag != "tag:yaml.org,2002:timestamp"]
+        for first, forms in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    _dialect.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, list("-+.0123456789"))
 
 
 def to_yaml(values: Any) -> str:
     """Plain values as YAML, in their order."""
-    import yaml
-
-    _, dumper = _dialect()
-    text: str = yaml.dump(values, Dumper=dumper, allow_unicode=True, sort_keys=False)
+    text: str = yaml.dump(values, Dumper=_Dumper, allow_unicode=True, sort_keys=False)
     return text
-
-
-def parse_yaml(text: str) -> Any:
-    """What a text of YAML says; raises :class:`yaml.YAMLError`."""
-    import yaml
-
-    loader, _ = _dialect()
-    return yaml.load(text, loader)
 
 
 def parse_file(path: Path) -> dict[str, Any]:
@@ -77,10 +63,8 @@ def parse_file(path: Path) -> dict[str, Any]:
     Raises:
         ConfigError: it is not YAML, or holds a list.
     """
-    import yaml
-
     try:
-        parsed = parse_yaml(read_text(path))
+        parsed = yaml.load(read_text(path), _Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         reason = getattr(error, "problem", None) or str(error).splitlines()[0]
@@ -112,9 +96,7 @@ def read_values(path: Path, extended_by: tuple[Path, ...] = ()) -> dict[str, Any
         names = " → ".join(one.name for one in circle)
         raise ConfigError(f"extends itself ({names})", path=path, key="extends")
     if not path.is_file():
-        beside = {one.name for one in path.parent.glob("*.yaml")} - {
-            one.name for one in extended_by
-        }
+        beside = [one.name for one in path.parent.glob("*.yaml")]
         named = f" (extended by {extended_by[-1].name})" if extended_by else ""
         raise ConfigError(f"no such file{named}", path=path, hint=did_you_mean(path.name, beside))
     values = parse_file(path)
@@ -163,8 +145,6 @@ def parse_override(override: str) -> tuple[str, Any]:
     Raises:
         ConfigError: it is not of that form, has no value, or the value is not YAML.
     """
-    import yaml
-
     name, equals, raw = override.partition("=")
     name = name.strip()
     if not equals or not name or not all(name.split(".")):
@@ -174,7 +154,7 @@ def parse_override(override: str) -> tuple[str, Any]:
         hint = f"{name}=null for none, {name}='\"\"' for an empty text"
         raise ConfigError(f"the override {override!r} has no value", key=name, hint=hint)
     try:
-        return name, parse_yaml(raw)
+        return name, yaml.load(raw, _Loader)
     except yaml.YAMLError as error:
         message = f"the value of the override {override!r} is not YAML"
         raise ConfigError(message, key=name) from error

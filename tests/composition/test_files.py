@@ -96,6 +96,7 @@ def test_wrong_overrides(child: Path, overrides: list[str], message: str) -> Non
     [
         ("a: 1\nb: [1,\nc: 2\n", r"a\.yaml, line \d: not YAML"),
         ("a: 1\na: 2\n", r"a\.yaml, line 2: not YAML \(found duplicate key a\)"),
+        ("? [a]\n: 1\n", r"a\.yaml, line 1: not YAML \(found unhashable key\)"),
         ("- a\n", r"a\.yaml: expected keys and values, found a list"),
         ("1: a\n", "key '1': a key must be a text"),
         ("extends: b.yaml\n", r"key 'extends': extends itself \(b.yaml → a.yaml → b.yaml\)"),
