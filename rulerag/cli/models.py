@@ -145,10 +145,9 @@ def tune_prompt(
     Exact match in percent: of what the model writes (free), of the first entity of the documents
     that it names (named), of the entity of the documents that it thinks likeliest (scored).
     """
-    from omegaconf import OmegaConf
-
     from rulerag.assembly import preset
     from rulerag.assembly import tune_prompt as tuned
+    from rulerag.composition import to_yaml
     from rulerag.generation.huggingface import HuggingFaceGenerator, shipped
     from rulerag.io import write_json, write_text
 
@@ -193,7 +192,7 @@ def tune_prompt(
         section = {"type": "huggingface", "model": model, "template": dict(best.template)}
         held = {} if answers == "free" else {"answers": answers}
         values = {"generator": {**section, **held, "max_new_tokens": 16}}
-        write_text(out, OmegaConf.to_yaml(OmegaConf.create(values)))
+        write_text(out, to_yaml(values))
         say(f"use it: --generator {out}")
 
 

@@ -74,7 +74,7 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
         "import sys; from rulerag.cli import main\n"
         "try: main(['--help'])\n"
         "except SystemExit: pass\n"
-        "heavy = {'numpy', 'tqdm', 'omegaconf', 'pydantic', 'rulerag.assembly.build'}\n"
+        "heavy = {'numpy', 'tqdm', 'yaml', 'pydantic', 'rulerag.assembly.build'}\n"
         "sys.stderr.write(str(sorted(heavy & {*sys.modules})))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
