@@ -37,7 +37,7 @@ def learn(plan: Plan, benchmark: str, name: str) -> MergeWeights:
     Raises:
         DataError: there is no validation variant.
     """
-    from rulerag.assembly import learn_merge_weights
+    from training.merging import learn_merge_weights
 
     bench, one = plan.bench(benchmark), row(f"{name}-learned")
     folder = plan.datasets / f"{benchmark}-validation"
