@@ -194,6 +194,18 @@ class RetrievalOptions:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
+class PlainRetrievalOptions(RetrievalOptions):
+    """How documents are found, by default without rules.
+
+    Args:
+        rules: none (default) or guided; symbolic is always guided.
+    """
+
+    rules: str | None = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
 class PipelineOptions(RetrievalOptions):
     """How documents are found and read.
 

@@ -15,8 +15,8 @@ from rulerag.cli.common import (
     CORPUS,
     Output,
     PipelineOptions,
+    PlainRetrievalOptions,
     QueryRun,
-    RetrievalOptions,
     check_outputs,
     choose_queries,
     open_corpus,
@@ -208,18 +208,6 @@ def open_texts(question: str, options: PipelineOptions) -> QueryRun:
     )
     pipeline = make_pipeline(config, dataset, Options(index=folder, keep_union=False))
     return QueryRun(config, dataset, [query], pipeline)
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class PlainRetrievalOptions(RetrievalOptions):
-    """How documents are found, by default without rules.
-
-    Args:
-        rules: none (default) or guided; symbolic is always guided.
-    """
-
-    rules: str | None = None
 
 
 def retrieve(
