@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from rulerag.cli.common import GraphFiles, Output, say, show_progress
 from rulerag.errors import ConfigError
 from rulerag.io import excerpt
-from rulerag.kg import FactTable, KnowledgeGraph, Verbalizer
+from rulerag.kg import KnowledgeGraph, Verbalizer
 from rulerag.output_folder import output_folder
 from rulerag.ruleqa import is_benchmark, read_settings
 from rulerag.ruleqa.formats import open_folder
@@ -304,51 +304,42 @@ def _doubts(graph: KnowledgeGraph) -> Iterator[tuple[str, str]]:
     same = [" and ".join(map(repr, names)) for names in alike.values() if len(names) > 1]
     if same:
         yield "look alike", f"{len(same):,} names differ only in case or signs: {_some(same, 3)}"
-    found = [*_several(graph, graph.train)][:3] + [*_several_dates(graph, graph.train)][:3]
+    dated = graph.train.timestamp is not None
+    found = [*_several(graph, ("subject", "timestamp") if dated else ("subject",), "object")][:3]
+    if dated:
+        found += [*_several(graph, ("subject", "object"), "timestamp")][:3]
     for number, text in enumerate(found):
         yield "" if number else "may contradict", text
 
 
-def _several(graph: KnowledgeGraph, facts: FactTable) -> Iterator[str]:
-    """Relations of which most subjects have one object (at a time), and those that have more."""
-    places = ("subject", "timestamp") if facts.timestamp is not None else ("subject",)
-    for relation in _often(facts.relation):
-        table = facts.select(facts.relation == relation)
-        keys = np.stack([getattr(table, place) for place in places], axis=1)
-        known, key = np.unique(keys, axis=0, return_inverse=True)
-        counts = np.bincount(key.reshape(-1))
+def _several(graph: KnowledgeGraph, keys: Sequence[str], value: str) -> Iterator[str]:
+    """Relations of which most groups of facts have one value, and one group that has several.
+
+    Args:
+        graph: whose training facts are looked at.
+        keys: the columns that make a group.
+        value: the column whose values differ inside it: ``object`` or ``timestamp``.
+    """
+    for relation in _often(graph.train.relation):
+        facts = graph.train.select(graph.train.relation == relation)
+        columns = np.stack([getattr(facts, key) for key in keys], axis=1)
+        known, group = np.unique(columns, axis=0, return_inverse=True)
+        counts = np.bincount(group.reshape(-1))
         several = np.flatnonzero(counts > 1)
         if len(known) < _SOME or not len(several) or (counts == 1).mean() < _MOST:
             continue
-        subject = graph.entities.labels[int(known[several[0]][0])]
-        objects = table.object[key.reshape(-1) == several[0]].tolist()
-        names = _some([graph.entities.labels[i] for i in objects], 3)
-        when = " at one time" if len(places) > 1 else ""
+        values = getattr(facts, value)[group.reshape(-1) == several[0]].tolist()
+        labels = graph.entities.labels
+        if value == "object":
+            names = [labels[place] for place in values]
+            what = "objects at one time" if "timestamp" in keys else "objects"
+            whose = [labels[int(known[several[0]][0])]]
+        else:
+            names, what = [graph.calendar.format(time) for time in sorted(values)], "dates"
+            whose = [labels[int(end)] for end in known[several[0]]]
         yield (
             f"{graph.relations.labels[relation]}: {len(several):,} of {len(known):,} have several "
-            f"objects{when}, as {subject}: {names}; all are kept"
-        )
-
-
-def _several_dates(graph: KnowledgeGraph, facts: FactTable) -> Iterator[str]:
-    """Relations of which most facts have one date, and those that have more."""
-    if facts.timestamp is None:
-        return
-    for relation in _often(facts.relation):
-        table = facts.select(facts.relation == relation)
-        keys = np.stack([table.subject, table.object], axis=1)
-        known, key = np.unique(keys, axis=0, return_inverse=True)
-        counts = np.bincount(key.reshape(-1))
-        several = np.flatnonzero(counts > 1)
-        if len(known) < _SOME or not len(several) or (counts == 1).mean() < _MOST:
-            continue
-        assert table.timestamp is not None  # noqa: S101 - those of facts are there
-        subject, object_ = (graph.entities.labels[int(end)] for end in known[several[0]])
-        times = sorted(table.timestamp[key.reshape(-1) == several[0]].tolist())
-        yield (
-            f"{graph.relations.labels[relation]}: {len(several):,} of {len(known):,} have several "
-            f"dates, as {subject}, {object_}: {_some(map(graph.calendar.format, times), 3)}; "
-            "all are kept"
+            f"{what}, as {', '.join(whose)}: {_some(names, 3)}; all are kept"
         )
 
 
